@@ -1,0 +1,64 @@
+"""What a tool is, and what it may see of the run that calls it."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from supervision.team import Effects
+
+
+class Arguments(BaseModel):
+    """Base of every tool's arguments: unknown ones are refused, so that the model learns its mistake."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+A = TypeVar("A", bound=Arguments)
+
+
+class ToolMisuse(Exception):
+    """The model used a tool wrongly. The message goes back to it and says what to do instead."""
+
+
+@dataclass(frozen=True)
+class NewArtifact:
+    """Content that a tool produced for the user."""
+
+    name: str
+    media_type: str
+    data: bytes
+
+
+@dataclass(frozen=True)
+class ToolOutput:
+    """`text` goes to the model; `sources` say where it came from and end up in the finding."""
+
+    text: str
+    sources: list[str] = field(default_factory=list)
+    artifacts: list[NewArtifact] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class ToolContext:
+    """What a tool may see of its run: the attachments of its subtask, and a key that is stable over attempts."""
+
+    attachments: dict[str, Callable[[], Awaitable[str]]] = field(default_factory=dict)
+    idempotency_key: str = ""
+
+
+@dataclass(frozen=True)
+class Tool(Generic[A]):
+    """`local` marks a small pure tool that may run inside a workflow task (milliseconds, no I/O to speak of)."""
+
+    name: str
+    description: str
+    arguments: type[A]
+    run: Callable[[A, ToolContext], Awaitable[ToolOutput]]
+    effects: Effects = "read"
+    local: bool = False
+
+    def schema(self) -> dict[str, Any]:
+        """The JSON schema of the arguments."""
+        return self.arguments.model_json_schema()

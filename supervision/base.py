@@ -1,0 +1,24 @@
+"""The base of every model that crosses a boundary, and of every anticipated error."""
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Model(BaseModel):
+    """A value that crosses a boundary. Unknown fields are ignored, so old code reads newer payloads."""
+
+    model_config = ConfigDict(extra="ignore", validate_default=False)
+
+
+class StrictModel(BaseModel):
+    """A value that a person or a language model writes. Unknown fields are refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class SupervisionError(Exception):
+    """An anticipated failure of a run; `type` becomes `ApplicationError.type`."""
+
+    def __init__(self, type: str, message: str) -> None:
+        super().__init__(message)
+        self.type = type
+        self.message = message

@@ -1,0 +1,24 @@
+"""A finding: what a worker agent brings back from its subtask."""
+
+from supervision.base import Model
+
+
+class ArtifactRef(Model):
+    """A piece of stored content, known by reference. `bytes` is its size."""
+
+    name: str
+    media_type: str = "text/plain"
+    bytes: int = 0
+    ref: str
+    subtask_id: str = ""
+
+
+class Finding(Model):
+    """`summary` is at most 2 KB; `text_ref` leads to the whole text."""
+
+    summary: str
+    text_ref: str
+    confidence: float | None = None
+    sources: list[str] = []
+    artifacts: list[ArtifactRef] = []
+    limitations: list[str] = []

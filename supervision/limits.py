@@ -1,0 +1,89 @@
+"""Every timeout, limit and retry number of the project, each with its reason.
+
+Pure numbers: the deterministic side and the activities both read them here, nothing reads a number of
+this kind from anywhere else. Times are `timedelta`, sizes are bytes, unless a comment says otherwise.
+"""
+
+from datetime import timedelta
+
+KIB = 1024
+
+# --- What a request may ask for -------------------------------------------------------------------
+GOAL_BYTES = 48 * KIB  # a goal is a question, not a document: longer text is an attachment
+ATTACHMENT_TEXT_BYTES = 16 * KIB  # inline text travels in the start event; longer ones go by `starter.py put`
+ATTACHMENTS = 32  # each is named in a prompt
+REQUEST_BYTES = 200 * KIB  # the start event must stay below PAYLOAD_HARD_BYTES
+MAX_SUBTASKS = 1000  # ~6 events a subtask keeps the root far below the server's 51,200
+MAX_PARALLEL = 200  # children open at once; the server allows 2,000 pending
+MAX_TURNS = 200  # a worker agent that needs more is not converging
+MAX_DEPTH = 3  # levels of nested supervisors
+MIN_DEADLINE = timedelta(seconds=5)  # below it not even a plan can be made
+MAX_DEADLINE = timedelta(days=30)
+
+# --- What goes into history -----------------------------------------------------------------------
+PAYLOAD_AIM_BYTES = 64 * KIB  # what the project's own payloads stay below
+PAYLOAD_HARD_BYTES = 256 * KIB  # the server warns above; 2 MiB ends a run on some servers
+REPLY_PREVIEW_BYTES = 2 * KIB  # enough for the Web UI to tell the story
+TOOL_PREVIEW_BYTES = 512
+ARGUMENTS_PREVIEW_BYTES = 160  # a tool call's label in the timeline is one line
+SUMMARY_BYTES = 2 * KIB  # a finding's summary, by contract
+ANSWER_INLINE_BYTES = 40 * KIB  # the rest of RunResult needs the difference to PAYLOAD_AIM_BYTES
+ERROR_BYTES = KIB  # error messages in history and results
+TRACE_EVENTS = 1000  # root events kept for the query, by contract
+STATUS_PAGE = 100  # subtasks on one page of `status`, by contract
+
+# --- Tools ----------------------------------------------------------------------------------------
+TOOL_OUTPUT_CHARS = 20_000  # what one tool result may add to a conversation
+TOOL_CALLS_PER_TURN = 16  # one turn asking for more is answered with errors for the surplus
+TOOL_TIMEOUT = timedelta(seconds=60)  # one attempt of one tool call
+TOOL_ATTEMPTS = 3  # a tool that kills its process three times is quarantined
+LOCAL_TOOL_TIMEOUT = timedelta(seconds=10)  # pure tools finish in milliseconds; must end within a workflow task
+
+# --- Supervision ----------------------------------------------------------------------------------
+PLAN_TRIES = 3  # the first plan and two repairs, by contract
+SUBTASK_ATTEMPTS = 3  # by contract
+DESCRIPTION_CHARS = 4000  # a subtask's description
+MIN_DESCRIPTION_CHARS = 12  # shorter ones can't say what to do
+SYNTHESIS_RESERVE = timedelta(seconds=60)  # kept back from the deadline, at most this
+SYNTHESIS_RESERVE_SHARE = 0.2  # and at most this share of the whole deadline
+CHILD_CLOSE_WAIT = timedelta(seconds=20)  # a cancelled child answers in 0.1 s; a worker restart takes some seconds
+
+# --- Model calls ----------------------------------------------------------------------------------
+PLAN_MAX_TOKENS = 32_000
+TURN_MAX_TOKENS = 16_000
+SYNTHESIS_MAX_TOKENS = 32_000
+MAX_TOKENS_CEILING = 128_000  # output limit of current models
+CUT_RETRIES = 2  # how often a reply cut by max_tokens is asked for again with more room
+PAUSE_TURNS = 5  # `pause_turn` rounds of one call
+CONTEXT_CHARS = 400_000  # ~100k tokens of findings in one prompt: above it the price of small models rises
+MODEL_CALL_TIMEOUT = timedelta(minutes=10)  # start_to_close of one attempt
+MODEL_IDLE_TIMEOUT = timedelta(seconds=90)  # no content for this long: the stream is dead, pings or not
+MODEL_CONNECT_TIMEOUT = timedelta(seconds=5)
+MODEL_RETRY_INITIAL = timedelta(seconds=1)
+MODEL_RETRY_MAX = timedelta(seconds=60)
+MODEL_RETRY_FACTOR = 2.0
+RETRY_AFTER_MAX = timedelta(minutes=15)  # a provider's wish is honoured up to here
+RETRY_JITTER = 0.2  # share added at random, so that many runs do not return in step
+ODD_REPLY_ATTEMPTS = 3  # answers nobody understands (HTML, no content): two more tries, then a typed failure
+
+# --- Heartbeats and recovery ----------------------------------------------------------------------
+HEARTBEAT_EVERY = timedelta(seconds=2)  # carries cancellation to a call and the text's tail to `follow`
+HEARTBEAT_THROTTLE = timedelta(seconds=1.5)  # below the beat, so no beat waits for the next window
+HEARTBEAT_TIMEOUT = timedelta(seconds=10)  # a killed worker's calls are retried after this
+HEARTBEAT_TAIL_CHARS = 200
+STICKY_TIMEOUT = timedelta(seconds=2)  # a killed worker's workflows move to a live one after this (default 10 s)
+GRACEFUL_SHUTDOWN = timedelta(minutes=2)  # SIGTERM lets calls in flight finish: most model calls are shorter
+
+# --- Local activities and the store ---------------------------------------------------------------
+SETUP_TIMEOUT = timedelta(seconds=30)  # reads a team file, writes two small objects
+PUBLISH_TIMEOUT = timedelta(seconds=60)
+STORE_ATTEMPTS = 20  # a store that is away for minutes delays a run, it does not end it
+STORE_RETRY_INITIAL = timedelta(milliseconds=200)
+STORE_RETRY_MAX = timedelta(seconds=15)
+ARTIFACT_BYTES = 16 * KIB * KIB  # one object
+ENTRY_CACHE_BYTES = 64 * KIB * KIB  # parsed conversation entries kept in a process
+
+# --- Worker processes -----------------------------------------------------------------------------
+ACTIVITY_SLOTS = 1000  # more than live children, so that waiting for a model never queues
+WORKFLOW_TASK_SLOTS = 64
+CACHED_WORKFLOWS = 3000  # more than live workflows: replaying on each task costs 1.9 times

@@ -1,0 +1,109 @@
+"""A team: roles with their prompts and tools, and the small card of it that travels in history."""
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from supervision.base import Model, StrictModel
+
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,47}$")]
+Effects = Literal["read", "write"]
+
+
+class Role(StrictModel):
+    """A worker agent's definition.
+
+    `tools` names the tools it may use; nothing else is ever run for it. `model` overrides the default model
+    of worker agents. `max_turns` lowers the run's turn cap for this role.
+    """
+
+    name: Name
+    description: Annotated[str, Field(min_length=1, max_length=1000)]
+    system_prompt: Annotated[str, Field(min_length=1, max_length=40_000)]
+    tools: list[str] = []
+    capabilities: list[str] = []
+    model: str | None = None
+    max_turns: Annotated[int, Field(ge=1, le=200)] | None = None
+
+
+class ToolEntry(StrictModel):
+    """A tool that a team file sets up: `uses` names a tool kind, `options` are that kind's own."""
+
+    name: Annotated[str, Field(pattern=r"^[a-zA-Z][a-zA-Z0-9_-]{0,63}$")]
+    uses: str
+    options: dict[str, Any] = {}
+
+
+class Team(StrictModel):
+    """Roles and their tools. `generalist` takes subtasks whose role is unknown."""
+
+    name: Name
+    description: str = ""
+    generalist: str
+    roles: Annotated[list[Role], Field(min_length=1, max_length=50)]
+    tools: list[ToolEntry] = []
+    share_tools: bool = False
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "Team":
+        names = [role.name for role in self.roles]
+        if repeated := _repeated(names):
+            raise ValueError(f"role names must differ: {', '.join(repeated)}")
+        if self.generalist not in names:
+            raise ValueError(f"generalist '{self.generalist}' is not one of the roles: {', '.join(names)}")
+        shared = _repeated([tool for role in self.roles for tool in dict.fromkeys(role.tools)])
+        if shared and not self.share_tools:
+            raise ValueError(
+                f"roles share the tools {', '.join(shared)}: give each tool to one role, "
+                "or set share_tools = true if that is meant"
+            )
+        return self
+
+    def role(self, name: str) -> Role:
+        """The role of that name; KeyError when there is none."""
+        for role in self.roles:
+            if role.name == name:
+                return role
+        raise KeyError(name)
+
+
+class ToolCard(Model):
+    """What a workflow knows of a tool: its name and how calls of it are run, never its schema."""
+
+    name: str
+    effects: Effects = "read"
+    local: bool = False
+
+
+class RoleCard(Model):
+    """What a workflow knows of a role."""
+
+    name: str
+    description: str = ""
+    capabilities: list[str] = []
+    tools: list[ToolCard] = []
+    model: str
+    max_turns: int | None = None
+
+
+class TeamCard(Model):
+    """What a workflow knows of a team; prompts and schemas stay in the artifact store."""
+
+    name: str
+    generalist: str
+    roles: list[RoleCard]
+
+    def role(self, name: str) -> RoleCard:
+        """The role of that name, else the generalist."""
+        by_name = {role.name: role for role in self.roles}
+        return by_name.get(name) or by_name[self.generalist]
+
+
+def _repeated(names: list[str]) -> list[str]:
+    return sorted({name for name in names if names.count(name) > 1})
+
+
+def is_name(text: str) -> bool:
+    """Whether `text` may name a team or a role."""
+    return re.fullmatch(r"[a-z][a-z0-9_-]{0,47}", text) is not None
