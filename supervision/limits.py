@@ -37,7 +37,9 @@ TOOL_OUTPUT_CHARS = 20_000  # what one tool result may add to a conversation
 TOOL_CALLS_PER_TURN = 16  # one turn asking for more is answered with errors for the surplus
 TOOL_TIMEOUT = timedelta(seconds=60)  # one attempt of one tool call
 TOOL_ATTEMPTS = 3  # a tool that kills its process three times is quarantined
-LOCAL_TOOL_TIMEOUT = timedelta(seconds=10)  # pure tools finish in milliseconds; must end within a workflow task
+LOCAL_TOOL_TIMEOUT = timedelta(
+    seconds=10
+)  # pure tools finish in milliseconds; must end within a workflow task
 
 # --- Supervision ----------------------------------------------------------------------------------
 PLAN_TRIES = 3  # the first plan and two repairs, by contract
@@ -46,7 +48,9 @@ DESCRIPTION_CHARS = 4000  # a subtask's description
 MIN_DESCRIPTION_CHARS = 12  # shorter ones can't say what to do
 SYNTHESIS_RESERVE = timedelta(seconds=60)  # kept back from the deadline, at most this
 SYNTHESIS_RESERVE_SHARE = 0.2  # and at most this share of the whole deadline
-CHILD_CLOSE_WAIT = timedelta(seconds=20)  # a cancelled child answers in 0.1 s; a worker restart takes some seconds
+CHILD_CLOSE_WAIT = timedelta(
+    seconds=20
+)  # a cancelled child answers in 0.1 s; a worker restart takes some seconds
 
 # --- Model calls ----------------------------------------------------------------------------------
 PLAN_MAX_TOKENS = 32_000
@@ -71,7 +75,9 @@ HEARTBEAT_EVERY = timedelta(seconds=2)  # carries cancellation to a call and the
 HEARTBEAT_THROTTLE = timedelta(seconds=1.5)  # below the beat, so no beat waits for the next window
 HEARTBEAT_TIMEOUT = timedelta(seconds=10)  # a killed worker's calls are retried after this
 HEARTBEAT_TAIL_CHARS = 200
-STICKY_TIMEOUT = timedelta(seconds=2)  # a killed worker's workflows move to a live one after this (default 10 s)
+STICKY_TIMEOUT = timedelta(
+    seconds=2
+)  # a killed worker's workflows move to a live one after this (default 10 s)
 GRACEFUL_SHUTDOWN = timedelta(minutes=2)  # SIGTERM lets calls in flight finish: most model calls are shorter
 
 # --- Local activities and the store ---------------------------------------------------------------

@@ -1,0 +1,169 @@
+"""The board: which subtask stands where, and which may start now.
+
+One instance lives in a run. Its methods are the only way a subtask changes state:
+
+    waiting -> running -> completed | failed | cancelled
+    waiting -> skipped | cancelled
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+
+from supervision import limits
+from supervision.finding import Finding
+from supervision.plan import Plan, Subtask
+from supervision.result import Gap, Problem, SubtaskReport
+from supervision.status import Counts
+from supervision.text import cut
+from supervision.usage import Usage
+
+_ENDED = ("completed", "failed", "skipped", "cancelled")
+
+
+class Board:
+    """The subtasks of a plan and their states. `now` is the run's clock."""
+
+    def __init__(self, plan: Plan, now: Callable[[], datetime]) -> None:
+        self._now = now
+        self._subtasks = {subtask.id: subtask for subtask in plan.subtasks}
+        self._reports = {
+            s.id: SubtaskReport(id=s.id, role=s.role, description=s.description, depends_on=s.depends_on)
+            for s in plan.subtasks
+        }
+
+    def __getitem__(self, subtask_id: str) -> SubtaskReport:
+        return self._reports[subtask_id]
+
+    def subtask(self, subtask_id: str) -> Subtask:
+        """The subtask as planned."""
+        return self._subtasks[subtask_id]
+
+    def reports(self) -> list[SubtaskReport]:
+        """All subtasks in the order of the plan."""
+        return list(self._reports.values())
+
+    @property
+    def ended(self) -> bool:
+        """Whether every subtask has reached its last state."""
+        return all(report.state in _ENDED for report in self._reports.values())
+
+    def counts(self) -> Counts:
+        """How many subtasks stand in each state."""
+        counts = {"total": len(self._reports)}
+        for report in self._reports.values():
+            counts[report.state] = counts.get(report.state, 0) + 1
+        return Counts.model_validate(counts)
+
+    def skip_hopeless(self) -> list[str]:
+        """Skips each waiting subtask whose dependencies all ended without success; returns their ids.
+
+        One success among the dependencies is enough to go on: the prompt names what is missing.
+        """
+        skipped: list[str] = []
+        changed = True
+        while changed:
+            changed = False
+            for report in self._reports.values():
+                if report.state == "waiting" and report.depends_on and self._hopeless(report):
+                    report.state = "skipped"
+                    report.error = Problem(
+                        type="DependenciesFailed",
+                        message="none of its dependencies succeeded: " + ", ".join(report.depends_on),
+                    )
+                    report.finished_at = self._now().isoformat()
+                    skipped.append(report.id)
+                    changed = True
+        return skipped
+
+    def _hopeless(self, report: SubtaskReport) -> bool:
+        states = [self._reports[dependency].state for dependency in report.depends_on]
+        return all(state in _ENDED for state in states) and "completed" not in states
+
+    def ready(self, slots: int) -> list[str]:
+        """The ids that may start now, in the order of the plan, at most `slots`.
+
+        A subtask is ready when all its dependencies have ended and one succeeded, or when it has none.
+        """
+        found: list[str] = []
+        for report in self._reports.values():
+            if len(found) >= max(0, slots):
+                break
+            if report.state != "waiting":
+                continue
+            states = [self._reports[dependency].state for dependency in report.depends_on]
+            if not states or (all(state in _ENDED for state in states) and "completed" in states):
+                found.append(report.id)
+        return found
+
+    def missing_for(self, subtask_id: str) -> list[Gap]:
+        """The dependencies of a subtask that did not succeed."""
+        return [
+            _gap(self._reports[d]) for d in self._reports[subtask_id].depends_on if not self._completed(d)
+        ]
+
+    def completed_for(self, subtask_id: str) -> list[SubtaskReport]:
+        """The dependencies of a subtask that succeeded."""
+        return [self._reports[d] for d in self._reports[subtask_id].depends_on if self._completed(d)]
+
+    def _completed(self, subtask_id: str) -> bool:
+        return self._reports[subtask_id].state == "completed"
+
+    def start(self, subtask_id: str, workflow_id: str) -> int:
+        """Begins the next attempt of a subtask and returns its number, from 1."""
+        report = self._reports[subtask_id]
+        report.state = "running"
+        report.attempts += 1
+        report.workflow_id = workflow_id
+        report.started_at = report.started_at or self._now().isoformat()
+        return report.attempts
+
+    def record(self, subtask_id: str, turns: int, usage: Usage) -> None:
+        """Adds what an attempt consumed, whatever became of it."""
+        report = self._reports[subtask_id]
+        report.turns += turns
+        report.usage += usage
+
+    def complete(self, subtask_id: str, finding: Finding) -> None:
+        """The subtask succeeded."""
+        self._end(subtask_id, "completed").finding = finding
+
+    def fail(self, subtask_id: str, error: Problem) -> None:
+        """The subtask failed for good."""
+        self._end(subtask_id, "failed").error = _capped(error)
+
+    def cancel(self, subtask_id: str, error: Problem, finding: Finding | None = None) -> None:
+        """The subtask was stopped; `finding` is what it had."""
+        report = self._end(subtask_id, "cancelled")
+        report.error = _capped(error)
+        report.finding = finding
+
+    def cancel_waiting(self, error: Problem) -> None:
+        """Stops every subtask that has not started."""
+        for report in self._reports.values():
+            if report.state == "waiting":
+                self.cancel(report.id, error)
+
+    def _end(self, subtask_id: str, state: str) -> SubtaskReport:
+        report = self._reports[subtask_id]
+        if report.state in _ENDED:
+            raise ValueError(f"subtask '{subtask_id}' has ended already ({report.state})")
+        report.state = state  # type: ignore[assignment]
+        report.finished_at = self._now().isoformat()
+        return report
+
+    def gaps(self) -> list[Gap]:
+        """Every subtask that is missing from the answer, with the reason."""
+        return [_gap(report) for report in self._reports.values() if report.state != "completed"]
+
+    def usable(self) -> list[SubtaskReport]:
+        """Subtasks with a finding: completed ones, and cancelled ones that returned what they had."""
+        return [report for report in self._reports.values() if report.finding is not None]
+
+
+def _gap(report: SubtaskReport) -> Gap:
+    reason = f"{report.error.type}: {report.error.message}" if report.error else f"it is {report.state}"
+    return Gap(subtask_id=report.id, reason=cut(f"{report.state}: {reason}" if report.error else reason, 600))
+
+
+def _capped(error: Problem) -> Problem:
+    return Problem(type=error.type, message=cut(error.message, limits.ERROR_BYTES))

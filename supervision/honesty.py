@@ -1,0 +1,31 @@
+"""What the code checks of an answer, whatever the model claims."""
+
+from supervision.result import Citation, Contradiction, Gap
+
+
+def checked_citations(citations: list[Citation], completed: set[str]) -> list[Citation]:
+    """The citations that rest on completed subtasks only; ids that do not hold are dropped."""
+    kept = []
+    for citation in citations:
+        ids = [subtask_id for subtask_id in dict.fromkeys(citation.subtask_ids) if subtask_id in completed]
+        if ids and citation.claim.strip():
+            kept.append(Citation(claim=citation.claim, subtask_ids=ids))
+    return kept
+
+
+def checked_contradictions(contradictions: list[Contradiction], completed: set[str]) -> list[Contradiction]:
+    """The contradictions between completed subtasks; one that names none of them is dropped."""
+    kept = []
+    for item in contradictions:
+        ids = [subtask_id for subtask_id in dict.fromkeys(item.subtask_ids) if subtask_id in completed]
+        if ids and item.description.strip():
+            kept.append(item.model_copy(update={"subtask_ids": ids}))
+    return kept
+
+
+def with_gaps(answer: str, gaps: list[Gap]) -> str:
+    """The answer with the list of what is missing appended; unchanged when nothing is."""
+    if not gaps:
+        return answer
+    lines = [f"- `{gap.subtask_id}`: {gap.reason}" for gap in gaps]
+    return "\n".join([answer.rstrip(), "", "**Missing from this answer**", "", *lines])

@@ -1,0 +1,54 @@
+"""What a worker agent does after a model's reply: the rules of the tool loop, by stop reason."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from supervision import limits
+
+
+class Next(Enum):
+    """The next step of the tool loop."""
+
+    FINISH = "finish"  # the text is the finding
+    FINISH_CUT = "finish_cut"  # the text is the finding, but it is not whole
+    TOOLS = "tools"  # run the tool calls, then the next turn
+    CONTINUE = "continue"  # the model paused: call again with its own words appended
+    ASK_AGAIN = "ask_again"  # drop this reply and ask the same again, with more room if it was cut
+    NUDGE = "nudge"  # it said nothing: ask for the finding
+    REFUSED = "refused"
+    TURN_LIMIT = "turn_limit"
+    BROKEN = "broken"  # no usable reply after several tries
+
+
+@dataclass(frozen=True)
+class LoopState:
+    """Where the loop stands. `turn` is the number of the reply just received, from 1."""
+
+    turn: int
+    max_turns: int
+    asked_again: int = 0
+    pauses: int = 0
+
+
+def next_step(stop_reason: str, has_text: bool, tool_calls: int, state: LoopState) -> Next:
+    """The step after a reply. A cut reply's tool calls are never run: their arguments may be cut too."""
+    if stop_reason == "refusal":
+        return Next.REFUSED
+    if stop_reason == "tool_use" and tool_calls:
+        return Next.TOOLS if state.turn < state.max_turns else Next.TURN_LIMIT
+    if stop_reason in ("end_turn", "stop_sequence"):
+        if has_text:
+            return Next.FINISH
+        return Next.NUDGE if state.turn < state.max_turns else Next.TURN_LIMIT
+    if stop_reason == "pause_turn":
+        return Next.CONTINUE if state.pauses < limits.PAUSE_TURNS else Next.BROKEN
+    if stop_reason == "model_context_window_exceeded":
+        return Next.FINISH_CUT if has_text else Next.BROKEN
+    if state.asked_again < limits.CUT_RETRIES:
+        return Next.ASK_AGAIN
+    return Next.FINISH_CUT if stop_reason == "max_tokens" and has_text else Next.BROKEN
+
+
+def more_room(max_tokens: int) -> int:
+    """The token limit for asking again after a cut reply."""
+    return min(max_tokens * 2, limits.MAX_TOKENS_CEILING)
