@@ -1,0 +1,113 @@
+"""The activity that makes one model call of a worker agent."""
+
+import hashlib
+import json
+
+from temporalio import activity
+
+from activities.context import read_findings, read_text
+from activities.contracts import ConclusionRef, SubtaskBrief, ToolCall, TurnInput, TurnReply
+from activities.conversation import Opening
+from activities.model_call import Answered, ModelCalls
+from activities.model_port import Json
+from activities.prompts import worker_request, worker_system
+from activities.team_files import TeamFiles
+from supervision import limits
+from supervision.conclusion import conclude
+from supervision.plan import Plan
+from supervision.text import cut, one_line
+
+
+class AgentTurnActivities:
+    """Turns of worker agents, with the model and the teams of this process."""
+
+    def __init__(self, calls: ModelCalls, teams: TeamFiles) -> None:
+        self._calls = calls
+        self._teams = teams
+
+    @activity.defn
+    async def call_model(self, input: TurnInput) -> TurnReply:
+        """The model's reply to the brief, or to the tool results since `head`."""
+        if input.head is None:
+            assert input.brief is not None
+            opening, text = await self._opening(input, input.brief)
+            answered = await self._calls.begin(input.run, input.step, opening, text, input.max_tokens)
+        else:
+            new = self._new_input(input)
+            answered = await self._calls.go_on(input.run, input.step, input.head, new, input.max_tokens)
+        return await self._reply(input, answered)
+
+    async def _opening(self, input: TurnInput, brief: SubtaskBrief) -> tuple[Opening, str]:
+        store = self._calls.store
+        loaded = await self._teams.stored(store, input.team_ref)
+        role = loaded.team.role(input.role)
+        plan = Plan.model_validate_json(await store.get(brief.plan_ref))
+        text = worker_request(
+            await read_text(store, brief.goal_ref),
+            plan.subtask(brief.subtask_id),
+            await read_findings(store, brief.dependencies),
+            brief.missing,
+            [attachment.name for attachment in brief.attachments],
+        )
+        opening = Opening(
+            system=worker_system(role.system_prompt),
+            model=input.model,
+            tools=loaded.toolbox.definitions(role.tools),
+            output_schema=None,
+        )
+        return opening, text
+
+    def _new_input(self, input: TurnInput) -> list[Json]:
+        """Tool results and the note in one user message, as the API wants it; nothing when the model only paused."""
+        message = self._calls.conversations.tool_result_message(input.results)
+        if input.note:
+            message["content"].append({"type": "text", "text": input.note})
+        return [message] if message["content"] else []
+
+    async def _reply(self, input: TurnInput, answered: Answered) -> TurnReply:
+        message = answered.message
+        details = message.stop_details or {}
+        calls = message.tool_uses() if message.stop_reason == "tool_use" else []
+        text = message.text()
+        return TurnReply(
+            head=answered.head,
+            stop_reason=message.stop_reason,
+            stop_detail=_detail(details),
+            preview=cut(text.strip(), limits.REPLY_PREVIEW_BYTES),
+            calls=[_tool_call(block) for block in calls],
+            conclusion=None if calls or not text.strip() else await self._conclusion(input, text),
+            usage=answered.usage,
+        )
+
+    async def _conclusion(self, input: TurnInput, text: str) -> ConclusionRef:
+        read = conclude(text)
+        ref = await self._calls.store.put_output(input.run.run_id, read.text.encode("utf-8", "replace"))
+        return ConclusionRef(
+            text_ref=ref,
+            confidence=read.confidence,
+            limitations=[cut(item, 300) for item in read.limitations[:10]],
+        )
+
+
+def _detail(details: Json) -> str | None:
+    said = details.get("explanation") or details.get("category")
+    return cut(str(said), limits.ERROR_BYTES) if said else None
+
+
+def arguments_sha256(arguments: object) -> str:
+    """The hash that approvals are bound to: of sorted-key compact UTF-8 JSON."""
+    text = json.dumps(arguments, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _tool_call(block: Json) -> ToolCall:
+    arguments = block.get("input")
+    shown = json.dumps(arguments, ensure_ascii=False)
+    if isinstance(arguments, dict) and len(arguments) == 1:
+        shown = str(next(iter(arguments.values())))
+    return ToolCall(
+        call_id=str(block["id"]),
+        name=str(block["name"]),
+        arguments_sha256=arguments_sha256(arguments),
+        preview=one_line(shown, limits.ARGUMENTS_PREVIEW_BYTES),
+    )

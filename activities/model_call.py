@@ -1,0 +1,137 @@
+"""One model call as an activity makes it: journal first, then the provider, then the journal again.
+
+The stored object is journal and conversation entry in one. It is written right after the answer is read,
+before anything else is awaited, so a call whose answer was stored is never sent again.
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from secrets import SystemRandom
+
+from temporalio import activity
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
+
+from activities.artifact_store import ArtifactStore
+from activities.contracts import RunRef
+from activities.conversation import Conversation, ConversationStore, Entry, Opening
+from activities.heartbeat import beating
+from activities.model_port import Json, LanguageModel, ModelFailure, ModelMessage, ModelRequest, Progress
+from activities.pricing import price
+from supervision import limits
+from supervision.keys import call_header, call_key
+from supervision.text import cut
+from supervision.usage import Usage
+
+CALL_HEADER = "x-supervisor-call"
+
+_WAITING = ("RateLimited", "Overloaded")
+_ODD = ("BadResponse",)
+_jitter = SystemRandom()
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A call's answer: the new head of its conversation, and the message."""
+
+    head: str
+    message: ModelMessage
+    usage: Usage
+
+
+class ModelCalls:
+    """Calls the model for the activities of one process."""
+
+    def __init__(
+        self, model: LanguageModel, store: ArtifactStore, conversations: ConversationStore, call_header: bool = True
+    ) -> None:
+        self.model = model
+        self.store = store
+        self.conversations = conversations
+        self._call_header = call_header
+
+    async def begin(self, run: RunRef, step: str, opening: Opening, text: str, max_tokens: int) -> Answered:
+        """The first call of a conversation."""
+        message = {"role": "user", "content": [{"type": "text", "text": text}]}
+        return await self._call(run, step, None, opening, [message], max_tokens)
+
+    async def go_on(self, run: RunRef, step: str, head: str, input: list[Json], max_tokens: int) -> Answered:
+        """A later call: the conversation at `head` with `input` appended."""
+        return await self._call(run, step, head, None, input, max_tokens)
+
+    async def _call(
+        self, run: RunRef, step: str, head: str | None, opening: Opening | None, input: list[Json], max_tokens: int
+    ) -> Answered:
+        info = activity.info()
+        await self.store.require(run.store_id)
+        key = call_key(run.run_id, info.workflow_run_id or "", info.activity_id)
+        if info.attempt > 1 and (entry := await self.conversations.find(key)):
+            return _answered(key, entry.reply)
+        past = await self.conversations.load(head) if head else None
+        opening = opening or (past.opening if past else None)
+        assert opening is not None
+        request = ModelRequest(
+            model=opening.model,
+            system=opening.system,
+            messages=await self._messages(past, input),
+            max_tokens=max_tokens,
+            tools=opening.tools,
+            output_schema=opening.output_schema,
+            headers={CALL_HEADER: call_header(info.workflow_id or "", step)} if self._call_header else {},
+        )
+        message = await self._complete(request, info.attempt)
+        entry = await self.conversations.save(
+            key,
+            Entry(
+                opening=None if past else opening,
+                ancestors=[*past.ancestors, past.head] if past else [],
+                input=input,
+                reply=message,
+            ),
+        )
+        return _answered(key, entry.reply)
+
+    async def _messages(self, past: Conversation | None, input: list[Json]) -> list[Json]:
+        new = await self.conversations.resolve(input)
+        return [*past.messages, *new] if past else new
+
+    async def _complete(self, request: ModelRequest, attempt: int) -> ModelMessage:
+        progress = Progress()
+        async with beating(lambda: {"tokens": progress.output_tokens, "tail": progress.tail}):
+            try:
+                return await self.model.complete(request, progress)
+            except ModelFailure as failure:
+                raise to_application_error(failure, attempt) from failure
+
+
+def to_application_error(failure: ModelFailure, attempt: int) -> ApplicationError:
+    """The failure as Temporal should see it: what kind, whether to try again, and when."""
+    retryable = failure.retryable and not (failure.kind in _ODD and attempt >= limits.ODD_REPLY_ATTEMPTS)
+    delay = None
+    if retryable and failure.retry_after:
+        delay = timedelta(seconds=failure.retry_after * (1 + limits.RETRY_JITTER * _jitter.random()))
+    return ApplicationError(
+        cut(failure.message, limits.ERROR_BYTES),
+        {"status": failure.status, "request_id": failure.request_id},
+        type=failure.kind,
+        non_retryable=not retryable,
+        next_retry_delay=delay,
+        category=(
+            ApplicationErrorCategory.BENIGN if failure.kind in _WAITING else ApplicationErrorCategory.UNSPECIFIED
+        ),
+    )
+
+
+def _answered(key: str, message: ModelMessage) -> Answered:
+    tokens = message.usage
+    return Answered(
+        key,
+        message,
+        Usage(
+            model_calls=1,
+            input_tokens=tokens.input_tokens,
+            output_tokens=tokens.output_tokens,
+            cache_read_tokens=tokens.cache_read_tokens,
+            cache_write_tokens=tokens.cache_write_tokens,
+            usd=price(message.model, tokens),
+        ),
+    )

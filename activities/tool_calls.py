@@ -1,0 +1,57 @@
+"""The activity that runs one tool call of a worker agent, within the rights of its role."""
+
+from functools import partial
+
+from temporalio import activity
+
+from activities.artifact_store import ArtifactStore
+from activities.context import read_text
+from activities.contracts import ToolInput, ToolReply, ToolResultRef
+from activities.conversation import ConversationStore
+from activities.team_files import TeamFiles
+from activities.tools.tool import ToolContext
+from supervision import limits
+from supervision.finding import ArtifactRef
+from supervision.text import cut, one_line
+
+_KEPT_SOURCES = 20
+
+
+class ToolActivities:
+    """Tool calls, with the teams of this process."""
+
+    def __init__(self, store: ArtifactStore, conversations: ConversationStore, teams: TeamFiles) -> None:
+        self._store = store
+        self._conversations = conversations
+        self._teams = teams
+
+    @activity.defn
+    async def run_tool(self, input: ToolInput) -> ToolReply:
+        """Runs the call and stores its output; whatever goes wrong with a tool is an output, too.
+
+        The arguments come from the conversation, the rights from the stored team: neither from the workflow.
+        """
+        await self._store.require(input.run.store_id)
+        loaded = await self._teams.stored(self._store, input.team_ref)
+        entry = await self._conversations.entry(input.head)
+        arguments = next(
+            (block.get("input") for block in entry.reply.tool_uses() if block.get("id") == input.call.call_id), None
+        )
+        context = ToolContext(
+            attachments={a.name: partial(read_text, self._store, a.ref) for a in input.attachments},
+            idempotency_key=f"{input.head}/{input.call.call_id}",
+        )
+        ran = await loaded.toolbox.run(loaded.team.role(input.role), input.call.name, arguments, context)
+        ref = await self._store.put_output(input.run.run_id, ran.text.encode("utf-8", "replace"))
+        artifacts = []
+        for new in ran.artifacts:
+            key = await self._store.put_output(input.run.run_id, new.data)
+            artifacts.append(ArtifactRef(name=new.name, media_type=new.media_type, bytes=len(new.data), ref=key))
+        return ToolReply(
+            result=ToolResultRef(call_id=input.call.call_id, ref=ref, is_error=ran.is_error),
+            preview=cut(ran.text, limits.TOOL_PREVIEW_BYTES),
+            sources=[one_line(source, 200) for source in ran.sources[:_KEPT_SOURCES]],
+            artifacts=artifacts,
+        )
+
+
