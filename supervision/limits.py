@@ -37,9 +37,7 @@ TOOL_OUTPUT_CHARS = 20_000  # what one tool result may add to a conversation
 TOOL_CALLS_PER_TURN = 16  # one turn asking for more is answered with errors for the surplus
 TOOL_TIMEOUT = timedelta(seconds=60)  # one attempt of one tool call
 TOOL_ATTEMPTS = 3  # a tool that kills its process three times is quarantined
-LOCAL_TOOL_TIMEOUT = timedelta(
-    seconds=10
-)  # pure tools finish in milliseconds; must end within a workflow task
+LOCAL_TOOL_TIMEOUT = timedelta(seconds=10)  # pure tools finish in milliseconds; must end within a workflow task
 
 # --- Supervision ----------------------------------------------------------------------------------
 PLAN_TRIES = 3  # the first plan and two repairs, by contract
@@ -48,9 +46,7 @@ DESCRIPTION_CHARS = 4000  # a subtask's description
 MIN_DESCRIPTION_CHARS = 12  # shorter ones can't say what to do
 SYNTHESIS_RESERVE = timedelta(seconds=60)  # kept back from the deadline, at most this
 SYNTHESIS_RESERVE_SHARE = 0.2  # and at most this share of the whole deadline
-CHILD_CLOSE_WAIT = timedelta(
-    seconds=20
-)  # a cancelled child answers in 0.1 s; a worker restart takes some seconds
+CHILD_CLOSE_WAIT = timedelta(seconds=20)  # a cancelled child answers in 0.1 s; a worker restart takes some seconds
 
 # --- Model calls ----------------------------------------------------------------------------------
 PLAN_MAX_TOKENS = 32_000
@@ -63,6 +59,8 @@ CONTEXT_CHARS = 400_000  # ~100k tokens of findings in one prompt: above it the 
 MODEL_CALL_TIMEOUT = timedelta(minutes=10)  # start_to_close of one attempt
 MODEL_IDLE_TIMEOUT = timedelta(seconds=90)  # no content for this long: the stream is dead, pings or not
 MODEL_CONNECT_TIMEOUT = timedelta(seconds=5)
+MODEL_LINGER = timedelta(seconds=1)  # a finished answer waits this long for its connection to become reusable
+CHARS_PER_TOKEN = 3.5  # English text; only for estimates before the provider has counted
 MODEL_RETRY_INITIAL = timedelta(seconds=1)
 MODEL_RETRY_MAX = timedelta(seconds=60)
 MODEL_RETRY_FACTOR = 2.0
@@ -75,9 +73,7 @@ HEARTBEAT_EVERY = timedelta(seconds=2)  # carries cancellation to a call and the
 HEARTBEAT_THROTTLE = timedelta(seconds=1.5)  # below the beat, so no beat waits for the next window
 HEARTBEAT_TIMEOUT = timedelta(seconds=10)  # a killed worker's calls are retried after this
 HEARTBEAT_TAIL_CHARS = 200
-STICKY_TIMEOUT = timedelta(
-    seconds=2
-)  # a killed worker's workflows move to a live one after this (default 10 s)
+STICKY_TIMEOUT = timedelta(seconds=2)  # a killed worker's workflows move to a live one after this (default 10 s)
 GRACEFUL_SHUTDOWN = timedelta(minutes=2)  # SIGTERM lets calls in flight finish: most model calls are shorter
 
 # --- Local activities and the store ---------------------------------------------------------------
@@ -88,8 +84,26 @@ STORE_RETRY_INITIAL = timedelta(milliseconds=200)
 STORE_RETRY_MAX = timedelta(seconds=15)
 ARTIFACT_BYTES = 16 * KIB * KIB  # one object
 ENTRY_CACHE_BYTES = 64 * KIB * KIB  # parsed conversation entries kept in a process
+KEY_SEGMENT_BYTES = 200  # file names hold 255 bytes, and the store adds a suffix while it writes
+STORE_READS = 32  # objects read at once by one load: a cold process needs no more connections to be fast
+STORE_CONNECT_TIMEOUT = timedelta(seconds=5)
+STORE_REQUEST_TIMEOUT = timedelta(seconds=20)  # one request of a 16 MiB object on a slow line
+STORE_REQUEST_RETRIES = 3  # inside one operation; Temporal's retries come on top
+STORE_RETRY_TIMEOUT = timedelta(seconds=15)  # all retries of one operation end before SETUP_TIMEOUT
 
 # --- Worker processes -----------------------------------------------------------------------------
 ACTIVITY_SLOTS = 1000  # more than live children, so that waiting for a model never queues
 WORKFLOW_TASK_SLOTS = 64
 CACHED_WORKFLOWS = 3000  # more than live workflows: replaying on each task costs 1.9 times
+
+# --- The embedded server and its program ------------------------------------------------------------
+SERVER_START_WAIT = timedelta(seconds=60)  # 0.3 s on a quiet machine; a cold disk reads 210 MB first
+SERVER_STOP_WAIT = timedelta(seconds=10)  # it drains for 2.5 s after SIGINT; then it is killed
+SERVER_PROBE_TIMEOUT = timedelta(seconds=3)  # a live server on loopback answers in milliseconds
+SERVER_PORT_TRIES = 4  # a port that was free may be taken before the server binds it
+TEMPORAL_VERSION_TIMEOUT = timedelta(seconds=20)  # `temporal --version`: milliseconds, seconds from a cold disk
+TEMPORAL_DOWNLOAD_TIMEOUT = timedelta(seconds=120)  # ~50 MB; offline it fails at once
+TEMPORAL_BUILD_TIMEOUT = timedelta(minutes=30)  # 4 minutes on 2 cores
+TEMPORAL_BUILD_REPORT = timedelta(seconds=5)  # how often a build or a wait for one says that it lives
+LOCK_POLL = timedelta(milliseconds=200)  # a file lock tells nobody when it is free
+SERVER_POLL = timedelta(milliseconds=50)  # until a new server serves

@@ -1,0 +1,99 @@
+"""Getting the `temporal` program onto this machine: the SDK's download, or a build with Go."""
+
+import asyncio
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from threading import Thread
+
+from supervision import limits
+
+Note = Callable[[str], None]
+
+GO_PACKAGE = "github.com/temporalio/cli/cmd/temporal@v1.5.1"  # later tags need a `replace`: not installable by name
+GO_AT_LEAST = (1, 23)
+
+
+def download(folder: Path) -> list[Path]:
+    """Let the SDK download the program into `folder`; the files that came, none when it could not."""
+    from temporalio.testing import WorkflowEnvironment  # heavy, and needed once in a machine's life
+
+    async def start_once() -> None:
+        # the SDK downloads only as part of starting a server
+        environment = await WorkflowEnvironment.start_local(download_dest_dir=str(folder))
+        await environment.shutdown()
+
+    async def bounded() -> None:
+        await asyncio.wait_for(start_once(), limits.TEMPORAL_DOWNLOAD_TIMEOUT.total_seconds())
+
+    try:
+        asyncio.run(bounded())
+    except (RuntimeError, TimeoutError):
+        return []  # offline, or a proxy in between: Go's way may still be open
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def usable_go() -> str | None:
+    """The `go` command on PATH, None when there is none or it is too old."""
+    go = shutil.which("go")
+    if go is None:
+        return None
+    try:
+        done = subprocess.run([go, "env", "GOVERSION"], capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = re.match(r"go(\d+)\.(\d+)", done.stdout.strip())
+    return go if found and (int(found[1]), int(found[2])) >= GO_AT_LEAST else None
+
+
+def build(go: str, folder: Path, note: Note) -> str:
+    """Run `go install` into `folder`, `note` telling how it goes; the last line of its output."""
+    environment = os.environ | {"GOBIN": str(folder), "GOFLAGS": ""}
+    for cross in ("GOOS", "GOARCH"):  # go install refuses GOBIN when they are set
+        environment.pop(cross, None)
+    process = subprocess.Popen(
+        [go, "install", "-v", GO_PACKAGE],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        env=environment,
+        cwd=folder,
+    )
+    output = _LastLine(process)
+    began = time.monotonic()
+    try:
+        while (elapsed := time.monotonic() - began) < limits.TEMPORAL_BUILD_TIMEOUT.total_seconds():
+            if elapsed:
+                note(f"building temporal: {elapsed:.0f} s, {output.line}")
+            try:
+                process.wait(limits.TEMPORAL_BUILD_REPORT.total_seconds())
+                break
+            except subprocess.TimeoutExpired:
+                pass
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+    output.join(timeout=1)
+    return output.line
+
+
+class _LastLine(Thread):
+    """Reads a process's output to its end and keeps the last line."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        super().__init__(daemon=True)
+        self.line = "no output yet"
+        self._process = process
+        self.start()
+
+    def run(self) -> None:
+        assert self._process.stdout is not None
+        with self._process.stdout as output:
+            for line in output:
+                self.line = line.strip() or self.line
