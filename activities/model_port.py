@@ -4,7 +4,6 @@
 because signed thinking blocks must return byte for byte.
 """
 
-
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -49,7 +48,10 @@ class ModelUsage(Model):
 
 
 class ModelMessage(Model):
-    """A whole answer. `content` holds the blocks as plain JSON, unknown ones included."""
+    """A whole answer. `content` holds the blocks as plain JSON, unknown ones included.
+
+    `json_text` is the structured answer where it did not come as the plain text of the reply.
+    """
 
     content: list[Json]
     stop_reason: str
@@ -58,9 +60,12 @@ class ModelMessage(Model):
     model: str
     message_id: str
     request_id: str | None = None
+    json_text: str | None = None
 
     def text(self) -> str:
-        """All text blocks joined."""
+        """The structured answer if there is one, else all text blocks joined."""
+        if self.json_text is not None:
+            return self.json_text
         return "".join(block.get("text", "") for block in self.content if block.get("type") == "text")
 
     def tool_uses(self) -> list[Json]:
@@ -115,5 +120,3 @@ class LanguageModel(Protocol):
     async def close(self) -> None:
         """Closes the connections."""
         ...
-
-
