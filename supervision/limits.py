@@ -36,6 +36,7 @@ STATUS_PAGE = 100  # subtasks on one page of `status`, by contract
 TOOL_OUTPUT_CHARS = 20_000  # what one tool result may add to a conversation
 TOOL_CALLS_PER_TURN = 16  # one turn asking for more is answered with errors for the surplus
 TOOL_TIMEOUT = timedelta(seconds=60)  # one attempt of one tool call
+TOOL_MARGIN = timedelta(seconds=10)  # the tool's own timeout ends it first and tells the model
 TOOL_ATTEMPTS = 3  # a tool that kills its process three times is quarantined
 LOCAL_TOOL_TIMEOUT = timedelta(seconds=10)  # pure tools finish in milliseconds; must end within a workflow task
 
@@ -57,6 +58,7 @@ CUT_RETRIES = 2  # how often a reply cut by max_tokens is asked for again with m
 PAUSE_TURNS = 5  # `pause_turn` rounds of one call
 CONTEXT_CHARS = 400_000  # ~100k tokens of findings in one prompt: above it the price of small models rises
 MODEL_CALL_TIMEOUT = timedelta(minutes=10)  # start_to_close of one attempt
+LEAST_CALL_TIME = timedelta(seconds=1)  # a call begun at the deadline fails by its timeout
 MODEL_IDLE_TIMEOUT = timedelta(seconds=90)  # no content for this long: the stream is dead, pings or not
 MODEL_CONNECT_TIMEOUT = timedelta(seconds=5)
 MODEL_LINGER = timedelta(seconds=1)  # a finished answer waits this long for its connection to become reusable

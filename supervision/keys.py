@@ -1,0 +1,93 @@
+"""Names of stored objects and of model calls: the layout of the artifact store, the value of the call header.
+
+    store-id                                        the store's random id
+    <run>/<name>                                    goal, team, plan, result of a run
+    <run>/<workflow run id>/<activity id>           one model call: conversation entry and journal in one
+    <run>/outputs/<sha256>                          tool outputs and other content-addressed text
+
+Every segment is an encoded id. Workflow run ids are UUIDs, so they never meet a name.
+"""
+
+import hashlib
+import re
+from urllib.parse import quote, unquote
+
+from supervision.limits import KEY_SEGMENT_BYTES
+
+STORE_ID = "store-id"
+_OUTPUTS = "outputs"
+_DIGEST_CHARS = 64
+_LONELY_DOT = re.compile(r"^\.|\.(?=\.|$)")  # leading, trailing or doubled: "." and ".." mean folders
+_CUT_ESCAPE = re.compile(r"%.?$")
+_SEGMENT = rf"[A-Za-z0-9._~%-]{{1,{KEY_SEGMENT_BYTES}}}"
+_KEY = re.compile(rf"{_SEGMENT}(/{_SEGMENT}){{0,2}}")
+
+
+def encode(id: str) -> str:
+    """`id` as one segment of a key: percent-encoded, at most 200 bytes, different for different ids.
+
+    Longer ones keep a readable prefix and end in "~" and the SHA-256 of the id; "~" appears nowhere else.
+    Raises ValueError when `id` is empty.
+    """
+    if not id:
+        raise ValueError("an empty id names nothing")
+    encoded = _percent(id, safe="")
+    if encoded in (STORE_ID, _OUTPUTS):  # the layout's own names must stay free
+        return _hashed(encoded, id)
+    return _bounded(encoded, id)
+
+
+def run_prefix(run_id: str) -> str:
+    """What all keys of a run start with, the slash included, so that no other run's keys do."""
+    return f"{encode(run_id)}/"
+
+
+def call_key(run_id: str, workflow_run_id: str, activity_id: str) -> str:
+    """The key of one model call's conversation entry, which is also its journal entry."""
+    return f"{encode(run_id)}/{encode(workflow_run_id)}/{encode(activity_id)}"
+
+
+def output_key(run_id: str, sha256: str) -> str:
+    """The key of content-addressed content; `sha256` in hex."""
+    return f"{encode(run_id)}/{_OUTPUTS}/{encode(sha256)}"
+
+
+def named_key(run_id: str, name: str) -> str:
+    """The key of an object that a run has once, such as its goal or its result."""
+    return f"{encode(run_id)}/{encode(name)}"
+
+
+def run_of(key: str) -> str:
+    """The id of the run that `key` belongs to; ids too long to be kept whole stay in their encoded form.
+
+    Raises ValueError when the key belongs to no run. To tell whether a key is one of a given run's, compare
+    with `run_prefix` instead.
+    """
+    segment, slash, _ = key.partition("/")
+    if not segment or not slash:
+        raise ValueError(f"'{key}' belongs to no run")
+    return segment if "~" in segment else unquote(segment, errors="surrogatepass")
+
+
+def is_key(text: str) -> bool:
+    """Whether `text` has the form of a key; what people or models pass as a reference may be anything."""
+    return _KEY.fullmatch(text) is not None and all(part.strip(".") for part in text.split("/"))
+
+
+def call_header(workflow_id: str, step: str) -> str:
+    """The value of header x-supervisor-call: `<workflow id>/<step>`, percent-encoded, "/" and ":" kept readable."""
+    return "/".join(_bounded(_percent(part, safe="/:"), part) for part in (workflow_id, step))
+
+
+def _percent(text: str, safe: str) -> str:
+    encoded = quote(text, safe=safe, errors="surrogatepass").replace("~", "%7E")
+    return _LONELY_DOT.sub("%2E", encoded)
+
+
+def _bounded(encoded: str, text: str) -> str:
+    return encoded if len(encoded) <= KEY_SEGMENT_BYTES else _hashed(encoded, text)
+
+
+def _hashed(encoded: str, text: str) -> str:
+    head = _CUT_ESCAPE.sub("", encoded[: KEY_SEGMENT_BYTES - _DIGEST_CHARS - 1])
+    return f"{head}~{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
