@@ -3,18 +3,16 @@
 `python -m runtime.temporal_binary` does it and prints the path.
 """
 
-import fcntl
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from runtime import temporal_build
+from runtime.file_lock import FileLock
 from runtime.paths import cache_dir
 from runtime.temporal_build import Note
 from supervision import limits
@@ -37,18 +35,19 @@ def find_temporal(note: Note = say) -> Path:
     """
     named = os.environ.get("SUPERVISOR_TEMPORAL")
     if named:
-        return _named(Path(named).expanduser())
+        return _named(Path(named).expanduser().absolute())
     on_path = shutil.which("temporal")
     if on_path:
         if runs(Path(on_path)):
-            return Path(on_path)
+            return Path(on_path).absolute()
         note(f"{on_path} is on PATH but does not run: looking further")
     folder = cache_dir() / "bin"
     folder.mkdir(exist_ok=True)
     cached = folder / "temporal"
     if runs(cached):
         return cached
-    with _only_one(folder / "temporal.lock", note):
+    with FileLock(folder / "temporal.lock") as lock:
+        _wait_for(lock, note)
         if not runs(cached):  # another process may have made it while this one waited
             _make(cached, note)
     return cached
@@ -71,7 +70,7 @@ def runs(program: Path) -> bool:
 
 def _named(program: Path) -> Path:
     if runs(program):
-        return program.absolute()
+        return program
     raise TemporalNotFound(f"SUPERVISOR_TEMPORAL names {program}, which is not a temporal program that runs here")
 
 
@@ -104,28 +103,16 @@ def _built(folder: Path, note: Note) -> Path:
     )
 
 
-@contextmanager
-def _only_one(path: Path, note: Note) -> Iterator[None]:
-    every = limits.TEMPORAL_BUILD_REPORT.total_seconds()
+def _wait_for(lock: FileLock, note: Note) -> None:
     began = told = time.monotonic()
-    with path.open("w") as file:
-        while not _locked(file.fileno()):
-            now = time.monotonic()
-            if now - began > limits.TEMPORAL_BUILD_TIMEOUT.total_seconds():
-                raise TemporalNotFound(f"another process holds {path} for too long: end it, then try again")
-            if now >= told:
-                note(f"another process is making the temporal program: waiting, {now - began:.0f} s")
-                told = now + every
-            time.sleep(limits.LOCK_POLL.total_seconds())
-        yield
-
-
-def _locked(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
+    while not lock.taken():
+        now = time.monotonic()
+        if now - began > limits.TEMPORAL_BUILD_TIMEOUT.total_seconds():
+            raise TemporalNotFound("another process has been making the temporal program for too long: end it first")
+        if now >= told:
+            note(f"another process is making the temporal program: waiting, {now - began:.0f} s")
+            told = now + limits.TEMPORAL_BUILD_REPORT.total_seconds()
+        time.sleep(limits.LOCK_POLL.total_seconds())
 
 
 if __name__ == "__main__":

@@ -67,14 +67,12 @@ def build(go: str, folder: Path, note: Note) -> str:
     output = _LastLine(process)
     began = time.monotonic()
     try:
-        while (elapsed := time.monotonic() - began) < limits.TEMPORAL_BUILD_TIMEOUT.total_seconds():
-            if elapsed:
-                note(f"building temporal: {elapsed:.0f} s, {output.line}")
+        while time.monotonic() - began < limits.TEMPORAL_BUILD_TIMEOUT.total_seconds():
             try:
                 process.wait(limits.TEMPORAL_BUILD_REPORT.total_seconds())
                 break
             except subprocess.TimeoutExpired:
-                pass
+                note(f"building temporal: {time.monotonic() - began:.0f} s, {output.line}")
     finally:
         if process.poll() is None:
             process.kill()

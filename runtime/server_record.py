@@ -1,0 +1,107 @@
+"""The record of a shared embedded server: how other processes find it, and whether it really runs."""
+
+import asyncio
+import os
+import signal
+import subprocess
+from datetime import timedelta
+from pathlib import Path
+
+from pydantic import BaseModel, ValidationError
+from temporalio.client import Client
+from temporalio.service import RPCError
+
+from runtime.paths import cache_dir
+from supervision import limits
+
+NAMESPACE = "default"
+
+
+class ServerInfo(BaseModel):
+    """A running embedded server; `ui` is None when it is headless, `db` None when it keeps all in memory."""
+
+    pid: int
+    address: str
+    ui: str | None
+    db: str | None
+    log: str
+
+
+def record_path(cache: Path) -> Path:
+    """Where the shared server of that cache folder is recorded."""
+    return cache / "server.json"
+
+
+def write_record(cache: Path, info: ServerInfo) -> None:
+    """Record the shared server, in one step."""
+    path = record_path(cache)
+    new = path.with_suffix(f".{os.getpid()}")
+    new.write_text(info.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    new.replace(path)
+
+
+def read_record(cache: Path) -> ServerInfo | None:
+    """The recorded server if its process still lives."""
+    try:
+        info = ServerInfo.model_validate_json(record_path(cache).read_bytes())
+    except (FileNotFoundError, ValidationError):
+        return None
+    return info if is_alive(info) else None
+
+
+async def running(cache: Path | None = None) -> ServerInfo | None:
+    """The shared server that lives and answers, None when there is none."""
+    info = read_record(cache or cache_dir())
+    return info if info is not None and await answers(info.address) else None
+
+
+async def stop_running(cache: Path | None = None) -> ServerInfo | None:
+    """End the shared server, whoever started it; what was ended, None when nothing ran."""
+    folder = cache or cache_dir()
+    info = read_record(folder)
+    if info is None:
+        return None
+    os.kill(info.pid, signal.SIGINT)
+    try:
+        async with asyncio.timeout(limits.SERVER_STOP_WAIT.total_seconds()):
+            while is_alive(info):  # noqa: ASYNC110 - not our child: nothing announces its end
+                await asyncio.sleep(limits.SERVER_POLL.total_seconds())
+    except TimeoutError:
+        os.kill(info.pid, signal.SIGKILL)
+    record_path(folder).unlink(missing_ok=True)
+    return info
+
+
+def is_alive(info: ServerInfo) -> bool:
+    """Whether that process still is that server: pids are used again by others."""
+    words = _command(info.pid)
+    return "start-dev" in words and info.address.rpartition(":")[2] in words
+
+
+def _command(pid: int) -> list[str]:
+    """The words of a process's command line, none when it has ended or is another user's."""
+    proc = Path("/proc")
+    if (proc / "self").exists():
+        folder = proc / str(pid)
+        try:
+            if folder.stat().st_uid != os.getuid():
+                return []
+            return (folder / "cmdline").read_bytes().decode("utf-8", "replace").split("\0")
+        except OSError:
+            return []
+    listed = subprocess.run(
+        ["ps", "-U", str(os.getuid()), "-o", "pid=,args="], capture_output=True, text=True, errors="replace"
+    )
+    rows = (line.split() for line in listed.stdout.splitlines())
+    return next((row[1:] for row in rows if row and row[0] == str(pid)), [])
+
+
+async def answers(address: str, timeout: timedelta = limits.SERVER_PROBE_TIMEOUT) -> bool:
+    """Whether the server at that address serves its namespace within `timeout`."""
+    try:
+        async with asyncio.timeout(timeout.total_seconds()):
+            client = await Client.connect(address, namespace=NAMESPACE)
+            await client.count_workflows()  # needs the namespace and the visibility store, both come up last
+    except (RPCError, RuntimeError, TimeoutError):
+        return False
+    return True
