@@ -11,7 +11,7 @@ from activities.conversation import Opening
 from activities.model_call import Answered, ModelCalls
 from activities.model_port import Json
 from activities.prompts import worker_request, worker_system
-from activities.team_files import TeamFiles
+from activities.stored_teams import StoredTeams
 from supervision import limits
 from supervision.conclusion import conclude
 from supervision.plan import Plan
@@ -21,7 +21,7 @@ from supervision.text import cut, one_line
 class AgentTurnActivities:
     """Turns of worker agents, with the model and the teams of this process."""
 
-    def __init__(self, calls: ModelCalls, teams: TeamFiles) -> None:
+    def __init__(self, calls: ModelCalls, teams: StoredTeams) -> None:
         self._calls = calls
         self._teams = teams
 
@@ -39,7 +39,7 @@ class AgentTurnActivities:
 
     async def _opening(self, input: TurnInput, brief: SubtaskBrief) -> tuple[Opening, str]:
         store = self._calls.store
-        loaded = await self._teams.stored(store, input.team_ref)
+        loaded = await self._teams.load(input.team_ref)
         role = loaded.team.role(input.role)
         plan = Plan.model_validate_json(await store.get(brief.plan_ref))
         text = worker_request(

@@ -81,11 +81,12 @@ class PlanReply(Model):
 
 
 class DependencyRef(Model):
-    """A finding that a subtask builds on."""
+    """A finding to build on; `complete` is False for what a stopped worker agent had."""
 
     subtask_id: str
     role: str
     text_ref: str
+    complete: bool = True
 
 
 class SubtaskBrief(Model):
@@ -100,10 +101,11 @@ class SubtaskBrief(Model):
 
 
 class ToolResultRef(Model):
-    """The outcome of one tool call, by reference."""
+    """The outcome of one tool call by reference, or as `text` when no tool ran."""
 
     call_id: str
-    ref: str
+    ref: str = ""
+    text: str | None = None
     is_error: bool = False
 
 
@@ -199,11 +201,15 @@ class SynthesisReply(Model):
 
 
 class PublishInput(Model):
-    """The whole result and trace of a run, to be stored; a local activity, so not in history."""
+    """The whole result and trace of a run, to be stored; a local activity, so not in history.
+
+    Where the answer was shortened, `answer_ref` is all of it and `answer_preview` what stands for it in `result`.
+    """
 
     run: RunRef
     result: RunResult
     answer_ref: str | None = None
+    answer_preview: str = ""
     trace: list[TraceEvent] = []
 
 

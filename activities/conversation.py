@@ -194,5 +194,6 @@ def _with_output(block: Json, texts: dict[str, str]) -> Json:
 
 
 def _result_block(result: ToolResultRef) -> Json:
-    block: Json = {"type": "tool_result", "tool_use_id": result.call_id, "content_ref": result.ref}
+    content = {"content_ref": result.ref} if result.text is None else {"content": result.text}
+    block: Json = {"type": "tool_result", "tool_use_id": result.call_id, **content}
     return {**block, "is_error": True} if result.is_error else block

@@ -1,6 +1,6 @@
 """The activity that plans: one model call, its plan read and checked."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import ValidationError, create_model
 from temporalio import activity
@@ -10,8 +10,9 @@ from activities.contracts import PlanInput, PlanReply
 from activities.conversation import Opening
 from activities.model_call import Answered, ModelCalls
 from activities.prompts import plan_repair, planner_request, planner_system
+from activities.stored_teams import StoredTeams
 from activities.structured import first_json
-from activities.team_files import TeamFiles
+from activities.team_files import team_card
 from supervision import limits
 from supervision.base import Model
 from supervision.keys import named_key
@@ -44,7 +45,7 @@ class PlanDraft(Model):
 class PlanningActivities:
     """Planning, with the model and the teams of this process."""
 
-    def __init__(self, calls: ModelCalls, teams: TeamFiles) -> None:
+    def __init__(self, calls: ModelCalls, teams: StoredTeams) -> None:
         self._calls = calls
         self._teams = teams
 
@@ -52,7 +53,7 @@ class PlanningActivities:
     async def plan(self, input: PlanInput) -> PlanReply:
         """Asks for a plan, or for a better one after `input.problems`; the reply says what is wrong with it."""
         step = f"plan.{input.revision}.{input.attempt}"
-        team = await self._teams.stored(self._calls.store, input.team_ref)
+        team = await self._teams.load(input.team_ref)
         goal = await read_text(self._calls.store, input.goal_ref)
         if input.head is None:
             opening = Opening(
@@ -91,8 +92,8 @@ class PlanningActivities:
         if plan.direct_answer and not input.direct_answer_allowed:
             reply.problems = ["a direct answer is not wanted here: plan subtasks"]
         if not reply.problems:
-            loaded = await self._teams.stored(self._calls.store, input.team_ref)
-            plan = assign(plan, self._teams.card(loaded, input.model))
+            loaded = await self._teams.load(input.team_ref)
+            plan = assign(plan, team_card(loaded, input.model))
             reply.plan_ref = named_key(input.run.run_id, f"plan.{plan.revision}")
             await self._calls.store.put(reply.plan_ref, plan.model_dump_json().encode())
             reply.plan = shortened(plan)
@@ -102,8 +103,9 @@ class PlanningActivities:
 def draft_model(team: Team) -> type[PlanDraft]:
     """PlanDraft with `role` narrowed to the team's roles, so that the schema offers no other."""
     names = tuple(role.name for role in team.roles)
-    subtask = create_model("SubtaskDraft", __base__=SubtaskDraft, role=(Literal[names], ...))  # type: ignore[valid-type]
-    return create_model("PlanDraft", __base__=PlanDraft, subtasks=(list[subtask], ...))  # type: ignore[valid-type]
+    role: Any = Literal[names]
+    subtask: Any = create_model("SubtaskDraft", __base__=SubtaskDraft, role=(role, ...))
+    return create_model("PlanDraft", __base__=PlanDraft, subtasks=(list[subtask], ...))
 
 
 def _plan(draft: PlanDraft, goal: str, revision: int) -> Plan:

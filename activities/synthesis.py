@@ -74,7 +74,7 @@ class SynthesisActivities:
         text = answered.message.text().strip()
         if reply.stop_reason == "refusal" or not text:
             return reply
-        completed = {finding.subtask_id for finding in input.findings}
+        completed = {finding.subtask_id for finding in input.findings if finding.complete}
         try:
             draft = AnswerDraft.model_validate(first_json(text))
         except (ValueError, ValidationError):
@@ -85,9 +85,7 @@ class SynthesisActivities:
         else:
             reply.confidence = min(1.0, max(0.0, draft.confidence))
         reply.answer = cut(draft.answer, limits.ANSWER_INLINE_BYTES)
-        reply.answer_ref = await self._calls.store.put_output(
-            input.run.run_id, draft.answer.encode("utf-8", "replace")
-        )
+        reply.answer_ref = await self._calls.store.put_output(input.run.run_id, draft.answer.encode("utf-8", "replace"))
         citations = [Citation(claim=cut(c.claim, 300), subtask_ids=c.subtask_ids) for c in draft.citations]
         reply.citations = checked_citations(citations, completed)[:_KEPT]
         contradictions = [

@@ -8,7 +8,7 @@ from activities.artifact_store import ArtifactStore
 from activities.context import read_text
 from activities.contracts import ToolInput, ToolReply, ToolResultRef
 from activities.conversation import ConversationStore
-from activities.team_files import TeamFiles
+from activities.stored_teams import StoredTeams
 from activities.tools.tool import ToolContext
 from supervision import limits
 from supervision.finding import ArtifactRef
@@ -20,7 +20,7 @@ _KEPT_SOURCES = 20
 class ToolActivities:
     """Tool calls, with the teams of this process."""
 
-    def __init__(self, store: ArtifactStore, conversations: ConversationStore, teams: TeamFiles) -> None:
+    def __init__(self, store: ArtifactStore, conversations: ConversationStore, teams: StoredTeams) -> None:
         self._store = store
         self._conversations = conversations
         self._teams = teams
@@ -32,7 +32,7 @@ class ToolActivities:
         The arguments come from the conversation, the rights from the stored team: neither from the workflow.
         """
         await self._store.require(input.run.store_id)
-        loaded = await self._teams.stored(self._store, input.team_ref)
+        loaded = await self._teams.load(input.team_ref)
         entry = await self._conversations.entry(input.head)
         arguments = next(
             (block.get("input") for block in entry.reply.tool_uses() if block.get("id") == input.call.call_id), None
@@ -53,5 +53,3 @@ class ToolActivities:
             sources=[one_line(source, 200) for source in ran.sources[:_KEPT_SOURCES]],
             artifacts=artifacts,
         )
-
-

@@ -97,9 +97,7 @@ class Board:
 
     def missing_for(self, subtask_id: str) -> list[Gap]:
         """The dependencies of a subtask that did not succeed."""
-        return [
-            _gap(self._reports[d]) for d in self._reports[subtask_id].depends_on if not self._completed(d)
-        ]
+        return [_gap(self._reports[d]) for d in self._reports[subtask_id].depends_on if not self._completed(d)]
 
     def completed_for(self, subtask_id: str) -> list[SubtaskReport]:
         """The dependencies of a subtask that succeeded."""

@@ -19,9 +19,7 @@ def fit(result: RunResult, limit: int = limits.PAYLOAD_AIM_BYTES) -> RunResult:
                 "answer": cut(result.answer, max(limit // 2, 2048)),
                 "answer_json": None if step < _STEPS[0] else result.answer_json,
                 "subtasks": [_shorter(report, step) for report in result.subtasks],
-                "citations": [
-                    c.model_copy(update={"claim": cut(c.claim, step)}) for c in result.citations[:step]
-                ],
+                "citations": [c.model_copy(update={"claim": cut(c.claim, step)}) for c in result.citations[:step]],
                 "gaps": [g.model_copy(update={"reason": cut(g.reason, step)}) for g in result.gaps],
                 "artifacts": result.artifacts[: max(step // 4, 10)],
                 "truncated": True,
@@ -46,6 +44,4 @@ def _shorter(report: SubtaskReport, step: int) -> SubtaskReport:
     error = report.error
     if error is not None:
         error = error.model_copy(update={"message": cut(error.message, step)})
-    return report.model_copy(
-        update={"description": cut(report.description, step), "finding": finding, "error": error}
-    )
+    return report.model_copy(update={"description": cut(report.description, step), "finding": finding, "error": error})

@@ -4,6 +4,7 @@
     <run>/<name>                                    goal, team, plan, result of a run
     <run>/<workflow run id>/<activity id>           one model call: conversation entry and journal in one
     <run>/outputs/<sha256>                          tool outputs and other content-addressed text
+    uploads/<sha256>                                what users stored before any run, see `starter.py put`
 
 Every segment is an encoded id. Workflow run ids are UUIDs, so they never meet a name.
 """
@@ -16,6 +17,8 @@ from supervision.limits import KEY_SEGMENT_BYTES
 
 STORE_ID = "store-id"
 _OUTPUTS = "outputs"
+UPLOADS = "uploads"
+_OWN = (STORE_ID, UPLOADS, _OUTPUTS)
 _DIGEST_CHARS = 64
 _LONELY_DOT = re.compile(r"^\.|\.(?=\.|$)")  # leading, trailing or doubled: "." and ".." mean folders
 _CUT_ESCAPE = re.compile(r"%.?$")
@@ -32,7 +35,7 @@ def encode(id: str) -> str:
     if not id:
         raise ValueError("an empty id names nothing")
     encoded = _percent(id, safe="")
-    if encoded in (STORE_ID, _OUTPUTS):  # the layout's own names must stay free
+    if encoded in _OWN:  # the layout's own names must stay free
         return _hashed(encoded, id)
     return _bounded(encoded, id)
 
@@ -57,6 +60,16 @@ def named_key(run_id: str, name: str) -> str:
     return f"{encode(run_id)}/{encode(name)}"
 
 
+def upload_key(sha256: str) -> str:
+    """The key of content that belongs to no run; `sha256` in hex."""
+    return f"{UPLOADS}/{encode(sha256)}"
+
+
+def is_upload(ref: str) -> bool:
+    """Whether `ref` names an upload: the only objects that a request may refer to."""
+    return is_key(ref) and ref.startswith(f"{UPLOADS}/") and ref.count("/") == 1
+
+
 def run_of(key: str) -> str:
     """The id of the run that `key` belongs to; ids too long to be kept whole stay in their encoded form.
 
@@ -64,7 +77,7 @@ def run_of(key: str) -> str:
     with `run_prefix` instead.
     """
     segment, slash, _ = key.partition("/")
-    if not segment or not slash:
+    if not segment or not slash or segment == UPLOADS:
         raise ValueError(f"'{key}' belongs to no run")
     return segment if "~" in segment else unquote(segment, errors="surrogatepass")
 

@@ -40,6 +40,26 @@ TOOL_MARGIN = timedelta(seconds=10)  # the tool's own timeout ends it first and 
 TOOL_ATTEMPTS = 3  # a tool that kills its process three times is quarantined
 LOCAL_TOOL_TIMEOUT = timedelta(seconds=10)  # pure tools finish in milliseconds; must end within a workflow task
 
+TEAM_FILE_BYTES = KIB * KIB  # a team file is written by hand
+TEAM_DATA_BYTES = 64 * KIB * KIB  # one data file or document of a team: loaded into each Worker process
+TEAM_DATA_FILES = 1000  # a wider glob is a mistake
+TOOL_SOURCES = 50  # sources of one tool result: they travel in history
+CALCULATOR_CHARS = 500  # longer is a program, not an expression
+CALCULATOR_MAGNITUDE = 1e300  # near the end of floats: whatever is above is a bomb
+SQL_CHARS = 5000  # parsing stays in the milliseconds
+SQL_TIMEOUT = timedelta(seconds=3)  # of bundled data a query takes milliseconds
+SQL_START_TIMEOUT = timedelta(seconds=30)  # loading the tables of a team
+SQL_PROCESSES = 2  # per team: a query that runs into its timeout does not block the next one
+SQL_MEMORY_BYTES = 256 * KIB * KIB  # what the engine may use by its own accounting
+SQL_ADDRESS_BYTES = 1536 * KIB * KIB  # what its process may map: strings escape the engine's accounting
+SQL_ROWS = 200  # more belongs into an aggregate
+SQL_CELL_CHARS = 300
+TABLE_VALUES = 200  # distinct values of a text column that `list_tables` shows
+SEARCH_HITS = 10
+SEARCH_TERMS = 32  # words of a query that count
+PASSAGE_CHARS = 1500  # one search hit
+REPORT_SECTIONS = 50  # of a formatted document
+
 # --- Supervision ----------------------------------------------------------------------------------
 PLAN_TRIES = 3  # the first plan and two repairs, by contract
 SUBTASK_ATTEMPTS = 3  # by contract
@@ -92,6 +112,11 @@ STORE_CONNECT_TIMEOUT = timedelta(seconds=5)
 STORE_REQUEST_TIMEOUT = timedelta(seconds=20)  # one request of a 16 MiB object on a slow line
 STORE_REQUEST_RETRIES = 3  # inside one operation; Temporal's retries come on top
 STORE_RETRY_TIMEOUT = timedelta(seconds=15)  # all retries of one operation end before SETUP_TIMEOUT
+
+# --- Reaching Temporal ----------------------------------------------------------------------------
+CONNECT_TIMEOUT = timedelta(seconds=5)  # one try; a local server answers in milliseconds
+CONNECT_RETRY = timedelta(seconds=1)
+WORKER_CONNECT_WAIT = timedelta(seconds=60)  # a Worker may be started together with its server
 
 # --- Worker processes -----------------------------------------------------------------------------
 ACTIVITY_SLOTS = 1000  # more than live children, so that waiting for a model never queues

@@ -135,9 +135,7 @@ def parse_request(value: object, surplus: tuple[object, ...] = ()) -> RunRequest
     if value is None:
         raise SupervisionError("InvalidRequest", 'no input: pass an object such as {"goal": "..."}')
     if not isinstance(value, (dict, RunRequest)):
-        kind = {list: "a list", str: "a string", bool: "a boolean", int: "a number", float: "a number"}.get(
-            type(value)
-        )
+        kind = {list: "a list", str: "a string", bool: "a boolean", int: "a number", float: "a number"}.get(type(value))
         raise SupervisionError(
             "InvalidRequest", f'the input must be an object such as {{"goal": "..."}}, not {kind or "this"}'
         )
@@ -154,11 +152,7 @@ def describe_errors(error: ValidationError, limit: int = 8) -> str:
     lines = []
     for item in error.errors(include_url=False, include_input=False):
         where = ".".join(str(part) for part in item["loc"]) or "request"
-        what = (
-            "unknown field"
-            if item["type"] == "extra_forbidden"
-            else item["msg"].removeprefix("Value error, ")
-        )
+        what = "unknown field" if item["type"] == "extra_forbidden" else item["msg"].removeprefix("Value error, ")
         lines.append(f"{where}: {what}")
     more = [f"and {len(lines) - limit} more"] if len(lines) > limit else []
     return "; ".join(lines[:limit] + more)

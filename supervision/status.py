@@ -8,9 +8,7 @@ from supervision.base import Model
 from supervision.result import SubtaskReport
 from supervision.usage import Usage
 
-Phase = Literal[
-    "planning", "review", "executing", "validating", "synthesizing", "done", "failed", "cancelled"
-]
+Phase = Literal["planning", "review", "executing", "validating", "synthesizing", "done", "failed", "cancelled"]
 
 
 class Flags(Model):

@@ -5,9 +5,7 @@ from datetime import datetime
 from supervision.result import SubtaskReport, Timing
 
 
-def timing(
-    reports: list[SubtaskReport], wall: float, planning: float, synthesis: float, now: datetime
-) -> Timing:
+def timing(reports: list[SubtaskReport], wall: float, planning: float, synthesis: float, now: datetime) -> Timing:
     """Seconds of a run: `planning` and `synthesis` are on every path, subtasks count from start to end.
 
     The critical path is the longest chain of dependent subtasks: no parallelism can beat it.

@@ -44,7 +44,7 @@ def next_step(stop_reason: str, has_text: bool, tool_calls: int, state: LoopStat
         return Next.CONTINUE if state.pauses < limits.PAUSE_TURNS else Next.BROKEN
     if stop_reason == "model_context_window_exceeded":
         return Next.FINISH_CUT if has_text else Next.BROKEN
-    if state.asked_again < limits.CUT_RETRIES:
+    if state.asked_again < limits.CUT_RETRIES and state.turn < state.max_turns:
         return Next.ASK_AGAIN
     return Next.FINISH_CUT if stop_reason == "max_tokens" and has_text else Next.BROKEN
 

@@ -1,0 +1,79 @@
+"""The first activity of a run: everything outside the request that its course depends on."""
+
+from dataclasses import dataclass, field
+
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+
+from activities.artifact_store import ArtifactStore
+from activities.contracts import AttachmentRef, RunSetup, SetupInput
+from activities.stored_teams import StoredTeams
+from activities.team_files import team_card
+from supervision.base import SupervisionError
+from supervision.keys import is_upload, named_key
+from supervision.request import Attachment, RunRequest
+
+
+@dataclass(frozen=True)
+class ProcessFacts:
+    """What a process knows of its surroundings; a run takes these values over and keeps them."""
+
+    tools_queue: str
+    supervisor_model: str
+    worker_model: str
+    search_attributes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    model_notice: str | None = None
+
+
+class RunSetupActivities:
+    """Preparing runs, with the store, the teams and the facts of this process."""
+
+    def __init__(self, store: ArtifactStore, teams: StoredTeams, facts: ProcessFacts) -> None:
+        self._store = store
+        self._teams = teams
+        self._facts = facts
+
+    @activity.defn
+    async def prepare_run(self, input: SetupInput) -> RunSetup:
+        """Stores goal, team and attachments; ApplicationError `UnknownTeam` or `InvalidRequest` on bad ones."""
+        request, facts = input.request, self._facts
+        try:
+            team_ref, loaded = await self._teams.save(input.run_id, request.team)
+            attachments = [await self._attachment(input.run_id, i, a) for i, a in enumerate(request.attachments)]
+        except SupervisionError as error:
+            raise ApplicationError(error.message, type=error.type, non_retryable=True) from error
+        goal_ref = named_key(input.run_id, "goal")
+        await self._store.put(goal_ref, request.goal.encode("utf-8", "replace"))
+        return RunSetup(
+            store_id=await self._store.identity(),
+            goal_ref=goal_ref,
+            team_ref=team_ref,
+            team=team_card(loaded, facts.worker_model, override=request.models.workers),
+            supervisor_model=request.models.supervisor or facts.supervisor_model,
+            attachments=attachments,
+            tools_queue=facts.tools_queue,
+            search_attributes=facts.search_attributes,
+            warnings=[*facts.warnings, *_notes(request)],
+            model_notice=facts.model_notice,
+        )
+
+    async def _attachment(self, run_id: str, index: int, attachment: Attachment) -> AttachmentRef:
+        if attachment.text is not None:
+            data = attachment.text.encode("utf-8", "replace")
+            ref = named_key(run_id, f"attachment.{index}")
+            await self._store.put(ref, data)
+            return AttachmentRef(name=attachment.name, ref=ref, bytes=len(data))
+        ref = attachment.ref or ""
+        found = await self._store.find(ref) if is_upload(ref) else None
+        if found is None:
+            raise SupervisionError(
+                "InvalidRequest",
+                f"attachment '{attachment.name}': nothing is stored at '{ref}', use the ref that `starter.py put` prints",
+            )
+        return AttachmentRef(name=attachment.name, ref=ref, bytes=len(found))
+
+
+def _notes(request: RunRequest) -> list[str]:
+    notes = ["review of findings is not active in this version"] if request.max_revisions else []
+    return [*notes, "the budget is reported, not yet enforced"]

@@ -1,0 +1,81 @@
+"""Connecting to Temporal: by its own configuration, with the project's data converter and tracing."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
+from temporalio.client import Client
+from temporalio.envconfig import ClientConfig
+from temporalio.service import RPCError, RPCStatusCode
+
+from runtime.paths import cache_dir
+from runtime.payloads import data_converter
+from runtime.server_record import read_record
+from runtime.telemetry import Telemetry
+from supervision import limits
+
+DEFAULT_ADDRESS = "localhost:7233"
+
+
+class ConnectionFailed(Exception):
+    """No usable Temporal server; the message says which address was tried and what to do."""
+
+
+def target(address: str | None = None, namespace: str | None = None) -> dict[str, Any]:
+    """Connection arguments: explicit ones, then `TEMPORAL_*` and profiles, then a running embedded server."""
+    try:
+        config: dict[str, Any] = dict(ClientConfig.load_client_connect_config())
+    except Exception as error:  # the SDK raises several kinds for a bad file or profile
+        raise ConnectionFailed(f"Temporal's configuration can't be read: {error}") from error
+    if address:
+        config["target_host"] = address
+    if namespace:
+        config["namespace"] = namespace
+    if not config.get("target_host"):
+        embedded = read_record(cache_dir())
+        config["target_host"] = embedded.address if embedded else DEFAULT_ADDRESS
+    return config
+
+
+async def connect(
+    telemetry: Telemetry | None = None,
+    *,
+    address: str | None = None,
+    namespace: str | None = None,
+    wait: timedelta = timedelta(0),
+) -> Client:
+    """A client of an existing namespace, tried again for `wait`; raises ConnectionFailed."""
+    config = target(address, namespace)
+    plugins = telemetry.plugins if telemetry else []
+    loop = asyncio.get_running_loop()
+    until = loop.time() + wait.total_seconds()
+    while True:
+        try:
+            async with asyncio.timeout(limits.CONNECT_TIMEOUT.total_seconds()):
+                client = await Client.connect(**config, data_converter=data_converter, plugins=plugins)
+                await _check_namespace(client)
+                return client
+        except (RuntimeError, TimeoutError, RPCError) as error:
+            if loop.time() >= until:
+                raise ConnectionFailed(_explain(config["target_host"], error)) from error
+        await asyncio.sleep(limits.CONNECT_RETRY.total_seconds())
+
+
+async def _check_namespace(client: Client) -> None:
+    try:
+        await client.workflow_service.describe_namespace(DescribeNamespaceRequest(namespace=client.namespace))
+    except RPCError as error:
+        if error.status is RPCStatusCode.NOT_FOUND:
+            raise ConnectionFailed(
+                f"the Temporal server at {client.service_client.config.target_host} has no namespace "
+                f"'{client.namespace}': set TEMPORAL_NAMESPACE, or create it with "
+                f"`temporal operator namespace create --namespace {client.namespace}`"
+            ) from error
+        if error.status not in (RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNIMPLEMENTED):
+            raise
+
+
+def _explain(address: str, error: Exception) -> str:
+    why = str(error).splitlines()[0][:200] if str(error) else "it did not answer in time"
+    return f"no Temporal server at {address} ({why}): start one with `make serve`, or set TEMPORAL_ADDRESS"

@@ -1,0 +1,49 @@
+"""The search attributes of runs: added where permitted, then looked at again, because a wrong type blocks runs."""
+
+from temporalio.api.enums.v1 import IndexedValueType
+from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest, ListSearchAttributesRequest
+from temporalio.client import Client
+from temporalio.service import RPCError
+
+WANTED = {
+    "SupervisorPhase": IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD,
+    "SupervisorTeam": IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD,
+    "SupervisorWaiting": IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD,
+    "SupervisorUsd": IndexedValueType.INDEXED_VALUE_TYPE_DOUBLE,
+}
+
+
+async def usable(client: Client) -> list[str]:
+    """The wanted attributes that the server has with the right type; none when it will not say."""
+    try:
+        listed = await client.operator_service.list_search_attributes(
+            ListSearchAttributesRequest(namespace=client.namespace)
+        )
+    except RPCError:
+        return []
+    return [name for name, kind in WANTED.items() if listed.custom_attributes.get(name) == kind]
+
+
+async def ensure(client: Client) -> list[str]:
+    """Adds what is missing and returns the usable ones; never raises: a run can do without them."""
+    have = await usable(client)
+    missing = {name: kind for name, kind in WANTED.items() if name not in have}
+    if missing:
+        try:
+            await client.operator_service.add_search_attributes(
+                AddSearchAttributesRequest(namespace=client.namespace, search_attributes=missing)
+            )
+        except RPCError:
+            return have
+        have = await usable(client)
+    return have
+
+
+def warnings(have: list[str]) -> list[str]:
+    """What to tell about attributes that can't be used."""
+    return [
+        f"search attribute {name} is not available: `temporal operator search-attribute create --name {name} "
+        f"--type {'Double' if kind == IndexedValueType.INDEXED_VALUE_TYPE_DOUBLE else 'Keyword'}`"
+        for name, kind in WANTED.items()
+        if name not in have
+    ]

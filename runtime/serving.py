@@ -1,0 +1,68 @@
+"""The Temporal Workers of one process: which queues they poll, with which workflows and activities."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from temporalio.client import Client
+from temporalio.worker import Worker
+from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
+
+from runtime.settings import MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE
+from supervision import limits
+
+WorkerRole = Literal["workflows", "model", "tools"]
+ALL_ROLES: tuple[WorkerRole, ...] = ("workflows", "model", "tools")
+
+_PASSED_THROUGH = ("activities", "supervision", "pydantic", "pydantic_core", "annotated_types", "obstore")
+
+
+def workflow_runner() -> SandboxedWorkflowRunner:
+    """The sandbox, with the project's own values and stubs loaded once instead of for every workflow."""
+    return SandboxedWorkflowRunner(restrictions=SandboxRestrictions.default.with_passthrough_modules(*_PASSED_THROUGH))
+
+
+def workers(
+    client: Client,
+    roles: Sequence[WorkerRole],
+    *,
+    workflows: Sequence[type],
+    local_activities: Sequence[Callable[..., Any]],
+    model_activities: Sequence[Callable[..., Any]],
+    tool_activities: Sequence[Callable[..., Any]],
+    model_rpm: float | None = None,
+) -> list[Worker]:
+    """One Worker per queue. Workflow processes also run tools: small pure ones run inside workflow tasks."""
+    common: dict[str, Any] = {
+        "client": client,
+        "max_concurrent_activities": limits.ACTIVITY_SLOTS,
+        "graceful_shutdown_timeout": limits.GRACEFUL_SHUTDOWN,
+        "max_heartbeat_throttle_interval": limits.HEARTBEAT_THROTTLE,
+        "default_heartbeat_throttle_interval": limits.HEARTBEAT_THROTTLE,
+    }
+    found = []
+    if "workflows" in roles:
+        found.append(
+            Worker(
+                **common,
+                task_queue=WORKFLOW_QUEUE,
+                workflows=workflows,
+                activities=[*local_activities, *tool_activities],
+                workflow_runner=workflow_runner(),
+                max_concurrent_local_activities=limits.ACTIVITY_SLOTS,
+                max_concurrent_workflow_tasks=limits.WORKFLOW_TASK_SLOTS,
+                max_cached_workflows=limits.CACHED_WORKFLOWS,
+                sticky_queue_schedule_to_start_timeout=limits.STICKY_TIMEOUT,
+            )
+        )
+    if "model" in roles:
+        found.append(
+            Worker(
+                **common,
+                task_queue=MODEL_QUEUE,
+                activities=model_activities,
+                max_task_queue_activities_per_second=model_rpm / 60 if model_rpm else None,
+            )
+        )
+    if "tools" in roles:
+        found.append(Worker(**common, task_queue=TOOLS_QUEUE, activities=tool_activities))
+    return found

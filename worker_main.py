@@ -1,0 +1,164 @@
+"""The Worker process: settings -> client -> activity objects -> Workers. Composes, decides nothing.
+
+python worker_main.py [--roles workflows,model,tools]
+"""
+
+import argparse
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+from activities.team_files import TeamFiles
+from pydantic import ValidationError
+from runtime.ownership import check_ownership
+from temporalio.client import Client
+from temporalio.worker import Worker
+
+from activities.agent_turn import AgentTurnActivities
+from activities.anthropic_model import AnthropicModel
+from activities.artifact_store import ArtifactStore, open_store
+from activities.conversation import ConversationStore
+from activities.model_call import ModelCalls
+from activities.planning import PlanningActivities
+from activities.publishing import PublishingActivities
+from activities.run_setup import ProcessFacts, RunSetupActivities
+from activities.stored_teams import StoredTeams
+from activities.synthesis import SynthesisActivities
+from activities.tool_calls import ToolActivities
+from runtime import search_attributes, telemetry
+from runtime.connection import ConnectionFailed, connect
+from runtime.leaving import leave
+from runtime.serving import ALL_ROLES, WorkerRole, workers
+from runtime.settings import TOOLS_QUEUE, WORKFLOW_QUEUE, Settings
+from supervision import limits
+from supervision.request import describe_errors
+from workflows.supervisor import SupervisorWorkflow
+from workflows.worker_agent import WorkerAgentWorkflow
+
+STANDIN_NOTICE = "answers come from the stand-in model: it extracts, it does not reason"
+NO_MODEL = (
+    "no model to call: set ANTHROPIC_API_KEY (or ANTHROPIC_BASE_URL for a compatible endpoint) in this process's "
+    "environment, or start it with --roles workflows,tools to serve no model calls"
+)
+
+
+def compose(client: Client, settings: Settings, roles: Sequence[WorkerRole], attributes: list[str]) -> list[Worker]:
+    """Everything a Worker process consists of, wired together."""
+    store = open_store(settings.artifacts_url)
+    conversations = ConversationStore(store)
+    teams = StoredTeams(store, TeamFiles(settings.teams_folders))
+    facts = ProcessFacts(
+        tools_queue=WORKFLOW_QUEUE if "tools" in roles else TOOLS_QUEUE,
+        supervisor_model=settings.supervisor_model,
+        worker_model=settings.worker_model,
+        search_attributes=attributes,
+        warnings=search_attributes.warnings(attributes),
+        model_notice=STANDIN_NOTICE if settings.model == "standin" else None,
+    )
+    setup, publishing = RunSetupActivities(store, teams, facts), PublishingActivities(store)
+    return workers(
+        client,
+        roles,
+        workflows=[SupervisorWorkflow, WorkerAgentWorkflow],
+        local_activities=[setup.prepare_run, publishing.publish_result],
+        model_activities=model_activities(settings, store, conversations, teams) if "model" in roles else [],
+        tool_activities=[ToolActivities(store, conversations, teams).run_tool],
+        model_rpm=settings.model_rpm,
+    )
+
+
+def model_activities(
+    settings: Settings, store: ArtifactStore, conversations: ConversationStore, teams: StoredTeams
+) -> list[Callable[..., Any]]:
+    """The activities that call the model, with one client for all of them."""
+    idle = timedelta(seconds=settings.model_idle_seconds) if settings.model_idle_seconds else limits.MODEL_IDLE_TIMEOUT
+    model = AnthropicModel(
+        api_key=settings.secret("anthropic_api_key"),
+        auth_token=settings.secret("anthropic_auth_token"),
+        base_url=settings.anthropic_base_url,
+        idle_timeout=idle,
+        structured=settings.model_structured,
+        cache=settings.model_cache,
+    )
+    calls = ModelCalls(model, store, conversations, call_header=settings.call_header == "on")
+    return [
+        PlanningActivities(calls, teams).plan,
+        AgentTurnActivities(calls, teams).call_model,
+        SynthesisActivities(calls).synthesize,
+    ]
+
+
+async def serve(settings: Settings, roles: Sequence[WorkerRole]) -> None:
+    """Runs until SIGTERM or Ctrl-C, then lets calls in flight finish; a second signal ends at once."""
+    tracing = telemetry.configure("temporal-supervisor-worker")
+    client = await connect(tracing, wait=limits.WORKER_CONNECT_WAIT)
+    attributes = await search_attributes.ensure(client)
+    stop = asyncio.Event()
+
+    def on_signal() -> None:
+        if stop.is_set():
+            leave(130)
+        say("stopping: calls in flight may finish; once more to stop at once")
+        stop.set()
+
+    for name in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(name, on_signal)
+    async with contextlib.AsyncExitStack() as stack:
+        for worker in compose(client, settings, roles, attributes):
+            await stack.enter_async_context(worker)
+        for warning in search_attributes.warnings(attributes):
+            say(f"warning: {warning}")
+        if settings.model == "standin":
+            say(STANDIN_NOTICE)
+        address = client.service_client.config.target_host
+        say(f"worker ready ({', '.join(roles)}) on {address}, namespace {client.namespace}, pid {os.getpid()}")
+        await stop.wait()
+    tracing.shutdown()
+
+
+def say(text: str) -> None:
+    """One line for the operator."""
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+
+
+def parse_roles(text: str) -> list[WorkerRole]:
+    """The roles named, in their own order; ArgumentTypeError for anything else."""
+    named = [part.strip() for part in text.split(",") if part.strip()]
+    unknown = [part for part in named if part not in ALL_ROLES]
+    if unknown or not named:
+        raise argparse.ArgumentTypeError(f"must be some of {','.join(ALL_ROLES)}, not '{text}'")
+    return [role for role in ALL_ROLES if role in named]
+
+
+def main() -> None:
+    """The command `temporal-supervisor-worker`. Exit codes: 0 stopped, 1 failed, 2 can't serve as configured."""
+    parser = argparse.ArgumentParser(description="Serve supervisor runs: workflows, model calls and tools.")
+    parser.add_argument("--roles", type=parse_roles, default=list(ALL_ROLES), help="default: workflows,model,tools")
+    options = parser.parse_args()
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    check_ownership()
+    try:
+        settings = Settings()
+    except ValidationError as error:
+        say(f"settings: {describe_errors(error)}")
+        leave(2)
+    if "model" in options.roles and not settings.has_model:
+        say(NO_MODEL)
+        leave(2)
+    try:
+        asyncio.run(serve(settings, options.roles))
+    except (ConnectionFailed, ValueError) as error:
+        say(str(error))
+        leave(2)
+    leave(0)
+
+
+if __name__ == "__main__":
+    main()

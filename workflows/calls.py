@@ -1,0 +1,143 @@
+"""How workflows call activities: queue, timeouts, retries and the label that the Web UI shows, in one place.
+
+Model calls get the whole time that the run has left, because a shorter limit would cut calls in flight and pay
+for them again; one attempt is bounded by its own timeout, the heartbeat and the idle watchdog.
+"""
+
+from datetime import datetime, timedelta
+
+from temporalio import workflow
+from temporalio.common import RetryPolicy
+
+with workflow.unsafe.imports_passed_through():
+    from activities.agent_turn import AgentTurnActivities
+    from activities.contracts import (
+        PlanInput,
+        PlanReply,
+        Published,
+        PublishInput,
+        RunSetup,
+        SetupInput,
+        SynthesisInput,
+        SynthesisReply,
+        ToolInput,
+        ToolReply,
+        TurnInput,
+        TurnReply,
+    )
+    from activities.planning import PlanningActivities
+    from activities.publishing import PublishingActivities
+    from activities.run_setup import RunSetupActivities
+    from activities.synthesis import SynthesisActivities
+    from activities.tool_calls import ToolActivities
+    from supervision import limits
+    from supervision.team import ToolCard
+    from supervision.text import one_line
+
+MODEL_QUEUE = "supervisor-model"
+
+_MODEL_RETRY = RetryPolicy(
+    initial_interval=limits.MODEL_RETRY_INITIAL,
+    backoff_coefficient=limits.MODEL_RETRY_FACTOR,
+    maximum_interval=limits.MODEL_RETRY_MAX,
+)
+_STORE_RETRY = RetryPolicy(
+    initial_interval=limits.STORE_RETRY_INITIAL,
+    maximum_interval=limits.STORE_RETRY_MAX,
+    maximum_attempts=limits.STORE_ATTEMPTS,
+)
+
+
+def _left(expires_at: datetime) -> timedelta:
+    """The time until `expires_at`, never nothing: a late call fails by its timeout, not by a bad command."""
+    return max(expires_at - workflow.now(), limits.LEAST_CALL_TIME)
+
+
+async def prepare_run(input: SetupInput) -> RunSetup:
+    """Fixes team, references and process facts for the run; local, so it costs no server round trip."""
+    return await workflow.execute_local_activity_method(
+        RunSetupActivities.prepare_run,
+        input,
+        start_to_close_timeout=limits.SETUP_TIMEOUT,
+        retry_policy=_STORE_RETRY,
+        summary="prepare the run",
+    )
+
+
+async def plan(input: PlanInput, expires_at: datetime) -> PlanReply:
+    """One planning call."""
+    return await workflow.execute_activity_method(
+        PlanningActivities.plan,
+        input,
+        task_queue=MODEL_QUEUE,
+        start_to_close_timeout=limits.MODEL_CALL_TIMEOUT,
+        schedule_to_close_timeout=_left(expires_at),
+        heartbeat_timeout=limits.HEARTBEAT_TIMEOUT,
+        retry_policy=_MODEL_RETRY,
+        summary="plan" if input.attempt == 1 else f"plan, mended (try {input.attempt})",
+    )
+
+
+async def call_model(input: TurnInput, turn: int, expires_at: datetime) -> TurnReply:
+    """One model call of a worker agent."""
+    return await workflow.execute_activity_method(
+        AgentTurnActivities.call_model,
+        input,
+        task_queue=MODEL_QUEUE,
+        start_to_close_timeout=limits.MODEL_CALL_TIMEOUT,
+        schedule_to_close_timeout=_left(expires_at),
+        heartbeat_timeout=limits.HEARTBEAT_TIMEOUT,
+        retry_policy=_MODEL_RETRY,
+        summary=f"{input.role}, turn {turn}",
+    )
+
+
+async def run_tool(input: ToolInput, tool: ToolCard | None, queue: str) -> ToolReply:
+    """One tool call: small pure tools inside the workflow task, the others as activities.
+
+    A tool that may have effects gets one attempt: a lost outcome is for the model to look into.
+    """
+    summary = one_line(f"{input.call.name}: {input.call.preview}", limits.ARGUMENTS_PREVIEW_BYTES)
+    retry = RetryPolicy(maximum_attempts=1 if tool and tool.effects == "write" else limits.TOOL_ATTEMPTS)
+    if tool is None or tool.local:
+        return await workflow.execute_local_activity_method(
+            ToolActivities.run_tool,
+            input,
+            start_to_close_timeout=limits.LOCAL_TOOL_TIMEOUT,
+            retry_policy=retry,
+            summary=summary,
+        )
+    return await workflow.execute_activity_method(
+        ToolActivities.run_tool,
+        input,
+        task_queue=queue,
+        start_to_close_timeout=limits.TOOL_TIMEOUT + limits.TOOL_MARGIN,
+        heartbeat_timeout=limits.HEARTBEAT_TIMEOUT,
+        retry_policy=retry,
+        summary=summary,
+    )
+
+
+async def synthesize(input: SynthesisInput, expires_at: datetime) -> SynthesisReply:
+    """The answer from the findings."""
+    return await workflow.execute_activity_method(
+        SynthesisActivities.synthesize,
+        input,
+        task_queue=MODEL_QUEUE,
+        start_to_close_timeout=limits.MODEL_CALL_TIMEOUT,
+        schedule_to_close_timeout=_left(expires_at),
+        heartbeat_timeout=limits.HEARTBEAT_TIMEOUT,
+        retry_policy=_MODEL_RETRY,
+        summary=f"write the answer from {len(input.findings)} findings",
+    )
+
+
+async def publish_result(input: PublishInput) -> Published:
+    """Stores the whole result and trace; local, so the result is not written to history twice."""
+    return await workflow.execute_local_activity_method(
+        PublishingActivities.publish_result,
+        input,
+        start_to_close_timeout=limits.PUBLISH_TIMEOUT,
+        retry_policy=_STORE_RETRY,
+        summary="store result and trace",
+    )

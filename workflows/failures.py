@@ -1,0 +1,58 @@
+"""Turning what activities and children raise into the typed errors of the contract."""
+
+import asyncio
+
+from temporalio.exceptions import (
+    ActivityError,
+    ApplicationError,
+    FailureError,
+    TimeoutError,
+    is_cancelled_exception,
+)
+
+from supervision.result import Problem
+
+FATAL = ("ProviderAuthentication", "ProviderBilling", "ProviderRejected")
+"""Errors of a model call that say something about the provider or the request, not about the subtask."""
+
+_WORLD = ("ArtifactUnavailable", "ArtifactMissing", "ArtifactTooLarge")
+
+
+def cancelled(error: BaseException) -> bool:
+    """Whether `error` is a cancellation, in whichever form it arrives."""
+    return isinstance(error, asyncio.CancelledError) or is_cancelled_exception(error)
+
+
+def model_problem(error: ActivityError) -> Problem:
+    """Why a model call failed for good."""
+    cause = error.cause
+    if isinstance(cause, ApplicationError):
+        kind = cause.type or "ModelUnavailable"
+        if kind in FATAL or kind in _WORLD:
+            return Problem(type=kind, message=cause.message)
+        return Problem(type="ModelUnavailable", message=f"{kind}: {cause.message}")
+    if isinstance(cause, TimeoutError):
+        return Problem(type="Timeout", message="the model did not answer in the time that was left")
+    return Problem(type="ModelUnavailable", message=str(cause or error))
+
+
+def problem(error: BaseException) -> Problem:
+    """What went wrong, from the innermost failure that says so."""
+    seen: BaseException = error
+    while isinstance(seen, FailureError) and not isinstance(seen, ApplicationError) and seen.cause:
+        seen = seen.cause
+    if isinstance(seen, ApplicationError):
+        return Problem(type=seen.type or "Error", message=seen.message)
+    if isinstance(seen, TimeoutError):
+        return Problem(type="Timeout", message=seen.message)
+    return Problem(type=type(seen).__name__, message=str(seen))
+
+
+def run_error(type: str) -> str:
+    """The run's error type for a model call that failed for good, out of the contract's names."""
+    names = {
+        "ProviderBilling": "ProviderRejected",
+        "Timeout": "DeadlineExceeded",
+        "ModelUnavailable": "ProviderRejected",
+    }
+    return names.get(type, type)

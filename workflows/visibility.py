@@ -1,0 +1,51 @@
+"""What the server's lists show of a run: search attributes where they can be used, the memo where not."""
+
+from typing import Any
+
+from temporalio import workflow
+from temporalio.common import SearchAttributeKey, SearchAttributeUpdate
+
+with workflow.unsafe.imports_passed_through():
+    from supervision import limits
+    from supervision.result import RunResult
+    from supervision.run_state import RunState
+    from supervision.text import cut
+
+PHASE = SearchAttributeKey.for_keyword("SupervisorPhase")
+TEAM = SearchAttributeKey.for_keyword("SupervisorTeam")
+WAITING = SearchAttributeKey.for_keyword("SupervisorWaiting")
+USD = SearchAttributeKey.for_float("SupervisorUsd")
+
+
+class Visibility:
+    """`usable` comes out of the run's first activity: an attribute the server lacks would block the run."""
+
+    def __init__(self) -> None:
+        self.usable: list[str] = []
+        self._shown_team = False
+
+    def enter(self, state: RunState) -> None:
+        """Shows the phase, once the team, and the cost so far."""
+        updates: list[SearchAttributeUpdate[Any]] = [PHASE.value_set(state.phase)]
+        if not self._shown_team:
+            self._shown_team = True
+            updates.append(TEAM.value_set(state.team_name))
+        cost = state.usage.usd
+        if cost:
+            updates.append(USD.value_set(cost))
+        usable = [update for update in updates if update.key.name in self.usable]
+        if usable:
+            workflow.upsert_search_attributes(usable)
+        if PHASE.name not in self.usable:
+            workflow.upsert_memo({"phase": state.phase, "team": state.team_name})
+
+    def keep_partial(self, result: RunResult) -> None:
+        """Leaves the partial result of a cancelled run where `describe` finds it without a worker."""
+        preview = cut(fit_for_memo(result), limits.REPLY_PREVIEW_BYTES)
+        workflow.upsert_memo({"partial": {"ref": result.result_ref, "preview": preview}})
+
+
+def fit_for_memo(result: RunResult) -> str:
+    """One line on what a cancelled run had."""
+    findings = [f"{r.id}: {r.finding.summary}" for r in result.subtasks if r.finding]
+    return result.answer or "; ".join(findings) or "no findings yet"
