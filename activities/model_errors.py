@@ -175,14 +175,16 @@ def _names(error: BaseException | None) -> list[str]:
 
 
 def _reason(error: BaseException) -> str:
-    """The system's words for a socket error, else the class of the innermost error; never its text."""
-    while error.__cause__ is not None:
-        error = error.__cause__
-    number = getattr(error, "errno", None)
+    """The system's words for a socket error below `error`, else the class of its cause; never its text."""
     if type(error) is TimeoutError:
         return ""
-    # Name look-ups number their errors differently: os.strerror would name the wrong one.
-    return os.strerror(number) if isinstance(number, int) and number > 0 else type(error).__name__
+    below: BaseException | None = error
+    while below is not None:
+        # Name look-ups number their errors differently, some below zero: os.strerror knows only the others.
+        if isinstance(below, ConnectionError) and below.errno:
+            return os.strerror(below.errno)
+        below = below.__cause__ or below.__context__
+    return type(error.__cause__ or error).__name__
 
 
 def _said(error: Any) -> str:

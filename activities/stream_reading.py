@@ -3,6 +3,7 @@
 Works on the SDK's events and message by their public fields, so it does not import the SDK.
 """
 
+import json
 from typing import Any
 
 from activities.model_errors import failure
@@ -16,6 +17,7 @@ class StreamReader:
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._chars = 0
+        self._tail = ""
         self.started = False
         self.finished = False
 
@@ -38,7 +40,8 @@ class StreamReader:
         self._chars += len(shown)
         self._progress.output_tokens = round(self._chars / limits.CHARS_PER_TOKEN)
         if text:
-            self._progress.tail = (self._progress.tail + text)[-limits.HEARTBEAT_TAIL_CHARS :]
+            self._tail = (self._tail + text)[-limits.HEARTBEAT_TAIL_CHARS :]
+            self._progress.tail = _joined(self._tail)
 
 
 def whole_message(message: Any, request_id: str | None, endpoint: str) -> ModelMessage:
@@ -72,4 +75,13 @@ def whole_message(message: Any, request_id: str | None, endpoint: str) -> ModelM
 def _plain(value: Any) -> Json:
     # `to_dict` keeps exactly what came: dumping with defaults adds nulls, dropping nulls loses tool input.
     plain: Json = value if isinstance(value, dict) else value.to_dict(mode="json")
-    return plain
+    text = json.dumps(plain, ensure_ascii=False)
+    if text.isascii() or _joined(text) == text:
+        return plain
+    repaired: Json = json.loads(_joined(text))
+    return repaired
+
+
+def _joined(text: str) -> str:
+    """`text` with split surrogate pairs joined and single ones replaced: neither can be stored as UTF-8."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -8,6 +8,8 @@ import json
 import re
 from typing import Any, Literal
 
+from pydantic_core import from_json
+
 from activities.model_port import Json
 
 Rung = Literal["format", "forced_tool", "tool", "text"]
@@ -68,8 +70,8 @@ def first_json(text: str) -> Any:
             continue
         try:
             value, end = decoder.raw_decode(text, start.start())
-        except json.JSONDecodeError as error:
-            if error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string"):
+        except json.JSONDecodeError:
+            if _is_beginning(text[start.start() :]):
                 raise ValueError("the JSON text is cut off") from None
             continue
         except RecursionError:
@@ -80,6 +82,14 @@ def first_json(text: str) -> Any:
     if array is None:
         raise ValueError("the text holds no JSON object")
     return array
+
+
+def _is_beginning(text: str) -> bool:
+    try:
+        from_json(text, allow_partial=True)
+    except ValueError:
+        return False
+    return True
 
 
 def _with(body: Json, words: str) -> str:

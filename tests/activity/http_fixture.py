@@ -21,6 +21,7 @@ class Exchange:
     body: Json
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
+    silent: asyncio.Event = field(default_factory=asyncio.Event)
     closed_by_client: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def send(self, data: bytes) -> None:
@@ -37,6 +38,7 @@ class Exchange:
 
     async def until_client_leaves(self) -> None:
         """Sends nothing more; returns when the client has closed the connection."""
+        self.silent.set()
         try:
             while await self.reader.read(1024):
                 pass
