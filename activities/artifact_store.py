@@ -21,7 +21,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError
 
 from activities.artifact_backend import Backend, open_backend, reason
 from supervision import limits
-from supervision.keys import STORE_ID, is_key, output_key
+from supervision.keys import STORE_ID, UPLOADS, is_key, output_key, upload_key
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta
@@ -124,16 +124,22 @@ class ArtifactStore:
         await self.create(key, data)
         return key
 
+    async def put_upload(self, data: bytes) -> str:
+        """Stores content that belongs to no run yet and returns the key that requests may refer to."""
+        key = upload_key(hashlib.sha256(data).hexdigest())
+        await self.create(key, data)
+        return key
+
     async def list_keys(self, prefix: str = "") -> list[str]:
         """All keys below `prefix`, whole segments ending in "/" such as `run_prefix` gives, sorted."""
         return sorted([meta["path"] async for meta in self._list(prefix)])
 
     async def runs(self) -> list[StoredRun]:
-        """What is stored of each run, oldest first."""
+        """What is stored of each run, oldest first; uploads belong to none."""
         found: dict[str, StoredRun] = {}
         async for meta in self._list(""):
             segment, slash, _ = meta["path"].partition("/")
-            if slash:
+            if slash and segment != UPLOADS:
                 prefix, modified = segment + slash, meta["last_modified"]
                 run = found.get(prefix) or StoredRun(prefix, 0, 0, modified)
                 newest = max(run.modified, modified)
@@ -145,12 +151,13 @@ class ArtifactStore:
 
         Raises ValueError when `run_prefix` is not one of `keys.run_prefix`.
         """
-        if not is_key(run_prefix[:-1]) or run_prefix.find("/") != len(run_prefix) - 1:
+        segment, slash, rest = run_prefix.partition("/")
+        if not is_key(segment) or segment in (STORE_ID, UPLOADS) or slash + rest != "/":
             raise ValueError(f"'{run_prefix}' is not the prefix of one run")
         keys = await self.list_keys(run_prefix)
         try:
             if self._root:  # with the folders, and with what a killed process left half written
-                await asyncio.to_thread(shutil.rmtree, self._root / run_prefix[:-1])
+                await asyncio.to_thread(shutil.rmtree, self._root / segment)
             elif keys:
                 await obstore.delete_async(self._backend, keys)
         except FileNotFoundError:

@@ -69,9 +69,8 @@ class ConversationStore:
     async def load(self, head: str) -> Conversation:
         """The whole conversation, tool outputs in place; ArtifactMissing when a part of it is gone."""
         last = await self.entry(head)
-        keys = [*last.ancestors, head]
-        entries = await self._read(keys, self._entries, _parse)
-        chain = [entries[key] for key in keys]
+        ancestors = await self._read(last.ancestors, self._entries, _parse)
+        chain = [*(ancestors[key] for key in last.ancestors), last]
         inputs = [message for entry in chain for message in entry.input]
         resolved = iter(await self.resolve(inputs))
         messages = []
@@ -80,8 +79,8 @@ class ConversationStore:
             if entry.reply.content:  # the provider refuses an empty message inside a conversation
                 messages.append({"role": "assistant", "content": [dict(block) for block in entry.reply.content]})
         if (opening := chain[0].opening) is None:
-            raise ArtifactUnavailable(f"the conversation of '{head}' has lost its beginning: '{keys[0]}' has none")
-        return Conversation(opening, messages, last.ancestors, head)
+            raise ArtifactUnavailable(f"the conversation at '{head}' has no opening: its first entry is another one's")
+        return Conversation(opening, messages, list(last.ancestors), head)
 
     async def resolve(self, messages: list[Json]) -> list[Json]:
         """A copy of `messages` with tool outputs in place of their references."""

@@ -1,0 +1,42 @@
+"""Artifact stores to test against: a local directory, and a bucket of a real S3 API server on loopback."""
+
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from moto.server import ThreadedMotoServer
+
+
+@pytest.fixture(scope="session")
+def s3_endpoint() -> Iterator[str]:
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture
+def s3_environment(s3_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The variables that a user of the S3 server sets; returns its address."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", s3_endpoint)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIATESTTESTTEST")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "a-secret-that-nobody-may-see")
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    return s3_endpoint
+
+
+@pytest.fixture
+def s3_url(s3_environment: str) -> str:
+    """A store of its own in a fresh bucket."""
+    bucket = f"artifacts-{uuid4().hex[:12]}"
+    with urllib.request.urlopen(urllib.request.Request(f"{s3_environment}/{bucket}", method="PUT")):
+        return f"s3://{bucket}/some/prefix"
+
+
+@pytest.fixture(params=["directory", "s3"])
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A fresh store of each kind."""
+    return str(tmp_path / "artifacts") if request.param == "directory" else str(request.getfixturevalue("s3_url"))
