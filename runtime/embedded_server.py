@@ -126,7 +126,10 @@ class EmbeddedServer:
         raise ServerFailed(f"the Temporal server did not start: {said[-limits.ERROR_BYTES :] or 'it said nothing'}")
 
     def _spawn(self, program: Path) -> ServerInfo:
-        port, ui_port = choose_ports(self._port, usual=self._shared)
+        try:
+            port, ui_port = choose_ports(self._port, usual=self._shared)
+        except OSError as error:
+            raise ServerFailed(f"port {self._port} of {HOST} is taken: {error.strerror}") from error
         log = self._log()
         with log.open("wb") as output:
             self._process = subprocess.Popen(
@@ -155,7 +158,7 @@ class EmbeddedServer:
             async with asyncio.timeout(limits.SERVER_START_WAIT.total_seconds()):
                 while self._process.poll() is None:
                     if await answers(info.address):
-                        return True
+                        return self._process.poll() is None  # else somebody took the port and answers there
                     await asyncio.sleep(limits.SERVER_POLL.total_seconds())
         except TimeoutError:
             pass

@@ -20,9 +20,10 @@ DYNAMIC_CONFIG: Mapping[str, JsonValue] = {"system.enableActivityEagerExecution"
 def choose_ports(wanted: int | None, usual: bool) -> tuple[int, int]:
     """Ports of the server and its Web UI: those wanted, else the usual ones if free, else free ones.
 
-    Somebody else may take them before the server does.
+    Raises OSError when the wanted port is taken. Somebody else may take any of them before the server does.
     """
     if wanted is not None:
+        socket.create_server((HOST, wanted)).close()
         return wanted, wanted + UI_OFFSET
     if usual and _free(PORT) and _free(PORT + UI_OFFSET):
         return PORT, PORT + UI_OFFSET

@@ -1,0 +1,166 @@
+"""The embedded server, for real: every test here starts the `temporal` program."""
+
+import asyncio
+import os
+import signal
+import socket
+import sqlite3
+import urllib.request
+from contextlib import closing
+from pathlib import Path
+
+import psutil
+import pytest
+from temporalio.client import Client, WorkflowExecutionStatus
+
+from runtime.embedded_server import EmbeddedServer, ServerFailed
+from runtime.server_record import ServerInfo, record_path, running, stop_running, write_record
+
+
+def private(cache: Path, db: Path | None = None, headless: bool = True) -> EmbeddedServer:
+    return EmbeddedServer(cache=cache, shared=False, db=db, headless=headless)
+
+
+async def test_it_serves_as_soon_as_it_says_so(cache: Path) -> None:
+    async with private(cache) as info:
+        client = await Client.connect(info.address)
+        handle = await client.start_workflow("Anything", id="first", task_queue="nobody")
+        assert (await handle.describe()).status == WorkflowExecutionStatus.RUNNING
+
+
+async def test_private_servers_run_side_by_side_and_leave_nothing(cache: Path) -> None:
+    async with private(cache) as one, private(cache) as other:
+        assert one.address != other.address
+        assert await running(cache) is None
+    assert not psutil.pid_exists(one.pid)
+    assert not psutil.pid_exists(other.pid)
+    assert not Path(one.log).exists()
+    assert list(cache.iterdir()) == []
+
+
+async def test_it_listens_on_loopback_only_and_shows_the_web_ui(cache: Path) -> None:
+    async with private(cache, headless=False) as info:
+        listening = [
+            place.laddr.ip
+            for place in psutil.Process(info.pid).net_connections("tcp")
+            if place.status == psutil.CONN_LISTEN
+        ]
+        assert len(listening) >= 2
+        assert set(listening) == {"127.0.0.1"}
+        assert info.ui is not None
+        page = await asyncio.to_thread(urllib.request.urlopen, info.ui, timeout=10)
+        with page:
+            assert page.status == 200
+
+
+async def test_it_gets_no_secret_and_nothing_that_would_redirect_it(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "a-secret")
+    monkeypatch.setenv("TEMPORAL_NAMESPACE", "elsewhere")
+    async with private(cache) as info:
+        environment = psutil.Process(info.pid).environ()
+    assert not [name for name in environment if name.startswith(("ANTHROPIC_", "TEMPORAL_"))]
+    assert "PATH" in environment
+
+
+async def test_a_run_outlives_a_killed_server_with_a_database_in_wal_mode(cache: Path, tmp_path: Path) -> None:
+    db = tmp_path / "runs.db"
+    server = private(cache, db=db)
+    info = await server.start()
+    client = await Client.connect(info.address)
+    await client.start_workflow("Anything", id="durable", task_queue="nobody")
+    os.kill(info.pid, signal.SIGKILL)
+    assert await server.ended() == -signal.SIGKILL
+    await server.stop()
+
+    with closing(sqlite3.connect(db)) as reader:
+        assert reader.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    async with private(cache, db=db) as again:
+        client = await Client.connect(again.address)
+        description = await client.get_workflow_handle("durable").describe()
+        assert description.status == WorkflowExecutionStatus.RUNNING
+
+
+async def test_settings_reach_the_server_with_eager_activities_on(cache: Path) -> None:
+    server = EmbeddedServer(cache=cache, shared=False, headless=True, dynamic_config={"frontend.namespaceRPS": 4321})
+    async with server as info:
+        words = psutil.Process(info.pid).cmdline()
+    assert "system.enableActivityEagerExecution=true" in words
+    assert "frontend.namespaceRPS=4321" in words
+
+
+async def test_a_shared_server_is_joined_and_outlives_who_joined_it(cache: Path) -> None:
+    owner, guest = EmbeddedServer(headless=True), EmbeddedServer(headless=True)
+    async with owner as first:
+        async with guest as second:
+            assert second == first
+        assert (owner.joined, guest.joined) == (False, True)
+        assert await running(cache) == first
+    assert await running(cache) is None
+    assert not record_path(cache).exists()
+
+
+async def test_starters_at_the_same_moment_share_one_server(cache: Path) -> None:
+    servers = [EmbeddedServer(headless=True) for _ in range(4)]
+    infos = await asyncio.gather(*(server.start() for server in servers))
+    try:
+        assert len({info.pid for info in infos}) == 1
+        assert sorted(server.joined for server in servers) == [False, True, True, True]
+    finally:
+        for server in servers:
+            await server.stop()
+
+
+async def test_a_detached_server_is_left_running_and_can_be_ended_by_anyone(cache: Path) -> None:
+    async with EmbeddedServer(headless=True, detach=True) as info:
+        pass
+    assert await running(cache) == info
+    assert await stop_running(cache) == info
+    assert await running(cache) is None
+    assert await stop_running(cache) is None
+
+
+async def test_a_record_of_a_process_that_is_something_else_is_stale(cache: Path) -> None:
+    write_record(cache, ServerInfo(pid=os.getpid(), address="127.0.0.1:7233", ui=None, db=None, log="-"))
+    assert await running(cache) is None
+    assert await stop_running(cache) is None
+    async with EmbeddedServer(headless=True) as info:
+        assert info.pid != os.getpid()
+        assert await running(cache) == info
+
+
+async def test_a_record_cut_in_the_middle_is_stale(cache: Path) -> None:
+    record_path(cache).write_text('{"pid": 1, "addr', encoding="utf-8")
+    assert await running(cache) is None
+
+
+async def test_a_port_taken_in_between_is_tried_again_with_another(
+    cache: Path, tmp_path: Path, temporal_program: Path
+) -> None:
+    program = tmp_path / "temporal"
+    program.write_text(
+        f'#!/bin/sh\n[ -e "{tmp_path}/tried" ] && exec "{temporal_program}" "$@"\n'
+        f'touch "{tmp_path}/tried"; echo "bind: address already in use"; exit 1\n'
+    )
+    program.chmod(0o755)
+    async with EmbeddedServer(cache=cache, shared=False, headless=True, program=program) as info:
+        assert (tmp_path / "tried").exists()
+        assert info.pid > 0
+
+
+async def test_a_wanted_port_that_is_taken_is_an_error_saying_so(cache: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        server = EmbeddedServer(cache=cache, shared=False, headless=True, port=port)
+        with pytest.raises(ServerFailed, match=f"port {port} of 127.0.0.1 is taken"):
+            await server.start()
+
+
+async def test_a_server_that_ends_at_once_is_an_error_with_its_last_words(cache: Path, tmp_path: Path) -> None:
+    program = tmp_path / "temporal"
+    program.write_text("#!/bin/sh\necho the disk is full; exit 3\n")
+    program.chmod(0o755)
+    with pytest.raises(ServerFailed, match="the disk is full"):
+        await EmbeddedServer(cache=cache, headless=True, program=program).start()
+    assert not record_path(cache).exists()

@@ -1,0 +1,146 @@
+"""Finding the `temporal` program; small shell scripts stand for the programs of other machines."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from runtime import temporal_build
+from runtime.paths import cache_dir
+from runtime.temporal_binary import TemporalNotFound, find_temporal, runs
+
+TEMPORAL = 'echo "temporal version 9.9.9"'
+
+
+def script(path: Path, body: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{body}\n", encoding="utf-8")
+    path.chmod(0o755)
+    return path
+
+
+def fake_go(folder: Path, version: str = "go1.26.8", install: str = "") -> None:
+    """A `go` that tells its version, notes each install and does `install`, by default leaving a program."""
+    made = f'printf \'#!/bin/sh\\n{TEMPORAL}\\n\' >"$GOBIN/temporal"; chmod +x "$GOBIN/temporal"'
+    script(
+        folder / "go",
+        f'if [ "$1" = env ]; then echo {version}; exit; fi\n'
+        f'echo "$@" >>"{folder}/installs"; echo compiling\n{install or made}',
+    )
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A first folder on PATH, on a machine that is offline and has neither temporal nor go."""
+    folder = tmp_path / "on-path"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    monkeypatch.setenv("SUPERVISOR_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.delenv("SUPERVISOR_TEMPORAL", raising=False)
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
+    return folder
+
+
+@pytest.fixture
+def notes() -> list[str]:
+    return []
+
+
+def test_a_named_program_wins_over_the_path(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script(path / "temporal", TEMPORAL)
+    named = script(tmp_path / "mine" / "temporal", TEMPORAL)
+    monkeypatch.setenv("SUPERVISOR_TEMPORAL", str(named))
+    assert find_temporal() == named
+
+
+def test_a_named_program_that_does_not_run_is_an_error_naming_the_variable(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script(path / "temporal", TEMPORAL)
+    monkeypatch.setenv("SUPERVISOR_TEMPORAL", str(tmp_path / "missing"))
+    with pytest.raises(TemporalNotFound, match="SUPERVISOR_TEMPORAL names .*missing"):
+        find_temporal()
+
+
+def test_a_program_on_the_path_is_used(path: Path) -> None:
+    program = script(path / "temporal", TEMPORAL)
+    assert find_temporal() == program
+
+
+def test_a_broken_program_on_the_path_is_skipped_with_a_note(path: Path, notes: list[str]) -> None:
+    script(path / "temporal", "exit 127")
+    cached = script(cache_dir() / "bin" / "temporal", TEMPORAL)
+    assert find_temporal(notes.append) == cached
+    assert notes == [f"{path}/temporal is on PATH but does not run: looking further"]
+
+
+def test_another_program_of_that_name_is_not_taken_for_it(path: Path) -> None:
+    assert not runs(script(path / "temporal", "echo temporal tables 1.0"))
+
+
+def test_without_a_program_it_is_built_once_and_kept(path: Path, notes: list[str]) -> None:
+    fake_go(path)
+    first = find_temporal(notes.append)
+    assert first == cache_dir() / "bin" / "temporal"
+    assert find_temporal(notes.append) == first
+    assert (path / "installs").read_text() == f"install -v {temporal_build.GO_PACKAGE}\n"
+    assert notes[-1] == f"temporal is ready: {first}"
+
+
+def test_only_one_of_several_processes_builds(path: Path, notes: list[str]) -> None:
+    fake_go(path)
+    with ThreadPoolExecutor(4) as pool:
+        found = set(pool.map(find_temporal, [notes.append] * 4))
+    assert found == {cache_dir() / "bin" / "temporal"}
+    assert (path / "installs").read_text().count("install") == 1
+
+
+def test_a_failed_build_says_why_and_what_to_install(path: Path) -> None:
+    fake_go(path, install="echo 'no room left'; exit 1")
+    with pytest.raises(TemporalNotFound, match=r"failed \(no room left\): install the Temporal CLI"):
+        find_temporal()
+
+
+def test_what_a_killed_build_left_is_cleared_away(path: Path) -> None:
+    left = cache_dir() / "bin" / "making-before"
+    script(left / "temporal", TEMPORAL)
+    fake_go(path)
+    find_temporal()
+    assert sorted(item.name for item in left.parent.iterdir()) == ["temporal", "temporal.lock"]
+
+
+@pytest.mark.parametrize("version", ["go1.22.1", "devel", ""])
+def test_without_a_usable_go_the_error_says_what_to_install(path: Path, version: str) -> None:
+    fake_go(path, version=version)
+    with pytest.raises(TemporalNotFound, match=r"Temporal CLI .* Go 1\.23 .* SUPERVISOR_TEMPORAL"):
+        find_temporal()
+
+
+def test_a_build_tells_how_it_goes(path: Path, notes: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = path / "gate"
+    fake_go(path, install=f'while [ ! -e "{gate}" ]; do :; done')
+    monkeypatch.setattr("supervision.limits.TEMPORAL_BUILD_REPORT", timedelta(milliseconds=50))
+
+    def note(line: str) -> None:
+        notes.append(line)
+        if "compiling" in line:
+            gate.touch()
+
+    temporal_build.build(str(path / "go"), path, note)
+    assert notes[-1].startswith("building temporal: ")
+    assert notes[-1].endswith(" s, compiling")
+
+
+def test_the_cache_folder_is_named_or_follows_the_desktop_specification(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SUPERVISOR_CACHE_DIR", str(tmp_path / "named"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert cache_dir() == tmp_path / "named"
+    monkeypatch.delenv("SUPERVISOR_CACHE_DIR")
+    assert cache_dir() == tmp_path / "xdg" / "temporal-supervisor"
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert cache_dir() == tmp_path / "home" / ".cache" / "temporal-supervisor"
+    assert cache_dir().is_dir()
