@@ -13,7 +13,7 @@ from activities.model_port import Json
 from activities.prompts import worker_request, worker_system
 from activities.stored_teams import StoredTeams
 from supervision import limits
-from supervision.conclusion import conclude
+from supervision.conclusion import Conclusion, conclude
 from supervision.plan import Plan
 from supervision.text import cut, one_line
 
@@ -68,19 +68,19 @@ class AgentTurnActivities:
         message = answered.message
         details = message.stop_details or {}
         calls = message.tool_uses() if message.stop_reason == "tool_use" else []
-        text = message.text()
+        text = message.text().strip()
+        read = None if calls or not text else conclude(text)
         return TurnReply(
             head=answered.head,
             stop_reason=message.stop_reason,
             stop_detail=_detail(details),
-            preview=cut(text.strip(), limits.REPLY_PREVIEW_BYTES),
+            preview=cut(read.text if read else text, limits.REPLY_PREVIEW_BYTES),
             calls=[_tool_call(block) for block in calls],
-            conclusion=None if calls or not text.strip() else await self._conclusion(input, text),
+            conclusion=await self._stored(input, read) if read else None,
             usage=answered.usage,
         )
 
-    async def _conclusion(self, input: TurnInput, text: str) -> ConclusionRef:
-        read = conclude(text)
+    async def _stored(self, input: TurnInput, read: Conclusion) -> ConclusionRef:
         ref = await self._calls.store.put_output(input.run.run_id, read.text.encode("utf-8", "replace"))
         return ConclusionRef(
             text_ref=ref,

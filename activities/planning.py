@@ -82,7 +82,7 @@ class PlanningActivities:
         try:
             draft = PlanDraft.model_validate(first_json(message.text()))
         except ValidationError as error:
-            reply.problems = [describe_errors(error)]
+            reply.problems = [f"the reply is not the JSON asked for: {describe_errors(error, root='plan')}"]
             return reply
         except ValueError as error:
             reply.problems = [f"the reply is not the JSON asked for: {error}"]

@@ -147,11 +147,11 @@ def parse_request(value: object, surplus: tuple[object, ...] = ()) -> RunRequest
     return request
 
 
-def describe_errors(error: ValidationError, limit: int = 8) -> str:
-    """One line: field and complaint of each error, at most `limit` of them."""
+def describe_errors(error: ValidationError, limit: int = 8, root: str = "request") -> str:
+    """One line: field (`root` for the whole) and complaint of each error, at most `limit` of them."""
     lines = []
     for item in error.errors(include_url=False, include_input=False):
-        where = ".".join(str(part) for part in item["loc"]) or "request"
+        where = ".".join(str(part) for part in item["loc"]) or root
         what = "unknown field" if item["type"] == "extra_forbidden" else item["msg"].removeprefix("Value error, ")
         lines.append(f"{where}: {what}")
     more = [f"and {len(lines) - limit} more"] if len(lines) > limit else []

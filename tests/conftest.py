@@ -1,0 +1,69 @@
+"""One real Temporal server, one scripted model and one Worker for the whole test session."""
+
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from temporalio.client import Client
+
+import worker_main
+from runtime import search_attributes
+from runtime.connection import connect
+from runtime.embedded_server import EmbeddedServer
+from runtime.server_record import ServerInfo
+from runtime.serving import ALL_ROLES
+from runtime.settings import Settings
+from tests.scripted_model import ScriptedModel, scripted_model
+
+LAB = Path(__file__).parent / "workflow" / "teams"
+
+
+@pytest.fixture(scope="session")
+async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ServerInfo]:
+    """A Temporal server of the tests' own."""
+    folder = tmp_path_factory.mktemp("server")
+    async with EmbeddedServer(shared=False, db=folder / "temporal.db", headless=True) as info:
+        yield info
+
+
+@pytest.fixture(scope="session")
+async def client(server: ServerInfo) -> Client:
+    """A client with the project's data converter."""
+    return await connect(address=server.address)
+
+
+@pytest.fixture(scope="session")
+async def model() -> AsyncIterator[ScriptedModel]:
+    """The scripted model, over HTTP."""
+    async with scripted_model() as serving:
+        yield serving
+
+
+@pytest.fixture(scope="session")
+def settings(model: ScriptedModel, tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """Settings of the session's Worker."""
+    return Settings(
+        _env_file=None,
+        artifacts_url=str(tmp_path_factory.mktemp("artifacts")),
+        teams_dir=LAB,
+        ANTHROPIC_BASE_URL=model.url,
+        ANTHROPIC_API_KEY="test-key",
+    )
+
+
+@pytest.fixture(scope="session")
+async def worker(client: Client, settings: Settings) -> AsyncIterator[None]:
+    """The project's Workers, with the real sandbox, in this process."""
+    attributes = await search_attributes.ensure(client)
+    async with contextlib.AsyncExitStack() as stack:
+        for serving in worker_main.compose(client, settings, list(ALL_ROLES), attributes):
+            await stack.enter_async_context(serving)
+        yield
+
+
+@pytest.fixture
+def run_id() -> str:
+    """An id no other run has."""
+    return f"run-{uuid4().hex[:12]}"

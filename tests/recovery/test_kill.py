@@ -1,0 +1,126 @@
+"""kill -9 of the only Worker process, wherever it is: the run completes, and no stored answer is asked for again."""
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+from temporalio.client import Client
+
+from supervision.request import RunRequest
+from supervision.result import RunResult
+from tests.recovery.conftest import Workers
+from tests.recovery.ledger import answered_at, repeated
+from tests.scripted_model import Reply, ScriptedModel, Step, answer, plan, script, text, tools, when
+from tests.waiting import until
+from workflows.supervisor import SupervisorWorkflow
+
+RESUMES_WITHIN = 15.0
+
+
+async def _finish(client: Client, model: ScriptedModel, workers: Workers, run_id: str) -> RunResult:
+    """Starts a new process, waits for the run, and checks both promises."""
+    before = len(model.of(run_id))
+    await workers.start()
+    began = time.time()
+    async with asyncio.timeout(60):
+        result: RunResult = await client.get_workflow_handle_for(SupervisorWorkflow.run, run_id).result()
+    ids = [run_id, *[report.workflow_id for report in result.subtasks if report.workflow_id]]
+    durable = await answered_at(client, run_id, ids, workers.artifacts)
+    assert repeated(model.of(run_id), durable) == []
+    resumed = model.of(run_id)[before].at if len(model.of(run_id)) > before else time.time()
+    assert resumed - began < RESUMES_WITHIN
+    assert len(durable) == len({call.step.call for call in model.of(run_id)})
+    return result
+
+
+def _turns(path: Path | None = None) -> dict[str, object]:
+    def turns(step: Step) -> Reply:
+        if step.number == 1:
+            return tools(("wait_for_file", {"path": str(path)})) if path else tools(("lookup", {"query": "x"}))
+        return text("found it")
+
+    return {id: turns for id in ("t1", "t2")}
+
+
+SHAPE = plan({"id": "t1", "role": "counter"}, {"id": "t2", "role": "finder"})
+
+
+@pytest.mark.parametrize("moment", ["plan.1.1", "t1/1/turn.2", "synthesis.1"])
+async def test_a_kill_during_a_model_call_repeats_only_that_call(
+    lone_client: Client, lone_model: ScriptedModel, workers: Workers, run_id: str, moment: str
+) -> None:
+    released = asyncio.Event()
+    usual = script(SHAPE, {"t2": _turns()["t2"]}, answer(cites=["t1"]))  # type: ignore[dict-item]
+
+    def reply(step: Step) -> Reply:
+        what = usual(step) if step.subtask_id != "t1" else _first_then_found(step)
+        return when(released, what) if step.call.endswith(f"/{moment}") else what
+
+    lone_model.play(run_id, reply)
+    worker = await workers.start()
+    await _start(lone_client, run_id)
+    await until(lambda: moment in lone_model.steps(run_id), 30)
+    worker.kill()
+    released.set()
+    result = await _finish(lone_client, lone_model, workers, run_id)
+    assert result.status == "completed"
+    assert lone_model.steps(run_id).count(moment) == 2
+
+
+async def test_a_kill_during_a_tool_repeats_the_tool_and_no_model_call(
+    lone_client: Client, lone_model: ScriptedModel, workers: Workers, run_id: str, tmp_path: Path
+) -> None:
+    signal = tmp_path / "go"
+    lone_model.play(run_id, script(plan({"id": "t1", "role": "counter"}), _turns(signal)))  # type: ignore[arg-type]
+    worker = await workers.start()
+    await _start(lone_client, run_id)
+    await until(signal.with_suffix(".started").exists, 30)
+    worker.kill()
+    signal.touch()
+    result = await _finish(lone_client, lone_model, workers, run_id)
+    assert result.status == "completed"
+    assert lone_model.steps(run_id) == ["plan.1.1", "t1/1/turn.1", "t1/1/turn.2", "synthesis.1"]
+    assert signal.with_suffix(".started").read_text().count("started") == 2
+
+
+async def test_kills_in_a_burst_of_answers_never_repeat_a_stored_one(
+    lone_client: Client, lone_model: ScriptedModel, workers: Workers, run_id: str
+) -> None:
+    burst = asyncio.Event()
+    ids = [f"t{i}" for i in range(12)]
+    turns = {id: lambda step: when(burst, text("done")) for id in ids}
+    lone_model.play(run_id, script(plan(*[{"id": id} for id in ids]), turns))
+    worker = await workers.start()
+    await _start(lone_client, run_id, max_parallel=12)
+    await until(lambda: len(lone_model.of(run_id)) == 13, 30)
+    burst.set()
+    await until(lambda: sum(call.answered_at is not None for call in lone_model.of(run_id)) >= 7, 30)
+    worker.kill()
+    result = await _finish(lone_client, lone_model, workers, run_id)
+    assert result.status == "completed"
+
+
+async def test_sigterm_lets_calls_in_flight_finish(
+    lone_client: Client, lone_model: ScriptedModel, workers: Workers, run_id: str
+) -> None:
+    released = asyncio.Event()
+    lone_model.play(run_id, script(plan({"id": "t1"}), {"t1": lambda step: when(released, text("done"))}))
+    worker = await workers.start()
+    await _start(lone_client, run_id)
+    await until(lambda: "t1/1/turn.1" in lone_model.steps(run_id), 30)
+    worker.process.terminate()
+    await until(lambda: "stopping" in worker.log.read_text())
+    released.set()
+    assert await asyncio.to_thread(worker.process.wait, 30) == 0
+    await _finish(lone_client, lone_model, workers, run_id)
+    assert lone_model.steps(run_id) == ["plan.1.1", "t1/1/turn.1", "synthesis.1"]
+
+
+def _first_then_found(step: Step) -> Reply:
+    return tools(("lookup", {"query": "x"})) if step.number == 1 else text("found it")
+
+
+async def _start(client: Client, run_id: str, **fields: object) -> None:
+    request = RunRequest(goal="survive", team="lab", **fields)  # type: ignore[arg-type]
+    await client.start_workflow(SupervisorWorkflow.run, request, id=run_id, task_queue="supervisor")
