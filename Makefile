@@ -1,0 +1,52 @@
+# Everything from a fresh checkout: needs Python >= 3.11, make, and Go >= 1.23 or a `temporal` program.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help setup temporal demo test check serve worker bench
+
+UV_VERSION := 0.13.8
+# a uv from PATH, else one of our own in .uv
+UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { command -v $$p; break; }; done)
+VENV := .venv/bin/python
+READY := .venv/.ready
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(READY) temporal ## Install everything into .venv, and get the temporal program
+
+demo: $(READY) ## Start a server, a worker and a run on bundled data; follow it and print the answer
+	@$(VENV) -m console.demo
+
+test: setup ## Run all tests
+	$(VENV) -m pytest
+
+check: $(READY) ## Check format, lint, types and the lock
+	$(VENV) -m ruff format --check .
+	$(VENV) -m ruff check .
+	$(VENV) -m mypy
+	$(UV) lock --check
+
+serve: $(READY) ## Run the embedded Temporal server with its Web UI until Ctrl-C
+	@$(VENV) -m runtime.embedded_server
+
+worker: $(READY) ## Run a Worker process
+	@$(VENV) worker_main.py
+
+bench: setup ## Run the benchmarks
+	@$(VENV) -m benchmarks
+
+temporal: $(READY)
+	@$(VENV) -m runtime.temporal_binary >/dev/null
+
+# An existing .venv keeps its Python; a new one gets the one found above.
+$(READY): pyproject.toml uv.lock | python
+	@[ -x "$(UV)" ] || { $(PYTHON) -m venv .uv && .uv/bin/pip install --quiet --disable-pip-version-check uv==$(UV_VERSION); }
+	@if [ -x $(VENV) ]; then $(UV) sync --locked --quiet; else $(UV) sync --locked --quiet --python "$(PYTHON)"; fi
+	@touch $@
+
+.PHONY: python
+python:
+	@[ -n "$(PYTHON)" ] || { echo "no Python >= 3.11 found: install one, or run make PYTHON=/path/to/python3" >&2; exit 1; }
