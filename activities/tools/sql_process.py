@@ -1,0 +1,134 @@
+"""The process that runs SQL: a script of its own, so that a query can neither harm nor block its Worker.
+
+Started with an empty environment and one argument, a JSON object `{tables: {name: path}, ...limits}`. It loads
+the tables, shuts every door of the engine, bounds its own memory, prints what it holds as one JSON line, then
+answers one JSON line per query. A query that takes too long ends the process by SIGALRM. The end of standard
+input ends it too, so it never outlives its Worker by more than one query.
+
+Imports nothing of the project: it runs isolated (`python -I`).
+"""
+
+import contextlib
+import glob
+import json
+import os
+import resource
+import signal
+import sys
+import tempfile
+from typing import Any
+
+import duckdb
+
+Json = dict[str, Any]
+
+CLOSED: dict[str, str | bool | int | float | list[str]] = {
+    "autoload_known_extensions": "false",
+    "autoinstall_known_extensions": "false",
+    "python_enable_replacements": "false",
+    "threads": "1",
+    "temp_directory": "",
+}
+
+
+def load(tables: dict[str, str], memory: int) -> duckdb.DuckDBPyConnection:
+    """The tables in a file that is opened read-only and already deleted."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = os.path.join(folder, "tables.duckdb")
+        with duckdb.connect(file, config=CLOSED) as writer:
+            for name, path in tables.items():
+                writer.execute(f'CREATE TABLE "{name}" AS SELECT * FROM read_csv(?)', [glob.escape(path)])
+        doors = {"enable_external_access": "false", "memory_limit": f"{memory}B", "lock_configuration": "true"}
+        reader = duckdb.connect(file, read_only=True, config=CLOSED | doors)
+        reader.execute("SELECT 1").fetchall()
+        return reader
+
+
+def show(value: object) -> str:
+    """One value as a reader wants it: dates in ISO form, floats without binary noise."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, float):
+        return f"{value:.12g}" if abs(value) < 1e12 else f"{value:.15g}"
+    return str(value)
+
+
+def describe(database: duckdb.DuckDBPyConnection, name: str, most: int) -> Json:
+    """Columns, number of rows, and per column its distinct texts or its range."""
+    columns = []
+    for column, kind, *_ in database.execute(f'DESCRIBE "{name}"').fetchall():
+        quoted = '"' + column.replace('"', '""') + '"'
+        entry: Json = {"name": column, "type": kind}
+        if kind == "VARCHAR":
+            values = database.execute(
+                f'SELECT DISTINCT {quoted} FROM "{name}" WHERE {quoted} IS NOT NULL ORDER BY 1'
+            ).fetchall()
+            entry["values"] = [show(value) for (value,) in values[:most]]
+            entry["more"] = max(0, len(values) - most)
+        else:
+            low_high = database.execute(f'SELECT min({quoted}), max({quoted}) FROM "{name}"').fetchone() or ()
+            entry["range"] = [show(value) for value in low_high]
+        columns.append(entry)
+    (rows,) = database.execute(f'SELECT count(*) FROM "{name}"').fetchone() or (0,)
+    return {"name": name, "columns": columns, "rows": rows}
+
+
+def answer(database: duckdb.DuckDBPyConnection, sql: str, rows: int, cell: int) -> Json:
+    """At most `rows` rows of the one SELECT in `sql`, as text; `more` says that there are others."""
+    cursor = database.cursor()
+    try:
+        statements = cursor.extract_statements(sql)
+        if [statement.type for statement in statements] != [duckdb.StatementType.SELECT]:
+            return {"error": "only one SELECT statement is possible"}
+        cursor.execute(statements[0])
+        names = [column[0] for column in cursor.description or []]
+        found = cursor.fetchmany(rows + 1)
+        return {
+            "columns": names,
+            "rows": [[show(value)[:cell] for value in row] for row in found[:rows]],
+            "more": len(found) > rows,
+        }
+    except MemoryError:
+        return {"error": "the query needs too much memory"}
+    except (duckdb.Error, ValueError, OverflowError) as error:
+        return {"error": str(error)}
+    finally:
+        cursor.close()
+
+
+def bound(what: int, value: int) -> None:
+    """Limits this process for good; systems without that limit keep the engine's own accounting."""
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(what, (value, value))
+
+
+def say(reply: Json) -> None:
+    """One line to the Worker."""
+    sys.stdout.write(json.dumps(reply) + "\n")
+    sys.stdout.flush()
+
+
+def main() -> None:
+    """Serves queries until standard input ends."""
+    setup = json.loads(sys.argv[1])
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, setup["start_seconds"])
+    try:
+        database = load(setup["tables"], setup["memory"])
+        tables = [describe(database, name, setup["values"]) for name in setup["tables"]]
+    except duckdb.Error as error:
+        say({"error": str(error)})
+        return
+    bound(resource.RLIMIT_AS, setup["address"])
+    bound(resource.RLIMIT_FSIZE, 0)
+    bound(resource.RLIMIT_CORE, 0)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    say({"tables": tables})
+    for line in sys.stdin:
+        signal.setitimer(signal.ITIMER_REAL, setup["seconds"])
+        say(answer(database, json.loads(line), setup["rows"], setup["cell"]))
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+if __name__ == "__main__":
+    main()
