@@ -64,7 +64,7 @@ REPORT_SECTIONS = 50  # of a formatted document
 PLAN_TRIES = 3  # the first plan and two repairs, by contract
 SUBTASK_ATTEMPTS = 3  # by contract
 DESCRIPTION_CHARS = 4000  # a subtask's description
-MIN_DESCRIPTION_CHARS = 12  # shorter ones can't say what to do
+MIN_DESCRIPTION_BYTES = 12  # without white space; shorter ones can't say what to do
 SYNTHESIS_RESERVE = timedelta(seconds=60)  # kept back from the deadline, at most this
 SYNTHESIS_RESERVE_SHARE = 0.2  # and at most this share of the whole deadline
 CHILD_CLOSE_WAIT = timedelta(seconds=20)  # a cancelled child answers in 0.1 s; a worker restart takes some seconds
@@ -134,3 +134,38 @@ TEMPORAL_BUILD_TIMEOUT = timedelta(minutes=30)  # 4 minutes on 2 cores
 TEMPORAL_BUILD_REPORT = timedelta(seconds=5)  # how often a build or a wait for one says that it lives
 LOCK_POLL = timedelta(milliseconds=200)  # a file lock tells nobody when it is free
 SERVER_POLL = timedelta(milliseconds=50)  # until a new server serves
+
+# --- The stand-in model ---------------------------------------------------------------------------
+STANDIN_TURNS = 5  # look, read or query, calculate, one correction, compose
+STANDIN_ROWS = 50  # rows it asks a table for: enough to compare, short enough for a conversation
+STANDIN_DELTA_CHARS = 24  # text in one stream event: small, so that streams have many
+STANDIN_CACHE_TOKENS = 512  # the smallest prefix that current models cache
+STANDIN_CACHED_PREFIXES = 50_000  # ~5 MB of digests
+STANDIN_CONVERSATIONS = 5000  # conversations whose past it checks; older ones are forgotten
+STANDIN_LEDGER_ENTRIES = 100_000  # kept for `GET /ledger`; the file has all
+STANDIN_BODY_BYTES = 64 * KIB * KIB  # one request
+STANDIN_PING = timedelta(milliseconds=500)  # of a stalled stream
+STANDIN_KEEP_ALIVE = timedelta(seconds=75)  # above a client's pauses between turns: fewer lost idle connections
+STANDIN_SHUTDOWN = timedelta(seconds=2)  # streams that are still open after SIGTERM are dropped then
+
+# --- Benchmarks -----------------------------------------------------------------------------------
+BENCH_START_WAIT = timedelta(seconds=60)  # a process without compiled bytecode takes seconds to import
+BENCH_STOP_WAIT = timedelta(seconds=10)  # nothing is in flight by then
+BENCH_ROW_TIMEOUT = timedelta(minutes=5)  # the longest row takes ten seconds on two cores
+BENCH_SETTLE = timedelta(seconds=1)  # between rows: the server's work after a run belongs to that run
+
+# --- The command line -----------------------------------------------------------------------------
+CLI_RPC_TIMEOUT = timedelta(seconds=3)  # a query waits for a Worker: with none it would hang for its default
+CLI_CANCEL_WAIT = timedelta(seconds=20)  # a cancelled run closes in under a second, after a Worker restart in some
+POLLER_FRESH = timedelta(seconds=70)  # a live Worker polls anew every 60 s; the server lists dead ones for minutes
+FOLLOW_POLL = timedelta(seconds=1)  # how often a followed run is asked where it stands
+FOLLOW_REDRAW = timedelta(milliseconds=250)  # clocks move, and no flicker
+FOLLOW_CHILDREN = 8  # worker agents asked per poll, in rotation
+FOLLOW_LAST_LOOKS = 5  # polls after a run's end that collect what its worker agents did last
+FOLLOW_LINE_CHARS = 240  # one event on one line
+LISTED_RUNS = 50
+DOCTOR_RUNS = 100  # open runs that `doctor` looks at, newest first
+DOCTOR_EVENTS = 30  # the first activity that names the run's store is among them
+DEMO_START_WAIT = timedelta(seconds=60)  # the demo's Worker and stand-in model: 2 s on a quiet machine
+DEMO_STOP_WAIT = timedelta(seconds=5)  # they have nothing in flight when the demo ends
+DEMO_POLL = timedelta(milliseconds=100)  # until a started process says that it is ready

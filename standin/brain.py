@@ -1,0 +1,61 @@
+"""The brain: from a request to a reply, by what kind of call it is."""
+
+import json
+import secrets
+from dataclasses import dataclass, field
+from typing import Any
+
+from standin import planner
+from standin.answer import plain_answer, synthesis, worker_answer
+from standin.compose import FOOTER
+from standin.guess import Guesses
+from standin.request import Json, Request
+from standin.schema_fill import Filler
+from standin.tool_use import next_calls
+
+
+@dataclass
+class Reply:
+    """A message's content; `usage` None is counted from the texts."""
+
+    content: list[Json]
+    stop_reason: str = "end_turn"
+    stop_details: Json | None = None
+    usage: Json | None = None
+    extra: Json = field(default_factory=dict)
+
+
+def think(request: Request) -> Reply:
+    """The reply to a request: tool calls, JSON for its schema, or text."""
+    if request.tools and (calls := next_calls(request)):
+        names = ", ".join(dict.fromkeys(name for name, _ in calls))
+        return Reply([text_block(f"Calling {names}."), *(tool_block(*call) for call in calls)], "tool_use")
+    if request.schema is not None:
+        value = _structured(request)
+        if request.submit:
+            return Reply([tool_block(request.submit, value)], "tool_use")
+        return Reply([text_block(json.dumps(value, ensure_ascii=False))])
+    return Reply([text_block(worker_answer(request) if request.tools else plain_answer(request))])
+
+
+def text_block(text: str) -> Json:
+    """A text block."""
+    return {"type": "text", "text": text}
+
+
+def tool_block(name: str, arguments: Any) -> Json:
+    """A tool_use block with an id of its own."""
+    return {"type": "tool_use", "id": f"toolu_{secrets.token_hex(12)}", "name": name, "input": arguments}
+
+
+def _structured(request: Request) -> Any:
+    filler = Filler(request.schema or {}, Guesses(request, plain_answer(request)))
+    fields = filler.properties()
+    if "items" in fields.get("subtasks", {}):
+        made = planner.plan(request, filler)
+        if made.get("direct_answer"):
+            made["direct_answer"] += f"\n\n{FOOTER}"
+        return filler.fill(made)
+    if "answer" in fields:
+        return filler.fill(synthesis(request))
+    return filler.fill(None if fields == {} else {})
