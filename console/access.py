@@ -1,0 +1,61 @@
+"""What a command reaches: settings, the Temporal server, the artifact store. Each is opened when it is needed."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from urllib.parse import quote
+
+from temporalio.client import Client
+
+from activities.artifact_store import ArtifactStore, open_store
+from runtime.connection import connect
+from runtime.paths import cache_dir
+from runtime.server_record import read_record
+from runtime.settings import Settings
+
+_CLOUD = ".tmprl.cloud"
+_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+
+
+@dataclass
+class Access:
+    """The global options of the command line; None means Temporal's own configuration."""
+
+    address: str | None = None
+    namespace: str | None = None
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The settings of this process; pydantic's ValidationError when a variable is wrong."""
+        return Settings()
+
+    @cached_property
+    def store(self) -> ArtifactStore:
+        """The artifact store; ValueError or ArtifactUnavailable when it can't be opened."""
+        return open_store(self.settings.artifacts_url)
+
+    async def client(self) -> Client:
+        """A connected client; ConnectionFailed when there is no usable server."""
+        return await connect(address=self.address, namespace=self.namespace)
+
+
+def server_address(client: Client) -> str:
+    """Where the client is connected to."""
+    return client.service_client.config.target_host
+
+
+def web_address(client: Client, run_id: str) -> str | None:
+    """The page of a run in the Web UI, where it is known: the embedded server's and Temporal Cloud's."""
+    address = server_address(client)
+    page = f"namespaces/{quote(client.namespace, safe='')}/workflows/{quote(run_id, safe='')}"
+    if address.partition(":")[0].endswith(_CLOUD):
+        return f"https://cloud.temporal.io/{page}"
+    embedded = read_record(cache_dir())
+    if embedded and embedded.ui and _same(embedded.address, address):
+        return f"{embedded.ui}/{page}"
+    return None
+
+
+def _same(one: str, other: str) -> bool:
+    host, _, port = one.rpartition(":")
+    other_host, _, other_port = other.rpartition(":")
+    return port == other_port and (host == other_host or (host in _LOOPBACK and other_host in _LOOPBACK))

@@ -1,0 +1,66 @@
+"""Trace events as lines for people."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+from pydantic import JsonValue
+
+from supervision.status import TraceEvent
+
+Mood = Literal["plain", "good", "bad", "faint", "head"]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One thing that happened; `subject` is the subtask it is about, "" for the run. Not yet safe to print."""
+
+    at: datetime
+    subject: str
+    text: str
+    mood: Mood = "plain"
+
+
+def now_line(text: str, mood: Mood = "plain") -> Line:
+    """A line of the command line's own."""
+    return Line(datetime.now(UTC), "", text, mood)
+
+
+def line(event: TraceEvent) -> Line:
+    """The line of an event of a run or of a worker agent."""
+    text, mood = _said(event)
+    return Line(datetime.fromisoformat(event.at), event.subtask_id or "", text, mood)
+
+
+def _said(event: TraceEvent) -> tuple[str, Mood]:
+    if event.type not in _WORDS:
+        return f"{event.type} {event.data if event.data else ''}", "faint"
+    said, mood = _WORDS[event.type]
+    return said(event.data), "bad" if event.data.get("is_error") else mood
+
+
+def _numbered(text: str, number: object, word: str) -> str:
+    return f"{text} ({word} {number})" if isinstance(number, int) and number > 1 else text
+
+
+def _joined(value: object) -> str:
+    return "; ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+_WORDS: dict[str, tuple[Callable[[dict[str, JsonValue]], str], Mood]] = {
+    "phase": (lambda data: str(data.get("phase")), "head"),
+    "plan_requested": (lambda data: _numbered("asking for a plan", data.get("attempt"), "try"), "faint"),
+    "plan_accepted": (lambda data: f"plan with {data.get('subtasks')} subtasks", "good"),
+    "plan_rejected": (lambda data: f"the plan can't run: {_joined(data.get('problems'))}", "bad"),
+    "subtask_started": (lambda data: _numbered(f"{data.get('role')} starts", data.get("attempt"), "attempt"), "plain"),
+    "subtask_completed": (lambda data: f"completed after {data.get('turns')} turns", "good"),
+    "subtask_failed": (lambda data: f"failed: {data.get('error')}", "bad"),
+    "subtask_retried": (lambda data: f"failed: {data.get('error')}, trying again", "bad"),
+    "subtask_skipped": (lambda _: "skipped: nothing it builds on succeeded", "bad"),
+    "subtask_cancelled": (lambda _: "stopped", "bad"),
+    "deadline_reached": (lambda _: "the deadline is reached: writing the answer from what exists", "bad"),
+    "synthesis_started": (lambda data: f"writing the answer from {data.get('findings')} findings", "faint"),
+    "turn": (lambda data: f"turn {data.get('turn')}: {data.get('preview') or data.get('stop_reason')}", "faint"),
+    "tool": (lambda data: f"{data.get('name')} {data.get('arguments')} → {data.get('preview')}", "plain"),
+}
