@@ -64,7 +64,7 @@ REPORT_SECTIONS = 50  # of a formatted document
 PLAN_TRIES = 3  # the first plan and two repairs, by contract
 SUBTASK_ATTEMPTS = 3  # by contract
 DESCRIPTION_CHARS = 4000  # a subtask's description
-MIN_DESCRIPTION_BYTES = 12  # without white space; shorter ones can't say what to do
+MIN_DESCRIPTION_BYTES = 12  # shorter ones can't say what to do; bytes, as Chinese says more with a character
 SYNTHESIS_RESERVE = timedelta(seconds=60)  # kept back from the deadline, at most this
 SYNTHESIS_RESERVE_SHARE = 0.2  # and at most this share of the whole deadline
 CHILD_CLOSE_WAIT = timedelta(seconds=20)  # a cancelled child answers in 0.1 s; a worker restart takes some seconds

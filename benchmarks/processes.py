@@ -1,0 +1,127 @@
+"""Processes of the bench: started with a clean environment, watched for CPU and memory, ended by their pid."""
+
+import asyncio
+import os
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+import psutil
+
+from supervision import limits
+
+_REDIRECTING = ("ANTHROPIC_", "OTEL_", "REF_", "SUPERVISOR_", "TEMPORAL_")
+
+
+class ProcessFailed(RuntimeError):
+    """A process ended or stayed silent where it should have served; the message ends with what it said."""
+
+
+class Process:
+    """A process for the time of an `async with` block; `ready` tells from its output whether it serves.
+
+    It works in `folder`, where its output goes, too. Raises ProcessFailed when it does not get ready.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        folder: Path,
+        ready: Callable[[str], bool],
+        variables: Mapping[str, str],
+    ) -> None:
+        self.name = name
+        self._command = command
+        self._folder = folder
+        self._ready = ready
+        self._variables = variables
+        self._log = folder / f"{name}.log"
+        self._process: psutil.Popen | None = None
+
+    async def __aenter__(self) -> "Process":
+        with self._log.open("wb") as output:
+            self._process = psutil.Popen(
+                self._command,
+                cwd=self._folder,
+                env=environment(self._variables),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        try:
+            async with asyncio.timeout(limits.BENCH_START_WAIT.total_seconds()):
+                while not self._ready(self.said()):
+                    if self._process.poll() is not None:
+                        raise ProcessFailed(f"{self.name} ended: {self.said()[-limits.ERROR_BYTES :]}")
+                    await asyncio.sleep(limits.SERVER_POLL.total_seconds())
+        except TimeoutError:
+            await self.stop()
+            raise ProcessFailed(f"{self.name} is not ready: {self.said()[-limits.ERROR_BYTES :]}") from None
+        except BaseException:
+            await self.stop()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    def said(self) -> str:
+        """All of its output so far."""
+        return self._log.read_text(encoding="utf-8", errors="replace")
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        assert self._process is not None
+        return int(self._process.pid)
+
+    async def stop(self) -> None:
+        """SIGTERM, and SIGKILL when that is not enough."""
+        if self._process is None or self._process.poll() is not None:
+            return
+        self._process.terminate()
+        try:
+            await asyncio.to_thread(self._process.wait, limits.BENCH_STOP_WAIT.total_seconds())
+        except psutil.TimeoutExpired:
+            self._process.kill()
+            await asyncio.to_thread(self._process.wait)
+
+
+def environment(variables: Mapping[str, str]) -> dict[str, str]:
+    """Ours without what would redirect a process, and with `variables`. Loopback never goes through a proxy."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(_REDIRECTING)}
+    return kept | {"NO_PROXY": "127.0.0.1,localhost", "no_proxy": "127.0.0.1,localhost"} | dict(variables)
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of a process and its children."""
+    return sum(_cpu(process) for process in _tree(pid))
+
+
+def resident_bytes(pid: int) -> int:
+    """Resident memory of a process and its children."""
+    return sum(_resident(process) for process in _tree(pid))
+
+
+def _tree(pid: int) -> list[psutil.Process]:
+    root = psutil.Process(pid)
+    return [root, *root.children(recursive=True)]
+
+
+def _cpu(process: psutil.Process) -> float:
+    try:
+        times = process.cpu_times()
+    except psutil.Error:  # a child that has just ended
+        return 0.0
+    return float(times.user + times.system)
+
+
+def _resident(process: psutil.Process) -> int:
+    try:
+        return int(process.memory_info().rss)
+    except psutil.Error:
+        return 0
