@@ -1,0 +1,29 @@
+# The worker, its command line and the stand-in model: one image, run from source.
+FROM python:3.12.12-slim-bookworm AS build
+RUN pip install --no-cache-dir uv==0.13.8
+ENV UV_PROJECT_ENVIRONMENT=/opt/venv UV_PYTHON=/usr/local/bin/python3 UV_PYTHON_DOWNLOADS=never \
+    UV_COMPILE_BYTECODE=1 UV_LINK_MODE=copy UV_NO_CACHE=1
+WORKDIR /app
+COPY pyproject.toml uv.lock ./
+RUN uv sync --locked --no-dev --no-install-project
+
+FROM python:3.12.12-slim-bookworm
+# a named volume takes its owner from the folder it is first mounted on
+RUN useradd --system --uid 10001 --home-dir /tmp --shell /usr/sbin/nologin supervisor \
+    && install -d -o supervisor -g supervisor /data
+COPY --from=build /opt/venv /opt/venv
+WORKDIR /app
+COPY worker_main.py starter.py ./
+COPY supervision supervision
+COPY activities activities
+COPY workflows workflows
+COPY runtime runtime
+COPY console console
+COPY standin standin
+COPY teams teams
+RUN /opt/venv/bin/python -m compileall -q .
+ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 \
+    SUPERVISOR_ARTIFACTS_URL=/data/artifacts SUPERVISOR_CACHE_DIR=/tmp/supervisor
+USER supervisor
+VOLUME /data
+CMD ["python", "worker_main.py"]

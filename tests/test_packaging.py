@@ -1,0 +1,108 @@
+"""The wheel: exactly our packages and mains, usable from any folder, alone in its environment."""
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = {"workflows", "activities", "supervision", "runtime", "console", "standin", "teams"}
+MAINS = {"worker_main.py", "starter.py"}
+
+
+def run(*words: str | Path, cwd: Path, **variables: str) -> CompletedProcess[str]:
+    """A command that sees nothing of this checkout's environment."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    return subprocess.run(words, cwd=cwd, env=environment | variables, capture_output=True, text=True, timeout=100)
+
+
+def uv(*words: str | Path, cwd: Path, **variables: str) -> str:
+    """uv's output; out of its cache, where the set-up left everything, else from the registry."""
+    program = shutil.which("uv") or ROOT / ".uv/bin/uv"
+    done = run(program, "--offline", *words, cwd=cwd, **variables)
+    if done.returncode != 0:
+        done = run(program, *words, cwd=cwd, **variables)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dist")
+    uv("build", "--wheel", "--out-dir", folder, cwd=ROOT)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+def install(venv: Path, wheel: Path) -> Path:
+    """A new environment with the wheel and the locked versions of what it needs; its folder of commands."""
+    uv("venv", "--python", sys.executable, venv, cwd=ROOT)
+    pinned = venv / "requirements.txt"
+    pinned.write_text(uv("export", "--locked", "--no-dev", "--no-emit-project", "--no-hashes", cwd=ROOT))
+    uv("pip", "install", "-r", pinned, wheel, cwd=ROOT, VIRTUAL_ENV=str(venv))
+    return venv / "bin"
+
+
+@pytest.fixture(scope="module")
+def commands(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return install(tmp_path_factory.mktemp("alone") / "venv", wheel)
+
+
+def test_the_wheel_holds_exactly_our_packages_and_mains(wheel: Path) -> None:
+    names = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
+    assert {name for name in names if not name.endswith(".dist-info")} == PACKAGES | MAINS
+
+
+def test_the_wheel_holds_every_file_of_our_packages(wheel: Path) -> None:
+    """Team files and their data are no Python, and as needed."""
+    files = {path.relative_to(ROOT).as_posix() for name in PACKAGES for path in (ROOT / name).rglob("*.*")}
+    expected = {name for name in files if "__pycache__" not in name and (ROOT / name).is_file()}
+    assert "teams/default/team.toml" in expected
+    assert expected - set(zipfile.ZipFile(wheel).namelist()) == set()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["temporal-supervisor", "--help"],
+        ["temporal-supervisor-worker", "--help"],
+        ["python", "-m", "standin", "--help"],
+        ["python", "-m", "runtime.embedded_server", "--help"],
+    ],
+    ids=" ".join,
+)
+def test_the_installed_commands_work_from_another_folder(commands: Path, command: list[str], tmp_path: Path) -> None:
+    done = run(commands / command[0], *command[1:], cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "usage" in done.stdout.lower()
+
+
+def test_the_installed_code_is_the_wheels_own(commands: Path, tmp_path: Path) -> None:
+    script = "import starter, worker_main, workflows; print(starter.__file__, worker_main.__file__, workflows.__file__)"
+    done = run(commands / "python", "-c", script, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert all(path.startswith(str(commands.parent)) for path in done.stdout.split()), done.stdout
+
+
+def test_beside_another_owner_of_a_package_the_worker_refuses_to_run(wheel: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other_flows-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(other, "w") as archive:
+        info = "other_flows-1.0.dist-info"
+        archive.writestr("workflows/__init__.py", "")
+        archive.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: other-flows\nVersion: 1.0\n")
+        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(
+            f"{info}/RECORD", f"workflows/__init__.py,,\n{info}/METADATA,,\n{info}/WHEEL,,\n{info}/RECORD,,\n"
+        )
+    bin_folder = install(tmp_path / "venv", wheel)
+    uv("pip", "install", other, cwd=ROOT, VIRTUAL_ENV=str(tmp_path / "venv"))
+
+    done = run(bin_folder / "temporal-supervisor-worker", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "the package 'workflows' of temporal-supervisor is also installed by 'other-flows'" in done.stderr
+    assert done.stderr.count("\n") == 1
