@@ -27,6 +27,7 @@ from supervision import limits
 _FLOOR = "reference_temporal.py"
 _FLOOR_MODEL = "fake_llm.py"
 _REPETITIONS = 3
+_WIDE = 400  # columns: a Markdown table's row is one line
 
 
 def say(line: str) -> None:
@@ -48,7 +49,7 @@ def main() -> None:
         say(str(error))
         leave(1)
     judged = verdicts(samples)
-    report.show(Console(width=None if sys.stdout.isatty() else 200), samples, judged)
+    report.show(Console(width=None if sys.stdout.isatty() else _WIDE), samples, judged)
     if options.out:
         report.write(options.out, samples, judged)
     failed = any(sample.failed for sample in samples)

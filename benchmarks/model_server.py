@@ -153,8 +153,8 @@ def _filled(schema: Json, known: Json, root: Json | None = None) -> Json:
 
 def _least(schema: Json, root: Json) -> Any:
     schema = _resolved(schema, root)
-    if "enum" in schema:
-        return schema["enum"][0]
+    if choices := schema.get("enum", [schema["const"]] if "const" in schema else None):
+        return choices[0]
     if any(option.get("type") == "null" for option in schema.get("anyOf", [])):
         return None
     least = {"array": [], "boolean": False, "integer": 1, "number": 1.0, "string": "-", "null": None}
