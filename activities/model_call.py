@@ -4,6 +4,7 @@ The stored object is journal and conversation entry in one. It is written right 
 before anything else is awaited, so a call whose answer was stored is never sent again.
 """
 
+import asyncio
 from dataclasses import dataclass
 from datetime import timedelta
 from secrets import SystemRandom
@@ -11,7 +12,7 @@ from secrets import SystemRandom
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
-from activities.artifact_store import ArtifactStore
+from activities.artifact_store import ArtifactStore, ArtifactUnavailable
 from activities.contracts import RunRef
 from activities.conversation import Conversation, ConversationStore, Entry, Opening
 from activities.heartbeat import beating
@@ -78,29 +79,35 @@ class ModelCalls:
             output_schema=opening.output_schema,
             headers={CALL_HEADER: call_header(info.workflow_id or "", step)} if self._call_header else {},
         )
-        message = await self._complete(request, info.attempt)
-        entry = await self.conversations.save(
-            key,
-            Entry(
+        progress = Progress()
+        async with beating(lambda: {"tokens": progress.output_tokens, "tail": progress.tail}):
+            message = await self._complete(request, progress, info.attempt)
+            entry = Entry(
                 opening=None if past else opening,
                 ancestors=[*past.ancestors, past.head] if past else [],
                 input=input,
                 reply=message,
-            ),
-        )
-        return _answered(key, entry.reply)
+            )
+            return _answered(key, (await self._save(key, entry)).reply)
 
     async def _messages(self, past: Conversation | None, input: list[Json]) -> list[Json]:
         new = await self.conversations.resolve(input)
         return [*past.messages, *new] if past else new
 
-    async def _complete(self, request: ModelRequest, attempt: int) -> ModelMessage:
-        progress = Progress()
-        async with beating(lambda: {"tokens": progress.output_tokens, "tail": progress.tail}):
+    async def _complete(self, request: ModelRequest, progress: Progress, attempt: int) -> ModelMessage:
+        try:
+            return await self.model.complete(request, progress)
+        except ModelFailure as failure:
+            raise to_application_error(failure, attempt) from failure
+
+    async def _save(self, key: str, entry: Entry) -> Entry:
+        """Tries for as long as the attempt lasts: giving up would pay for the same answer again."""
+        while True:
             try:
-                return await self.model.complete(request, progress)
-            except ModelFailure as failure:
-                raise to_application_error(failure, attempt) from failure
+                return await self.conversations.save(key, entry)
+            except ArtifactUnavailable as error:
+                activity.logger.warning("an answer can't be stored yet: %s", error)
+                await asyncio.sleep(limits.STORE_RETRY_MAX.total_seconds())
 
 
 def to_application_error(failure: ModelFailure, attempt: int) -> ApplicationError:

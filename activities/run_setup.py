@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from temporalio import activity
-from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from activities.artifact_store import ArtifactStore
 from activities.contracts import AttachmentRef, RunSetup, SetupInput
@@ -42,7 +42,9 @@ class RunSetupActivities:
             team_ref, loaded = await self._teams.save(input.run_id, request.team)
             attachments = [await self._attachment(input.run_id, i, a) for i, a in enumerate(request.attachments)]
         except SupervisionError as error:
-            raise ApplicationError(error.message, type=error.type, non_retryable=True) from error
+            raise ApplicationError(
+                error.message, type=error.type, non_retryable=True, category=ApplicationErrorCategory.BENIGN
+            ) from error
         goal_ref = named_key(input.run_id, "goal")
         await self._store.put(goal_ref, request.goal.encode("utf-8", "replace"))
         return RunSetup(
@@ -69,9 +71,10 @@ class RunSetupActivities:
         if found is None:
             raise SupervisionError(
                 "InvalidRequest",
-                f"attachment '{attachment.name}': nothing is stored at '{ref}', use the ref that `starter.py put` prints",
+                f"attachment '{attachment.name}': nothing is stored at '{ref}', use a ref that `starter.py put` prints",
             )
-        return AttachmentRef(name=attachment.name, ref=ref, bytes=len(found))
+        copied = await self._store.put_output(run_id, found)  # the run's own, so that uploads may be pruned
+        return AttachmentRef(name=attachment.name, ref=copied, bytes=len(found))
 
 
 def _notes(request: RunRequest) -> list[str]:

@@ -50,7 +50,7 @@ class Workers:
     async def start(self, *options: str) -> WorkerProcess:
         """A process that serves."""
         log = self._folder / f"worker-{len(self._started)}.log"
-        process = subprocess.Popen(
+        process = subprocess.Popen(  # noqa: ASYNC220
             [sys.executable, str(ROOT / "worker_main.py"), *options],
             env=self.environ,
             cwd=self._folder,

@@ -198,7 +198,7 @@ async def test_rate_limits_and_outages_are_waited_out(client: Client, model: Scr
 )
 async def test_bad_input_fails_the_run_at_once_and_says_why(client: Client, run_id: str, value: Any, word: str) -> None:
     handle = await client.start_workflow("SupervisorWorkflow", value, id=run_id, task_queue="supervisor")
-    error = await failure(handle)  # type: ignore[arg-type]
+    error = await failure(handle)
     assert error.type == "InvalidRequest"
     assert word in error.message
 
@@ -206,7 +206,7 @@ async def test_bad_input_fails_the_run_at_once_and_says_why(client: Client, run_
 @pytest.mark.parametrize("inputs", [[], [{"goal": "a"}, {"goal": "b"}]], ids=["none", "two"])
 async def test_no_input_and_two_inputs_fail_at_once(client: Client, run_id: str, inputs: list[Any]) -> None:
     handle = await client.start_workflow("SupervisorWorkflow", args=inputs, id=run_id, task_queue="supervisor")
-    assert (await failure(handle)).type == "InvalidRequest"  # type: ignore[arg-type]
+    assert (await failure(handle)).type == "InvalidRequest"
 
 
 async def test_zero_revisions_and_an_unknown_team(client: Client, model: ScriptedModel, run_id: str) -> None:
