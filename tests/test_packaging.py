@@ -60,7 +60,7 @@ def test_the_wheel_holds_exactly_our_packages_and_mains(wheel: Path) -> None:
 
 def test_the_wheel_holds_every_file_of_our_packages(wheel: Path) -> None:
     """Team files and their data are no Python, and as needed."""
-    files = {path.relative_to(ROOT).as_posix() for name in PACKAGES for path in (ROOT / name).rglob("*.*")}
+    files = {path.relative_to(ROOT).as_posix() for name in PACKAGES for path in (ROOT / name).rglob("*")}
     expected = {name for name in files if "__pycache__" not in name and (ROOT / name).is_file()}
     assert "teams/default/team.toml" in expected
     assert expected - set(zipfile.ZipFile(wheel).namelist()) == set()
