@@ -15,11 +15,12 @@ from supervision.result import RunResult
 
 @dataclass(frozen=True)
 class Outcome:
-    """`problem` says in one sentence why there is no answer, None when there is one."""
+    """`problem` says in one sentence why there is no answer, None when there is one; `notice` of which model it is."""
 
     code: int
     result: RunResult | None = None
     problem: str | None = None
+    notice: str | None = None
 
 
 async def outcome(run: Run, store: ArtifactStore | None) -> Outcome:

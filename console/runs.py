@@ -64,7 +64,11 @@ class Run:
         """What the server knows of the run, or of one of its worker agents."""
         handle = self.client.get_workflow_handle(workflow_id or self.id)
         async with self._told(workflow_id or self.id):
-            return await handle.describe(rpc_timeout=limits.CLI_RPC_TIMEOUT)
+            try:  # the client's own retries would go on for longer than a person waits
+                async with asyncio.timeout(limits.CLI_RPC_TIMEOUT.total_seconds()):
+                    return await handle.describe(rpc_timeout=limits.CLI_RPC_TIMEOUT)
+            except TimeoutError as error:
+                raise RPCError("no answer in time", RPCStatusCode.UNAVAILABLE, b"") from error
 
     async def require(self) -> WorkflowExecutionDescription:
         """As `describe`, and CommandFailed when the id is not that of a run."""

@@ -83,9 +83,9 @@ class Watch:
         picture.notice = None
         self._cursor = trace.next_cursor
         lines = [line(event) for event in trace.events]
-        _, *found = await asyncio.gather(self._look_at_root(), *map(self._look_at, self._next_agents()))
-        for more in found:
-            lines += more
+        agents = asyncio.gather(*map(self._look_at, self._next_agents()))
+        _, found = await asyncio.gather(self._look_at_root(), agents)
+        lines += [one for more in found for one in more]
         return sorted(lines, key=lambda one: one.at)
 
     @property

@@ -163,6 +163,7 @@ FOLLOW_REDRAW = timedelta(milliseconds=250)  # clocks move, and no flicker
 FOLLOW_CHILDREN = 8  # worker agents asked per poll, in rotation
 FOLLOW_LAST_LOOKS = 5  # polls after a run's end that collect what its worker agents did last
 FOLLOW_LINE_CHARS = 240  # one event on one line
+RUN_ID_BYTES = 400  # the server allows 1,000; child ids add to it
 LISTED_RUNS = 50
 DOCTOR_RUNS = 100  # open runs that `doctor` looks at, newest first
 DOCTOR_EVENTS = 30  # the first activity that names the run's store is among them

@@ -1,0 +1,30 @@
+"""Running a command to its exit code, with one sentence for whatever goes wrong."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any
+
+from console.access import Access
+from console.failures import explain, sentence, whole_story
+from console.terminal import say
+
+
+@dataclass
+class Command:
+    """What all commands share: where to connect, and whether to show tracebacks."""
+
+    access: Access = field(default_factory=Access)
+    debug: bool = False
+
+    def run(self, work: Callable[[], Coroutine[Any, Any, int]]) -> int:
+        """Does the work; its exit code, or that of the failure after saying it on standard error."""
+        try:
+            return asyncio.run(work())
+        except (Exception, KeyboardInterrupt) as error:
+            failure = explain(error)
+            if self.debug:
+                say(whole_story(error))
+            if failure.message:
+                say(f"error: {sentence(failure)}")
+            return failure.code

@@ -1,0 +1,191 @@
+"""The command line: start runs, follow them, read them, look after what they leave.
+
+Exit codes: 0 done (a partial answer, too), 1 the run failed, does not exist or exists already, 2 bad input or usage,
+3 no server, no worker or no artifact store, 4 the run was cancelled, 130 detached by Ctrl-C (the run goes on).
+"""
+
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from console.access import Access
+from console.asking import ask, put_file
+from console.command import Command
+from console.doctor import examine
+from console.listing import print_runs, print_teams
+from console.pruning import prune
+from console.reports import print_plan, print_result, print_status, print_trace
+from console.running import How, cancel, run_goal, watch
+from console.runs import Run
+from console.terminal import console
+from runtime.leaving import leave
+from supervision import limits
+
+EXIT_CODES = (
+    "Exit codes: 0 done (a partial answer, too) · 1 the run failed, does not exist or exists already · "
+    "2 bad input or usage · 3 no server, no worker or no artifact store · 4 the run was cancelled · "
+    "130 detached by Ctrl-C (the run goes on)"
+)
+app = typer.Typer(
+    help="Start runs, follow them, read them, look after what they leave.",
+    epilog=EXIT_CODES,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+command = Command()
+
+
+def do(work: Callable[[Access], Coroutine[Any, Any, int]]) -> NoReturn:
+    """Does the work and ends the command with its exit code."""
+    raise typer.Exit(command.run(lambda: work(command.access)))
+
+
+def with_run(run_id: str, work: Callable[[Run, Access], Coroutine[Any, Any, int]]) -> NoReturn:
+    """As `do`, for work on one run."""
+
+    async def connected(access: Access) -> int:
+        return await work(Run(await access.client(), run_id), access)
+
+    do(connected)
+
+
+RunId = Annotated[str, typer.Argument(metavar="RUN_ID", help="as `run` and `list` print it")]
+AsJson = Annotated[bool, typer.Option("--json", help="JSON on standard output, nothing else there")]
+
+
+@app.callback()
+def settings(
+    address: Annotated[str | None, typer.Option(help="the Temporal server, host:port")] = None,
+    namespace: Annotated[str | None, typer.Option(help="the Temporal namespace")] = None,
+    debug: Annotated[bool, typer.Option("--debug", help="show where an error came from")] = False,
+) -> None:
+    """Connection and debugging."""
+    command.access = Access(address, namespace)
+    command.debug = debug
+
+
+@app.command(epilog=EXIT_CODES)
+def run(
+    goal: Annotated[str | None, typer.Argument(help="what to find out or produce; - reads standard input")] = None,
+    goal_file: Annotated[Path | None, typer.Option(help="read the goal from a file")] = None,
+    request: Annotated[Path | None, typer.Option(help="a JSON file with a whole request; options override it")] = None,
+    team: Annotated[str | None, typer.Option(help="see `teams`")] = None,
+    strategy: Annotated[str | None, typer.Option(help="auto or plan")] = None,
+    max_subtasks: Annotated[int | None, typer.Option(help="default 12")] = None,
+    max_parallel: Annotated[int | None, typer.Option(help="subtasks at a time, default 8")] = None,
+    max_turns: Annotated[int | None, typer.Option(help="model calls per subtask, default 10")] = None,
+    max_revisions: Annotated[int | None, typer.Option(help="rounds of review, 0 for none")] = None,
+    deadline: Annotated[str | None, typer.Option(help="ISO 8601, default PT30M")] = None,
+    supervisor_model: Annotated[str | None, typer.Option(help="plans and writes the answer")] = None,
+    worker_model: Annotated[str | None, typer.Option(help="works on subtasks")] = None,
+    attach: Annotated[list[Path] | None, typer.Option(help="a text file for worker agents; may be repeated")] = None,
+    run_id: Annotated[str | None, typer.Option("--id", help="the run's id, else one is made of the goal")] = None,
+    detach: Annotated[bool, typer.Option("--detach", help="print the run's id and return at once")] = False,
+    as_json: AsJson = False,
+    queue_anyway: Annotated[bool, typer.Option("--queue-anyway", help="start even if no worker is there yet")] = False,
+) -> None:
+    """Start a run and follow it to its answer. Ctrl-C stops following, never the run."""
+
+    fields = {
+        "team": team,
+        "strategy": strategy,
+        "max_subtasks": max_subtasks,
+        "max_parallel": max_parallel,
+        "max_turns": max_turns,
+        "max_revisions": max_revisions,
+        "deadline": deadline,
+    }
+    models = {"supervisor": supervisor_model, "workers": worker_model}
+    how = How(run_id, detach, as_json, queue_anyway)
+    do(lambda access: run_goal(access, ask(goal, goal_file, request, attach or [], fields, models), how))
+
+
+@app.command()
+def follow(run_id: RunId, as_json: AsJson = False) -> None:
+    """Follow a run to its end and print its answer."""
+    with_run(run_id, lambda run, access: watch(run, access, as_json=as_json))
+
+
+@app.command()
+def status(run_id: RunId, as_json: AsJson = False) -> None:
+    """Where a run stands."""
+    with_run(run_id, lambda run, _: print_status(run, console(), as_json))
+
+
+@app.command()
+def plan(run_id: RunId, as_json: AsJson = False) -> None:
+    """The plan of a run."""
+    with_run(run_id, lambda run, access: print_plan(run, access.store, as_json))
+
+
+@app.command()
+def trace(run_id: RunId) -> None:
+    """What happened in a run, as JSON."""
+    with_run(run_id, lambda run, access: print_trace(run, access.store))
+
+
+@app.command()
+def result(
+    run_id: RunId,
+    as_json: AsJson = False,
+    full: Annotated[bool, typer.Option("--full", help="whole texts, from the artifact store")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="wait for the run's end")] = False,
+) -> None:
+    """The answer of a run, or what it has so far."""
+    with_run(run_id, lambda run, access: print_result(run, access, console(), as_json=as_json, full=full, wait=wait))
+
+
+@app.command("list")
+def list_runs(limit: Annotated[int, typer.Option(min=1, help="newest first")] = limits.LISTED_RUNS) -> None:
+    """The runs that the server knows."""
+    do(lambda access: print_runs(access, console(), limit))
+
+
+@app.command("cancel")
+def cancel_run(run_id: RunId) -> None:
+    """Cancel a run; what it had found is kept."""
+    with_run(run_id, lambda run, _: cancel(run))
+
+
+@app.command()
+def teams() -> None:
+    """The teams that runs may name, with their roles and tools."""
+    do(lambda access: print_teams(access.settings.teams_folders, console()))
+
+
+@app.command()
+def put(file: Annotated[Path, typer.Argument(help="a UTF-8 text file")]) -> None:
+    """Store a file and print the reference that an attachment may name."""
+    do(lambda access: put_file(access.store, file))
+
+
+@app.command("prune")
+def prune_store(
+    older_than: Annotated[str, typer.Option(help="such as 30d, 12h or 2w")],
+    yes: Annotated[bool, typer.Option("--yes", help="delete without asking")] = False,
+) -> None:
+    """Delete what old runs left in the artifact store; never of an open run."""
+    ask_first = console().is_terminal
+    do(lambda access: prune(access, older_than, lambda question: yes or (ask_first and typer.confirm(question))))
+
+
+@app.command()
+def doctor(quiet: Annotated[bool, typer.Option("--quiet", help="only what is amiss")] = False) -> None:
+    """Look at everything a run needs; exit code 1 when there is a problem."""
+    do(lambda access: examine(access, console(), quiet))
+
+
+def main() -> None:
+    """The command `temporal-supervisor`."""
+    try:
+        app()
+    except SystemExit as done:
+        leave(done.code if isinstance(done.code, int) else 1)
+
+
+if __name__ == "__main__":
+    main()
