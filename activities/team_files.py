@@ -32,12 +32,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from activities.toolbox import Toolbox
+from activities.toolbox import Toolbox, complaints
 from activities.tools.files import Fingerprint, fingerprint
 from activities.tools.tool import Tool
 from supervision import limits
 from supervision.base import SupervisionError
-from supervision.request import describe_errors
 from supervision.team import RoleCard, Team, TeamCard, ToolCard, is_name
 from supervision.text import one_line
 
@@ -104,7 +103,7 @@ class TeamFiles:
         try:  # again, because `team/tool` and `tool` may be one tool that roles would share
             checked = Team.model_validate({**team.model_dump(), "roles": roles})
         except ValidationError as error:
-            raise TeamError("InvalidRequest", f"team: {describe_errors(error)}") from error
+            raise TeamError("InvalidRequest", f"team: {complaints(error)}") from error
         return LoadedTeam(checked, None, Toolbox(tools.values()))
 
     def _folder(self, name: str) -> Path:
@@ -169,7 +168,7 @@ def _read(folder: Path) -> LoadedTeam:
             raise ValueError(f"name: '{team.name}' must be the folder's name, '{folder.name}'")
         toolbox = Toolbox.for_team(team, folder, _own_tools(folder / "tools.py"))
     except ValidationError as error:
-        raise TeamError("UnknownTeam", f"{file}: {describe_errors(error)}") from error
+        raise TeamError("UnknownTeam", f"{file}: {complaints(error)}") from error
     except (ValueError, OSError) as error:  # TOML errors are ValueErrors that name the line
         raise TeamError("UnknownTeam", f"{file}: {one_line(str(error), limits.ERROR_BYTES)}") from error
     return LoadedTeam(team, folder, toolbox)

@@ -82,7 +82,7 @@ class Toolbox:
         try:
             parsed = tool.arguments.model_validate(arguments)
         except ValidationError as error:
-            return _error(f"wrong arguments: {describe_errors(error)}")
+            return _error(f"wrong arguments: {complaints(error)}")
         task = asyncio.create_task(_guarded(tool, parsed, context))
         timeout = limits.LOCAL_TOOL_TIMEOUT if tool.local else limits.TOOL_TIMEOUT
         try:
@@ -94,6 +94,11 @@ class Toolbox:
         if task.cancelled():
             return _error("the tool gave up")
         return task.result()
+
+
+def complaints(error: ValidationError) -> str:
+    """What is wrong with which field; of the whole, without a name."""
+    return describe_errors(error).removeprefix("request: ")
 
 
 async def _guarded(tool: Tool[Any], arguments: Any, context: ToolContext) -> ToolRun:
@@ -145,6 +150,6 @@ def _set_up(entry: ToolEntry, folder: Path) -> Tool[Any]:
     try:
         return factory(entry.name, entry.options, folder)
     except ValidationError as error:
-        raise ValueError(f"tools.{entry.name}.options: {describe_errors(error)}") from error
+        raise ValueError(f"tools.{entry.name}.options: {complaints(error)}") from error
     except ValueError as error:
         raise ValueError(f"tools.{entry.name}: {error}") from error

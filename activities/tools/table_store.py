@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -70,7 +71,7 @@ class TableStore:
             raise ToolMisuse(f"the query took longer than {seconds:g} s or too much memory: ask for less at once")
         if "error" in reply:
             problem = reply["error"].split("\n\nLINE ")[0]  # what follows points into the query with a caret
-            raise ToolMisuse(one_line(clean(problem), 500))
+            raise ToolMisuse(one_line(clean(problem), 300))
         return Rows(reply["columns"], reply["rows"], reply["more"])
 
     def close(self) -> None:
@@ -121,7 +122,7 @@ class TableStore:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={},  # no key of the Worker reaches the process that runs a model's SQL
+            env={"TMPDIR": tempfile.gettempdir()},  # no key of the Worker reaches a process that runs a model's SQL
             start_new_session=True,  # Ctrl-C in a terminal is for the Worker, which ends this one
         )
 

@@ -1,0 +1,174 @@
+"""The calculator: exact where people check, quick to refuse where it could be made to burn time or memory."""
+
+import contextlib
+import math
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from activities.tools.calculator import calculator, evaluate
+from activities.tools.tool import ToolContext, ToolMisuse
+from supervision import limits
+
+BOMBS = [
+    "9**9**9",
+    "9**9**9**9",
+    "(9**99)**(9**99)",
+    "2**(2**(2**(2**(2**2))))",
+    "((((10**299)**2)**2)**2)",
+    "99999999**99999999",
+    "3999999**3999999",
+    "-9**9**9",
+    "1.5**99999999999",
+    "pow(9, pow(9, 9))",
+    "exp(exp(exp(10)))",
+    "10**300*10**300",
+    "*".join(["9**99"] * 60),
+    "round(5, -10**9)",
+    "round(5, -(10**18))",
+    "1<<10**9",
+    "1<<99999999999",
+    "factorial(10**7)",
+    "'a'*10**9",
+    "'a'*999*999*999",
+    "[0]*10**9",
+    "(0,)*10**9",
+    "b'a'*10**9",
+    "f'{1:>999999999}'",
+    "'%999999999d' % 1",
+    "sum([1]*10**9)",
+    "[x for x in range(10**9)]",
+    "range(10**18)",
+    "(" * 240 + "1" + ")" * 240,
+    "-" * 490 + "1",
+    "1" + "+1" * 240,
+    "9" * 499,
+    "1e309",
+    "1e400 - 1e400",
+    "().__class__.__mro__[1].__subclasses__()",
+    "(1).__class__",
+    "sqrt.__globals__",
+    "abs.__self__.open('/etc/passwd')",
+    "__import__('os').system('true')",
+    "open('/etc/passwd')",
+    "eval('1')",
+    "globals()",
+    "lambda: 1",
+    "(lambda f: f(f))(lambda f: f(f))",
+    "x := 1",
+    "a = 1",
+    "import os",
+    "1; 2",
+    "1 if 1 else 2",
+    "1 and 2",
+    "1 < 2",
+    "True",
+    "1j",
+    "(-8)**(1/3)",
+    "sqrt(-1)",
+    "log(0)",
+    "0**-1",
+    "1/0",
+    "1%0",
+    "...",
+    "None",
+    "\x00",
+    "\ud800",
+    "1 +",
+    "min()",
+    "mean()",
+    "round(1, 2, 3)",
+    "sqrt(x=4)",
+    "max(*[1, 2])",
+]
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("1 + 2 * 3", 7),
+        ("(79.4 / 40.2) ** (1 / 55) - 1", 0.012452004453426),
+        ("0.1 + 0.2", 0.3),
+        ("7 // 2 + 7 % 2", 4),
+        ("-2 ** 2", -4),
+        ("2 ** -2", 0.25),
+        ("round(2.345, 1)", 2.3),
+        ("round(12345.6)", 12346),
+        ("sqrt(16) + log(exp(2)) + log10(1000) + log(8, 2)", 12),
+        ("mean(1, 2, 6) + sum(1, 2) + min(4, 2) + max(4, 2) + abs(-1)", 13),
+        ("floor(2.7) + ceil(2.1)", 5),
+        ("2 * pi", 2 * math.pi),
+        ("1_000 + 1e3", 2000),
+        ("10 ** 299", 10**299),
+    ],
+)
+def test_an_expression_has_its_value(expression: str, value: float) -> None:
+    assert evaluate(expression) == pytest.approx(value)
+
+
+async def test_the_tool_shows_the_expression_and_its_value(tmp_path: Path) -> None:
+    tool = calculator("calculate", {}, tmp_path)
+    output = await tool.run(tool.arguments(expression=" 0.1 +\n0.2 "), ToolContext())
+    assert output.text == "0.1 + 0.2 = 0.3"
+    assert tool.local
+
+
+def test_options_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="precision"):
+        calculator("calculate", {"precision": 3}, tmp_path)
+
+
+@pytest.mark.parametrize("expression", BOMBS)
+def test_a_hostile_expression_is_refused_or_computed_at_once(expression: str) -> None:
+    started = time.perf_counter()
+    value = None
+    with contextlib.suppress(ToolMisuse):
+        value = evaluate(expression)
+    assert time.perf_counter() - started < 0.1
+    assert value is None or expression in {"-" * 490 + "1", "1" + "+1" * 240}
+
+
+def test_a_refusal_says_what_is_possible() -> None:
+    with pytest.raises(ToolMisuse, match=r"\*\* for powers"):
+        evaluate("2^3")
+
+
+LEAVES = st.one_of(st.integers(-(10**6), 10**6), st.floats(-1e6, 1e6).map(lambda f: round(f, 3))).map(
+    lambda n: f"({n})"
+)
+EXACT = st.recursive(
+    st.integers(0, 10**6).map(str),
+    lambda inner: st.tuples(inner, st.sampled_from("+-*"), inner).map(lambda t: f"({t[0]} {t[1]} {t[2]})"),
+    max_leaves=12,
+)
+WILD = st.recursive(
+    LEAVES,
+    lambda inner: st.one_of(
+        st.tuples(inner, st.sampled_from(["+", "-", "*", "/", "//", "%", "**"]), inner).map(
+            lambda t: f"({t[0]} {t[1]} {t[2]})"
+        ),
+        st.tuples(st.sampled_from(["sqrt", "log", "exp", "round", "abs", "floor"]), inner).map(
+            lambda t: f"{t[0]}({t[1]})"
+        ),
+    ),
+    max_leaves=12,
+)
+
+
+@given(EXACT)
+def test_whole_numbers_are_computed_exactly(expression: str) -> None:
+    assert evaluate(expression) == eval(expression)
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.one_of(WILD, st.text(max_size=60), st.text("0123456789.*/+-()e,[]'\" xj<>=:;%", max_size=60)))
+def test_any_expression_gives_a_bounded_number_or_a_misuse(expression: str) -> None:
+    try:
+        value = evaluate(expression)
+    except ToolMisuse:
+        return
+    assert isinstance(value, int | float)
+    assert abs(value) <= limits.CALCULATOR_MAGNITUDE

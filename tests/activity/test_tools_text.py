@@ -1,0 +1,129 @@
+"""Tools that hand text through: formatting, attachments, and the cleaning that all output goes through."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from activities.tools.attachment import PAGE, read_attachment
+from activities.tools.clean import cap, clean
+from activities.tools.document_format import format_document
+from activities.tools.tool import ToolContext, ToolMisuse, ToolOutput
+from supervision import limits
+
+
+async def render(title: str, *sections: tuple[str, str]) -> ToolOutput:
+    tool = format_document("format_document", {}, Path())
+    parts = [{"heading": heading, "body": body} for heading, body in sections]
+    return await tool.run(tool.arguments.model_validate({"title": title, "sections": parts}), ToolContext())
+
+
+async def test_a_document_is_rendered_and_kept_as_a_file() -> None:
+    output = await render("Life & Wealth", ("Figures", "- 82.6 years\n"), ("", "Only text."))
+    assert output.text == "# Life & Wealth\n\n## Figures\n\n- 82.6 years\n\nOnly text.\n"
+    (artifact,) = output.artifacts
+    assert (artifact.name, artifact.media_type) == ("life-wealth.md", "text/markdown")
+    assert artifact.data.decode() == output.text
+
+
+async def test_control_characters_never_reach_the_document() -> None:
+    output = await render("# A\x1b]0;title\x07\nB\x00", ("H\r\n## x", "a\x1b[2Jb\u202ec\r\nd"))
+    assert output.text == "# A B\n\n## H ## x\n\nabc\nd\n"
+
+
+async def test_a_title_without_letters_still_names_a_file() -> None:
+    assert (await render("日本", ("x", "y"))).artifacts[0].name == "document.md"
+
+
+@pytest.mark.parametrize(("title", "sections"), [("\x00 #", [("a", "b")]), ("T", [("", " \x00")])])
+async def test_an_empty_document_is_a_misuse(title: str, sections: list[tuple[str, str]]) -> None:
+    with pytest.raises(ToolMisuse, match="empty"):
+        await render(title, *sections)
+
+
+async def read(context: ToolContext, **arguments: Any) -> ToolOutput:
+    tool = read_attachment("read_attachment", {}, Path())
+    return await tool.run(tool.arguments.model_validate(arguments), context)
+
+
+def attached(**texts: str) -> ToolContext:
+    def reader(text: str) -> Any:
+        async def give() -> str:
+            return text
+
+        return give
+
+    return ToolContext(attachments={name: reader(text) for name, text in texts.items()})
+
+
+async def test_an_attachment_is_read_by_its_name() -> None:
+    output = await read(attached(notes="hello"), name="notes")
+    assert (output.text, output.sources) == ("hello", ["notes"])
+
+
+async def test_a_long_attachment_is_read_in_pages_without_loss() -> None:
+    text = "".join(chr(97 + n % 26) for n in range(2 * PAGE + 100))
+    context = attached(big=text)
+    pages, offset = [], 0
+    while offset < len(text):
+        output = (await read(context, name="big", offset=offset)).text
+        assert len(output) <= limits.TOOL_OUTPUT_CHARS
+        pages.append(output.split("\n[characters")[0])
+        offset += PAGE
+    assert "".join(pages) == text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [({"name": "../notes"}, "it has: notes"), ({"name": "notes", "offset": 99}, "only 5 characters")],
+)
+async def test_a_wrong_name_or_offset_is_explained(arguments: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ToolMisuse, match=problem):
+        await read(attached(notes="hello"), **arguments)
+
+
+async def test_without_attachments_the_misuse_says_none() -> None:
+    with pytest.raises(ToolMisuse, match="it has: none"):
+        await read(ToolContext(), name="notes")
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("a\tb\nc", "a\tb\nc"),
+        ("a\r\nb\rc", "a\nb\nc"),
+        ("\x1b[1;31mred\x1b[0m", "red"),
+        ("\x1b]8;;http://x\x07link\x1b]8;;\x07", "link"),
+        ("\x1b]52;c;YQ==\x1b\\x", "x"),
+        ("\x1bP1$r\x1b\\x\x1b(Bx\x1bc", "xx"),
+        ("\x1b", ""),
+        ("a\x00\x08\x7f\x9bb", "ab"),
+        ("\ud800x\udfff", "\ufffdx\ufffd"),
+        ("a\u202eb\u200bc\ufeff\U000e0041d", "abcd"),
+        ("日本 é 👩‍💻", "日本 é 👩‍💻"),
+    ],
+)
+def test_text_is_cleaned(text: str, plain: str) -> None:
+    assert clean(text) == plain
+
+
+@given(st.text(st.characters(codec=None), max_size=300), st.integers(100, 300))
+def test_any_text_becomes_storable_and_short(text: str, limit: int) -> None:
+    shown = cap(text, limit)
+    assert len(shown) <= limit
+    assert shown.encode("utf-8").decode("utf-8") == shown
+    assert not {c for c in shown if ord(c) < 32} - {"\n", "\t"}
+    assert "\x1b" not in shown
+
+
+def test_a_cut_says_how_much_is_missing() -> None:
+    shown = cap("x" * 10_000_000, 1000)
+    assert len(shown) <= 1000
+    kept = shown.count("x") - shown.split("\n")[1].count("x")
+    assert shown.endswith(f"\n[cut: {10_000_000 - kept} of 10000000 characters are left out]")
+
+
+def test_text_within_the_limit_is_not_cut() -> None:
+    assert cap("x" * 1000, 1000) == "x" * 1000
