@@ -6,13 +6,18 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from temporalio import activity
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from supervision import limits
 
 
 @contextlib.asynccontextmanager
 async def beating(details: Callable[[], dict[str, Any]]) -> AsyncIterator[None]:
-    """Heartbeats with `details()` until the block ends; whether the call itself moves is the watchdog's matter."""
+    """Heartbeats with `details()` until the block ends; whether the call itself moves is the watchdog's matter.
+
+    Where the activity's workflow is gone, its cancellation ends as an ApplicationError that nobody reads: it
+    keeps the Worker's log free of stack traces for what users do on purpose.
+    """
 
     async def beat() -> None:
         while True:
@@ -22,5 +27,15 @@ async def beating(details: Callable[[], dict[str, Any]]) -> AsyncIterator[None]:
     task = asyncio.create_task(beat())
     try:
         yield
+    except asyncio.CancelledError:
+        reason = activity.cancellation_details()
+        if reason and reason.not_found:
+            raise ApplicationError(
+                "stopped: its workflow is gone",
+                type="Cancelled",
+                non_retryable=True,
+                category=ApplicationErrorCategory.BENIGN,
+            ) from None
+        raise
     finally:
         task.cancel()
