@@ -4,24 +4,36 @@ One instance lives in a run. Its methods are the only way a subtask changes stat
 
     waiting -> running -> completed | failed | cancelled
     waiting -> skipped | cancelled
+    running -> running                              (the next attempt)
 """
 
 from collections.abc import Callable
 from datetime import datetime
+from graphlib import TopologicalSorter
 
 from supervision import limits
 from supervision.finding import Finding
 from supervision.plan import Plan, Subtask
-from supervision.result import Gap, Problem, SubtaskReport
+from supervision.result import Gap, Problem, SubtaskReport, SubtaskState
 from supervision.status import Counts
 from supervision.text import cut
 from supervision.usage import Usage
 
 _ENDED = ("completed", "failed", "skipped", "cancelled")
+_FROM: dict[SubtaskState, tuple[SubtaskState, ...]] = {
+    "running": ("waiting", "running"),
+    "completed": ("running",),
+    "failed": ("running",),
+    "skipped": ("waiting",),
+    "cancelled": ("waiting", "running"),
+}
 
 
 class Board:
-    """The subtasks of a plan and their states. `now` is the run's clock."""
+    """The subtasks of a plan without `problems`, and their states. `now` is the run's clock.
+
+    A change that the states do not allow raises ValueError.
+    """
 
     def __init__(self, plan: Plan, now: Callable[[], datetime]) -> None:
         self._now = now
@@ -30,6 +42,7 @@ class Board:
             s.id: SubtaskReport(id=s.id, role=s.role, description=s.description, depends_on=s.depends_on)
             for s in plan.subtasks
         }
+        self._dependencies_first = tuple(TopologicalSorter({s.id: s.depends_on for s in plan.subtasks}).static_order())
 
     def __getitem__(self, subtask_id: str) -> SubtaskReport:
         return self._reports[subtask_id]
@@ -60,19 +73,12 @@ class Board:
         One success among the dependencies is enough to go on: the prompt names what is missing.
         """
         skipped: list[str] = []
-        changed = True
-        while changed:
-            changed = False
-            for report in self._reports.values():
-                if report.state == "waiting" and report.depends_on and self._hopeless(report):
-                    report.state = "skipped"
-                    report.error = Problem(
-                        type="DependenciesFailed",
-                        message="none of its dependencies succeeded: " + ", ".join(report.depends_on),
-                    )
-                    report.finished_at = self._now().isoformat()
-                    skipped.append(report.id)
-                    changed = True
+        for subtask_id in self._dependencies_first:
+            report = self._reports[subtask_id]
+            if report.state == "waiting" and report.depends_on and self._hopeless(report):
+                message = "none of its dependencies succeeded: " + ", ".join(report.depends_on)
+                self._end(subtask_id, "skipped").error = _capped(Problem(type="DependenciesFailed", message=message))
+                skipped.append(subtask_id)
         return skipped
 
     def _hopeless(self, report: SubtaskReport) -> bool:
@@ -108,8 +114,7 @@ class Board:
 
     def start(self, subtask_id: str, workflow_id: str) -> int:
         """Begins the next attempt of a subtask and returns its number, from 1."""
-        report = self._reports[subtask_id]
-        report.state = "running"
+        report = self._move(subtask_id, "running")
         report.attempts += 1
         report.workflow_id = workflow_id
         report.started_at = report.started_at or self._now().isoformat()
@@ -141,12 +146,16 @@ class Board:
             if report.state == "waiting":
                 self.cancel(report.id, error)
 
-    def _end(self, subtask_id: str, state: str) -> SubtaskReport:
-        report = self._reports[subtask_id]
-        if report.state in _ENDED:
-            raise ValueError(f"subtask '{subtask_id}' has ended already ({report.state})")
-        report.state = state  # type: ignore[assignment]
+    def _end(self, subtask_id: str, state: SubtaskState) -> SubtaskReport:
+        report = self._move(subtask_id, state)
         report.finished_at = self._now().isoformat()
+        return report
+
+    def _move(self, subtask_id: str, state: SubtaskState) -> SubtaskReport:
+        report = self._reports[subtask_id]
+        if report.state not in _FROM[state]:
+            raise ValueError(f"subtask '{subtask_id}' is {report.state}: it cannot become {state}")
+        report.state = state
         return report
 
     def gaps(self) -> list[Gap]:

@@ -3,10 +3,19 @@
 import re
 from dataclasses import dataclass
 
-_CONFIDENCE = re.compile(r"^\W*confidence\W*[:=]\W*([01](?:\.\d+)?|\.\d+|\d{1,3}\s*%)", re.IGNORECASE)
-_LIMITATIONS = re.compile(r"^\W*limitations?\W*[:=]\W*(.*)$", re.IGNORECASE)
+from supervision.text import size
+
+_MARKUP = r"[\s>#*_•–-]*"  # no quotes, braces or bars: a line of JSON or of a table is no closing line
+_CONFIDENCE = re.compile(
+    rf"{_MARKUP}confidence[\s*_]*[:=][\s*_~]*(\d*\.?\d+)(\s*%|\s*(?:/|out of)\s*1(?:\.0)?(?!\d))?(.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_REMARK = re.compile(r"\s*(?:\(|[.,;–—-]\s+\D)")
+_LIMITATIONS = re.compile(rf"{_MARKUP}limitations?[\s*_]*[:=](.*)", re.IGNORECASE | re.DOTALL)
+_ITEM = re.compile(r"\s*(?:[-*•–]|\d{1,2}[.)])\s+(\S.*)", re.DOTALL)
 _NOTHING = {"", "none", "none.", "n/a", "no", "-", "nothing"}
 _TAIL_LINES = 12
+_LIMITATION_BYTES = 300  # a longer one is a paragraph: it stays in the text too
 
 
 @dataclass(frozen=True)
@@ -19,26 +28,53 @@ class Conclusion:
 
 
 def conclude(message: str) -> Conclusion:
-    """Splits off the closing lines `Confidence: 0.8` and `Limitations: ...` that roles are asked to write."""
-    lines = message.rstrip().splitlines()
+    """Splits off the closing lines `Confidence: 0.8` and `Limitations: ...` that roles are asked to write.
+
+    A line that says more than that stays in the text. A message of nothing but closing lines is its own text.
+    """
+    lines = message.rstrip().splitlines(keepends=True)
     confidence: float | None = None
     limitations: list[str] = []
     kept = lines[: max(0, len(lines) - _TAIL_LINES)]
-    for line in lines[len(kept) :]:
-        if found := _CONFIDENCE.match(line):
-            confidence = _share(found.group(1))
+    index = len(kept)
+    while index < len(lines):
+        line = lines[index]
+        index += 1
+        if (share := _confidence(line)) is not None:
+            confidence, bare = share
+            kept += [] if bare else [line]
         elif found := _LIMITATIONS.match(line):
-            limitations += _parts(found.group(1))
+            items, index = ([found[1]], index) if found[1].strip(" *_\r\n") else _list_at(lines, index)
+            limitations += [part for item in items for part in _parts(item)]
+            kept += [] if items and all(size(item) <= _LIMITATION_BYTES for item in items) else [line, *items]
         else:
             kept.append(line)
-    return Conclusion("\n".join(kept).strip(), confidence, limitations)
+    return Conclusion("".join(kept).strip() or message.strip(), confidence, limitations)
 
 
-def _share(text: str) -> float | None:
-    value = float(text.rstrip("% ")) / 100 if text.endswith("%") else float(text)
-    return value if 0 <= value <= 1 else None
+def _confidence(line: str) -> tuple[float, bool] | None:
+    """The confidence that a line states, and whether it states nothing else."""
+    found = _CONFIDENCE.match(line)
+    if not found:
+        return None
+    number, unit, rest = found.groups()
+    value = float(number) / (100 if unit and "%" in unit else 1)
+    bare = not re.search(r"[^\W_]", rest)
+    return (value, bare) if value <= 1 and (bare or _REMARK.match(rest)) else None
+
+
+def _list_at(lines: list[str], index: int) -> tuple[list[str], int]:
+    """The items of the list that begins at `index` after blank lines, and where it ends."""
+    items: list[str] = []
+    for at in range(index, len(lines)):
+        if found := _ITEM.match(lines[at]):
+            items.append(found[1])
+            index = at + 1
+        elif lines[at].strip():
+            break
+    return items, index
 
 
 def _parts(text: str) -> list[str]:
-    parts = [part.strip(" *_") for part in text.split(";")]
+    parts = [part.strip(" *_\r\n") for part in text.split(";")]
     return [part for part in parts if part.lower() not in _NOTHING]

@@ -61,8 +61,8 @@ def _row(report: SubtaskReport) -> str:
         report.id,
         report.role,
         state,
-        ", ".join(report.depends_on),
+        one_line(", ".join(report.depends_on), 120),
         str(report.turns) if report.turns else "",
         one_line(what, 120),
     ]
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    return "| " + " | ".join(cell.replace("\\", "\\\\").replace("|", "\\|") for cell in cells) + " |"

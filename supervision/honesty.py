@@ -1,6 +1,9 @@
 """What the code checks of an answer, whatever the model claims."""
 
 from supervision.result import Citation, Contradiction, Gap
+from supervision.text import one_line
+
+_REASON_BYTES = 600
 
 
 def checked_citations(citations: list[Citation], completed: set[str]) -> list[Citation]:
@@ -27,5 +30,5 @@ def with_gaps(answer: str, gaps: list[Gap]) -> str:
     """The answer with the list of what is missing appended; unchanged when nothing is."""
     if not gaps:
         return answer
-    lines = [f"- `{gap.subtask_id}`: {gap.reason}" for gap in gaps]
+    lines = [f"- `{gap.subtask_id}`: {one_line(gap.reason, _REASON_BYTES)}" for gap in gaps]
     return "\n".join([answer.rstrip(), "", "**Missing from this answer**", "", *lines])

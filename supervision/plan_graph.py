@@ -6,7 +6,7 @@ from graphlib import CycleError, TopologicalSorter
 from supervision import limits
 from supervision.plan import Plan, Subtask
 from supervision.team import TeamCard
-from supervision.text import one_line
+from supervision.text import one_line, size
 
 
 def problems(plan: Plan, max_subtasks: int, attachments: Iterable[str] = ()) -> list[str]:
@@ -14,6 +14,8 @@ def problems(plan: Plan, max_subtasks: int, attachments: Iterable[str] = ()) -> 
 
     A role that the team does not have is no problem: `assign` gives the subtask to the generalist.
     """
+    if not _writable(plan):
+        return ["the plan holds half of a surrogate pair: write whole characters"]
     if plan.direct_answer is not None and plan.direct_answer.strip():
         if plan.subtasks:
             return ["give either a direct_answer or subtasks, not both"]
@@ -32,6 +34,14 @@ def problems(plan: Plan, max_subtasks: int, attachments: Iterable[str] = ()) -> 
     if cycle:
         found.append("these subtasks depend on each other in a circle: " + " -> ".join(cycle))
     return found
+
+
+def _writable(plan: Plan) -> bool:
+    try:
+        plan.model_dump_json()
+    except ValueError:  # "\ud800" in JSON that a model wrote becomes text that no encoding takes
+        return False
+    return True
 
 
 def _id_problems(subtasks: list[Subtask]) -> list[str]:
@@ -54,8 +64,9 @@ def _good_id(text: str) -> bool:
 def _subtask_problems(subtask: Subtask, known: set[str], attachments: set[str]) -> list[str]:
     name = f"subtask '{one_line(subtask.id, 60)}'"
     found = []
-    words = subtask.description.strip()
-    if len(words) < limits.MIN_DESCRIPTION_CHARS or " " not in words:
+    words = subtask.description.split()
+    # Chinese, Japanese or Thai write no spaces
+    if size(subtask.description.strip()) < limits.MIN_DESCRIPTION_BYTES or (len(words) < 2 and words[0].isascii()):
         found.append(f"{name} has no concrete description: say what to find out or produce")
     if len(subtask.description) > limits.DESCRIPTION_CHARS:
         found.append(f"{name} has a description of more than {limits.DESCRIPTION_CHARS} characters")
@@ -69,8 +80,9 @@ def _subtask_problems(subtask: Subtask, known: set[str], attachments: set[str]) 
             found.append(f"{name} lists the attachment '{one_line(attachment, 60)}', which does not exist")
     if not 1 <= subtask.candidates <= 5:
         found.append(f"{name} asks for {subtask.candidates} candidates, 1 to 5 are allowed")
-    if subtask.timeout_seconds is not None and not subtask.timeout_seconds > 0:
-        found.append(f"{name} has a timeout_seconds that is not above 0")
+    longest = limits.MAX_DEADLINE.total_seconds()
+    if subtask.timeout_seconds is not None and not 0 < subtask.timeout_seconds <= longest:
+        found.append(f"{name} has a timeout_seconds that is not above 0 and at most {longest:.0f}")
     return found
 
 

@@ -1,6 +1,6 @@
 """The request: what a user asks of a run, validated and bounded."""
 
-import math
+import re
 from datetime import timedelta
 from fractions import Fraction
 from typing import Annotated, Any, Literal
@@ -10,14 +10,17 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from supervision import limits
 from supervision.base import StrictModel, SupervisionError
 from supervision.team import Team
-from supervision.text import size
+from supervision.text import cut, one_line, size
+
+_FRACTION = re.compile(r"\d{1,9}/\d{1,9}|\d{0,9}\.?\d{1,20}", re.ASCII)
+_DURATION = 'must be a duration such as "PT30M", or a number of seconds'
 
 
 class Budget(StrictModel):
     """Totals for the whole tree of a run; None is no limit of that kind."""
 
     tokens: Annotated[int, Field(ge=1)] | None = 1_000_000
-    usd: Annotated[float, Field(gt=0)] | None = 5.0
+    usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = 5.0
 
 
 class Models(StrictModel):
@@ -68,6 +71,15 @@ class RunRequest(StrictModel):
     answer_schema: dict[str, Any] | None = None
     attachments: Annotated[list[Attachment], Field(max_length=limits.ATTACHMENTS)] = []
 
+    @field_validator("team", mode="before")
+    @classmethod
+    def _team(cls, team: object) -> object:
+        if isinstance(team, dict):  # only an object's own complaints, not that it is no name either
+            return Team.model_validate(team)
+        if not isinstance(team, (str, Team)):
+            raise ValueError("must be a name or a team object")
+        return team
+
     @field_validator("goal")
     @classmethod
     def _goal(cls, goal: str) -> str:
@@ -84,12 +96,12 @@ class RunRequest(StrictModel):
     @classmethod
     def _duration(cls, value: timedelta) -> timedelta:
         if not limits.MIN_DEADLINE <= value <= limits.MAX_DEADLINE:
-            raise ValueError("must be from PT5S to P30D")
+            raise ValueError("must be from PT5S (5 seconds) to P30D (30 days)")
         return value
 
-    @field_validator("success")
+    @field_validator("success", mode="before")
     @classmethod
-    def _success(cls, value: str | float) -> str | float:
+    def _success(cls, value: object) -> object:
         success_fraction(value)
         return value
 
@@ -98,16 +110,19 @@ class RunRequest(StrictModel):
         names = [attachment.name for attachment in self.attachments]
         if len(set(names)) < len(names):
             raise ValueError("attachment names must differ")
-        total = len(self.model_dump_json().encode("utf-8", "replace"))
+        try:
+            total = size(self.model_dump_json())
+        except ValueError:
+            raise ValueError("it holds half of a surrogate pair, or is nested too deeply") from None
         if total > limits.REQUEST_BYTES:
             raise ValueError(
                 f"the request has {total} bytes, at most {limits.REQUEST_BYTES} are allowed: "
-                "store attachments with `starter.py put`"
+                "store attachments with `starter.py put`, keep a large team in a team file"
             )
         return self
 
 
-def success_fraction(value: str | float) -> Fraction | None:
+def success_fraction(value: object) -> Fraction | None:
     """The share of subtasks a run needs: None for `any`, 1 for `all`, else a fraction of (0, 1].
 
     Raises ValueError for anything else.
@@ -117,12 +132,20 @@ def success_fraction(value: str | float) -> Fraction | None:
     if value == "all":
         return Fraction(1)
     try:
-        share = Fraction(value) if not isinstance(value, float) or math.isfinite(value) else Fraction(0)
+        share = _fraction(value)
     except (ValueError, ZeroDivisionError):
         share = Fraction(0)
     if not 0 < share <= 1:
         raise ValueError('must be "any", "all", or a fraction above 0 and at most 1 such as "2/3" or 0.5')
     return share
+
+
+def _fraction(value: object) -> Fraction:
+    if isinstance(value, str) and not _FRACTION.fullmatch(value.strip()):
+        raise ValueError("no fraction")  # nor is it computed: "1e-999999999" would take all memory
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        raise ValueError("no number")
+    return Fraction(repr(value) if isinstance(value, float) else value)  # 0.1 is meant as 1/10
 
 
 def parse_request(value: object, surplus: tuple[object, ...] = ()) -> RunRequest:
@@ -148,14 +171,19 @@ def parse_request(value: object, surplus: tuple[object, ...] = ()) -> RunRequest
 
 
 def describe_errors(error: ValidationError, limit: int = 8, root: str = "request") -> str:
-    """One line: field (`root` for the whole) and complaint of each error, at most `limit` of them."""
+    """At most ERROR_BYTES on one line: field (`root` for the whole) and complaint of at most `limit` errors."""
     lines = []
     for item in error.errors(include_url=False, include_input=False):
         where = ".".join(str(part) for part in item["loc"]) or root
-        what = "unknown field" if item["type"] == "extra_forbidden" else item["msg"].removeprefix("Value error, ")
-        lines.append(f"{where}: {what}")
+        lines.append(f"{one_line(where, 120)}: {one_line(_complaint(item['type'], item['msg']), 400)}")
     more = [f"and {len(lines) - limit} more"] if len(lines) > limit else []
-    return "; ".join(lines[:limit] + more)
+    return cut("; ".join(lines[:limit] + more), limits.ERROR_BYTES)
+
+
+def _complaint(type: str, message: str) -> str:
+    if type == "extra_forbidden":
+        return "unknown field"
+    return _DURATION if type.startswith("time_delta_") else message.removeprefix("Value error, ")
 
 
 _UNBUILT = {

@@ -1,9 +1,10 @@
 """The result of a run: one honest answer, what it rests on, what is missing, what it cost."""
 
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import JsonValue
+from pydantic import JsonValue, SerializerFunctionWrapHandler, field_serializer
 
+from supervision import limits
 from supervision.base import Model
 from supervision.finding import ArtifactRef, Finding
 from supervision.usage import Usage
@@ -88,3 +89,10 @@ class RunResult(Model):
     warnings: list[str] = []
     truncated: bool = False
     result_ref: str | None = None
+
+    @field_serializer("subtasks", mode="wrap")
+    def _lean(self, reports: list[SubtaskReport], dump: SerializerFunctionWrapHandler) -> Any:
+        """A long list of a truncated result leaves out what is not set: empty fields alone would fill a payload."""
+        if not self.truncated or len(reports) <= limits.STATUS_PAGE:
+            return dump(reports)
+        return [{"state": r.state, **r.model_dump(mode="json", exclude_defaults=True)} for r in reports]

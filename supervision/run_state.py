@@ -10,6 +10,7 @@ from supervision import limits
 from supervision.board import Board
 from supervision.details import markdown
 from supervision.finding import ArtifactRef
+from supervision.fitting import fit_page
 from supervision.honesty import with_gaps
 from supervision.plan import Plan
 from supervision.request import RunRequest
@@ -80,6 +81,7 @@ class RunState:
 
     def trace(self, cursor: int = 0) -> TracePage:
         """The events after `cursor`."""
+        cursor = max(0, cursor)
         events = [event for event in self.events if event.seq > cursor]
         first = self.events[0].seq if self.events else 1
         return TracePage(events=events, next_cursor=self._seq, dropped=max(0, first - 1 - cursor))
@@ -97,7 +99,7 @@ class RunState:
             flags=self.flags,
             revision=self.plan.revision if self.plan.subtasks or self.plan.direct_answer else 0,
             counts=self.board.counts(),
-            subtasks=page,
+            subtasks=fit_page(page),
             next_cursor=following if following < len(reports) else None,
             usage=self.usage,
             limits=RunLimits(

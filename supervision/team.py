@@ -3,12 +3,32 @@
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from supervision.base import Model, StrictModel
+from supervision.text import one_line
 
-Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,47}$")]
 Effects = Literal["read", "write"]
+
+
+def is_name(text: str) -> bool:
+    """Whether `text` may name a team or a role."""
+    return re.fullmatch(r"[a-z][a-z0-9_-]{0,47}", text) is not None
+
+
+def _name(text: str) -> str:
+    if not is_name(text):
+        raise ValueError("must be 1 to 48 lower-case letters, digits, hyphens or underscores, a letter first")
+    return text
+
+
+def _tool_name(text: str) -> str:
+    if not re.fullmatch(r"[a-zA-Z][a-zA-Z0-9_-]{0,63}", text):
+        raise ValueError("must be 1 to 64 letters, digits, hyphens or underscores, a letter first")
+    return text
+
+
+Name = Annotated[str, AfterValidator(_name)]
 
 
 class Role(StrictModel):
@@ -30,7 +50,7 @@ class Role(StrictModel):
 class ToolEntry(StrictModel):
     """A tool that a team file sets up: `uses` names a tool kind, `options` are that kind's own."""
 
-    name: Annotated[str, Field(pattern=r"^[a-zA-Z][a-zA-Z0-9_-]{0,63}$")]
+    name: Annotated[str, AfterValidator(_tool_name)]
     uses: str
     options: dict[str, Any] = {}
 
@@ -51,11 +71,15 @@ class Team(StrictModel):
         if repeated := _repeated(names):
             raise ValueError(f"role names must differ: {', '.join(repeated)}")
         if self.generalist not in names:
-            raise ValueError(f"generalist '{self.generalist}' is not one of the roles: {', '.join(names)}")
+            raise ValueError(
+                f"generalist '{one_line(self.generalist, 60)}' is not one of the roles: {', '.join(names)}"
+            )
+        if repeated := _repeated([tool.name for tool in self.tools]):
+            raise ValueError(f"tool names must differ: {', '.join(repeated)}")
         shared = _repeated([tool for role in self.roles for tool in dict.fromkeys(role.tools)])
         if shared and not self.share_tools:
             raise ValueError(
-                f"roles share the tools {', '.join(shared)}: give each tool to one role, "
+                f"roles share the tools {one_line(', '.join(shared), 200)}: give each tool to one role, "
                 "or set share_tools = true if that is meant"
             )
         return self
@@ -102,8 +126,3 @@ class TeamCard(Model):
 
 def _repeated(names: list[str]) -> list[str]:
     return sorted({name for name in names if names.count(name) > 1})
-
-
-def is_name(text: str) -> bool:
-    """Whether `text` may name a team or a role."""
-    return re.fullmatch(r"[a-z][a-z0-9_-]{0,47}", text) is not None

@@ -3,7 +3,7 @@
 import re
 
 _MARK = "…"
-_SPACE = re.compile(r"\s+")
+_SPACE = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
 
 
 def size(text: str) -> int:
@@ -21,7 +21,7 @@ def cut(text: str, limit: int) -> str:
 
 
 def one_line(text: str, limit: int) -> str:
-    """`text` on one line, runs of white space as one space, cut to `limit` bytes."""
+    """`text` on one line, cut to `limit` bytes; runs of white space and control characters become one space."""
     return cut(_SPACE.sub(" ", text).strip(), limit)
 
 

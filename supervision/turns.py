@@ -41,7 +41,9 @@ def next_step(stop_reason: str, has_text: bool, tool_calls: int, state: LoopStat
             return Next.FINISH
         return Next.NUDGE if state.turn < state.max_turns else Next.TURN_LIMIT
     if stop_reason == "pause_turn":
-        return Next.CONTINUE if state.pauses < limits.PAUSE_TURNS else Next.BROKEN
+        if state.pauses >= limits.PAUSE_TURNS:
+            return Next.BROKEN
+        return Next.CONTINUE if state.turn < state.max_turns else Next.TURN_LIMIT
     if stop_reason == "model_context_window_exceeded":
         return Next.FINISH_CUT if has_text else Next.BROKEN
     if state.asked_again < limits.CUT_RETRIES and state.turn < state.max_turns:

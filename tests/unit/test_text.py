@@ -1,0 +1,49 @@
+"""Cutting keeps to bytes, whatever the text holds."""
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from supervision.text import cut, one_line, size, slug
+from tests.unit.shapes import any_text
+
+
+@given(any_text, st.integers(0, 60))
+def test_a_cut_text_is_valid_and_within_its_bytes(text: str, limit: int) -> None:
+    short = cut(text, limit)
+    assert len(short.encode("utf-8")) <= limit
+    whole = text.encode("utf-8", "replace").decode()
+    assert whole.startswith(short.removesuffix("…"))
+    assert (short == whole) == (size(text) <= limit)
+    if limit >= 3 and short != whole:
+        assert short.endswith("…")
+        assert len(short.encode("utf-8")) > limit - 4  # no more is dropped than one character needs
+
+
+@given(any_text, st.integers(0, 60))
+def test_one_line_is_one_line_within_its_bytes(text: str, limit: int) -> None:
+    line = one_line(text, limit)
+    assert len(line.encode("utf-8")) <= limit
+    assert len(line.splitlines()) <= 1
+    assert not re.search(r"[\x00-\x1f\x7f-\x9f]|\s\s", line)
+
+
+@given(any_text)
+def test_size_counts_the_bytes_that_are_stored(text: str) -> None:
+    assert size(text) == len(text.encode("utf-8", "replace"))
+
+
+@given(any_text, st.integers(1, 60))
+def test_a_slug_is_fit_for_an_id(text: str, limit: int) -> None:
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", slug(text, limit))
+    assert len(slug(text, limit)) <= max(limit, len("goal"))
+
+
+def test_slugs_read_like_their_goal() -> None:
+    assert slug("Which region grew most in 2024?") == "which-region-grew-most-in-2024"
+    assert slug("漢字!") == "goal"
+
+
+def test_terminal_escapes_do_not_survive_on_one_line() -> None:
+    assert one_line("\x1b[2Jall\r\n good\x00", 50) == "[2Jall good"
