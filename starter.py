@@ -1,7 +1,7 @@
 """The command line: start runs, follow them, read them, look after what they leave.
 
-Exit codes: 0 done (a partial answer, too), 1 the run failed, does not exist or exists already, 2 bad input or usage,
-3 no server, no worker or no artifact store, 4 the run was cancelled, 130 detached by Ctrl-C (the run goes on).
+Exit codes: 0 done (a partial answer, too); 1 the run failed, does not exist or exists already; 2 bad input or usage;
+3 no server, no worker or no artifact store; 4 the run was cancelled; 130 detached by Ctrl-C (the run goes on).
 """
 
 from collections.abc import Callable, Coroutine
@@ -23,11 +23,7 @@ from console.terminal import console
 from runtime.leaving import leave
 from supervision import limits
 
-EXIT_CODES = (
-    "Exit codes: 0 done (a partial answer, too) · 1 the run failed, does not exist or exists already · "
-    "2 bad input or usage · 3 no server, no worker or no artifact store · 4 the run was cancelled · "
-    "130 detached by Ctrl-C (the run goes on)"
-)
+EXIT_CODES = (__doc__ or "").partition("\n\n")[2].strip()
 app = typer.Typer(
     help="Start runs, follow them, read them, look after what they leave.",
     epilog=EXIT_CODES,

@@ -8,7 +8,6 @@ from rich.text import Text
 
 from console.failures import CANCELLED, DONE
 from console.outcome import Outcome
-from console.render import clock
 from console.safe_text import safe, safe_line
 from console.terminal import say, tell, tell_json
 from supervision.details import money
@@ -64,7 +63,7 @@ def _no_answer(result: RunResult) -> str:
 
 def _facts(run_id: str, result: RunResult, web: str | None, notice: str | None) -> list[str]:
     usage, timing = result.usage, result.timing
-    lines = []
+    lines = ["rests on:"] if result.citations else []
     for citation in result.citations:
         lines.append(f"[{', '.join(citation.subtask_ids)}] {citation.claim}")
     for item in result.contradictions:
@@ -78,7 +77,7 @@ def _facts(run_id: str, result: RunResult, web: str | None, notice: str | None) 
     confidence = f" · confidence {result.confidence:.0%}" if result.confidence is not None else ""
     lines += [
         f"{result.status}: {done}/{len(result.subtasks)} subtasks{confidence}",
-        f"{clock(timing.wall_seconds)} wall, {clock(timing.sequential_seconds)} one after the other, "
+        f"{timing.wall_seconds:,.1f} s wall, {timing.sequential_seconds:,.1f} s one after the other, "
         f"speed-up {timing.speedup:.2f}",
         f"{usage.model_calls} model calls, {usage.tool_calls} tool calls, {usage.input_tokens:,} input and "
         f"{usage.output_tokens:,} output tokens, {money(usage.usd)}",

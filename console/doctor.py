@@ -17,7 +17,7 @@ from console.runs import RUN_TYPE, stuck
 from console.safe_text import safe_line
 from runtime import search_attributes
 from runtime.connection import ConnectionFailed
-from runtime.settings import MODEL_QUEUE, WORKFLOW_QUEUE, Settings
+from runtime.settings import MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE, Settings
 from supervision import limits
 
 Level = Literal["ok", "warning", "problem"]
@@ -42,10 +42,10 @@ async def examine(access: Access, console: Console, quiet: bool) -> int:
         problems += row.level == "problem"
         if row.level != "ok" or not quiet:
             text = Text(f"{row.level:<8} ", style=_STYLES[row.level])
-            text.append(f"{row.name:<18} {safe_line(row.text, 600)}", style="not bold default")
+            text.append(f"{row.name:<24} {safe_line(row.text, 600)}", style="not bold default")
             console.print(text, soft_wrap=True)
             if row.fix:
-                console.print(Text(f"{'':<28}{safe_line(row.fix, 600)}", style="dim"), soft_wrap=True)
+                console.print(Text(f"{'':<34}{safe_line(row.fix, 600)}", style="dim"), soft_wrap=True)
     return 1 if problems else 0
 
 
@@ -90,9 +90,11 @@ async def _of_server(client: Client, store_id: str | None) -> AsyncIterator[Row]
     for queue, kind, does in ((WORKFLOW_QUEUE, WORKFLOWS, "runs"), (MODEL_QUEUE, ACTIVITIES, "model calls")):
         found = await pollers(client, queue, kind)
         if found:
-            yield Row("ok", f"queue {queue}"[:24], f"{does} are served by {', '.join(found)}")
+            yield Row("ok", f"queue {queue}", f"{does} are served by {', '.join(found)}")
         else:
-            yield Row("problem", f"queue {queue}"[:24], f"no worker serves {does}", _START)
+            yield Row("problem", f"queue {queue}", f"no worker serves {does}", _START)
+    tools = await pollers(client, TOOLS_QUEUE, ACTIVITIES)
+    yield Row("ok", f"queue {TOOLS_QUEUE}", ", ".join(tools) or "no worker: only runs of split processes need one")
     missing = search_attributes.warnings(await search_attributes.usable(client))
     for warning in missing:
         yield Row("warning", "search attributes", warning, "runs go on without: their phase is in the memo")

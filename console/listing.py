@@ -7,7 +7,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from activities.team_files import TeamError, TeamFiles
 from console.access import Access
 from console.runs import RUN_TYPE, facts, state_word
 from console.safe_text import safe_line
@@ -35,6 +34,8 @@ async def print_runs(access: Access, console: Console, limit: int) -> int:
 
 async def print_teams(folders: list[Path], console: Console) -> int:
     """Each team with its roles and tools; a broken one with the reason."""
+    from activities.team_files import TeamError, TeamFiles  # loads the tools' libraries: 0.3 s for one command only
+
     files = TeamFiles(folders)
     table = _table("team", "role", "tools", "what it does")
     broken = []

@@ -63,6 +63,7 @@ def draw(picture: Picture, width: int, height: int, hint: str = "") -> Renderabl
 
 def _table(picture: Picture, shown: list[Row], width: int, tails: int) -> Table:
     table = Table.grid(padding=(0, 1), expand=True)
+    table.width = width
     table.add_column(no_wrap=True, overflow="ellipsis", max_width=max(14, width // 4))
     table.add_column(no_wrap=True, overflow="ellipsis", max_width=max(10, width // 7))
     table.add_column(no_wrap=True, justify="right")
@@ -126,7 +127,7 @@ def _footer(picture: Picture, hint: str) -> list[RenderableType]:
     if status and status.model_notice:
         rows.append(Text(f" {safe_line(status.model_notice, 200)}", style="magenta", no_wrap=True, overflow="ellipsis"))
     if picture.web:
-        rows.append(_faint(f" {picture.web}"))
+        rows.append(Text(f" {picture.web}", style="dim", overflow="fold"))
     if hint:
         rows.append(_faint(f" {hint}"))
     return rows

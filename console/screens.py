@@ -61,7 +61,7 @@ class LiveScreen:
 
     def log(self, line: Line) -> None:
         """Prints the line above the live part."""
-        self._console.print(log_line(line))
+        self._console.print(log_line(line), no_wrap=True, overflow="ellipsis", crop=True)
 
     def show(self, picture: Picture) -> None:
         """Draws the picture."""
