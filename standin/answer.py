@@ -3,7 +3,7 @@
 import re
 
 from standin import arguments, prompt
-from standin.compose import FOOTER, body, is_document, key_lines, sections, strip
+from standin.compose import FOOTER, is_document, key_lines, sections, strip
 from standin.figures import result_of, statements
 from standin.request import Json, Request, ToolCall
 from standin.tables import parse_grids, parse_tables
@@ -12,6 +12,7 @@ from standin.words import clip
 _CONFIDENCE = re.compile(r"^\s*Confidence:\s*([01](?:\.\d+)?)", re.IGNORECASE | re.MULTILINE)
 _SHOWN_ROWS = 15  # longer tables are told in sentences
 _CLAIMS = 3  # of one finding
+_MOST_CLAIMS = 60
 
 
 def worker_answer(request: Request) -> str:
@@ -20,7 +21,11 @@ def worker_answer(request: Request) -> str:
     calls = request.calls()
     question = f"{known.focus} {known.context}"
     composed = [call.output for call in calls if not call.is_error and _composed(request, call)]
-    parts = composed or _parts(calls, question) or [body(finding.text, question) for finding in known.findings]
+    parts = (
+        composed
+        or _parts(calls, question)
+        or [one["body"] for one in sections(known.findings, question) if known.findings]
+    )
     failed = [f"{call.name} failed ({clip(call.output, 120)})" for call in calls if call.is_error]
     text = "\n\n".join(part for part in parts if part.strip())
     confidence = 0.2 if not text else 0.6 if failed else 0.8
@@ -57,7 +62,7 @@ def plain_answer(request: Request) -> str:
     for tag in ("goal", "subtask"):
         source = re.sub(rf"<{tag}\b[^>]*>.*?</{tag}>", "", source, flags=re.DOTALL)
     lines = key_lines(re.sub(r"</?[\w-]+[^>]*>", "", source), goal, 3) or [clip(goal, 400)]
-    return "\n".join(lines) + f"\n\n{FOOTER}"
+    return "\n".join(clip(line, 400) for line in lines) + f"\n\n{FOOTER}"
 
 
 def _composed(request: Request, call: ToolCall) -> bool:
@@ -101,7 +106,7 @@ def _confidence(request: Request, found: list[prompt.FindingText]) -> float:
 
 def _citations(texts: dict[str, str], goal: str) -> list[Json]:
     claims: dict[str, list[str]] = {}
-    for text in texts.values():
+    for text in list(texts.values())[:_MOST_CLAIMS]:
         for line in key_lines(text, goal)[:_CLAIMS]:
             claims[line] = [id for id, other in texts.items() if id and line in other]
-    return [{"claim": line, "subtask_ids": ids} for line, ids in claims.items() if ids]
+    return [{"claim": line, "subtask_ids": ids} for line, ids in claims.items() if ids][:_MOST_CLAIMS]

@@ -1,6 +1,5 @@
 """Arguments for a tool's schema, from the subtask and from what earlier tools showed."""
 
-import itertools
 import re
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,6 +22,7 @@ _URL = re.compile(r"https?://[^\s<>\"')\]]+")
 _ARITHMETIC = re.compile(r"\d[\d.]*(?:\s*[-+*/]\s*\(?\d[\d.]*\)?)+")
 _PROPER = re.compile(r"(?<![.?!]\s)(?<!^)\b[A-Z][\w'-]+(?:\s+[A-Z][\w'-]+)*")
 _IDS = 2  # documents read
+_SETS = 8  # calls of one tool
 _KEYS = 10  # words of a search
 
 _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
@@ -107,10 +107,11 @@ def choices(tool: Json, known: Known) -> list[Json]:
     """The argument sets worth calling the tool with now; empty when something it needs is not known yet."""
     required = tool["input_schema"].get("required") or []
     wanted = [(name, spec) for name, spec in properties(tool).items() if name in required]
-    if not wanted and known.turns_of:
-        wanted = []
-    values = [[(name, value) for value in _values(name, spec, tool, known)] for name, spec in wanted]
-    return [dict(combination) for combination in itertools.islice(_combine(values), 8)]
+    values = {name: _values(name, spec, tool, known) for name, spec in wanted}
+    if not all(values.values()):
+        return []
+    most = max((len(options) for options in values.values()), default=1)  # the others keep to their first value
+    return [{n: v[at] if len(v) == most else v[0] for n, v in values.items()} for at in range(min(most, _SETS))]
 
 
 def complete(tool: Json, known: Known, names: set[str]) -> Json | None:
@@ -126,21 +127,6 @@ def ids_in(text: str) -> list[str]:
     if not found:
         found = [part.strip(" .`'\"") for line in _LISTED.findall(text) for part in line.split(",")]
     return list(dict.fromkeys(one for one in found if one))
-
-
-def _combine(values: list[list[tuple[str, Any]]]) -> Any:
-    """Sets of arguments: the longest list of values sets their number, the others give their first."""
-    if any(not one for one in values):
-        return iter(())
-    longest = max(values, key=len, default=[])
-    return (
-        (
-            [pair if options is longest else options[0] for options in values for pair in [longest[at]]]
-            for at in range(max(1, len(longest)))
-        )
-        if values
-        else iter([[]])
-    )
 
 
 def _values(name: str, spec: Json, tool: Json, known: Known) -> list[Any]:

@@ -49,7 +49,7 @@ def tool_block(name: str, arguments: Any) -> Json:
 
 
 def _structured(request: Request) -> Any:
-    filler = Filler(request.schema or {}, Guesses(request, plain_answer(request)))
+    filler = Filler(request.schema or {}, Guesses(request, lambda: plain_answer(request)))
     fields = filler.properties()
     if "items" in fields.get("subtasks", {}):
         made = planner.plan(request, filler)

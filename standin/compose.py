@@ -13,6 +13,8 @@ _DOCUMENT = re.compile(r"^# \S", re.MULTILINE)
 _FIGURE = re.compile(r"\d")
 _NUMBER = re.compile(r"(?<![\w.])\d[\d.,]*")
 _SENTENCES = 6
+_ROOM = 40_000  # characters of a text made of findings: a third of what one reply may hold
+_LEAST_ROOM = 80  # of one finding among very many
 
 
 def strip(text: str) -> str:
@@ -36,20 +38,24 @@ def key_lines(text: str, question: str, most: int = _SENTENCES) -> list[str]:
     return best or [one for one in sentences(text) if _FIGURE.search(one)][:most]
 
 
-def body(text: str, question: str) -> str:
-    """A finding's key sentences and its tables, as Markdown."""
+def body(text: str, question: str, room: int) -> str:
+    """A finding's key sentences and its tables, as Markdown, in about `room` characters."""
     plain = strip(text)
-    lines = key_lines(plain, question)
-    tables = [grid.markdown() for grid in parse_grids(plain)]
-    return "\n\n".join(["\n".join(f"- {line}" for line in lines), *tables]).strip() or clip(plain, 600)
+    parts: list[str] = []
+    for part in [*(f"- {line}" for line in key_lines(plain, question)), *(g.markdown() for g in parse_grids(plain))]:
+        if sum(map(len, parts)) + len(part) > room:
+            break
+        parts.append(part if part.startswith("- ") else f"\n{part}")
+    return "\n".join(parts).strip() or clip(plain, room)
 
 
 def sections(findings: list[FindingText], question: str) -> list[dict[str, str]]:
     """One section per finding, those with figures first."""
     made = []
+    room = max(_LEAST_ROOM, _ROOM // max(1, len(findings)))
     for finding in findings:
-        text = body(finding.text, question)
-        figures = bool(parse_grids(finding.text)) or len(_NUMBER.findall(text)) >= 2 * len(text.splitlines())
+        text = body(finding.text, question, room)
+        figures = bool(parse_grids(finding.text)) or _is_figures(text)
         made.append((not figures, "Figures" if figures else "Background", finding.subtask_id, text))
     made.sort(key=lambda one: one[0])
     repeated = len({heading for _, heading, _, _ in made}) < len(made)
@@ -57,3 +63,10 @@ def sections(findings: list[FindingText], question: str) -> list[dict[str, str]]
     return [{"heading": heading, "body": text} for heading, text in named] or [
         {"heading": "Findings", "body": "No findings were handed over."}
     ]
+
+
+def _is_figures(text: str) -> bool:
+    """Whether lines hold two numbers each and more; sentences quoted from a source, `... [source]`, are background."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    quoted = sum(line.rstrip().endswith("]") for line in lines)
+    return quoted * 2 < len(lines) and len(_NUMBER.findall(text)) >= 2 * len(lines)

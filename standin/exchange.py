@@ -26,6 +26,11 @@ class Exchange:
         return unquote(self.headers.get("x-supervisor-call", ""))
 
     @property
+    def key(self) -> str:
+        """The API key, from whichever of the two headers the client uses."""
+        return self.headers.get("x-api-key") or self.headers.get("authorization", "").removeprefix("Bearer ")
+
+    @property
     def workflow_id(self) -> str:
         """The call header without its step."""
         return self.call.rpartition("/")[0]

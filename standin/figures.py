@@ -35,7 +35,7 @@ class Series:
 
 
 def series(grid: Grid) -> list[Series]:
-    """The series of a result table, in its order; tables of derived figures have none."""
+    """The series of a result table, in its order; tables of derived figures and rankings in time have none."""
     if any(name.startswith(_DERIVED) for name in grid.header):
         return []
     columns = range(len(grid.header))
@@ -47,9 +47,8 @@ def series(grid: Grid) -> list[Series]:
         label = ", ".join(row[at] for at in labels)
         for at in measures:
             found.setdefault((label, grid.header[at]), []).append((row[time] if time is not None else "", row[at]))
-    return [
-        Series(label, measure, tuple(sorted(points, key=lambda p: p[0]))) for (label, measure), points in found.items()
-    ]
+    made = [Series(label, measure, tuple(points)) for (label, measure), points in found.items()]
+    return made if all(one.points == tuple(sorted(one.points)) for one in made) else []
 
 
 def changes(grids: list[Grid]) -> list[Series]:
@@ -92,11 +91,11 @@ def ratio(one: Series, other: Series) -> str:
 
 def statements(grids: list[Grid], calculated: dict[str, str]) -> list[str]:
     """Sentences with the figures of result tables and of calculator results (expression -> output)."""
-    said = [_change(one, calculated) for one in changes(grids)]
-    said += [_ratio(one, other, calculated) for one, other in pairs(grids) if ratio(one, other) in calculated]
-    if not said:
-        said = [_plainly(one) for grid in grids for one in series(grid)[:_SERIES]]
-    said += [_ranked(grid) for grid in grids if grid.header[-1].startswith(_DERIVED)]
+    said: list[str] = []
+    for grid in grids:
+        moved = [_change(one, calculated) for one in changes([grid])]
+        compared = [_ratio(one, other, calculated) for one, other in pairs([grid]) if ratio(one, other) in calculated]
+        said += [*moved, *compared] or [_plainly(one) for one in series(grid)[:_SERIES]] or [_ranked(grid)]
     return list(dict.fromkeys(one[0].upper() + one[1:] for one in said))
 
 

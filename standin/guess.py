@@ -1,6 +1,7 @@
 """Guesses for the fields of a schema nobody foresaw, from the words of the prompt."""
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from standin import prompt
@@ -15,9 +16,9 @@ _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:,\d{3})*(?:\.\d+)?(?![\w])")
 class Guesses:
     """What a prompt suggests for a property, by the property's name."""
 
-    def __init__(self, request: Request, text: str) -> None:
+    def __init__(self, request: Request, text: Callable[[], str]) -> None:
         self._prompt = request.prompt
-        self._text = text  # what a free string gets
+        self._text = text  # makes what a free string gets
         self._findings = prompt.findings(request.prompt)
 
     def __call__(self, name: str, schema: Json) -> Any:
@@ -59,7 +60,7 @@ class Guesses:
         ):
             if tag and (text := prompt.block(self._prompt, tag)):
                 return text
-        return self._text
+        return self._text()
 
     def _option(self, name: str, options: list[Any]) -> Any:
         """The role that is next; a finishing word once there are findings; else what the goal mentions."""

@@ -81,8 +81,8 @@ class Messages:
     async def _reply(self, exchange: Exchange) -> Outcome:
         self._refresh()
         config = self.script.config
-        if config.require_key is not None and exchange.headers.get("x-api-key") != config.require_key:
-            raise Refused(401, "invalid x-api-key")
+        if config.require_key is not None and exchange.key != config.require_key:
+            raise Refused(401, "invalid API key")
         try:
             request = parse(json.loads(exchange.body))
         except (BadRequest, ValueError) as error:

@@ -153,7 +153,7 @@ def _work(roles: list[RoleLine], parts: list[str]) -> list[tuple[RoleLine, str]]
 
 
 def _parts(goal: str) -> list[str]:
-    split = [part.strip(" \n") for part in _PARTS.split(goal) if part and len(key_stems(part)) >= 2]
+    split = [part.strip(" \n") for part in _PARTS.split(goal) if part and key_stems(part)]
     return split[:_MOST_PARTS] if 1 < len(split) <= _MOST_PARTS else [goal]
 
 

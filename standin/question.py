@@ -26,7 +26,8 @@ _POINT = r"((?:1[5-9]|20|21)\d\d(?:-(?:0[1-9]|1[0-2]))?)(?!\d)"
 _RANGES = (
     re.compile(
         rf"\b(?:between|from)\s+(?:the\s+\w+\s+of\s+)?{_POINT}"
-        rf"\s+(?:and|to|until|till|through|up to)\s+(?:\w+\s+of\s+)?{_POINT}"
+        rf"\s+(?:and|to|until|till|through|up to)\s+(?:\w+\s+of\s+)?{_POINT}",
+        re.IGNORECASE,
     ),
     re.compile(rf"\b{_POINT}\s*(?:-|–|—|to|until|till|through)\s*{_POINT}"),
 )

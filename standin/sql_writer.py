@@ -53,12 +53,12 @@ def _query(match: Match, question: Question) -> Query:
     table = match.table
     finest = max(table.texts, key=lambda column: column.distinct, default=None)
     filtered = [column for column in table.texts if column.name in match.values]
-    named = [column for column in match.named if column not in filtered]
+    named = [column for column in match.named if column not in filtered and column.distinct > 1]
     if finest is not None and finest not in filtered:
         whole = _whole(finest)
         if question.direction and not question.when:
             filtered = [*filtered, named[0] if named else finest]
-        elif finest.distinct <= _FEW or finest in named:
+        elif finest in named or (finest.distinct <= _FEW and not named):
             filtered = [*filtered, finest]
         elif whole and not named:
             match.values[finest.name] = [whole]

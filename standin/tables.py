@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from standin.words import stem, words
 
 _SCHEMA = re.compile(
-    r"^\s*(?:[-*]\s*|create\s+)?table\s+[`\"]?([\w.]+)[`\"]?\s*\((.*)\)\s*;?\s*(?::\s*(.*))?$", re.IGNORECASE
+    r"^\s*(?:[-*]\s*|create\s+)?table\s+[`\"]?([\w.]+)[`\"]?\s*\(((?:[^()]|\([^()]*\))*)\)\s*;?\s*(?::\s*(.*))?$",
+    re.IGNORECASE,
 )
 _ROWS = re.compile(r"\bRows:\s*([\d,]+)")
 _VALUES = re.compile(r"^\s+[`\"]?([^:`\"]+)[`\"]?:\s*(.*)$")

@@ -3,13 +3,13 @@
 import re
 
 _STOP = """
-a about across after all also an and any are around as at be been before between by can compare compared did
-do does during each explain figure figures find for from give had has have how i if in into is it its list
-long many me more most much need of on one or other our over please question report same show since so some
-state such table tables tell than that the their them then there these they this those through to two until up
-us use using very was we were what when where which while who whom whose why will with within would write you
-your change changed changes summarise summarize describe data information short brief document documents
-results result part
+a about across answer following after all also an and any are around as at be been before between by can
+compare compared did do does during each explain figure figures find for from give had has have how i if in
+into is it its list long many me more most much need of on one or other our over please question report same
+show since so some state such table tables tell than that the their them then there these they this those
+through to two until up us use using very was we were what when where which while who whom whose why will with
+within would write you your change changed changes summarise summarize describe data information short brief
+document documents results result part
 """
 STOP = frozenset(_STOP.split())
 _INITIALS = re.compile(r"\b(?:[A-Za-z]\.){2,}")
@@ -76,8 +76,13 @@ def derived(word: str, base: str) -> bool:
 
 def overlap(wanted: list[str], text: str) -> int:
     """How many of the stems in `wanted` occur in `text`."""
+    return len(shared(wanted, text))
+
+
+def shared(wanted: list[str], text: str) -> set[str]:
+    """The stems in `wanted` that occur in `text`."""
     present = set(key_stems(text))
-    return sum(any(alike(one, other) for other in present) for one in wanted)
+    return {one for one in wanted if one in present or any(alike(one, other) for other in present)}
 
 
 def sentences(text: str) -> list[str]:
@@ -88,9 +93,9 @@ def sentences(text: str) -> list[str]:
 def best_sentences(text: str, wanted: list[str], most: int) -> list[str]:
     """The sentences that share the rarest stems with `wanted`, in the text's order; none when nothing is shared."""
     found = list(dict.fromkeys(sentences(text)))
-    shared = [{one for one in wanted if overlap([one], sentence)} for sentence in found]
-    common = {one: sum(one in some for some in shared) for one in wanted}
-    scores = [sum(1 / common[one] for one in some) for some in shared]
+    present = [shared(wanted, sentence) for sentence in found]
+    common = {one: sum(one in some for some in present) for one in wanted}
+    scores = [sum(1 / common[one] for one in some) for some in present]
     best = sorted((at for at, score in enumerate(scores) if score), key=lambda at: (-scores[at], at))[:most]
     return [found[at] for at in sorted(best)]
 

@@ -1,0 +1,104 @@
+"""The default team's own prompts, tools and data with the stand-in's brain: its figures are those of the files."""
+
+import asyncio
+import csv
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from activities.prompts import worker_request, worker_system
+from activities.team_files import LoadedTeam, TeamFiles
+from activities.tools.tool import ToolContext
+from standin.brain import think
+from standin.request import parse
+from supervision.plan import Subtask
+
+TEAMS = Path(__file__).parents[2] / "teams"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A copy of the team, to change a value in."""
+    shutil.copytree(TEAMS / "default", tmp_path / "default")
+    return tmp_path
+
+
+async def analyse(folder: Path, question: str) -> tuple[str, list[str]]:
+    """The figures' role works on a question: its last message and its queries."""
+    loaded: LoadedTeam = TeamFiles([folder]).load("default")
+    role = next(role for role in loaded.team.roles if any("query" in tool for tool in role.tools))
+    subtask = Subtask(id="t1", role=role.name, description=f"Find the figures. Question: {question}")
+    messages: list[dict[str, Any]] = [{"role": "user", "content": worker_request(question, subtask, [], [], [])}]
+    queries: list[str] = []
+    while True:
+        body = {"model": "m", "max_tokens": 9000, "system": worker_system(role.system_prompt), "messages": messages}
+        reply = think(parse({**json.loads(json.dumps(body)), "tools": loaded.toolbox.definitions(role.tools)}))
+        calls = [block for block in reply.content if block["type"] == "tool_use"]
+        if not calls:
+            return reply.content[0]["text"], queries
+        queries += [call["input"]["sql"] for call in calls if "sql" in call["input"]]
+        runs = await asyncio.gather(
+            *(loaded.toolbox.run(role, call["name"], call["input"], ToolContext()) for call in calls)
+        )
+        results = [
+            {"type": "tool_result", "tool_use_id": call["id"], "content": run.text, "is_error": run.is_error}
+            for call, run in zip(calls, runs, strict=True)
+        ]
+        messages += [{"role": "assistant", "content": reply.content}, {"role": "user", "content": results}]
+
+
+def rows(folder: Path, table: str) -> list[dict[str, str]]:
+    with (folder / "default" / "data" / f"{table}.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+async def test_figures_come_from_the_data_file(folder: Path) -> None:
+    answer, _ = await analyse(folder, "How did life expectancy in Japan and Norway change between 1952 and 2007?")
+    for row in rows(folder, "life_expectancy"):
+        if row["country"] in ("Japan", "Norway") and row["year"] in ("1952", "2007"):
+            assert row["life_expectancy_years"] in answer
+
+
+async def test_one_changed_value_changes_the_answer(folder: Path) -> None:
+    file = folder / "default" / "data" / "life_expectancy.csv"
+    line = next(line for line in file.read_text().splitlines() if line.startswith("Norway,Europe,2007,"))
+    value = line.split(",")[3]
+    file.write_text(file.read_text().replace(line, line.replace(value, "91.25")))
+    answer, _ = await analyse(folder, "How did life expectancy in Norway change between 1952 and 2007?")
+    assert "91.25 (2007)" in answer
+    assert value not in answer
+
+
+async def test_a_paraphrase_asks_the_same_of_the_data() -> None:
+    one, first = await analyse(TEAMS, "How did life expectancy in Japan and Norway change between 1952 and 2007?")
+    other, second = await analyse(TEAMS, "From 1952 to 2007, what became of Norway's and Japan's life expectancy?")
+    assert first == second
+    assert one == other
+
+
+@pytest.mark.parametrize(
+    ("question", "table", "value"),
+    [
+        ("Which country had the highest life expectancy in 2007?", "life_expectancy", "82.603"),
+        ("How did Iowa's nuclear generation change between 2001 and 2017?", "electricity", "5214"),
+        ("What happened to US manufacturing employment between 2007 and 2010?", "employment", "11595"),
+        ("How did Apple's share price change between January 2004 and December 2006?", "share_prices", "84.84"),
+    ],
+)
+async def test_each_table_answers(question: str, table: str, value: str) -> None:
+    answer, queries = await analyse(TEAMS, question)
+    assert any(value in row.values() for row in rows(TEAMS, table))
+    assert f"FROM {table} " in queries[0]
+    assert value in answer
+
+
+async def test_a_question_about_two_tables_asks_both() -> None:
+    answer, queries = await analyse(
+        TEAMS, "How did Apple's share price and US manufacturing employment change between 2007 and 2009?"
+    )
+    assert len(queries) == 2
+    assert "- Apple: " in answer
+    assert "- Manufacturing: " in answer

@@ -1,0 +1,133 @@
+"""Plans follow the roles of the prompt, whatever the team."""
+
+import json
+from typing import Any
+
+import pytest
+
+from standin.brain import think
+from standin.planner import direct_answer
+from standin.request import parse
+from tests.standin.conftest import FOOTER
+
+KITCHEN = """You plan.
+
+Roles:
+- forager: Looks up recipes in books. (tools: search_recipes, read_recipe; capabilities: recipes)
+- weigher: Queries the pantry's tables (and sums). (tools: list_shelves, query_shelves; capabilities: data, sums)
+- scribe: Turns what the others found into a menu. (tools: format_menu; capabilities: writing)
+
+Subtasks are few: at most 12.
+"""
+TEXT = {"type": "string"}
+IDS = {"type": "array", "items": TEXT}
+
+
+def schema(roles: list[str], description: str = "") -> dict[str, Any]:
+    fields = {"id": TEXT, "description": TEXT, "role": {"enum": roles}, "depends_on": IDS, "attachments": IDS}
+    item = {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": {
+            "direct_answer": {"anyOf": [TEXT, {"type": "null"}]},
+            "subtasks": {"type": "array", "items": {"$ref": "#/$defs/item"}, "description": description},
+        },
+        "required": ["direct_answer", "subtasks"],
+        "$defs": {"item": item},
+    }
+
+
+def plan(user: str, system: str = KITCHEN, roles: list[str] | None = None, description: str = "") -> Any:
+    body = {
+        "model": "claude-opus-5-5",
+        "max_tokens": 9000,
+        "system": system,
+        "messages": [{"role": "user", "content": user}],
+        "output_config": {
+            "format": {
+                "type": "json_schema",
+                "schema": schema(roles or ["forager", "weigher", "scribe", "auto"], description),
+            }
+        },
+    }
+    return json.loads(think(parse(body)).content[0]["text"])
+
+
+def test_each_role_gets_a_subtask_and_the_composing_one_waits_for_the_others() -> None:
+    made = plan("<goal>Plan a soup of beans and leeks for 1200 guests</goal>")["subtasks"]
+    assert [one["role"] for one in made] == ["forager", "weigher", "scribe"]
+    assert [one["depends_on"] for one in made] == [[], [], ["t1", "t2"]]
+    assert all("beans and leeks for 1200 guests" in one["description"] for one in made)
+    assert "search_recipes, read_recipe" in made[0]["description"]
+
+
+def test_parts_of_a_goal_are_measured_in_parallel() -> None:
+    made = plan("<goal>How many beans are on the shelf; how many leeks were eaten in 2019?</goal>")["subtasks"]
+    assert [one["role"] for one in made] == ["forager", "weigher", "weigher", "scribe"]
+    assert made[1]["description"].endswith("How many beans are on the shelf")
+    assert made[3]["depends_on"] == ["t1", "t2", "t3"]
+
+
+def test_numbered_parts_are_parts() -> None:
+    made = plan("<goal>Please answer: 1. how many beans are there 2. how many leeks are there</goal>")["subtasks"]
+    assert sum(one["role"] == "weigher" for one in made) == 2
+
+
+@pytest.mark.parametrize(
+    ("system", "description", "most"),
+    [(KITCHEN.replace("at most 12", "at most 2"), "", 2), (KITCHEN, "{maxItems: 1}", 1), (KITCHEN, "maxItems: 3", 3)],
+)
+def test_the_number_of_subtasks_is_kept(system: str, description: str, most: int) -> None:
+    made = plan(
+        "<goal>Count beans by shelf; count leeks by shelf; count onions by shelf</goal>", system, None, description
+    )
+    assert 1 <= len(made["subtasks"]) <= most
+    ids = {one["id"] for one in made["subtasks"]}
+    assert all(set(one["depends_on"]) <= ids for one in made["subtasks"])
+
+
+def test_of_a_large_team_only_fitting_roles_work() -> None:
+    roles = ["astronomer", "plumber", "baker", "pilot", "lawyer", "editor"]
+    lines = {"astronomer": "stars and planets", "plumber": "pipes", "baker": "bread and dough", "pilot": "aircraft",
+             "lawyer": "contracts and law", "editor": "Edits the final text"}  # fmt: skip
+    system = "Roles:\n" + "\n".join(f"- {role}: {lines[role]} (tools: none)" for role in roles)
+    made = plan("<goal>Which contracts does a baker of bread need?</goal>", system, roles)["subtasks"]
+    assert [one["role"] for one in made] == ["baker", "lawyer", "editor"]
+
+
+def test_roles_are_taken_from_the_schema_when_the_prompt_lists_none() -> None:
+    made = plan("<goal>Find out about beans</goal>", "Plan.", ["gatherer", "auto"])["subtasks"]
+    assert [one["role"] for one in made] == ["gatherer"]
+
+
+def test_attachments_are_handed_on() -> None:
+    made = plan("<goal>Read the notes</goal>\n<attachments>\n- my notes, part 1.txt (12 bytes)\n</attachments>")
+    assert made["subtasks"][0]["attachments"] == ["my notes, part 1.txt"]
+
+
+@pytest.mark.parametrize(
+    ("goal", "answer"),
+    [("What is 2+3?", "= 5"), ("2 * (3 + 4)", "= 14"), ("What is 15% of 200?", "= 30"), ("Hello!", "Hello"),
+     ("how much is 7 times 6", "= 42"), ("thank you", "Hello")],
+)  # fmt: skip
+def test_small_talk_and_sums_are_answered_directly(goal: str, answer: str) -> None:
+    made = plan(f"<goal>{goal}</goal>")
+    assert made["subtasks"] == []
+    assert answer in made["direct_answer"]
+    assert FOOTER in made["direct_answer"]
+
+
+@pytest.mark.parametrize("goal", ["What is 1/0?", "What is love?", "9**9**9**9", "Compare 3 and 4 beans"])
+def test_other_goals_are_planned(goal: str) -> None:
+    assert direct_answer(goal) is None
+
+
+def test_a_direct_answer_that_is_not_wanted_is_not_given() -> None:
+    made = plan("<goal>Hello!</goal>\n\nPlan subtasks for this goal: a direct answer is not wanted.")
+    assert made["direct_answer"] is None
+    assert made["subtasks"]
+
+
+def test_numbers_of_an_earlier_revision_are_not_used_again() -> None:
+    made = plan('<goal>Count the beans</goal>\n<missing subtask_id="t3" reason="failed"/>')["subtasks"]
+    assert [one["id"] for one in made] == ["t4", "t5", "t6"]

@@ -1,0 +1,168 @@
+"""The server in front of the real client: streaming, tools, schemas, models, keys, its process."""
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import anthropic
+import httpx2
+import pytest
+
+from tests.standin.conftest import FOOTER, Served, client, json_of, start, stop, text_of
+
+WEATHER = {
+    "name": "look_up",
+    "description": "Looks up one place.",
+    "input_schema": {"type": "object", "properties": {"place": {"type": "string"}}, "required": ["place"]},
+}
+
+
+async def test_a_stream_brings_text_in_small_pieces_and_ends_with_usage(served: Served) -> None:
+    pieces = []
+    async with served.client.messages.stream(
+        model="claude-opus-5-5", max_tokens=1000, messages=[{"role": "user", "content": "Tell me about gear wheels."}]
+    ) as stream:
+        async for event in stream:
+            if event.type == "text":
+                pieces.append(event.text)
+        message = await stream.get_final_message()
+    assert len(pieces) > 3
+    assert "".join(pieces) == text_of(message)
+    assert message.stop_reason == "end_turn"
+    assert message.usage.input_tokens > 0
+    assert message.usage.output_tokens == pytest.approx(len(text_of(message)) / 4, abs=1)
+    assert FOOTER in text_of(message)
+
+
+async def test_without_streaming_the_same_text_comes_as_one_object(served: Served) -> None:
+    messages: Any = [{"role": "user", "content": "Tell me about gear wheels."}]
+    whole = await served.client.messages.create(model="claude-opus-5-5", max_tokens=1000, messages=messages)
+    assert text_of(whole) == text_of(await served.ask("Tell me about gear wheels."))
+    assert whole.model == "claude-opus-5-5"
+
+
+async def test_tools_are_called_and_their_results_are_the_answer(served: Served) -> None:
+    question: Any = {"role": "user", "content": "<subtask>Find the harbour of Port Vell</subtask>"}
+    asked = await served.ask(messages=[question], tools=[WEATHER])
+    call = next(block for block in asked.content if block.type == "tool_use")
+    assert asked.stop_reason == "tool_use"
+    assert call.input == {"place": "Port Vell"}
+    result = {"type": "tool_result", "tool_use_id": call.id, "content": "The harbour of Port Vell has 3 basins."}
+    told: Any = [question, {"role": "assistant", "content": [b.to_dict(mode="json") for b in asked.content]}]
+    answer = text_of(await served.ask(messages=[*told, {"role": "user", "content": [result]}], tools=[WEATHER]))
+    assert "The harbour of Port Vell has 3 basins." in answer
+    assert answer.index(FOOTER) < answer.index("Confidence: 0.") < answer.index("Limitations: ")
+
+
+async def test_a_schema_gets_json_that_fits_it(served: Served) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"verdict": {"enum": ["good", "bad"]}, "score": {"type": "integer", "minimum": 3}},
+        "required": ["verdict", "score"],
+    }
+    reply = await served.ask(output_config={"format": {"type": "json_schema", "schema": schema}})
+    assert json_of(reply) == {"verdict": "good", "score": 3}
+
+
+async def test_a_forced_tool_is_filled_like_a_schema(served: Served) -> None:
+    choice: Any = {"type": "tool", "name": "look_up"}
+    reply = await served.ask("<goal>Where is it?</goal>", tools=[WEATHER], tool_choice=choice)
+    assert [block.type for block in reply.content] == ["tool_use"]
+
+
+async def test_the_output_is_cut_at_max_tokens(served: Served) -> None:
+    reply = await served.ask("Tell me about gear wheels and their many teeth.", max_tokens=5)
+    assert reply.stop_reason == "max_tokens"
+    assert len(text_of(reply)) == 20
+    assert reply.usage.output_tokens == 5
+
+
+async def test_a_growing_conversation_is_read_from_the_cache(served: Served) -> None:
+    cached: Any = {"cache_control": {"type": "ephemeral"}}
+    messages: Any = [{"role": "user", "content": "word " * 1000}]
+    first = await served.ask(messages=messages, **cached)
+    messages += [{"role": "assistant", "content": text_of(first)}, {"role": "user", "content": "And now?"}]
+    second = await served.ask(messages=messages, **cached)
+    assert first.usage.cache_read_input_tokens == 0
+    assert (first.usage.cache_creation_input_tokens or 0) > 1000
+    assert second.usage.cache_read_input_tokens == first.usage.cache_creation_input_tokens
+    assert 0 < (second.usage.cache_creation_input_tokens or 0) < 200
+
+
+async def test_tokens_are_counted_and_models_are_listed(served: Served) -> None:
+    counted = await served.client.messages.count_tokens(
+        model="claude-opus-5-5", messages=[{"role": "user", "content": "x" * 4000}]
+    )
+    assert 1000 <= counted.input_tokens <= 1050
+    assert [model.id async for model in served.client.models.list()][0] == "claude-opus-5-5"
+    assert (await served.client.models.retrieve("claude-haiku-5-5")).max_tokens == 128_000
+    assert (await served.http.get("/healthz")).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ({"messages": [{"role": "user", "content": "x"}], "max_tokens": 1}, "model"),
+        ({"model": "m", "max_tokens": 1, "messages": []}, "messages"),
+        ({"model": "m", "messages": [{"role": "user", "content": "x"}]}, "max_tokens"),
+        ({"model": "claude-opus-5-5", "max_tokens": 1, "temperature": 0,
+          "messages": [{"role": "user", "content": "x"}]}, "temperature"),
+        ({"model": "claude-opus-5-5", "max_tokens": 1, "tools": [WEATHER], "tool_choice": {"type": "any"},
+          "messages": [{"role": "user", "content": "x"}]}, "forced tool use"),
+        ({"model": "m", "max_tokens": 1, "messages": [
+            {"role": "user", "content": "x"},
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1", "name": "look_up", "input": {}}]},
+            {"role": "user", "content": "y"}]}, "toolu_1"),
+    ],
+)  # fmt: skip
+async def test_what_the_api_refuses_is_refused(served: Served, body: dict[str, Any], says: str) -> None:
+    reply = await served.http.post("/v1/messages", json=body)
+    assert reply.status_code == 400
+    assert reply.json()["error"]["type"] == "invalid_request_error"
+    assert says in reply.json()["error"]["message"]
+
+
+async def test_a_required_key_is_checked(served: Served) -> None:
+    await served.config(require_key="abc")
+    with pytest.raises(anthropic.AuthenticationError):
+        await served.ask()
+    async with client(served.url, key="abc") as keyed:
+        reply = await keyed.messages.create(
+            model="m", max_tokens=50, messages=[{"role": "user", "content": "Say something."}]
+        )
+    assert reply.stop_reason in ("end_turn", "max_tokens")
+
+
+async def test_sigterm_stops_the_process_cleanly_even_in_a_stalled_stream(tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({"rules": [{"fault": {"stall_after": 2}}]}))
+    process, url = await start("--config", str(config))
+    async with httpx2.AsyncClient(base_url=url, trust_env=False) as http:
+        body = {"model": "m", "max_tokens": 9, "stream": True, "messages": [{"role": "user", "content": "x"}]}
+        async with http.stream("POST", "/v1/messages", json=body) as reply:
+            assert reply.status_code == 200
+            os.kill(process.pid, signal.SIGTERM)
+            assert await stop(process) == 0
+
+
+async def test_a_broken_config_file_stops_the_start(tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    config.write_text('{"rules": [{"fault": {"statos": 1}}]}')
+    with pytest.raises(AssertionError):
+        await start("--config", str(config))
+
+
+async def test_a_changed_config_file_is_read_again(tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({"rules": [{"fault": {"reply_text": "first"}}]}))
+    process, url = await start("--config", str(config))
+    async with client(url) as api:
+        ask: Any = {"model": "m", "max_tokens": 50, "messages": [{"role": "user", "content": "x"}]}
+        assert text_of(await api.messages.create(**ask)) == "first"
+        config.write_text(json.dumps({"rules": [{"fault": {"reply_text": "the second"}}]}))
+        assert text_of(await api.messages.create(**ask)) == "the second"
+        config.write_text("{")
+        assert text_of(await api.messages.create(**ask)) == "the second"
+    assert await stop(process) == 0

@@ -1,0 +1,222 @@
+"""A worker agent's whole conversation with tools of two invented domains, and what is made of it."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from standin.brain import Reply, think
+from standin.request import parse
+from tests.standin.conftest import FOOTER
+from tests.standin.domains import Domain, orchards, tramways
+
+Tool = Callable[..., str]
+
+
+def tool(tool_name: str, description: str, /, **properties: Any) -> dict[str, Any]:
+    required = [key for key, spec in properties.items() if "default" not in spec]
+    return {
+        "name": tool_name,
+        "description": description,
+        "input_schema": {"type": "object", "properties": properties, "required": required},
+    }
+
+
+TEXT = {"type": "string"}
+TABLES = [
+    tool("show_shelves", "Lists the tables. Call it first."),
+    tool("look", "Runs one SQL SELECT.", sql=TEXT),
+    tool("reckon", "Computes.", expression=TEXT),
+]
+NOTES = [
+    tool("find_notes", "Finds notes.", query=TEXT, limit={"type": "integer", "default": 3}),
+    tool("open_note", "Opens a note.", note_id=TEXT),
+]
+SECTION = {"type": "object", "properties": {"heading": TEXT, "body": TEXT}, "required": ["heading", "body"]}
+FORMAT = [
+    tool("bind", "Makes a document.", title=TEXT, sections={"type": "array", "items": {"$ref": "#/$defs/Section"}})
+]
+FORMAT[0]["input_schema"]["$defs"] = {"Section": SECTION}
+
+
+class Agent:
+    """Runs the loop that a worker agent runs, with tools in this process."""
+
+    def __init__(self, prompt: str, tools: list[dict[str, Any]], functions: dict[str, Tool]) -> None:
+        self.messages: list[dict[str, Any]] = [{"role": "user", "content": prompt}]
+        self.tools = tools
+        self.functions = functions
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+        self.turns = 0
+
+    def reply(self) -> Reply:
+        body = {"model": "claude-haiku-5-5", "max_tokens": 9000, "tools": self.tools, "messages": self.messages}
+        return think(parse(json.loads(json.dumps(body))))
+
+    def run(self) -> str:
+        while (reply := self.reply()).stop_reason == "tool_use":
+            self.turns += 1
+            results = [self._result(block) for block in reply.content if block["type"] == "tool_use"]
+            self.messages += [{"role": "assistant", "content": reply.content}, {"role": "user", "content": results}]
+        return str(reply.content[0]["text"])
+
+    def _result(self, block: dict[str, Any]) -> dict[str, Any]:
+        self.calls.append((block["name"], block["input"]))
+        try:
+            text, failed = self.functions[block["name"]](**block["input"]), False
+        except Exception as error:
+            text, failed = f"{error}", True
+        return {"type": "tool_result", "tool_use_id": block["id"], "content": text, "is_error": failed}
+
+    def named(self) -> list[str]:
+        return [name for name, _ in self.calls]
+
+
+def reckon(expression: str) -> str:
+    return f"{expression} = {eval(expression, {'__builtins__': {}})}"
+
+
+def analyst(domain: Domain, question: str) -> Agent:
+    functions: dict[str, Tool] = {
+        "show_shelves": lambda: domain.listing,
+        "look": lambda sql: domain.markdown(sql),
+        "reckon": reckon,
+    }
+    return Agent(f"<goal>{question}</goal>\n<subtask>Question: {question}</subtask>", TABLES, functions)
+
+
+def test_figures_are_looked_up_and_computed_by_the_tools() -> None:
+    agent = analyst(orchards(), "How did the pear crop of Hill Farm change from 1980 to 2020?")
+    answer = agent.run()
+    assert agent.named() == ["show_shelves", "look", "reckon", "reckon"]
+    assert "went from 20.0 (1980) to 44.0 (2020), a change of 24 (120 %)" in answer
+    assert answer.index(FOOTER) < answer.index("Confidence: 0.8") < answer.index("Limitations: ")
+
+
+def test_another_value_in_the_data_is_another_answer() -> None:
+    domain = orchards()
+    domain.connection.execute("update harvests set crop_tonnes = 77.5 where year = 2020")
+    answer = analyst(domain, "How did the pear crop of Hill Farm change from 1980 to 2020?").run()
+    assert "to 77.5 (2020), a change of 57.50" in answer
+
+
+def test_two_things_are_set_in_proportion() -> None:
+    agent = analyst(tramways(), "Compare the riders of Line A and Line B in December 2019")
+    answer = agent.run()
+    assert ("reckon", {"expression": "140 / 159"}) in agent.calls
+    assert "Line A 140, Line B 159, a ratio of 0.8805" in answer
+
+
+def test_an_empty_result_is_tried_again_with_less() -> None:
+    agent = analyst(orchards(), "How large was the pear crop of Hill Farm in 1970?")
+    answer = agent.run()
+    assert agent.named()[:3] == ["show_shelves", "look", "look"]
+    assert "Pears" in answer
+
+
+def test_an_error_is_mended_once_and_then_named() -> None:
+    def broken(sql: str) -> str:
+        raise ValueError("the pantry is locked")
+
+    agent = analyst(orchards(), "How large was the pear crop of Hill Farm in 1990?")
+    agent.functions["look"] = broken
+    answer = agent.run()
+    assert agent.named() == ["show_shelves", "look", "look"]
+    assert "Confidence: 0.2" in answer
+    assert "look failed (the pantry is locked)" in answer
+
+
+def test_documents_are_searched_then_read_then_quoted() -> None:
+    notes = {
+        "n-17": "# Pruning\n\nPear trees are pruned in late winter, before\nthe buds open. Ladders are in the barn.",
+        "n-4": "# Frost\n\nLate frost kills pear blossom.",
+    }
+    agent = Agent(
+        "<goal>When are pear trees pruned?</goal><subtask>Look it up. Question: When are pear trees pruned?</subtask>",
+        NOTES,
+        {
+            "find_notes": lambda query, limit=3: "[n-4] Frost: Late frost\n[n-17] Pruning: Pear trees are pruned in",
+            "open_note": lambda note_id: notes[note_id],
+        },
+    )
+    answer = agent.run()
+    assert agent.calls[0] == ("find_notes", {"query": "pear trees pruned"})
+    assert sorted(call[1]["note_id"] for call in agent.calls[1:]) == ["n-17", "n-4"]
+    assert "- Pear trees are pruned in late winter, before the buds open. [n-17]" in answer
+    assert "barn" not in answer
+
+
+def test_a_wrong_id_is_replaced_by_one_that_the_error_lists() -> None:
+    def open_note(note_id: str) -> str:
+        if note_id != "n-9":
+            raise ValueError(f"there is no note '{note_id}'; known ids: n-9, n-10")
+        return "Pears keep for a month."
+
+    functions: dict[str, Tool] = {"find_notes": lambda query: "[x-1] Pears: ...", "open_note": open_note}
+    agent = Agent("<subtask>How long do pears keep?</subtask>", NOTES, functions)
+    assert "Pears keep for a month. [n-9]" in agent.run()
+
+
+def test_a_document_is_composed_of_the_findings() -> None:
+    findings = (
+        '<finding subtask_id="t1" role="reader">\n- Pears love the sun. [n-1]\n</finding>'
+        '<finding subtask_id="t2" role="counter">\n- Pears: crop went from 20 (1980) to 44 (2020).\n\n'
+        f"{FOOTER}: it extracts._\n\nConfidence: 0.8\nLimitations: none\n</finding>"
+    )
+    agent = Agent(
+        "<goal>Report on pears. Be brief.</goal><subtask>Question: Report on pears.</subtask>"
+        f"<findings>{findings}</findings>",
+        FORMAT,
+        {
+            "bind": lambda title, sections: (
+                f"# {title}\n\n" + "\n\n".join(f"## {s['heading']}\n{s['body']}" for s in sections)
+            )
+        },
+    )
+    answer = agent.run()
+    (_, arguments), *others = agent.calls
+    assert others == []
+    assert arguments["title"] == "Report on pears"
+    assert [section["heading"] for section in arguments["sections"]] == ["Figures", "Background"]
+    assert answer.startswith("# Report on pears")
+    assert answer.count(FOOTER) == 1
+
+
+def test_attachments_are_read_by_name() -> None:
+    reader = [tool("read_attachment", "Reads an attachment.", name=TEXT)]
+    agent = Agent(
+        "<subtask>What do the notes say about pears?</subtask><attachments>\n- notes.txt\n</attachments>",
+        reader,
+        {"read_attachment": lambda name: "Notes: the pears of 1999 were small."},
+    )
+    assert "the pears of 1999 were small" in agent.run()
+    assert agent.calls == [("read_attachment", {"name": "notes.txt"})]
+
+
+def test_the_last_turn_calls_nothing() -> None:
+    agent = analyst(orchards(), "How large was the pear crop of Hill Farm in 1990?")
+    agent.messages[0]["content"] += "\nThis is your last turn: no more tool calls are possible."
+    assert agent.reply().stop_reason == "end_turn"
+
+
+@pytest.mark.parametrize(
+    ("spec", "value"),
+    [({"enum": ["red", "green"]}, "green"), ({"type": "integer", "minimum": 4}, 4), ({"type": "boolean"}, False)],
+)
+def test_other_arguments_get_what_the_subtask_says_or_the_least(spec: dict[str, Any], value: object) -> None:
+    agent = Agent(
+        "<subtask>Paint it green</subtask>", [tool("paint", "Paints.", how=spec)], {"paint": lambda how: "done"}
+    )
+    agent.run()
+    assert agent.calls == [("paint", {"how": value})]
+
+
+def test_five_turns_are_the_most() -> None:
+    endless = [tool(f"tool_{n}", "Needs what another shows.", **{f"{n}_id": TEXT}) for n in range(9)]
+    functions: dict[str, Tool] = {f"tool_{n}": lambda n=n, **_: f"[key-{n}] shown" for n in range(9)}
+    agent = Agent(
+        "<subtask>Walk on</subtask>", [tool("begin", "Begins."), *endless], {**functions, "begin": lambda: "[a] x"}
+    )
+    agent.run()
+    assert agent.turns <= 5
