@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from standin.tables import Grid, number, spoken
 
-_SERIES = 4  # so many get arithmetic and a sentence each
+_SERIES = 8  # so many get a sentence each
+_COMPUTED = 4  # so many get arithmetic
 _RESULT = re.compile(r"=\s*(-?[\d.,]+(?:e[+-]?\d+)?)\s*$", re.IGNORECASE)
 _DERIVED = ("first_", "last_", "change")
 
@@ -65,12 +66,12 @@ def pairs(grids: list[Grid]) -> list[tuple[Series, Series]]:
             same = [one for one in series(grid) if one.measure == measure]
             if len(same) > 1 and same[0].points[-1][0] == same[1].points[-1][0]:
                 found.append((same[0], same[1]))
-    return found[:_SERIES]
+    return found[:_COMPUTED]
 
 
 def expressions(grids: list[Grid]) -> list[str]:
     """What is worth calculating: change and relative change of each series, the ratio of what is compared."""
-    wanted = [made for one in changes(grids) for made in (difference(one), percentage(one)) if made]
+    wanted = [made for one in changes(grids)[:_COMPUTED] for made in (difference(one), percentage(one)) if made]
     return list(dict.fromkeys([*wanted, *(made for one in pairs(grids) if (made := ratio(*one)))]))
 
 
