@@ -1,5 +1,6 @@
 """The activity that runs one tool call of a worker agent, within the rights of its role."""
 
+import contextlib
 from functools import partial
 
 from temporalio import activity
@@ -8,6 +9,7 @@ from activities.artifact_store import ArtifactStore
 from activities.context import read_text
 from activities.contracts import ToolInput, ToolReply, ToolResultRef
 from activities.conversation import ConversationStore
+from activities.heartbeat import beating
 from activities.stored_teams import StoredTeams
 from activities.tools.tool import ToolContext
 from supervision import limits
@@ -41,7 +43,9 @@ class ToolActivities:
             attachments={a.name: partial(read_text, self._store, a.ref) for a in input.attachments},
             idempotency_key=f"{input.head}/{input.call.call_id}",
         )
-        ran = await loaded.toolbox.run(loaded.team.role(input.role), input.call.name, arguments, context)
+        role = loaded.team.role(input.role)
+        async with contextlib.nullcontext() if activity.info().is_local else beating(dict):
+            ran = await loaded.toolbox.run(role, input.call.name, arguments, context)
         ref = await self._store.put_output(input.run.run_id, ran.text.encode("utf-8", "replace"))
         artifacts = []
         for new in ran.artifacts:

@@ -27,7 +27,7 @@ async def wait_for_file(arguments: Waiting, context: ToolContext) -> ToolOutput:
     path = Path(arguments.path)
     with path.with_suffix(".started").open("a") as started:
         started.write("started\n")
-    while not path.exists():  # noqa: ASYNC110 - another process makes it
+    while not path.exists():
         await asyncio.sleep(0.05)
     return ToolOutput("the file is there")
 
