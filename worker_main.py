@@ -14,9 +14,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
-from activities.team_files import TeamFiles
 from pydantic import ValidationError
-from runtime.ownership import check_ownership
 from temporalio.client import Client
 from temporalio.worker import Worker
 
@@ -30,10 +28,12 @@ from activities.publishing import PublishingActivities
 from activities.run_setup import ProcessFacts, RunSetupActivities
 from activities.stored_teams import StoredTeams
 from activities.synthesis import SynthesisActivities
+from activities.team_files import TeamFiles
 from activities.tool_calls import ToolActivities
 from runtime import search_attributes, telemetry
 from runtime.connection import ConnectionFailed, connect
 from runtime.leaving import leave
+from runtime.ownership import check_ownership
 from runtime.serving import ALL_ROLES, WorkerRole, workers
 from runtime.settings import TOOLS_QUEUE, WORKFLOW_QUEUE, Settings
 from supervision import limits
@@ -86,7 +86,9 @@ def model_activities(
         structured=settings.model_structured,
         cache=settings.model_cache,
     )
-    calls = ModelCalls(model, store, conversations, call_header=settings.call_header == "on")
+    calls = ModelCalls(
+        model, store, conversations, call_header=settings.call_header == "on", free=settings.model == "standin"
+    )
     return [
         PlanningActivities(calls, teams).plan,
         AgentTurnActivities(calls, teams).call_model,

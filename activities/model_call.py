@@ -43,12 +43,20 @@ class ModelCalls:
     """Calls the model for the activities of one process."""
 
     def __init__(
-        self, model: LanguageModel, store: ArtifactStore, conversations: ConversationStore, call_header: bool = True
+        self,
+        model: LanguageModel,
+        store: ArtifactStore,
+        conversations: ConversationStore,
+        *,
+        call_header: bool = True,
+        free: bool = False,
     ) -> None:
+        """`call_header` sends `x-supervisor-call`; `free` says that calls cost nothing, as the stand-in's."""
         self.model = model
         self.store = store
         self.conversations = conversations
         self._call_header = call_header
+        self._free = free
 
     async def begin(self, run: RunRef, step: str, opening: Opening, text: str, max_tokens: int) -> Answered:
         """The first call of a conversation."""
@@ -66,7 +74,7 @@ class ModelCalls:
         await self.store.require(run.store_id)
         key = call_key(run.run_id, info.workflow_run_id or "", info.activity_id)
         if info.attempt > 1 and (entry := await self.conversations.find(key)):
-            return _answered(key, entry.reply)
+            return self._answered(key, entry.reply)
         past = await self.conversations.load(head) if head else None
         opening = opening or (past.opening if past else None)
         assert opening is not None
@@ -88,7 +96,7 @@ class ModelCalls:
                 input=input,
                 reply=message,
             )
-            return _answered(key, (await self._save(key, entry)).reply)
+            return self._answered(key, (await self._save(key, entry)).reply)
 
     async def _messages(self, past: Conversation | None, input: list[Json]) -> list[Json]:
         new = await self.conversations.resolve(input)
@@ -109,6 +117,18 @@ class ModelCalls:
                 activity.logger.warning("an answer can't be stored yet: %s", error)
                 await asyncio.sleep(limits.STORE_RETRY_MAX.total_seconds())
 
+    def _answered(self, key: str, message: ModelMessage) -> Answered:
+        tokens = message.usage
+        usage = Usage(
+            model_calls=1,
+            input_tokens=tokens.input_tokens,
+            output_tokens=tokens.output_tokens,
+            cache_read_tokens=tokens.cache_read_tokens,
+            cache_write_tokens=tokens.cache_write_tokens,
+            usd=0.0 if self._free else price(message.model, tokens),
+        )
+        return Answered(key, message, usage)
+
 
 def to_application_error(failure: ModelFailure, attempt: int) -> ApplicationError:
     """The failure as Temporal should see it: what kind, whether to try again, and when."""
@@ -124,21 +144,5 @@ def to_application_error(failure: ModelFailure, attempt: int) -> ApplicationErro
         next_retry_delay=delay,
         category=(
             ApplicationErrorCategory.BENIGN if failure.kind in _WAITING else ApplicationErrorCategory.UNSPECIFIED
-        ),
-    )
-
-
-def _answered(key: str, message: ModelMessage) -> Answered:
-    tokens = message.usage
-    return Answered(
-        key,
-        message,
-        Usage(
-            model_calls=1,
-            input_tokens=tokens.input_tokens,
-            output_tokens=tokens.output_tokens,
-            cache_read_tokens=tokens.cache_read_tokens,
-            cache_write_tokens=tokens.cache_write_tokens,
-            usd=price(message.model, tokens),
         ),
     )
