@@ -86,15 +86,8 @@ def run(
 ) -> None:
     """Start a run and follow it to its answer. Ctrl-C stops following, never the run."""
 
-    fields = {
-        "team": team,
-        "strategy": strategy,
-        "max_subtasks": max_subtasks,
-        "max_parallel": max_parallel,
-        "max_turns": max_turns,
-        "max_revisions": max_revisions,
-        "deadline": deadline,
-    }
+    fields: dict[str, Any] = dict(team=team, strategy=strategy, max_subtasks=max_subtasks, max_parallel=max_parallel)
+    fields |= dict(max_turns=max_turns, max_revisions=max_revisions, deadline=deadline)
     models = {"supervisor": supervisor_model, "workers": worker_model}
     how = How(run_id, detach, as_json, queue_anyway)
     do(lambda access: run_goal(access, ask(goal, goal_file, request, attach or [], fields, models), how))

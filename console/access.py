@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from temporalio.client import Client
 
@@ -41,6 +41,16 @@ class Access:
 def server_address(client: Client) -> str:
     """Where the client is connected to."""
     return client.service_client.config.target_host
+
+
+def endpoint(settings: Settings) -> str | None:
+    """Which model endpoint the settings name, without credentials that its address may hold; None for none."""
+    if not settings.has_model:
+        return None
+    parts = urlsplit(settings.anthropic_base_url or "")
+    if not parts.hostname:
+        return "Anthropic, by key"
+    return f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")
 
 
 def web_address(client: Client, run_id: str) -> str | None:

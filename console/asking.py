@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,8 @@ from console.terminal import tell
 from supervision import limits
 from supervision.keys import upload_key
 from supervision.request import RunRequest, parse_request
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,10 @@ def ask(
         refs = [upload_key(hashlib.sha256(data).hexdigest()) for data in uploads]
         named = [{"name": path.name, "ref": ref} for path, ref in zip(attach, refs, strict=True)]
         asked["attachments"] = [*_list(asked.get("attachments")), *named]
-    return Asked(parse_request(asked), uploads)
+    request = parse_request(asked)
+    if found := _CONTROL.search(request.goal):
+        raise CommandFailed(BAD_INPUT, f"the goal holds a control character (U+{ord(found[0]):04X}): remove it")
+    return Asked(request, uploads)
 
 
 async def put_file(store: ArtifactStore, path: Path) -> int:

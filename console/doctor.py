@@ -11,7 +11,7 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 
 from activities.artifact_store import ArtifactUnavailable
-from console.access import Access, server_address
+from console.access import Access, endpoint, server_address
 from console.queues import ACTIVITIES, WORKFLOWS, pollers
 from console.runs import RUN_TYPE, stuck
 from console.safe_text import safe_line
@@ -72,8 +72,7 @@ async def _rows(access: Access) -> AsyncIterator[Row]:
 def _model(settings: Settings) -> Row:
     if settings.model == "standin":
         return Row("warning", "model", "the stand-in model is chosen here: it extracts, it does not reason")
-    if settings.has_model:
-        by = settings.anthropic_base_url or "the provider's own endpoint"
+    if by := endpoint(settings):
         return Row("ok", "model", f"this environment calls {by}")
     return Row(
         "warning",

@@ -73,19 +73,18 @@ class Watch:
 
     async def look(self) -> list[Line]:
         """One round of questions; what happened since the last one, in order. Raises CommandFailed, RPCError."""
-        picture = self.picture
+        lines: list[Line] = []
         try:
-            first, trace = await asyncio.gather(self._run.status(), self._run.trace(self._cursor))
-            await self._take(first)
+            await self._take(await self._run.status())
+            for found in await asyncio.gather(*map(self._look_at, self._next_agents())):
+                lines += found
+            await self._look_at_root()
+            trace = await self._run.trace(self._cursor)  # last: what an agent did never shows before its start
+            lines += map(line, trace.events)
+            self._cursor = trace.next_cursor
+            self.picture.notice = None
         except NoAnswer:
             await self._look_from_outside()
-            return []
-        picture.notice = None
-        self._cursor = trace.next_cursor
-        lines = [line(event) for event in trace.events]
-        agents = asyncio.gather(*map(self._look_at, self._next_agents()))
-        _, found = await asyncio.gather(self._look_at_root(), agents)
-        lines += [one for more in found for one in more]
         return sorted(lines, key=lambda one: one.at)
 
     @property
@@ -114,6 +113,7 @@ class Watch:
         """No worker answers: the server still knows whether the run is open."""
         described = await self._run.describe()
         self.picture.started = described.start_time
+        self.picture.root_call = await self._call(described)
         phase, _, _ = await facts(described)
         self.picture.state = phase or state_word(described)
         if is_open(described):
