@@ -11,6 +11,7 @@ from runtime.connection import connect
 from runtime.paths import cache_dir
 from runtime.server_record import read_record
 from runtime.settings import Settings
+from runtime.telemetry import Telemetry, configure
 
 _CLOUD = ".tmprl.cloud"
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -33,9 +34,19 @@ class Access:
         """The artifact store; ValueError or ArtifactUnavailable when it can't be opened."""
         return open_store(self.settings.artifacts_url)
 
+    @cached_property
+    def telemetry(self) -> Telemetry:
+        """Tracing as `OTEL_*` asks for it; ValueError when it asks for what there is not."""
+        return configure("temporal-supervisor")
+
     async def client(self) -> Client:
         """A connected client; ConnectionFailed when there is no usable server."""
-        return await connect(address=self.address, namespace=self.namespace)
+        return await connect(self.telemetry, address=self.address, namespace=self.namespace)
+
+    def close(self) -> None:
+        """Sends the spans that wait."""
+        if "telemetry" in self.__dict__:
+            self.telemetry.shutdown()
 
 
 def server_address(client: Client) -> str:

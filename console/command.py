@@ -28,3 +28,5 @@ class Command:
             if failure.message:
                 say(f"error: {sentence(failure)}")
             return failure.code
+        finally:
+            self.access.close()

@@ -29,6 +29,7 @@ class Step:
     number: int
     call: str
     body: Json = field(repr=False)
+    headers: dict[str, str] = field(repr=False)
 
     @property
     def prompt(self) -> str:
@@ -119,6 +120,7 @@ def _step(exchange: Exchange) -> Step:
         number=int(numbers[-1]),
         call=call,
         body=exchange.body,
+        headers=exchange.headers,
     )
 
 
