@@ -4,16 +4,21 @@ These models are history: fields may be added with defaults, never renamed or re
 A *reference* is a key of the artifact store. A *head* is the reference of a conversation's last entry.
 """
 
+from typing import Literal
+
 from pydantic import JsonValue
 
 from supervision.base import Model
 from supervision.finding import ArtifactRef
 from supervision.plan import Plan
 from supervision.request import RunRequest
-from supervision.result import Citation, Contradiction, Gap, RunResult
+from supervision.result import Citation, Contradiction, Gap, Problem, RunResult
 from supervision.status import TraceEvent
 from supervision.team import TeamCard
 from supervision.usage import Usage
+
+
+Strategy = Literal["auto", "plan", "route", "step"]
 
 
 class RunRef(Model):
@@ -46,6 +51,8 @@ class RunSetup(Model):
     team_ref: str
     team: TeamCard
     supervisor_model: str
+    answer_schema_ref: str | None = None
+    unpriced_models: list[str] = []
     attachments: list[AttachmentRef] = []
     tools_queue: str
     search_attributes: list[str] = []
@@ -53,8 +60,21 @@ class RunSetup(Model):
     model_notice: str | None = None
 
 
+class WorkNote(Model):
+    """What the planner is told of a subtask of an earlier revision."""
+
+    subtask_id: str
+    role: str
+    state: str
+    note: str
+
+
 class PlanInput(Model):
-    """One try at a plan; `head` and `problems` carry on from a try that failed."""
+    """One try at a plan; `head` and `problems` carry on from a try that failed.
+
+    From revision 2 on `previous_ref` is the plan so far and `done` what became of it: the reply only adds to it.
+    `nesting_left` is how many levels of nested supervisors may still begin: with 0, roles that are teams are off.
+    """
 
     run: RunRef
     goal_ref: str
@@ -62,7 +82,11 @@ class PlanInput(Model):
     model: str
     attachments: list[AttachmentRef] = []
     max_subtasks: int
-    direct_answer_allowed: bool = True
+    strategy: Strategy = "auto"
+    nesting_left: int = 0
+    in_flight: dict[str, int] = {}
+    done: list[WorkNote] = []
+    previous_ref: str | None = None
     revision: int = 1
     attempt: int = 1
     head: str | None = None
@@ -70,11 +94,20 @@ class PlanInput(Model):
 
 
 class PlanReply(Model):
-    """A plan that can run, or the problems with what came. `plan` may hold shortened descriptions."""
+    """A plan that can run, or the problems with what came. `plan` may hold shortened descriptions.
+
+    `team_ref` and `team` replace the run's team when the plan defines roles of its own. `finished` is the `step`
+    strategy's word that nothing more is needed. `incapable` says that no roles have a capability asked for.
+    """
 
     head: str
     plan: Plan | None = None
     plan_ref: str | None = None
+    strategy: Strategy = "plan"
+    team_ref: str | None = None
+    team: TeamCard | None = None
+    finished: bool = False
+    incapable: bool = False
     problems: list[str] = []
     refusal: str | None = None
     usage: Usage
@@ -86,11 +119,17 @@ class DependencyRef(Model):
     subtask_id: str
     role: str
     text_ref: str
+    bytes: int = 0
+    importance: Literal["required", "optional"] = "required"
     complete: bool = True
 
 
 class SubtaskBrief(Model):
-    """What a worker agent is told: its subtask by reference, what it builds on, what is missing."""
+    """What a worker agent is told: its subtask by reference, what it builds on, what is missing.
+
+    `description_ref` is a refined description in place of the plan's. In a round of review `feedback` says what to
+    mend in the finding at `previous_ref`.
+    """
 
     goal_ref: str
     plan_ref: str
@@ -98,6 +137,9 @@ class SubtaskBrief(Model):
     dependencies: list[DependencyRef] = []
     missing: list[Gap] = []
     attachments: list[AttachmentRef] = []
+    description_ref: str | None = None
+    feedback: str | None = None
+    previous_ref: str | None = None
 
 
 class ToolResultRef(Model):
@@ -137,6 +179,7 @@ class ConclusionRef(Model):
     """A worker agent's last message, read: its text by reference."""
 
     text_ref: str
+    bytes: int = 0
     confidence: float | None = None
     limitations: list[str] = []
 
@@ -173,8 +216,86 @@ class ToolReply(Model):
     artifacts: list[ArtifactRef] = []
 
 
+class RefineInput(Model):
+    """A subtask attempt that failed, to be described better."""
+
+    run: RunRef
+    goal_ref: str
+    plan_ref: str
+    subtask_id: str
+    description_ref: str | None = None
+    role: str
+    model: str
+    attempt: int
+    error: Problem
+
+
+class RefineReply(Model):
+    """The better description by reference; None when the model gave none."""
+
+    head: str
+    description_ref: str | None = None
+    preview: str = ""
+    usage: Usage
+
+
+class ReviewInput(Model):
+    """Findings to be held against the goal."""
+
+    run: RunRef
+    goal_ref: str
+    plan_ref: str
+    model: str
+    round: int
+    findings: list[DependencyRef]
+
+
+class Verdict(Model):
+    """A finding that falls short, and exactly what its worker agent should mend."""
+
+    subtask_id: str
+    feedback: str
+
+
+class ReviewReply(Model):
+    """The findings that fall short and those that disagree; `problem` when the review itself could not be read."""
+
+    head: str
+    verdicts: list[Verdict] = []
+    conflicts: list[Contradiction] = []
+    problem: str | None = None
+    usage: Usage
+
+
+class JudgeInput(Model):
+    """Findings of which one should be chosen (`select`), or which disagree (`conflict`)."""
+
+    run: RunRef
+    goal_ref: str
+    plan_ref: str
+    model: str
+    number: int
+    question: Literal["select", "conflict"]
+    description: str
+    findings: list[DependencyRef]
+
+
+class JudgeReply(Model):
+    """`choice` is an index into the findings, None when none should be preferred."""
+
+    head: str
+    choice: int | None = None
+    resolution: str = ""
+    usage: Usage
+
+
 class SynthesisInput(Model):
-    """Findings to write the answer from, and what is missing."""
+    """Findings to write the answer from, and what is missing.
+
+    `digest` condenses some findings into one text for a later synthesis; `draft` is an answer from what has come so
+    far, which later ones take up by `draft_ref`. `answer_schema_ref` asks for `answer_json` of that JSON schema;
+    `head` and `problems` send an `answer_json` back that did not fit it.
+    """
 
     run: RunRef
     goal_ref: str
@@ -182,6 +303,12 @@ class SynthesisInput(Model):
     model: str
     findings: list[DependencyRef]
     missing: list[Gap] = []
+    contradictions: list[Contradiction] = []
+    mode: Literal["final", "draft", "digest"] = "final"
+    draft_ref: str | None = None
+    answer_schema_ref: str | None = None
+    head: str | None = None
+    problems: list[str] = []
     number: int = 1
     max_tokens: int
 
@@ -196,6 +323,7 @@ class SynthesisReply(Model):
     confidence: float | None = None
     citations: list[Citation] = []
     contradictions: list[Contradiction] = []
+    problems: list[str] = []
     stop_reason: str
     usage: Usage
 

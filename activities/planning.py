@@ -62,7 +62,7 @@ class PlanningActivities:
                 tools=[],
                 output_schema=self._calls.model.output_schema(draft_model(team.team)),
             )
-            text = planner_request(goal, input.attachments, input.direct_answer_allowed)
+            text = planner_request(goal, input.attachments, input.strategy == "auto")
             answered = await self._calls.begin(input.run, step, opening, text, limits.PLAN_MAX_TOKENS)
         else:
             message = {"role": "user", "content": [{"type": "text", "text": plan_repair(input.problems)}]}
@@ -89,7 +89,7 @@ class PlanningActivities:
             return reply
         plan = _plan(draft, goal, input.revision)
         reply.problems = problems(plan, input.max_subtasks, [a.name for a in input.attachments])
-        if plan.direct_answer and not input.direct_answer_allowed:
+        if plan.direct_answer and input.strategy != "auto":
             reply.problems = ["a direct answer is not wanted here: plan subtasks"]
         if not reply.problems:
             loaded = await self._teams.load(input.team_ref)

@@ -141,6 +141,12 @@ def team_card(loaded: LoadedTeam, default_model: str, override: str | None = Non
                 tools=[ToolCard(name=tool.name, effects=tool.effects, local=tool.local) for tool in tools],
                 model=role.model or override or default_model,
                 max_turns=role.max_turns,
+                max_parallel=role.max_parallel,
+                fallback=role.fallback,
+                team=role.team,
+                pool=role.pool,
+                backup=role.backup,
+                backlog_seconds=role.backlog_seconds,
             )
         )
     return TeamCard(name=loaded.team.name, generalist=loaded.team.generalist, roles=roles)

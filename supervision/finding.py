@@ -14,10 +14,11 @@ class ArtifactRef(Model):
 
 
 class Finding(Model):
-    """`summary` is at most 2 KB; `text_ref` leads to the whole text."""
+    """`summary` is at most 2 KB; `text_ref` leads to the whole text, of `text_bytes` bytes."""
 
     summary: str
     text_ref: str
+    text_bytes: int = 0
     confidence: float | None = None
     sources: list[str] = []
     artifacts: list[ArtifactRef] = []

@@ -35,16 +35,34 @@ class Role(StrictModel):
     """A worker agent's definition.
 
     `tools` names the tools it may use; nothing else is ever run for it. `model` overrides the default model
-    of worker agents. `max_turns` lowers the run's turn cap for this role.
+    of worker agents. `max_turns` lowers the run's turn cap for this role, `max_parallel` how many of its worker
+    agents a run has at a time. `fallback` is the role that gets its last chance when attempts fail. `team` makes
+    the role a team of that name: its subtasks are runs of a supervisor of their own. Activities of a role with a
+    `pool` go to the Workers of that pool; while work there has waited longer than `backlog_seconds`, new subtasks go
+    to the role `backup`.
     """
 
     name: Name
     description: Annotated[str, Field(min_length=1, max_length=1000)]
-    system_prompt: Annotated[str, Field(min_length=1, max_length=40_000)]
+    system_prompt: Annotated[str, Field(max_length=40_000)] = ""
     tools: list[str] = []
     capabilities: list[str] = []
     model: str | None = None
     max_turns: Annotated[int, Field(ge=1, le=200)] | None = None
+    max_parallel: Annotated[int, Field(ge=1, le=200)] | None = None
+    fallback: str | None = None
+    team: str | None = None
+    pool: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,31}$")] | None = None
+    backup: str | None = None
+    backlog_seconds: Annotated[float, Field(gt=0)] = 30.0
+
+    @model_validator(mode="after")
+    def _able(self) -> "Role":
+        if self.team is None and not self.system_prompt.strip():
+            raise ValueError(f"role '{self.name}' needs a system_prompt")
+        if self.team is not None and self.tools:
+            raise ValueError(f"role '{self.name}' is a team: tools belong to that team's roles")
+        return self
 
 
 class ToolEntry(StrictModel):
@@ -56,7 +74,10 @@ class ToolEntry(StrictModel):
 
 
 class Team(StrictModel):
-    """Roles and their tools. `generalist` takes subtasks whose role is unknown."""
+    """Roles and their tools. `generalist` takes subtasks whose role is unknown.
+
+    `toolbox` names the tools that roles defined by a plan may use.
+    """
 
     name: Name
     description: str = ""
@@ -64,6 +85,7 @@ class Team(StrictModel):
     roles: Annotated[list[Role], Field(min_length=1, max_length=50)]
     tools: list[ToolEntry] = []
     share_tools: bool = False
+    toolbox: list[str] = []
 
     @model_validator(mode="after")
     def _consistent(self) -> "Team":
@@ -109,6 +131,12 @@ class RoleCard(Model):
     tools: list[ToolCard] = []
     model: str
     max_turns: int | None = None
+    max_parallel: int | None = None
+    fallback: str | None = None
+    team: str | None = None
+    pool: str | None = None
+    backup: str | None = None
+    backlog_seconds: float = 30.0
 
 
 class TeamCard(Model):

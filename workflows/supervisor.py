@@ -91,7 +91,7 @@ class SupervisorWorkflow:
                 model=setup.supervisor_model,
                 attachments=setup.attachments,
                 max_subtasks=state.request.max_subtasks,
-                direct_answer_allowed=state.request.strategy == "auto",
+                strategy=state.request.strategy,
                 attempt=attempt,
                 head=head,
                 problems=problems if head else [],
