@@ -5,6 +5,9 @@ One instance lives in a run. Its methods are the only way a subtask changes stat
     waiting -> running -> completed | failed | cancelled
     waiting -> skipped | cancelled
     running -> running                              (the next attempt)
+    running -> waiting                              (held back between attempts)
+    completed -> waiting                            (reopened by a review; its finding is kept until a better one)
+    skipped -> waiting                              (a revision gave it new dependencies)
 """
 
 from collections.abc import Callable
@@ -26,6 +29,7 @@ _FROM: dict[SubtaskState, tuple[SubtaskState, ...]] = {
     "failed": ("running",),
     "skipped": ("waiting",),
     "cancelled": ("waiting", "running"),
+    "waiting": ("running", "completed", "skipped"),
 }
 
 
@@ -37,11 +41,26 @@ class Board:
 
     def __init__(self, plan: Plan, now: Callable[[], datetime]) -> None:
         self._now = now
-        self._subtasks = {subtask.id: subtask for subtask in plan.subtasks}
-        self._reports = {
-            s.id: SubtaskReport(id=s.id, role=s.role, description=s.description, depends_on=s.depends_on)
-            for s in plan.subtasks
-        }
+        self._subtasks: dict[str, Subtask] = {}
+        self._reports: dict[str, SubtaskReport] = {}
+        self._dependencies_first: tuple[str, ...] = ()
+        self.extend(plan)
+
+    def extend(self, plan: Plan) -> None:
+        """Takes a later revision over: new subtasks are added, replaced ones marked, skipped dependents wait again."""
+        for subtask in plan.subtasks:
+            self._subtasks[subtask.id] = subtask
+            report = self._reports.get(subtask.id)
+            if report is None:
+                self._reports[subtask.id] = SubtaskReport(
+                    id=subtask.id, role=subtask.role, description=subtask.description, depends_on=subtask.depends_on
+                )
+            elif report.depends_on != subtask.depends_on:
+                report.depends_on = subtask.depends_on
+                if report.state == "skipped":
+                    self._move(subtask.id, "waiting").error = None
+            for old in subtask.replaces:
+                self._reports[old].replaced_by = subtask.id
         self._dependencies_first = tuple(TopologicalSorter({s.id: s.depends_on for s in plan.subtasks}).static_order())
 
     def __getitem__(self, subtask_id: str) -> SubtaskReport:
@@ -85,8 +104,8 @@ class Board:
         states = [self._reports[dependency].state for dependency in report.depends_on]
         return all(state in _ENDED for state in states) and "completed" not in states
 
-    def ready(self, slots: int) -> list[str]:
-        """The ids that may start now, in the order of the plan, at most `slots`.
+    def ready(self, slots: int, admits: Callable[[str], bool] = lambda _: True) -> list[str]:
+        """The ids that may start now, in the order of the plan, at most `slots`, only those that `admits` lets in.
 
         A subtask is ready when all its dependencies have ended and one succeeded, or when it has none.
         """
@@ -97,7 +116,9 @@ class Board:
             if report.state != "waiting":
                 continue
             states = [self._reports[dependency].state for dependency in report.depends_on]
-            if not states or (all(state in _ENDED for state in states) and "completed" in states):
+            if (not states or (all(state in _ENDED for state in states) and "completed" in states)) and admits(
+                report.id
+            ):
                 found.append(report.id)
         return found
 
@@ -119,6 +140,22 @@ class Board:
         report.workflow_id = workflow_id
         report.started_at = report.started_at or self._now().isoformat()
         return report.attempts
+
+    def hold(self, subtask_id: str) -> None:
+        """Puts a subtask whose attempt has ended back among those that wait."""
+        self._move(subtask_id, "waiting")
+
+    def reopen(self, subtask_id: str) -> None:
+        """Has a completed subtask worked on again; its finding stays until there is a better one."""
+        self._move(subtask_id, "waiting").finished_at = None
+
+    def keep(self, subtask_id: str) -> None:
+        """Ends a reopened subtask with the finding it had."""
+        self._end(subtask_id, "completed")
+
+    def assign(self, subtask_id: str, role: str) -> None:
+        """Gives a subtask to a role."""
+        self._reports[subtask_id].role = role
 
     def record(self, subtask_id: str, turns: int, usage: Usage) -> None:
         """Adds what an attempt consumed, whatever became of it."""
@@ -159,8 +196,26 @@ class Board:
         return report
 
     def gaps(self) -> list[Gap]:
-        """Every subtask that is missing from the answer, with the reason."""
-        return [_gap(report) for report in self._reports.values() if report.state != "completed"]
+        """Every subtask that is missing from the answer, with the reason; not those that a completed one replaced."""
+        return [_gap(r) for r in self._reports.values() if r.state != "completed" and not self._made_good(r)]
+
+    def _made_good(self, report: SubtaskReport) -> bool:
+        """Whether the subtask that replaced this one, or that one's replacement, completed."""
+        while report.replaced_by is not None:
+            report = self._reports[report.replaced_by]
+        return report.state == "completed"
+
+    def current(self) -> list[SubtaskReport]:
+        """The subtasks of the last revision: without those that were replaced."""
+        return [report for report in self._reports.values() if report.replaced_by is None]
+
+    def in_flight(self) -> dict[str, int]:
+        """How many subtasks of each role are running."""
+        found: dict[str, int] = {}
+        for report in self._reports.values():
+            if report.state == "running":
+                found[report.role] = found.get(report.role, 0) + 1
+        return found
 
     def usable(self) -> list[SubtaskReport]:
         """Subtasks with a finding: completed ones, and cancelled ones that returned what they had."""

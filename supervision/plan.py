@@ -18,6 +18,7 @@ class Subtask(Model):
     estimated_tokens: int = 0
     timeout_seconds: float | None = None
     attachments: list[str] = []
+    replaces: list[str] = []
 
 
 class NewRole(Model):

@@ -42,7 +42,11 @@ class Problem(Model):
 
 
 class SubtaskReport(Model):
-    """One subtask as it ended, or as it stands; times are ISO 8601 in UTC."""
+    """One subtask as it ended, or as it stands; times are ISO 8601 in UTC.
+
+    `replaced_by` names the subtask that a later revision of the plan put in its place. `subtasks` are those of the
+    nested supervisor that worked on it.
+    """
 
     id: str
     role: str = ""
@@ -57,6 +61,8 @@ class SubtaskReport(Model):
     finished_at: str | None = None
     usage: Usage = Usage()
     workflow_id: str | None = None
+    replaced_by: str | None = None
+    subtasks: list["SubtaskReport"] = []
 
 
 class Timing(Model):
