@@ -1,0 +1,225 @@
+"""The command line as people use it: real processes, a real terminal, a real server, the stand-in model."""
+
+import asyncio
+import contextlib
+import fcntl
+import json
+import os
+import pty
+import signal
+import struct
+import sys
+import termios
+import time
+import urllib.request
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from console.demo_processes import KeptWorker, stand_in
+from runtime.embedded_server import EmbeddedServer
+from tests.waiting import until
+
+ROOT = Path(__file__).parents[2]
+GOAL = "How did life expectancy in Japan change from 1952 to 2007, and why? Write a short report."
+_OURS = ("ANTHROPIC_", "SUPERVISOR_", "OTEL_", "TEMPORAL_", "NO_COLOR", "COLUMNS", "LINES", "FORCE_COLOR", "PYTHON")
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a command wrote and how it ended."""
+
+    code: int
+    out: str
+    err: str
+    seconds: float
+
+    @property
+    def sentence(self) -> str:
+        """The one line of an error; fails the test when there is more than one, or a traceback."""
+        lines = self.err.strip().splitlines()
+        assert len(lines) == 1, self.err
+        assert lines[0].startswith("error: "), self.err
+        return lines[0]
+
+
+class Terminal:
+    """A process on a terminal of a given size; `text` is all that it wrote."""
+
+    def __init__(self, process: asyncio.subprocess.Process, master: int) -> None:
+        self.process = process
+        self.text = ""
+        self._master = master
+        asyncio.get_running_loop().add_reader(master, self._read)
+
+    def _read(self) -> None:
+        try:
+            data = os.read(self._master, 65536)
+        except OSError:  # Linux: the other side is closed
+            data = b""
+        self.text += data.decode("utf-8", "replace")
+        if not data:
+            asyncio.get_running_loop().remove_reader(self._master)
+
+    def resize(self, columns: int, rows: int) -> None:
+        """As when a window is dragged."""
+        _size(self._master, columns, rows)
+        os.kill(self.process.pid, signal.SIGWINCH)
+
+    async def until(self, words: str, seconds: float = 40) -> None:
+        """Returns once `words` are on the screen."""
+        try:
+            await until(lambda: words in self.text, seconds)
+        except TimeoutError:
+            raise AssertionError(f"{words!r} did not come:\n{self.text[-3000:]}") from None
+
+    async def ended(self, seconds: float = 40) -> int:
+        """The exit code."""
+        return await asyncio.wait_for(self.process.wait(), seconds)
+
+
+@dataclass
+class Cli:
+    """Starts commands in one environment."""
+
+    environ: dict[str, str]
+    folder: Path
+
+    def with_environ(self, **more: str) -> "Cli":
+        """The same with other variables."""
+        return Cli({**self.environ, **more}, self.folder)
+
+    async def __call__(self, *words: str, stdin: bytes = b"", module: str = "starter") -> Done:
+        """Runs a command to its end."""
+        began = time.monotonic()
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *(["-m", module] if module != "starter" else [str(ROOT / "starter.py")]),
+            *words,
+            env=self.environ,
+            cwd=self.folder,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        try:
+            out, err = await asyncio.wait_for(process.communicate(stdin), 90)
+        finally:
+            if process.returncode is None:
+                process.kill()
+        assert process.returncode is not None
+        assert b"Traceback" not in err, err.decode()
+        return Done(process.returncode, out.decode(), err.decode(), time.monotonic() - began)
+
+    @contextlib.asynccontextmanager
+    async def terminal(
+        self, *words: str, columns: int = 80, rows: int = 30, module: str = ""
+    ) -> AsyncIterator[Terminal]:
+        """Runs a command on a terminal; it is ended with the block."""
+        master, slave = pty.openpty()
+        _size(slave, columns, rows)
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *(["-m", module] if module else [str(ROOT / "starter.py")]),
+            *words,
+            env={**self.environ, "TERM": "xterm-256color"},
+            cwd=self.folder,
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+        )
+        os.close(slave)
+        try:
+            yield Terminal(process, master)
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+            asyncio.get_running_loop().remove_reader(master)
+            os.close(master)
+
+
+def _size(descriptor: int, columns: int, rows: int) -> None:
+    fcntl.ioctl(descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+
+@dataclass(frozen=True)
+class Model:
+    """The stand-in model's process."""
+
+    url: str
+
+    async def slow(self, run_id: str) -> None:
+        """From now on it writes slowly for that run."""
+        rules = [{"match": {"call": f"{run_id}*"}, "fault": {"chunk_delay_ms": 40}}]
+        await self._post({"rules": rules})
+
+    async def fails(self, run_id: str, **fault: Any) -> None:
+        """From now on it fails for that run."""
+        await self._post({"rules": [{"match": {"call": f"{run_id}*"}, "fault": fault}]})
+
+    async def usual(self) -> None:
+        """As it is by itself."""
+        await self._post({})
+
+    async def _post(self, config: dict[str, Any]) -> None:
+        request = urllib.request.Request(f"{self.url}/config", json.dumps(config).encode(), method="POST")
+        await asyncio.to_thread(lambda: urllib.request.urlopen(request, timeout=10).read())
+
+
+@pytest.fixture(scope="package")
+async def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of these tests' processes."""
+    return tmp_path_factory.mktemp("console")
+
+
+@pytest.fixture(scope="package")
+async def standin(place: Path) -> AsyncIterator[Model]:
+    """The stand-in model."""
+    async with stand_in(place) as url:
+        yield Model(url)
+
+
+@pytest.fixture(scope="package")
+async def base(place: Path) -> dict[str, str]:
+    """An environment without anything of ours but the folders."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
+    temporal = {"SUPERVISOR_TEMPORAL": value} if (value := os.environ.get("SUPERVISOR_TEMPORAL")) else {}
+    return {
+        **kept,
+        **temporal,
+        "SUPERVISOR_CACHE_DIR": str(place),
+        "SUPERVISOR_ARTIFACTS_URL": str(place / "artifacts"),
+        "TEMPORAL_CONFIG_FILE": os.devnull,
+        "PYTHONIOENCODING": "utf-8",
+    }
+
+
+@pytest.fixture(scope="package")
+async def served(base: dict[str, str], standin: Model, place: Path) -> AsyncIterator[dict[str, str]]:
+    """The environment of a server with a Worker process."""
+    async with EmbeddedServer(shared=False, db=place / "temporal.db", headless=True) as info:
+        environ = {**base, "TEMPORAL_ADDRESS": info.address}
+        model = {"ANTHROPIC_BASE_URL": standin.url, "SUPERVISOR_MODEL": "standin"}
+        async with KeptWorker({**environ, **model}, place / "worker.log", print) as worker:
+            keeping = asyncio.create_task(worker.keep())
+            yield environ
+            keeping.cancel()
+
+
+@pytest.fixture
+async def cli(served: dict[str, str], standin: Model, place: Path) -> AsyncIterator[Cli]:
+    """Commands where a Worker serves."""
+    yield Cli(served, place)
+    await standin.usual()
+
+
+@pytest.fixture(scope="package")
+async def alone(base: dict[str, str], place: Path) -> AsyncIterator[Cli]:
+    """Commands where there is a server and no Worker."""
+    async with EmbeddedServer(shared=False, headless=True) as info:
+        yield Cli({**base, "TEMPORAL_ADDRESS": info.address}, place)

@@ -1,0 +1,127 @@
+"""What is wrong is said in one sentence, with the right exit code, at once, and nothing is started."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.console.conftest import GOAL, Cli
+
+QUICK = 10  # seconds, on a busy machine
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["run"], "no goal"),
+        (["run", ""], "the goal is empty"),
+        (["run", "a \x1b[31mgoal"], "control character"),
+        (["run", GOAL, "--max-subtasks", "0"], "max_subtasks"),
+        (["run", GOAL, "--deadline", "soon"], "deadline"),
+        (["run", GOAL, "--strategy", "route"], "not built yet"),
+        (["run", GOAL, "--goal-file", "x"], "twice"),
+        (["run", "--goal-file", "missing.txt"], "No such file"),
+        (["run", GOAL, "--request", "list.json"], "must hold an object"),
+        (["run", GOAL, "--request", "broken.json"], "not JSON"),
+        (["run", "--request", "unknown.json"], "unknown field"),
+        (["run", GOAL, "--attach", "binary.bin"], "not UTF-8 text"),
+        (["run", GOAL, "--attach", "missing.txt"], "No such file"),
+        (["run", GOAL, "--id", ""], "run id"),
+        (["run", GOAL, "--id", "x" * 5000], "run id"),
+        (["put", "binary.bin"], "not UTF-8 text"),
+        (["prune", "--older-than", "soon"], "is no age"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+async def test_bad_input_ends_with_2(alone: Cli, words: list[str], said: str) -> None:
+    (alone.folder / "list.json").write_text("[1, 2]")
+    (alone.folder / "broken.json").write_text("{")
+    (alone.folder / "unknown.json").write_text(json.dumps({"goal": GOAL, "colour": "red"}))
+    (alone.folder / "binary.bin").write_bytes(b"\x00\xff\xfe")
+    done = await alone(*words)
+    assert done.code == 2
+    assert said in done.sentence
+    assert done.out == ""
+    assert done.seconds < QUICK
+
+
+async def test_a_goal_of_5_mb_ends_with_2_from_a_file_and_from_standard_input(alone: Cli) -> None:
+    (alone.folder / "long.txt").write_text("x" * 5_000_000)
+    for done in [await alone("run", "--goal-file", "long.txt"), await alone("run", "-", stdin=b"x" * 5_000_000)]:
+        assert done.code == 2
+        assert "at most 49152 are allowed" in done.sentence
+        assert done.seconds < QUICK
+
+
+async def test_usage_errors_end_with_2(alone: Cli) -> None:
+    assert (await alone("run", GOAL, "--max-turns", "many")).code == 2
+    assert (await alone("fly")).code == 2
+
+
+@pytest.mark.parametrize("words", [["run", GOAL], ["list"], ["status", "x"], ["prune", "--older-than", "1d"]])
+async def test_without_a_server_commands_end_with_3(alone: Cli, words: list[str]) -> None:
+    done = await alone("--address", "127.0.0.1:1", *words)
+    assert done.code == 3
+    assert "no Temporal server at 127.0.0.1:1" in done.sentence
+    assert done.seconds < QUICK
+
+
+async def test_a_namespace_that_does_not_exist_is_named(alone: Cli) -> None:
+    done = await alone("--namespace", "nowhere", "run", GOAL)
+    assert done.code == 3
+    assert "no namespace 'nowhere'" in done.sentence
+    assert done.seconds < QUICK
+
+
+async def test_without_a_worker_no_run_is_started(alone: Cli) -> None:
+    done = await alone("run", GOAL, "--id", "nobody-there")
+    assert done.code == 3
+    assert "python worker_main.py" in done.sentence
+    assert "ANTHROPIC_API_KEY" in done.sentence
+    assert done.seconds < QUICK
+    assert (await alone("status", "nobody-there")).code == 1
+
+
+@pytest.mark.parametrize("command", ["follow", "status", "plan", "trace", "result", "cancel"])
+async def test_an_unknown_run_ends_with_1(alone: Cli, command: str) -> None:
+    done = await alone(command, "no-such-run")
+    assert done.code == 1
+    assert "there is no run 'no-such-run'" in done.sentence
+    assert done.seconds < QUICK
+
+
+async def test_the_id_of_a_worker_agent_is_not_taken_for_a_run(cli: Cli) -> None:
+    assert (await cli("run", GOAL, "--id", "parent-1")).code == 0
+    done = await cli("follow", "parent-1/t1/1")
+    assert done.code == 1
+    assert "not a run" in done.sentence
+
+
+async def test_an_unknown_team_fails_the_run_with_one_sentence(cli: Cli) -> None:
+    done = await cli("run", GOAL, "--team", "nobody")
+    assert done.code == 1
+    assert "UnknownTeam: there is no team 'nobody'" in done.err.strip().splitlines()[-1]
+    assert done.seconds < QUICK
+
+
+async def test_a_broken_team_is_shown_with_the_reason_beside_the_good_ones(alone: Cli, tmp_path: Path) -> None:
+    (tmp_path / "bent").mkdir()
+    (tmp_path / "bent" / "team.toml").write_text("name = [")
+    done = await alone.with_environ(SUPERVISOR_TEAMS_DIR=str(tmp_path))("teams")
+    assert done.code == 1
+    assert "analyst" in done.out
+    assert "team 'bent' can't be used" in done.err
+    assert len(done.err.strip().splitlines()) == 1
+
+
+async def test_a_wrong_setting_is_named(alone: Cli) -> None:
+    done = await alone.with_environ(SUPERVISOR_MODEL_RPM="fast")("put", "x")
+    assert done.code == 2
+    assert "model_rpm" in done.sentence
+
+
+async def test_an_artifact_store_that_cannot_be_made_is_named(alone: Cli) -> None:
+    (alone.folder / "a-file").write_text("text")
+    done = await alone.with_environ(SUPERVISOR_ARTIFACTS_URL=str(alone.folder / "a-file"))("put", "a-file")
+    assert done.code in (2, 3)
+    assert "artifact store" in done.sentence

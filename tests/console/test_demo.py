@@ -1,0 +1,69 @@
+"""The demo from nothing, with its own server, in its own folder."""
+
+import os
+import re
+import signal
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.console.conftest import Cli
+from tests.waiting import until
+
+
+@pytest.fixture
+def fresh(base: dict[str, str], tmp_path: Path) -> Cli:
+    """An environment in which nothing was ever started."""
+    root = Path(__file__).parents[2]
+    environ = {**base, "SUPERVISOR_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(root)}
+    environ["SUPERVISOR_ARTIFACTS_URL"] = str(tmp_path / "artifacts")
+    return Cli(environ, tmp_path)
+
+
+def alive(pid: int) -> bool:
+    """Whether a process of that id lives."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+async def test_without_a_terminal_it_answers_and_leaves_nothing_running(fresh: Cli) -> None:
+    done = await fresh(module="console.demo")
+    assert done.code == 0, done.err
+    assert done.seconds < 60
+    assert "the stand-in model at http://127.0.0.1:" in done.out
+    assert "Rwanda" in done.out
+    assert re.search(r"http://127\.0\.0\.1:\d+/namespaces/default/workflows/supervise-", done.out)
+    pids = [int(pid) for pid in re.findall(r"process (\d+)", done.out)]
+    assert len(pids) == 2
+    assert not [pid for pid in pids if alive(pid)]
+
+
+async def test_on_a_terminal_a_killed_worker_is_replaced_and_all_stays_up_until_ctrl_c(fresh: Cli) -> None:
+    async with fresh.terminal(module="console.demo", columns=120, rows=40) as terminal:
+        await terminal.until("asking for a plan", 60)
+        server, worker = [int(pid) for pid in re.findall(r"process (\d+)", terminal.text)]
+        os.kill(worker, signal.SIGKILL)
+        await terminal.until(f"worker {worker} was killed (signal 9): starting another one")
+        await terminal.until("server, Web UI and worker stay up", 60)
+        assert alive(server)
+        terminal.process.send_signal(signal.SIGINT)
+        assert await terminal.ended() == 0
+        await until(lambda: not alive(server))
+
+
+async def test_it_joins_a_server_that_runs_and_leaves_it_running(fresh: Cli) -> None:
+    serving = await fresh("--detach", "--in-memory", module="runtime.embedded_server")
+    assert serving.code == 0
+    server = int(re.findall(r"process (\d+)", serving.out)[0])
+    try:
+        done = await fresh("--goal", "What is 2 + 3?", module="console.demo")
+        assert done.code == 0
+        assert "it was running already" in done.out
+        assert "5" in done.out
+        assert alive(server)
+    finally:
+        await fresh("--stop", module="runtime.embedded_server")
+    assert not alive(server)
