@@ -12,6 +12,7 @@ KIB = 1024
 GOAL_BYTES = 48 * KIB  # a goal is a question, not a document: longer text is an attachment
 ATTACHMENT_TEXT_BYTES = 16 * KIB  # inline text travels in the start event; longer ones go by `starter.py put`
 ATTACHMENTS = 32  # each is named in a prompt
+ANSWER_SCHEMA_BYTES = 16 * KIB  # it is part of every prompt that asks for the answer
 REQUEST_BYTES = 200 * KIB  # the start event must stay below PAYLOAD_HARD_BYTES
 MAX_SUBTASKS = 1000  # ~6 events a subtask keeps the root far below the server's 51,200
 MAX_PARALLEL = 200  # children open at once; the server allows 2,000 pending
@@ -27,6 +28,7 @@ REPLY_PREVIEW_BYTES = 2 * KIB  # enough for the Web UI to tell the story
 TOOL_PREVIEW_BYTES = 512
 ARGUMENTS_PREVIEW_BYTES = 160  # a tool call's label in the timeline is one line
 SUMMARY_BYTES = 2 * KIB  # a finding's summary, by contract
+ANSWER_JSON_BYTES = 64 * KIB  # it travels whole: half of it would be no JSON
 ANSWER_INLINE_BYTES = 40 * KIB  # the rest of RunResult needs the difference to PAYLOAD_AIM_BYTES
 ERROR_BYTES = KIB  # error messages in history and results
 TRACE_EVENTS = 1000  # root events kept for the query, by contract
@@ -62,15 +64,38 @@ REPORT_SECTIONS = 50  # of a formatted document
 
 # --- Supervision ----------------------------------------------------------------------------------
 PLAN_TRIES = 3  # the first plan and two repairs, by contract
+NEW_ROLES = 5  # that one plan may define: more is a team to be written down
+TEAM_ROLES = 50  # each is a line of the planner's prompt
+CANDIDATES = 5  # attempts at one subtask of which the best is kept, by contract
+FEEDBACK_BYTES = 1000  # of a reviewer on one finding: it should be specific
+VERDICTS = 50  # of one review: feedback travels in history
+CONFLICTS = 20  # of one review
 SUBTASK_ATTEMPTS = 3  # by contract
 DESCRIPTION_CHARS = 4000  # a subtask's description
 MIN_DESCRIPTION_BYTES = 12  # shorter ones can't say what to do; bytes, as Chinese says more with a character
+REPLANS = 2  # revisions after failures, when the success rule could not be met otherwise
+JUDGED_CONFLICTS = 5  # conflicts settled one by one; more than that are listed as found
+PROVIDER_PAUSE = timedelta(seconds=30)  # first durable wait for a provider; grows by PROVIDER_PAUSE_FACTOR
+PROVIDER_PAUSE_FACTOR = 1.5
+PROVIDER_PAUSE_MAX = timedelta(minutes=10)
+NESTED_DEADLINE_SHARE = 0.9  # of what is left: the parent must still write its answer
+ROLE_BREAKER_FAILURES = 3  # failed attempts in a row, by contract
+ROLE_BREAKER_COOLDOWN = timedelta(seconds=30)  # a role that fails at once may not burn a run's attempts in seconds
+ROLE_BREAKER_COOLDOWN_MAX = timedelta(minutes=5)  # doubled by each failed probe up to here
 SYNTHESIS_RESERVE = timedelta(seconds=60)  # kept back from the deadline, at most this
 SYNTHESIS_RESERVE_SHARE = 0.2  # and at most this share of the whole deadline
 CHILD_CLOSE_WAIT = timedelta(seconds=20)  # a cancelled child answers in 0.1 s; a worker restart takes some seconds
+SYNTHESIS_HOLDBACK_SHARE = 0.1  # of the budget: an answer costs about a tenth of a run of a dozen subtasks
+SYNTHESIS_HOLDBACK_TOKENS = 20_000  # the findings of a dozen subtasks and an answer
+LEAST_GRANT_TOKENS = 4000  # two turns with one small tool output: less brings no finding
+USUAL_REPLY_TOKENS = 1500  # for estimates: most plans, turns and answers are shorter
+PLAN_PROMPT_BYTES = 6 * KIB  # the planner's instructions, a team of some roles and the schema
 
 # --- Model calls ----------------------------------------------------------------------------------
 PLAN_MAX_TOKENS = 32_000
+REFINE_MAX_TOKENS = 8_000  # one description, and the thinking before it
+REVIEW_MAX_TOKENS = 16_000
+JUDGE_MAX_TOKENS = 8_000  # one choice with its reason
 TURN_MAX_TOKENS = 16_000
 SYNTHESIS_MAX_TOKENS = 32_000
 MAX_TOKENS_CEILING = 128_000  # output limit of current models
@@ -89,6 +114,18 @@ MODEL_RETRY_FACTOR = 2.0
 RETRY_AFTER_MAX = timedelta(minutes=15)  # a provider's wish is honoured up to here
 RETRY_JITTER = 0.2  # share added at random, so that many runs do not return in step
 ODD_REPLY_ATTEMPTS = 3  # answers nobody understands (HTML, no content): two more tries, then a typed failure
+
+# --- The gate before the provider -----------------------------------------------------------------
+BREAKER_FAILURES = 5  # outages in a row: fewer happen by chance, more are wasted
+BREAKER_COOLDOWN = timedelta(seconds=10)  # one probe per 10 s, by contract
+BREAKER_COOLDOWN_MAX = timedelta(minutes=5)  # a provider in an outage that names a longer wait is asked after this
+BREAKER_WINDOW = 4  # unanswered calls while nothing proves that the provider serves: 5 failures + 3 in flight < 10
+CIRCUIT_RETRY_BELOW = timedelta(seconds=30)  # longer outages are the workflow's to wait for, by contract
+PACE_MAX = timedelta(seconds=60)  # a 429 holds the model's other calls back for at most this
+GATE_WAIT = timedelta(seconds=5)  # wait in process for pacing and tokens; a longer one is a later attempt
+TPM_BURST_SHARE = 0.1  # of a minute's tokens at once; the rest flows evenly, so that no minute has more than its own
+TPM_DELAY_MAX = timedelta(seconds=60)  # a caller sent away comes back after at most this
+OUTPUT_TOKENS_GUESS = 1000  # of a first answer, until there are recent ones to go by
 
 # --- Heartbeats and recovery ----------------------------------------------------------------------
 HEARTBEAT_EVERY = timedelta(seconds=2)  # carries cancellation to a call and the text's tail to `follow`
