@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
+from supervision import limits
 from supervision.base import Model, StrictModel
 from supervision.text import one_line
 
@@ -82,7 +83,7 @@ class Team(StrictModel):
     name: Name
     description: str = ""
     generalist: str
-    roles: Annotated[list[Role], Field(min_length=1, max_length=50)]
+    roles: Annotated[list[Role], Field(min_length=1, max_length=limits.TEAM_ROLES)]
     tools: list[ToolEntry] = []
     share_tools: bool = False
     toolbox: list[str] = []
@@ -96,6 +97,8 @@ class Team(StrictModel):
             raise ValueError(
                 f"generalist '{one_line(self.generalist, 60)}' is not one of the roles: {', '.join(names)}"
             )
+        for role in self.roles:
+            _check_stand_ins(role, names)
         if repeated := _repeated([tool.name for tool in self.tools]):
             raise ValueError(f"tool names must differ: {', '.join(repeated)}")
         shared = _repeated([tool for role in self.roles for tool in dict.fromkeys(role.tools)])
@@ -150,6 +153,16 @@ class TeamCard(Model):
         """The role of that name, else the generalist."""
         by_name = {role.name: role for role in self.roles}
         return by_name.get(name) or by_name[self.generalist]
+
+
+def _check_stand_ins(role: Role, names: list[str]) -> None:
+    for field, other in (("fallback", role.fallback), ("backup", role.backup)):
+        if other == role.name:
+            raise ValueError(f"role '{role.name}' is its own {field}: name another role")
+        if other is not None and other not in names:
+            raise ValueError(
+                f"role '{role.name}': {field} '{one_line(other, 60)}' is not one of the roles: {', '.join(names)}"
+            )
 
 
 def _repeated(names: list[str]) -> list[str]:

@@ -42,6 +42,8 @@ def test_a_small_team_is_a_team() -> None:
             {"roles": [role("analyst", "sql", "web"), role("writer", "sql", "web")]},
             "team: roles share the tools sql, web: give each tool to one role, or set share_tools = true",
         ),
+        ({"roles": [{**ROLE, "fallback": "analyst"}]}, "team: role 'analyst' is its own fallback: name another role"),
+        ({"roles": [{**ROLE, "backup": "boss"}]}, "team: role 'analyst': backup 'boss' is not one of the roles: analy"),
     ],
 )
 def test_a_bad_team_is_told_what_is_wrong(changes: dict[str, Any], complaint: str) -> None:
