@@ -4,16 +4,21 @@ from typing import Literal
 
 from supervision.base import Model
 
+Importance = Literal["required", "optional"]
+
 
 class Subtask(Model):
-    """One unit of delegation. `role` is a role of the team or `auto`; `timeout_seconds` None is the default."""
+    """One unit of delegation. `role` is a role of the team or `auto`; `timeout_seconds` None is the default.
+
+    `replaces` names failed or skipped subtasks of earlier revisions whose place this one takes.
+    """
 
     id: str
     description: str
     role: str = "auto"
     capabilities: list[str] = []
     depends_on: list[str] = []
-    importance: Literal["required", "optional"] = "required"
+    importance: Importance = "required"
     candidates: int = 1
     estimated_tokens: int = 0
     timeout_seconds: float | None = None
