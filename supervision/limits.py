@@ -120,6 +120,7 @@ BREAKER_FAILURES = 5  # outages in a row: fewer happen by chance, more are waste
 BREAKER_COOLDOWN = timedelta(seconds=10)  # one probe per 10 s, by contract
 BREAKER_COOLDOWN_MAX = timedelta(minutes=5)  # a provider in an outage that names a longer wait is asked after this
 BREAKER_WINDOW = 4  # unanswered calls while nothing proves that the provider serves: 5 failures + 3 in flight < 10
+BREAKER_TRUST = timedelta(seconds=30)  # a provider that answered this recently gets any number of calls at once
 CIRCUIT_RETRY_BELOW = timedelta(seconds=30)  # longer outages are the workflow's to wait for, by contract
 PACE_MAX = timedelta(seconds=60)  # a 429 holds the model's other calls back for at most this
 GATE_WAIT = timedelta(seconds=5)  # wait in process for pacing and tokens; a longer one is a later attempt
