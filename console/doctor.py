@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 from temporalio.api.workflowservice.v1 import GetSystemInfoRequest
 from temporalio.client import Client
@@ -41,11 +42,14 @@ async def examine(access: Access, console: Console, quiet: bool) -> int:
     async for row in _rows(access):
         problems += row.level == "problem"
         if row.level != "ok" or not quiet:
-            text = Text(f"{row.level:<8} ", style=_STYLES[row.level])
-            text.append(f"{row.name:<24} {safe_line(row.text, 600)}", style="not bold default")
-            console.print(text, soft_wrap=True)
+            table = Table.grid(padding=(0, 1))
+            table.add_column(width=8)
+            table.add_column(width=22)
+            table.add_column(overflow="fold")
+            table.add_row(Text(row.level, style=_STYLES[row.level]), row.name, Text(safe_line(row.text, 600)))
             if row.fix:
-                console.print(Text(f"{'':<34}{safe_line(row.fix, 600)}", style="dim"), soft_wrap=True)
+                table.add_row("", "", Text(safe_line(row.fix, 600), style="dim"))
+            console.print(table)
     return 1 if problems else 0
 
 

@@ -21,9 +21,15 @@ async def follow(run: Run, screen: Screen, store: ArtifactStore | None, web: str
     await run.require()
     watch = Watch(run, web)
     ending = asyncio.create_task(outcome(run, store))
+    asked_again = False
     try:
         while True:
             await _look(watch, screen)
+            if watch.ended and not asked_again and not ending.done():
+                # a server may miss telling who waits: then its answer comes only after its own 20 s
+                asked_again = True
+                ending.cancel()
+                ending = asyncio.create_task(outcome(run, store))
             await asyncio.wait({ending}, timeout=limits.FOLLOW_POLL.total_seconds())
             if ending.done():
                 if not isinstance(ending.exception(), RPCError):

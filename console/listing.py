@@ -1,9 +1,9 @@
 """The tables of `list` and `teams`."""
 
-from datetime import datetime
 from pathlib import Path
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -11,33 +11,38 @@ from console.access import Access
 from console.runs import RUN_TYPE, facts, state_word
 from console.safe_text import safe_line
 from console.terminal import say
+from supervision import limits
 from supervision.details import money
 
-_CELL = 300
+_CELL = 600
+_ANY_WIDTH = 1000  # a long id runs over the edge of the terminal instead of being cut
 
 
 async def print_runs(access: Access, console: Console, limit: int) -> int:
-    """The newest runs, with what the server keeps of them."""
+    """The newest runs, with what the server keeps of them; the id comes last, whole, to be copied."""
     client = await access.client()
-    table = _table("run", "state", "phase", "team", "started", "cost")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for name in ("state", "phase", "team", "started", "cost", "run"):
+        table.add_column(name, no_wrap=True)
     async for execution in client.list_workflows(f"WorkflowType = '{RUN_TYPE}'", limit=limit):
         if execution.parent_id is None:
             phase, team, usd = await facts(execution)
-            cost = "" if usd is None else money(usd)
-            _row(table, execution.id, state_word(execution), phase, team, _local(execution.start_time), cost)
+            started = f"{execution.start_time.astimezone():%Y-%m-%d %H:%M}"
+            cells = [state_word(execution), phase, team, started, "" if usd is None else money(usd), execution.id]
+            table.add_row(*[Text(safe_line(cell, limits.RUN_ID_BYTES)) for cell in cells])
     if table.row_count == 0:
         say(f"no runs in namespace '{client.namespace}': start one with `python starter.py run \"...\"`")
     else:
+        console.width = _ANY_WIDTH
         console.print(table)
     return 0
 
 
 async def print_teams(folders: list[Path], console: Console) -> int:
-    """Each team with its roles and tools; a broken one with the reason."""
+    """Each team with its roles and tools; a broken one with the reason, and then the exit code is 1."""
     from activities.team_files import TeamError, TeamFiles  # loads the tools' libraries: 0.3 s for one command only
 
     files = TeamFiles(folders)
-    table = _table("team", "role", "tools", "what it does")
     broken = []
     for name in files.names():
         try:
@@ -45,25 +50,11 @@ async def print_teams(folders: list[Path], console: Console) -> int:
         except TeamError as error:
             broken.append(f"team '{name}' can't be used: {error.message}")
             continue
+        console.print(Text(f"{name}  {safe_line(team.description, _CELL)}".rstrip(), style="bold"))
         for role in team.roles:
-            shown = f"{role.name} (generalist)" if role.name == team.generalist else role.name
-            _row(table, team.name, shown, ", ".join(role.tools), role.description)
-    console.print(table)
+            mark = " (generalist)" if role.name == team.generalist else ""
+            console.print(Text(f"  {role.name}{mark}: {', '.join(role.tools) or 'no tools'}"))
+            console.print(Padding(Text(safe_line(role.description, _CELL), style="dim"), (0, 0, 0, 6), expand=False))
     for reason in broken:
-        say(safe_line(reason, 1000))
+        say(safe_line(reason, limits.ERROR_BYTES))
     return 1 if broken else 0
-
-
-def _table(*names: str) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for index, name in enumerate(names):
-        table.add_column(name, overflow="fold" if index == 0 else "ellipsis", no_wrap=index > 0 and name != names[-1])
-    return table
-
-
-def _row(table: Table, *cells: str) -> None:
-    table.add_row(*[Text(safe_line(cell, _CELL)) for cell in cells])
-
-
-def _local(at: datetime) -> str:
-    return f"{at.astimezone():%Y-%m-%d %H:%M:%S}"

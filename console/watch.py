@@ -88,6 +88,11 @@ class Watch:
         return sorted(lines, key=lambda one: one.at)
 
     @property
+    def ended(self) -> bool:
+        """Whether the run has reached its last phase."""
+        return self.picture.status is not None and self.picture.status.phase in ("done", "failed", "cancelled")
+
+    @property
     def caught_up(self) -> bool:
         """Whether everything was read that ended worker agents did."""
         return all(agent.read_to_end for agent in self.picture.agents.values())

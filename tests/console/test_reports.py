@@ -53,7 +53,7 @@ async def test_the_result_is_whole_with_full(read: Cli) -> None:
 
 async def test_the_list_shows_runs_and_no_worker_agents(read: Cli) -> None:
     done = await read("list")
-    row = next(line for line in done.out.splitlines() if line.startswith(RUN))
+    row = next(line for line in done.out.splitlines() if line.rstrip().endswith(RUN))
     for word in ("completed", "done", "default"):
         assert word in row
     assert f"{RUN}/" not in done.out
