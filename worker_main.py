@@ -23,6 +23,7 @@ from activities.anthropic_model import AnthropicModel
 from activities.artifact_store import ArtifactStore, open_store
 from activities.conversation import ConversationStore
 from activities.model_call import ModelCalls
+from activities.model_gate import ModelGate
 from activities.planning import PlanningActivities
 from activities.publishing import PublishingActivities
 from activities.run_setup import ProcessFacts, RunSetupActivities
@@ -86,8 +87,9 @@ def model_activities(
         structured=settings.model_structured,
         cache=settings.model_cache,
     )
+    gate = ModelGate(model, settings.model_tpm)
     calls = ModelCalls(
-        model, store, conversations, call_header=settings.call_header == "on", free=settings.model == "standin"
+        gate, store, conversations, call_header=settings.call_header == "on", free=settings.model == "standin"
     )
     return [
         PlanningActivities(calls, teams).plan,

@@ -25,7 +25,7 @@ from supervision.usage import Usage
 
 CALL_HEADER = "x-supervisor-call"
 
-_WAITING = ("RateLimited", "Overloaded")
+_WAITING = ("RateLimited", "Overloaded", "CircuitOpen")
 _ODD = ("BadResponse",)
 _jitter = SystemRandom()
 
@@ -136,9 +136,12 @@ def to_application_error(failure: ModelFailure, attempt: int) -> ApplicationErro
     delay = None
     if retryable and failure.retry_after:
         delay = timedelta(seconds=failure.retry_after * (1 + limits.RETRY_JITTER * _jitter.random()))
+    details: Json = {"status": failure.status, "request_id": failure.request_id}
+    if failure.kind == "CircuitOpen":
+        details = {"remaining": failure.retry_after}
     return ApplicationError(
         cut(failure.message, limits.ERROR_BYTES),
-        {"status": failure.status, "request_id": failure.request_id},
+        details,
         type=failure.kind,
         non_retryable=not retryable,
         next_retry_delay=delay,

@@ -36,6 +36,7 @@ _SAYS: dict[FailureKind, str] = {
     "ProviderAuthentication": "{endpoint} refused the credential: check ANTHROPIC_API_KEY and what the key may do",
     "ProviderBilling": "{endpoint} stopped serving this account: credit or spend limit",
     "ProviderRejected": "{endpoint} rejects this request",
+    "CircuitOpen": "{endpoint} is in an outage and left alone",
 }
 
 _NOT_FOUND = "{endpoint} does not know the model '{model}': check its name and ANTHROPIC_BASE_URL"

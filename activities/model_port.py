@@ -4,6 +4,7 @@
 because signed thinking blocks must return byte for byte.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -22,6 +23,7 @@ FailureKind = Literal[
     "ProviderAuthentication",  # wrong, missing or forbidden key
     "ProviderBilling",  # no credit, spend limit
     "ProviderRejected",  # a request that will never pass
+    "CircuitOpen",  # not sent: the provider is in an outage; `retry_after` says for how long it is left alone
 ]
 
 
@@ -75,10 +77,14 @@ class ModelMessage(Model):
 
 @dataclass
 class Progress:
-    """What a call has produced so far; the adapter updates it, the heartbeat reads it."""
+    """What a call has produced so far; the adapter updates it, the heartbeat reads it.
+
+    `on_content` is called once, when the first content comes.
+    """
 
     output_tokens: int = 0
     tail: str = ""
+    on_content: Callable[[], None] = field(default=lambda: None)
 
 
 class ModelFailure(Exception):

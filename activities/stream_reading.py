@@ -20,12 +20,16 @@ class StreamReader:
         self._tail = ""
         self.started = False
         self.finished = False
+        self._content = False
 
     def see(self, event: Any) -> bool:
         """Takes one event in; whether it came from the model (a sign of life that a ping is not)."""
         kind: str = event.type
         if kind == "message_start":
             self.started = True
+        elif kind == "content_block_start" and not self._content:
+            self._content = True
+            self._progress.on_content()
         elif kind == "content_block_delta":
             self._delta(event.delta)
         elif kind == "message_delta":

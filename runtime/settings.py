@@ -28,6 +28,8 @@ class Settings(BaseSettings):
     """`standin` lets a Worker use the stand-in model; anything else must come from ANTHROPIC_*."""
     model_rpm: float | None = Field(default=None, gt=0)
     """Requests per minute of the whole model queue, over all Workers; None is no limit."""
+    model_tpm: int | None = Field(default=None, gt=0)
+    """Tokens per minute of this process's model calls, those read from the cache not counted; None is no limit."""
     model_structured: Literal["format", "forced_tool", "tool", "text"] = "format"
     """How the endpoint is asked for JSON."""
     model_cache: bool = True
