@@ -15,7 +15,7 @@ from activities.stored_teams import StoredTeams
 from supervision import limits
 from supervision.conclusion import Conclusion, conclude
 from supervision.plan import Plan
-from supervision.text import cut, one_line
+from supervision.text import cut, one_line, size
 
 
 class AgentTurnActivities:
@@ -84,6 +84,7 @@ class AgentTurnActivities:
         ref = await self._calls.store.put_output(input.run.run_id, read.text.encode("utf-8", "replace"))
         return ConclusionRef(
             text_ref=ref,
+            bytes=size(read.text),
             confidence=read.confidence,
             limitations=[cut(item, 300) for item in read.limitations[:10]],
         )

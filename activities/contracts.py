@@ -10,22 +10,29 @@ from pydantic import JsonValue
 
 from supervision.base import Model
 from supervision.finding import ArtifactRef
+from supervision.keys import named_key
 from supervision.plan import Plan
 from supervision.request import RunRequest
 from supervision.result import Citation, Contradiction, Gap, Problem, RunResult
-from supervision.status import TraceEvent
 from supervision.team import TeamCard
 from supervision.usage import Usage
-
 
 Strategy = Literal["auto", "plan", "route", "step"]
 
 
 class RunRef(Model):
-    """The run an activity works for, and the store its content lives in."""
+    """The run an activity works for, and the store its content lives in.
+
+    A nested supervisor works for its root's run; `scope` keeps its named objects apart.
+    """
 
     run_id: str
     store_id: str
+    scope: str = ""
+
+    def key(self, name: str) -> str:
+        """The reference of an object that this supervisor has once, such as its plan."""
+        return named_key(self.run_id, f"{self.scope}{name}")
 
 
 class AttachmentRef(Model):
@@ -37,10 +44,15 @@ class AttachmentRef(Model):
 
 
 class SetupInput(Model):
-    """The first activity's input; a local activity, so the request is not written to history again."""
+    """The first activity's input; a local activity, so the request is not written to history again.
+
+    For a nested supervisor `brief` holds what its goal builds on.
+    """
 
     run_id: str
+    scope: str = ""
     request: RunRequest
+    brief: "SubtaskBrief | None" = None
 
 
 class RunSetup(Model):
@@ -329,16 +341,17 @@ class SynthesisReply(Model):
 
 
 class PublishInput(Model):
-    """The whole result and trace of a run, to be stored; a local activity, so not in history.
+    """The result of a run, to be stored whole; a local activity, so not in history.
 
-    Where the answer was shortened, `answer_ref` is all of it and `answer_preview` what stands for it in `result`.
+    What was shortened in `result` to fit an activity's input is found by reference: the answer by `answer_ref` (with
+    `answer_preview` standing for it), descriptions by `plan_ref`, findings by their own references.
     """
 
     run: RunRef
     result: RunResult
+    plan_ref: str | None = None
     answer_ref: str | None = None
     answer_preview: str = ""
-    trace: list[TraceEvent] = []
 
 
 class Published(Model):

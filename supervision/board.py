@@ -133,6 +133,12 @@ class Board:
     def _completed(self, subtask_id: str) -> bool:
         return self._reports[subtask_id].state == "completed"
 
+    def begin(self, subtask_id: str, role: str) -> None:
+        """Takes a subtask up and gives it to a role."""
+        report = self._move(subtask_id, "running")
+        report.role = role
+        report.started_at = report.started_at or self._now().isoformat()
+
     def start(self, subtask_id: str, workflow_id: str) -> int:
         """Begins the next attempt of a subtask and returns its number, from 1."""
         report = self._move(subtask_id, "running")
@@ -151,11 +157,18 @@ class Board:
 
     def keep(self, subtask_id: str) -> None:
         """Ends a reopened subtask with the finding it had."""
+        if self._reports[subtask_id].state == "waiting":
+            self._move(subtask_id, "running")
         self._end(subtask_id, "completed")
 
     def assign(self, subtask_id: str, role: str) -> None:
         """Gives a subtask to a role."""
         self._reports[subtask_id].role = role
+
+    def set_nested(self, subtask_id: str, reports: list[SubtaskReport]) -> None:
+        """Shows the subtasks of a nested supervisor under the subtask it works on."""
+        if subtask_id in self._reports:
+            self._reports[subtask_id].subtasks = reports
 
     def record(self, subtask_id: str, turns: int, usage: Usage) -> None:
         """Adds what an attempt consumed, whatever became of it."""
@@ -177,11 +190,19 @@ class Board:
         report.error = _capped(error)
         report.finding = finding
 
-    def cancel_waiting(self, error: Problem) -> None:
-        """Stops every subtask that has not started."""
+    def close(self, error: Problem) -> None:
+        """Stops every subtask that has not ended, but one that was reopened keeps the finding it had.
+
+        `error` is the reason for these and for those that were stopped before.
+        """
         for report in self._reports.values():
-            if report.state == "waiting":
-                self.cancel(report.id, error)
+            if report.state in ("waiting", "running"):
+                if report.finding is not None:
+                    self.keep(report.id)
+                else:
+                    self.cancel(report.id, error)
+            elif report.state == "cancelled":
+                report.error = _capped(error)
 
     def _end(self, subtask_id: str, state: SubtaskState) -> SubtaskReport:
         report = self._move(subtask_id, state)

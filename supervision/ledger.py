@@ -45,6 +45,11 @@ class Ledger:
         return self._rest(Grant(tokens=0, usd=0.0))
 
     @property
+    def open_grants(self) -> int:
+        """How many grants are not settled."""
+        return len(self._grants)
+
+    @property
     def exhausted(self) -> bool:
         """Whether not even the smallest grant is free; running worker agents may still give some back."""
         free = self.free

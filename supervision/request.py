@@ -80,6 +80,11 @@ class RunRequest(StrictModel):
             raise ValueError("must be a name or a team object")
         return team
 
+    @property
+    def team_name(self) -> str:
+        """The team's name, also of an inline one."""
+        return self.team if isinstance(self.team, str) else self.team.name
+
     @field_validator("goal")
     @classmethod
     def _goal(cls, goal: str) -> str:

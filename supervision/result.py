@@ -77,7 +77,8 @@ class Timing(Model):
 class RunResult(Model):
     """What a run returns; in a failed run's error details and a cancelled run's store: the partial one.
 
-    `truncated` says that texts were shortened to fit a payload; `result_ref` leads to the whole.
+    `truncated` says that texts were shortened to fit a payload; `result_ref` leads to the whole, `answer_ref` to the
+    text of the answer.
     """
 
     status: Literal["completed", "partial", "running"] = "running"
@@ -95,6 +96,7 @@ class RunResult(Model):
     warnings: list[str] = []
     truncated: bool = False
     result_ref: str | None = None
+    answer_ref: str | None = None
 
     @field_serializer("subtasks", mode="wrap")
     def _lean(self, reports: list[SubtaskReport], dump: SerializerFunctionWrapHandler) -> Any:

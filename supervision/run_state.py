@@ -1,6 +1,7 @@
 """The state of a run as its workflow keeps it: what the queries show and the result is made of."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Literal
 
@@ -8,15 +9,18 @@ from pydantic import JsonValue
 
 from supervision import limits
 from supervision.board import Board
-from supervision.details import markdown
+from supervision.details import markdown, money
 from supervision.finding import ArtifactRef
 from supervision.fitting import fit_page
+from supervision.grant import Grant
 from supervision.honesty import with_gaps
+from supervision.ledger import Ledger
 from supervision.plan import Plan
-from supervision.request import RunRequest
-from supervision.result import Citation, Contradiction, RunResult
+from supervision.request import Budget, RunRequest
+from supervision.result import Citation, Contradiction, Gap, RunResult
+from supervision.role_breaker import RoleBreaker
 from supervision.status import Flags, Phase, RunLimits, Status, TraceEvent, TracePage
-from supervision.text import cut, one_line
+from supervision.text import cut, one_line, size
 from supervision.timing import timing
 from supervision.usage import Usage
 
@@ -24,17 +28,31 @@ from supervision.usage import Usage
 class RunState:
     """Everything a run knows. `now` is the run's clock; times are aware datetimes in UTC."""
 
-    def __init__(self, request: RunRequest, now: Callable[[], datetime], started_at: datetime) -> None:
+    def __init__(
+        self, request: RunRequest, now: Callable[[], datetime], started_at: datetime, grant: Grant | None = None
+    ) -> None:
+        """`grant` is a nested supervisor's slice, in place of the request's budget."""
         self.request = request
         self.plan = Plan(goal=cut(request.goal, limits.SUMMARY_BYTES))
         self.board = Board(self.plan, now)
         self.phase: Phase = "planning"
-        self.flags = Flags()
         self.own_usage = Usage()
+        self.deadline = request.deadline
+        self.budget = Budget.model_construct(**grant.model_dump()) if grant else request.budget
+        self.ledger = Ledger(self.budget.tokens, self.budget.usd)
+        self._seen_requests: set[str] = set()
+        self.open_points: list[Gap] = []
+        self.resumes = 0
+        self.judged = 0
+        self.syntheses = 0
+        self._breakers: dict[str, RoleBreaker] = {}
+        self._waiting_provider: set[str] = set()
         self.warnings: list[str] = []
         self.model_notice: str | None = None
         self.error: str | None = None
         self.answer = ""
+        self.answer_json: JsonValue = None
+        self.answer_ref: str | None = None
         self.confidence: float | None = None
         self.citations: list[Citation] = []
         self.contradictions: list[Contradiction] = []
@@ -47,29 +65,121 @@ class RunState:
         self.finished_at: datetime | None = None
 
     @property
-    def team_name(self) -> str:
-        """The team's name, also of an inline one."""
-        return self.request.team if isinstance(self.request.team, str) else self.request.team.name
-
-    @property
     def deadline_at(self) -> datetime:
         """When the run must have answered."""
-        return self.started_at + self.request.deadline
+        return self.started_at + self.deadline
 
     @property
     def reserve(self) -> timedelta:
         """The part of the deadline kept back for the synthesis."""
-        return min(limits.SYNTHESIS_RESERVE, self.request.deadline * limits.SYNTHESIS_RESERVE_SHARE)
+        return min(limits.SYNTHESIS_RESERVE, self.deadline * limits.SYNTHESIS_RESERVE_SHARE)
 
     @property
     def usage(self) -> Usage:
         """What the run consumed: the supervisor's own calls and all subtasks'."""
         return sum((report.usage for report in self.board.reports()), start=self.own_usage)
 
+    @property
+    def time_left(self) -> bool:
+        """Whether work on subtasks may still begin."""
+        return self._now() < self.deadline_at - self.reserve
+
+    @property
+    def flags(self) -> Flags:
+        """The conditions beside the phase."""
+        return Flags(waiting_provider=bool(self._waiting_provider))
+
+    @contextmanager
+    def waiting_provider(self, name: str) -> Iterator[None]:
+        """Marks that `name` waits for a provider of models."""
+        self._waiting_provider.add(name)
+        try:
+            yield
+        finally:
+            self._waiting_provider.discard(name)
+
+    def breaker(self, role: str) -> RoleBreaker:
+        """The breaker of a role."""
+        if role not in self._breakers:
+            self._breakers[role] = RoleBreaker(role, self._now)
+        return self._breakers[role]
+
+    def shares(self) -> int:
+        """Among how many subtasks what is free of the budget is to be shared now."""
+        counts, granted = self.board.counts(), self.ledger.open_grants
+        return max(1, min(self.request.max_parallel, counts.waiting + counts.running) - granted)
+
+    @property
+    def out_of_budget(self) -> bool:
+        """Whether no worker agent can be paid any more."""
+        return self.ledger.exhausted
+
+    def once(self, request_id: str | None) -> bool:
+        """Whether a message with that id has not been taken yet; marks it as taken."""
+        if request_id is None:
+            return True
+        fresh = request_id not in self._seen_requests
+        self._seen_requests.add(request_id)
+        return fresh
+
+    def check_extension(self, budget: Budget | None, deadline: timedelta | None) -> None:
+        """ValueError when these totals can't be set."""
+        if budget is None and deadline is None:
+            raise ValueError("nothing to change: give a budget, a deadline, or both")
+        if deadline is not None and self.started_at + deadline <= self._now():
+            raise ValueError("the new deadline has passed already: it counts from the run's start")
+        if budget is not None:
+            tokens, usd = self.ledger.spent.tokens, self.ledger.spent.usd
+            if budget.tokens is not None and budget.tokens < tokens:
+                raise ValueError(f"budget.tokens must be at least {tokens}: so much is spent")
+            if budget.usd is not None and usd is not None and budget.usd < usd:
+                raise ValueError(f"budget.usd must be at least {usd:.6f}: so much is spent")
+
+    def extend(self, budget: Budget | None, deadline: timedelta | None) -> None:
+        """Sets new totals; ValueError as `check_extension`, or when more is promised to worker agents."""
+        if budget is not None:
+            self.ledger.extend(budget.tokens, budget.usd)
+            self.budget = budget
+        if deadline is not None:
+            self.deadline = deadline
+        self.note("limits_extended", deadline_seconds=self.deadline.total_seconds(), tokens=self.budget.tokens)
+
+    def recent_events(self, limit: int) -> list[TraceEvent]:
+        """The latest events in at most about `limit` bytes of JSON."""
+        kept, used = 0, 0
+        for event in reversed(self.events):
+            used += size(event.model_dump_json())
+            if used > limit:
+                break
+            kept += 1
+        return self.events[len(self.events) - kept :]
+
+    def spent(self) -> str:
+        """One line on the budget."""
+        used = self.ledger.spent
+        cost = (
+            "" if used.usd is None else f", {money(used.usd)} of {money(self.budget.usd) if self.budget.usd else 'any'}"
+        )
+        return f"{used.tokens} of {self.budget.tokens or 'any number of'} tokens spent{cost}"
+
+    def warn(self, warning: str) -> None:
+        """Adds a warning to the result, once."""
+        if warning not in self.warnings:
+            self.warnings.append(warning)
+
+    def open_point(self, subtask_id: str, reason: str) -> None:
+        """Adds a gap in a subtask that did complete."""
+        self.open_points.append(Gap(subtask_id=subtask_id, reason=cut(reason, 600)))
+
+    @property
+    def gaps(self) -> list[Gap]:
+        """What is missing from the answer: subtasks without a finding, and points that stayed open."""
+        return [*self.board.gaps(), *self.open_points]
+
     def adopt(self, plan: Plan) -> None:
-        """Takes a plan over."""
+        """Takes a plan over, the first or a later revision of it."""
         self.plan = plan
-        self.board = Board(plan, self._now)
+        self.board.extend(plan)
 
     def note(self, type: str, subtask_id: str | None = None, **data: JsonValue) -> None:
         """Adds an event to the trace."""
@@ -94,7 +204,7 @@ class RunState:
         following = cursor + limits.STATUS_PAGE
         return Status(
             goal=one_line(self.request.goal, 400),
-            team=self.team_name,
+            team=self.request.team_name,
             phase=self.phase,
             flags=self.flags,
             revision=self.plan.revision if self.plan.subtasks or self.plan.direct_answer else 0,
@@ -106,10 +216,13 @@ class RunState:
                 max_subtasks=self.request.max_subtasks,
                 max_parallel=self.request.max_parallel,
                 max_turns=self.request.max_turns,
-                deadline_seconds=self.request.deadline.total_seconds(),
-                budget_tokens=self.request.budget.tokens,
-                budget_usd=self.request.budget.usd,
+                deadline_seconds=self.deadline.total_seconds(),
+                budget_tokens=self.budget.tokens,
+                budget_usd=self.budget.usd,
+                ledger=self.ledger.card(),
             ),
+            breakers=[breaker.card() for breaker in self._breakers.values() if breaker.failures],
+            review=f"up to {self.request.max_revisions} rounds" if self.request.max_revisions else "off",
             deadline_at=self.deadline_at.isoformat(),
             warnings=self.warnings,
             model_notice=self.model_notice,
@@ -127,10 +240,12 @@ class RunState:
         """The result so far; final once the phase is `done`."""
         now = self.finished_at or self._now()
         reports = self.board.reports()
-        gaps = self.board.gaps()
+        gaps = self.gaps
         return RunResult(
             status=self._status(),
             answer=with_gaps(self.answer, gaps) if self.answer else "",
+            answer_json=self.answer_json,
+            answer_ref=self.answer_ref,
             confidence=self.confidence,
             gaps=gaps,
             contradictions=self.contradictions,
@@ -155,5 +270,5 @@ class RunState:
     def _status(self) -> Literal["completed", "partial", "running"]:
         if self.phase not in ("done", "failed", "cancelled"):
             return "running"
-        complete = all(report.state == "completed" for report in self.board.reports())
+        complete = all(report.state == "completed" for report in self.board.current())
         return "completed" if complete and self.answer and self.phase == "done" else "partial"

@@ -50,7 +50,7 @@ class RunLimits(Model):
     deadline_seconds: float
     budget_tokens: int | None = None
     budget_usd: float | None = None
-    budget_enforced: bool = False
+    ledger: dict[str, JsonValue] = {}
 
 
 class Status(Model):
@@ -66,7 +66,7 @@ class Status(Model):
     next_cursor: int | None = None
     waiting: list[Waiting] = []
     breakers: list[JsonValue] = []
-    review: str = "inactive"
+    review: str = "off"
     usage: Usage = Usage()
     limits: RunLimits
     deadline_at: str

@@ -149,6 +149,10 @@ class TeamCard(Model):
     generalist: str
     roles: list[RoleCard]
 
+    def find(self, name: str | None) -> RoleCard | None:
+        """The role of that name, None when there is none."""
+        return next((role for role in self.roles if role.name == name), None)
+
     def role(self, name: str) -> RoleCard:
         """The role of that name, else the generalist."""
         by_name = {role.name: role for role in self.roles}

@@ -5,17 +5,28 @@ for them again; one attempt is bounded by its own timeout, the heartbeat and the
 """
 
 from datetime import datetime, timedelta
+from typing import TypedDict
 
 from temporalio import workflow
 from temporalio.common import RetryPolicy
 
 with workflow.unsafe.imports_passed_through():
+    from activities.judging import JudgingActivities
+    from activities.refinement import RefinementActivities
+    from activities.reviewing import ReviewingActivities
+
     from activities.agent_turn import AgentTurnActivities
     from activities.contracts import (
+        JudgeInput,
+        JudgeReply,
         PlanInput,
         PlanReply,
         Published,
         PublishInput,
+        RefineInput,
+        RefineReply,
+        ReviewInput,
+        ReviewReply,
         RunSetup,
         SetupInput,
         SynthesisInput,
@@ -31,10 +42,10 @@ with workflow.unsafe.imports_passed_through():
     from activities.synthesis import SynthesisActivities
     from activities.tool_calls import ToolActivities
     from supervision import limits
+    from supervision.status import TraceEvent
     from supervision.team import ToolCard
     from supervision.text import one_line
-
-MODEL_QUEUE = "supervisor-model"
+    from workflows.contracts import MODEL_QUEUE
 
 _MODEL_RETRY = RetryPolicy(
     initial_interval=limits.MODEL_RETRY_INITIAL,
@@ -53,6 +64,26 @@ def _left(expires_at: datetime) -> timedelta:
     return max(expires_at - workflow.now(), limits.LEAST_CALL_TIME)
 
 
+class _ModelCall(TypedDict):
+    task_queue: str
+    start_to_close_timeout: timedelta
+    schedule_to_close_timeout: timedelta
+    heartbeat_timeout: timedelta
+    retry_policy: RetryPolicy
+    summary: str
+
+
+def _model_call(expires_at: datetime, summary: str, queue: str = MODEL_QUEUE) -> _ModelCall:
+    return {
+        "task_queue": queue,
+        "start_to_close_timeout": limits.MODEL_CALL_TIMEOUT,
+        "schedule_to_close_timeout": _left(expires_at),
+        "heartbeat_timeout": limits.HEARTBEAT_TIMEOUT,
+        "retry_policy": _MODEL_RETRY,
+        "summary": summary,
+    }
+
+
 async def prepare_run(input: SetupInput) -> RunSetup:
     """Fixes team, references and process facts for the run; local, so it costs no server round trip."""
     return await workflow.execute_local_activity_method(
@@ -66,29 +97,37 @@ async def prepare_run(input: SetupInput) -> RunSetup:
 
 async def plan(input: PlanInput, expires_at: datetime) -> PlanReply:
     """One planning call."""
+    summary = "plan" if input.revision == 1 else f"plan, revision {input.revision}"
+    if input.attempt > 1:
+        summary += f" (try {input.attempt})"
+    return await workflow.execute_activity_method(PlanningActivities.plan, input, **_model_call(expires_at, summary))
+
+
+async def refine(input: RefineInput, expires_at: datetime) -> RefineReply:
+    """A better description of a subtask whose attempt failed."""
     return await workflow.execute_activity_method(
-        PlanningActivities.plan,
-        input,
-        task_queue=MODEL_QUEUE,
-        start_to_close_timeout=limits.MODEL_CALL_TIMEOUT,
-        schedule_to_close_timeout=_left(expires_at),
-        heartbeat_timeout=limits.HEARTBEAT_TIMEOUT,
-        retry_policy=_MODEL_RETRY,
-        summary="plan" if input.attempt == 1 else f"plan, mended (try {input.attempt})",
+        RefinementActivities.refine, input, **_model_call(expires_at, f"describe {input.subtask_id} better")
     )
 
 
-async def call_model(input: TurnInput, turn: int, expires_at: datetime) -> TurnReply:
+async def review(input: ReviewInput, expires_at: datetime) -> ReviewReply:
+    """The findings held against the goal."""
+    return await workflow.execute_activity_method(
+        ReviewingActivities.review, input, **_model_call(expires_at, f"review, round {input.round}")
+    )
+
+
+async def judge(input: JudgeInput, expires_at: datetime) -> JudgeReply:
+    """A choice between candidates, or a word on a conflict."""
+    return await workflow.execute_activity_method(
+        JudgingActivities.judge, input, **_model_call(expires_at, f"judge: {input.question} of {len(input.findings)}")
+    )
+
+
+async def call_model(input: TurnInput, turn: int, expires_at: datetime, queue: str) -> TurnReply:
     """One model call of a worker agent."""
     return await workflow.execute_activity_method(
-        AgentTurnActivities.call_model,
-        input,
-        task_queue=MODEL_QUEUE,
-        start_to_close_timeout=limits.MODEL_CALL_TIMEOUT,
-        schedule_to_close_timeout=_left(expires_at),
-        heartbeat_timeout=limits.HEARTBEAT_TIMEOUT,
-        retry_policy=_MODEL_RETRY,
-        summary=f"{input.role}, turn {turn}",
+        AgentTurnActivities.call_model, input, **_model_call(expires_at, f"{input.role}, turn {turn}", queue)
     )
 
 
@@ -119,24 +158,18 @@ async def run_tool(input: ToolInput, tool: ToolCard | None, queue: str) -> ToolR
 
 
 async def synthesize(input: SynthesisInput, expires_at: datetime) -> SynthesisReply:
-    """The answer from the findings."""
+    """The answer from the findings, a draft of it, or a digest of some."""
+    what = {"final": "write the answer", "draft": "draft the answer", "digest": "condense"}[input.mode]
     return await workflow.execute_activity_method(
-        SynthesisActivities.synthesize,
-        input,
-        task_queue=MODEL_QUEUE,
-        start_to_close_timeout=limits.MODEL_CALL_TIMEOUT,
-        schedule_to_close_timeout=_left(expires_at),
-        heartbeat_timeout=limits.HEARTBEAT_TIMEOUT,
-        retry_policy=_MODEL_RETRY,
-        summary=f"write the answer from {len(input.findings)} findings",
+        SynthesisActivities.synthesize, input, **_model_call(expires_at, f"{what} from {len(input.findings)} findings")
     )
 
 
-async def publish_result(input: PublishInput) -> Published:
+async def publish_result(input: PublishInput, trace: list[TraceEvent]) -> Published:
     """Stores the whole result and trace; local, so the result is not written to history twice."""
     return await workflow.execute_local_activity_method(
         PublishingActivities.publish_result,
-        input,
+        args=[input, trace],
         start_to_close_timeout=limits.PUBLISH_TIMEOUT,
         retry_policy=_STORE_RETRY,
         summary="store result and trace",

@@ -1,15 +1,20 @@
-"""Running a worker agent as a child workflow, and stopping it in a way that always arrives."""
+"""Running a subtask attempt as a child workflow, and stopping it in a way that always arrives."""
 
 import asyncio
+from collections.abc import Coroutine
 from dataclasses import dataclass
+from typing import Any
 
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError, ChildWorkflowError, FailureError
 
 with workflow.unsafe.imports_passed_through():
-    from supervision.result import Problem
-    from supervision.text import one_line
-    from workflows.contracts import WorkerAgentInput, WorkerAgentResult
+    from supervision.finding import Finding
+    from supervision.fitting import slim
+    from supervision.request import RunRequest
+    from supervision.result import Problem, RunResult
+    from supervision.text import cut, one_line, size
+    from workflows.contracts import NestedInput, WorkerAgentInput, WorkerAgentResult
     from workflows.failures import cancelled, problem
     from workflows.worker_agent import WorkerAgentWorkflow
 
@@ -23,32 +28,45 @@ class Outcome:
     stopped: bool = False
 
 
-def child_id(subtask_id: str, attempt: int) -> str:
-    """The workflow id of a subtask attempt."""
-    return f"{workflow.info().workflow_id}/{subtask_id}/{attempt}"
+def child_id(subtask_id: str, attempt: int, candidate: int = 0) -> str:
+    """The workflow id of a subtask attempt, or of one candidate of it."""
+    return f"{workflow.info().workflow_id}/{subtask_id}/{attempt}" + (f".{candidate}" if candidate else "")
 
 
 async def run_worker_agent(input: WorkerAgentInput, description: str) -> Outcome:
-    """Runs one attempt to its end. When the caller is cancelled the child is stopped and what it had is returned.
+    """Runs a worker agent to its end; see `_run` for how it stops."""
+    id = child_id(input.subtask_id, input.attempt, input.candidate)
+    summary = one_line(f"{input.subtask_id} · {input.role.name}: {description}", 200)
+
+    return await _run(id, workflow.start_child_workflow(WorkerAgentWorkflow.run, input, id=id, static_summary=summary))
+
+
+async def run_nested(request: RunRequest, nested: NestedInput, attempt: int, description: str) -> Outcome:
+    """Runs a nested supervisor to its end, its result as a finding."""
+    id = child_id(nested.subtask_id, attempt)
+    summary = one_line(f"{nested.subtask_id} · team {request.team_name}: {description}", 200)
+
+    start = workflow.start_child_workflow(
+        "SupervisorWorkflow", args=[request, nested], id=id, static_summary=summary, result_type=RunResult
+    )
+    return await _run(id, start)
+
+
+async def _run(id: str, start: Coroutine[Any, Any, workflow.ChildWorkflowHandle[Any, Any]]) -> Outcome:
+    """Awaits a child. When the caller is cancelled the child is stopped and what it had is returned.
 
     The child is stopped by its id: a cancel through its handle would reach only its first run, and a worker agent
     that has continued as new would work on.
     """
-    id = child_id(input.subtask_id, input.attempt)
     stopped = False
     try:
-        handle = await workflow.start_child_workflow(
-            WorkerAgentWorkflow.run,
-            input,
-            id=id,
-            static_summary=one_line(f"{input.subtask_id} · {input.role.name}: {description}", 200),
-        )
+        handle = await start
         try:
-            return Outcome(await asyncio.shield(handle))
+            return Outcome(_as_result(await asyncio.shield(handle)))
         except asyncio.CancelledError:
             stopped = True
             await _cancel(id)
-            return Outcome(await handle, stopped=True)
+            return Outcome(_as_result(await handle), stopped=True)
     except asyncio.CancelledError:
         return Outcome(WorkerAgentResult(stopped=True), stopped=True)
     except (ChildWorkflowError, FailureError) as error:
@@ -67,6 +85,26 @@ async def _cancel(id: str) -> None:
 def _consumed(error: BaseException) -> WorkerAgentResult:
     """What a failed attempt had used, from the details of its error."""
     cause = error.cause if isinstance(error, ChildWorkflowError) else error
-    if isinstance(cause, ApplicationError) and cause.details:
-        return WorkerAgentResult.model_validate(cause.details[0])
-    return WorkerAgentResult()
+    if not isinstance(cause, ApplicationError) or not cause.details or not isinstance(cause.details[0], dict):
+        return WorkerAgentResult()
+    if "plan_revisions" in cause.details[0]:
+        result = RunResult.model_validate(cause.details[0])
+        return WorkerAgentResult(usage=result.usage, subtasks=slim(result.subtasks))
+    return WorkerAgentResult.model_validate(cause.details[0])
+
+
+def _as_result(value: WorkerAgentResult | RunResult) -> WorkerAgentResult:
+    """A nested supervisor's answer is its finding; what it could not find out is carried upward."""
+    if isinstance(value, WorkerAgentResult):
+        return value
+    gaps = [f"{gap.subtask_id}: {gap.reason}" for gap in value.gaps]
+    finding = Finding(
+        summary=cut(value.answer, 2048),
+        text_ref=value.answer_ref or "",
+        text_bytes=size(value.answer),
+        confidence=value.confidence,
+        artifacts=value.artifacts[:20],
+        limitations=[cut(gap, 300) for gap in gaps[:10]],
+    )
+    turns = sum(report.turns for report in value.subtasks)
+    return WorkerAgentResult(finding=finding, turns=turns, usage=value.usage, subtasks=slim(value.subtasks))

@@ -5,23 +5,41 @@ from datetime import datetime
 from activities.contracts import RunRef, SubtaskBrief, ToolResultRef
 from supervision.base import Model
 from supervision.finding import ArtifactRef, Finding
+from supervision.grant import Grant
+from supervision.result import SubtaskReport
 from supervision.team import RoleCard
 from supervision.usage import Usage
 
+MODEL_QUEUE = "supervisor-model"
+
+
+def pool_queue(pool: str) -> str:
+    """The queue of a pool's Workers, for model calls and tools alike."""
+    return f"supervisor.{pool}"
+
 
 class Progress(Model):
-    """Where a tool loop stands; carried over when a worker agent continues as new."""
+    """Where a tool loop stands; carried over when a worker agent continues as new, and after a wait for the provider.
+
+    `turn` counts through; `turns_told` of them, and all usage before, are in the supervisor's books already.
+    """
 
     head: str | None = None
     results: list[ToolResultRef] = []
     turn: int = 0
+    turns_told: int = 0
     pauses: int = 0
     usage: Usage = Usage()
+    last_tokens: int = 0
     last_preview: str = ""
     last_text_ref: str | None = None
     sources: list[str] = []
     artifacts: list[ArtifactRef] = []
     trace_seq: int = 0
+
+    def told(self) -> "Progress":
+        """This progress once the supervisor has booked what it took."""
+        return self.model_copy(update={"usage": Usage(), "turns_told": self.turn})
 
 
 class WorkerAgentInput(Model):
@@ -37,16 +55,47 @@ class WorkerAgentInput(Model):
     tools_queue: str
     expires_at: datetime
     timeout_seconds: float | None = None
+    candidate: int = 0
+    model_queue: str = MODEL_QUEUE
+    grant: Grant = Grant()
     progress: Progress = Progress()
 
 
 class WorkerAgentResult(Model):
     """What an attempt came to; `stopped` when it was cancelled, with whatever finding it had.
 
-    The same value is in the details of a failed attempt's error, so that what it consumed is counted.
+    The same value is in the details of a failed attempt's error, so that what it consumed is counted; there
+    `progress` is what a next try can go on from, `retry_after` the seconds that a provider's breaker stays open.
     """
 
     finding: Finding | None = None
     stopped: bool = False
     turns: int = 0
     usage: Usage = Usage()
+    progress: Progress | None = None
+    retry_after: float = 0.0
+    subtasks: list[SubtaskReport] = []
+
+
+class NestedInput(Model):
+    """What a nested supervisor is told beside its request: whose it is, how deep, and what it may use.
+
+    It travels as the workflow's second argument, which only a parent workflow may give.
+    """
+
+    root_id: str
+    store_id: str
+    subtask_id: str
+    depth: int
+    scope: str
+    brief: SubtaskBrief
+    expires_at: datetime
+    grant: Grant = Grant()
+
+
+class NestedReport(Model):
+    """A nested supervisor's news for its parent: its subtasks, slim, for the one tree in `status`."""
+
+    subtask_id: str
+    phase: str
+    subtasks: list[SubtaskReport] = []

@@ -12,8 +12,14 @@ from temporalio.exceptions import (
 
 from supervision.result import Problem
 
-FATAL = ("ProviderAuthentication", "ProviderBilling", "ProviderRejected")
+ACCOUNT = ("ProviderAuthentication", "ProviderBilling")
+"""Errors that a person must mend at the provider: fatal before the first finding, waited out after it."""
+
+FATAL = (*ACCOUNT, "ProviderRejected")
 """Errors of a model call that say something about the provider or the request, not about the subtask."""
+
+RESUMABLE = ("CircuitOpen", "BudgetExhausted", *ACCOUNT)
+"""Ends of an attempt that are no failure of its work: it goes on from where it stood."""
 
 _WORLD = ("ArtifactUnavailable", "ArtifactMissing", "ArtifactTooLarge")
 
@@ -28,7 +34,7 @@ def model_problem(error: ActivityError) -> Problem:
     cause = error.cause
     if isinstance(cause, ApplicationError):
         kind = cause.type or "ModelUnavailable"
-        if kind in FATAL or kind in _WORLD:
+        if kind in FATAL or kind in _WORLD or kind == "CircuitOpen":
             return Problem(type=kind, message=cause.message)
         return Problem(type="ModelUnavailable", message=f"{kind}: {cause.message}")
     if isinstance(cause, TimeoutError):
@@ -56,3 +62,12 @@ def run_error(type: str) -> str:
         "ModelUnavailable": "ProviderRejected",
     }
     return names.get(type, type)
+
+
+def remaining_seconds(error: BaseException) -> float:
+    """How long a provider's breaker stays open, from the details of its error."""
+    cause = error.cause if isinstance(error, FailureError) and not isinstance(error, ApplicationError) else error
+    details = cause.details if isinstance(cause, ApplicationError) else ()
+    first = details[0] if details else None
+    value = first.get("remaining") if isinstance(first, dict) else None
+    return float(value) if isinstance(value, (int, float)) else 0.0

@@ -1,4 +1,4 @@
-"""One goal, from the request to the answer: plan, delegate on readiness, write one honest answer."""
+"""One goal, from the request to the answer: plan, delegate on readiness, review, write one honest answer."""
 
 import asyncio
 
@@ -6,32 +6,37 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts import PlanInput, PublishInput, RunRef, RunSetup, SetupInput
+    from pydantic import ValidationError
+
+    from activities.contracts import PublishInput, RunRef, SetupInput
     from supervision import limits
     from supervision.base import SupervisionError
     from supervision.fitting import fit
-    from supervision.plan import Plan
+    from supervision.quorum import explain, importance, met
     from supervision.request import RunRequest, parse_request
     from supervision.result import Problem, RunResult
     from supervision.run_state import RunState
-    from supervision.status import Phase, Status, TracePage
+    from supervision.status import Phase
     from supervision.text import cut
     from workflows import calls
+    from workflows.contracts import NestedInput
     from workflows.delegation import Delegation
-    from workflows.failures import cancelled, model_problem, problem, run_error
+    from workflows.failures import cancelled, problem
+    from workflows.incremental import Drafts
+    from workflows.messages import Messages
+    from workflows.planning import make_plan
+    from workflows.review import review
+    from workflows.run_context import RunContext
     from workflows.synthesis import write_answer
-    from workflows.visibility import Visibility
 
 
 @workflow.defn
-class SupervisorWorkflow:
+class SupervisorWorkflow(Messages):
     """Runs a goal. Every anticipated failure closes the run with a typed error and the partial result in it."""
 
     def __init__(self) -> None:
-        self._state: RunState | None = None
-        self._setup: RunSetup | None = None
-        self._visibility = Visibility()
-        self._answer_ref: str | None = None
+        super().__init__()
+        self._context: RunContext | None = None
 
     @workflow.run
     async def run(self, request: RunRequest | None = None, *surplus: object) -> RunResult:
@@ -40,10 +45,12 @@ class SupervisorWorkflow:
         The signature takes any input as plain JSON, so that a bad one ends as `InvalidRequest` instead of blocking.
         """
         try:
-            asked = parse_request(request, surplus)
+            asked = self._parse(request, surplus)
         except SupervisionError as error:
             raise ApplicationError(error.message, type=error.type, non_retryable=True) from error
-        state = self._state = RunState(asked, workflow.now, workflow.info().start_time)
+        state = self._state = RunState(
+            asked, workflow.now, workflow.info().start_time, self._nested.grant if self._nested else None
+        )
         try:
             return await self._supervise(state)
         except SupervisionError as error:
@@ -59,103 +66,121 @@ class SupervisorWorkflow:
             raise
 
     async def _supervise(self, state: RunState) -> RunResult:
-        setup = self._setup = await calls.prepare_run(
-            SetupInput(run_id=workflow.info().workflow_id, request=state.request)
+        run = self._run_ref()
+        setup = await calls.prepare_run(
+            SetupInput(
+                run_id=run.run_id,
+                scope=run.scope,
+                request=state.request,
+                brief=self._nested.brief if self._nested else None,
+            )
         )
+        run.store_id = setup.store_id or run.store_id
         state.warnings, state.model_notice = list(setup.warnings), setup.model_notice
-        self._visibility.usable = setup.search_attributes
-        run = RunRef(run_id=workflow.info().workflow_id, store_id=setup.store_id)
+        self._visibility.usable = [] if self._nested else setup.search_attributes
+        context = RunContext(state, setup, run, self._show, self._bell, self._nested, team_ref=setup.team_ref)
+        self._context = context
         self._enter(state, "planning")
-        plan_ref = await self._plan(state, setup, run)
+        reply = await make_plan(context, state.request.strategy)
         if state.plan.direct_answer:
-            state.answer, state.confidence = state.plan.direct_answer, None
+            state.answer = state.plan.direct_answer
             return await self._done(state)
-        self._enter(state, "executing")
-        await Delegation(state, setup, run, plan_ref, self._show).execute()
+        drafts = Drafts(context, state.request.incremental_synthesis)
+        await self._work(context, drafts, step=reply.strategy == "step")
         self._enter(state, "synthesizing")
-        began = workflow.now()
-        self._answer_ref = await write_answer(state, setup, run, plan_ref)
-        state.synthesis_seconds = (workflow.now() - began).total_seconds()
+        await write_answer(context, drafts)
         return await self._done(state)
 
-    async def _plan(self, state: RunState, setup: RunSetup, run: RunRef) -> str:
-        """Asks for a plan until it can run, at most three times; returns where the whole plan is stored."""
-        began = workflow.now()
-        head, problems = None, [""]
-        for attempt in range(1, limits.PLAN_TRIES + 1):
-            state.note("plan_requested", attempt=attempt)
-            plan_input = PlanInput(
-                run=run,
-                goal_ref=setup.goal_ref,
-                team_ref=setup.team_ref,
-                model=setup.supervisor_model,
-                attachments=setup.attachments,
-                max_subtasks=state.request.max_subtasks,
-                strategy=state.request.strategy,
-                attempt=attempt,
-                head=head,
-                problems=problems if head else [],
-            )
-            try:
-                reply = await calls.plan(plan_input, state.deadline_at)
-            except ActivityError as error:
-                if cancelled(error):
-                    raise
-                what = model_problem(error)
-                raise SupervisionError(run_error(what.type), what.message) from error
-            state.own_usage += reply.usage
-            state.planning_seconds = (workflow.now() - began).total_seconds()
-            if reply.refusal:
-                raise SupervisionError("InvalidPlan", f"the planner refused the goal: {reply.refusal}")
-            if reply.plan and reply.plan_ref:
-                state.adopt(reply.plan)
-                state.note("plan_accepted", subtasks=len(reply.plan.subtasks), revision=reply.plan.revision)
-                return reply.plan_ref
-            head, problems = reply.head, [cut(item, 400) for item in reply.problems[:20]]
-            state.note("plan_rejected", attempt=attempt, problems=list(problems))
-        kind = "NoSubtasks" if any("no subtasks" in item for item in problems) else "InvalidPlan"
-        raise SupervisionError(kind, f"no plan that can run after {limits.PLAN_TRIES} tries: " + "; ".join(problems))
+    async def _work(self, context: RunContext, drafts: Drafts, step: bool) -> None:
+        """Has the plan carried out, revised where that helps, and reviewed."""
+        state = context.state
+        delegation = Delegation(context, drafts)
+        self._enter(state, "executing")
+        await delegation.execute()
+        replans = 0
+        while state.time_left and not state.out_of_budget:
+            if step and len(state.plan.subtasks) < state.request.max_subtasks:
+                if (await make_plan(context, "step")).finished:
+                    break
+            elif not step and replans < limits.REPLANS and self._worth_replanning(state):
+                replans += 1
+                try:
+                    await make_plan(context, "plan")
+                except SupervisionError as error:
+                    state.warn(f"no better plan: {error.message}")
+                    break
+            else:
+                break
+            await delegation.execute()
+        self._check_success(state)
+        if state.request.max_revisions:
+            self._enter(state, "validating")
+            await review(context, delegation, drafts)
+
+    def _worth_replanning(self, state: RunState) -> bool:
+        """Whether the success rule is not met, and only new subtasks could still meet it."""
+        rule, room = state.request.success, len(state.plan.subtasks) < state.request.max_subtasks
+        return room and rule != "any" and not met(rule, state.board.current(), importance(state.plan))
+
+    def _check_success(self, state: RunState) -> None:
+        """SupervisionError when what succeeded is not enough for the rule, or is nothing at all."""
+        usable = state.board.usable()
+        if not usable:
+            if state.out_of_budget:
+                raise SupervisionError("BudgetExhausted", f"no finding within the budget: {state.spent()}")
+            if not state.time_left:
+                raise SupervisionError("DeadlineExceeded", "the deadline came before there was any finding")
+            reasons = "; ".join(f"{gap.subtask_id}: {gap.reason}" for gap in state.gaps[:5])
+            raise SupervisionError("AllSubtasksFailed", f"no subtask succeeded ({reasons})")
+        if state.request.success != "any" and not met(
+            state.request.success, state.board.current(), importance(state.plan)
+        ):
+            said = explain(state.request.success, state.board.current(), importance(state.plan))
+            raise SupervisionError("QuorumNotMet", said)
 
     async def _done(self, state: RunState) -> RunResult:
         state.finished_at = workflow.now()
         self._enter(state, "done")
-        return await self._published(state)
+        result = await self._published(state)
+        await workflow.wait_condition(workflow.all_handlers_finished)
+        return result
 
     async def _failed(self, state: RunState, type: str, message: str) -> ApplicationError:
         """Closes the books of a run that gave no answer; the partial result travels in the error."""
-        state.board.cancel_waiting(Problem(type=type, message=message))
         state.error, state.finished_at = f"{type}: {message}", workflow.now()
-        self._enter(state, "failed")
-        try:
-            result = await self._published(state)
-        except ActivityError:
-            result = fit(state.result())
+        result = await self._closed(state, "failed", Problem(type=type, message=message))
         return ApplicationError(cut(message, limits.ERROR_BYTES), result, type=type, non_retryable=True)
 
     async def _cancelled(self, state: RunState) -> None:
         """Keeps what a cancelled run had, in the store and in the memo: a cancelled run can return nothing."""
-        state.board.cancel_waiting(Problem(type="Cancelled", message="the run was cancelled"))
         state.finished_at = workflow.now()
-        self._enter(state, "cancelled")
+        result = await self._closed(state, "cancelled", Problem(type="Cancelled", message="the run was cancelled"))
+        self._visibility.keep_partial(result)
+
+    async def _closed(self, state: RunState, phase: Phase, why: Problem) -> RunResult:
+        state.board.close(why)
+        self._enter(state, phase)
         try:
             result = await self._published(state)
         except ActivityError:
             result = fit(state.result())
-        self._visibility.keep_partial(result)
+        await workflow.wait_condition(workflow.all_handlers_finished)
+        return result
 
     async def _published(self, state: RunState) -> RunResult:
         """The result as it fits into a payload, after all of it was stored."""
         result = state.result()
-        if self._setup is None:
+        if self._context is None:
             return fit(result)
         published = await calls.publish_result(
             PublishInput(
-                run=RunRef(run_id=workflow.info().workflow_id, store_id=self._setup.store_id),
-                result=result,
-                answer_ref=self._answer_ref,
+                run=self._context.run,
+                result=fit(result, limits.PUBLISH_BYTES),
+                plan_ref=self._context.plan_ref or None,
+                answer_ref=state.answer_ref,
                 answer_preview=state.answer,
-                trace=state.events,
-            )
+            ),
+            state.recent_events(limits.PUBLISH_BYTES),
         )
         result.result_ref = published.result_ref
         return fit(result)
@@ -166,31 +191,19 @@ class SupervisorWorkflow:
         self._visibility.enter(state)
         self._show()
 
-    def _show(self) -> None:
-        if self._state:
-            workflow.set_current_details(self._state.details())
+    def _parse(self, request: object, surplus: tuple[object, ...]) -> RunRequest:
+        """The request; a parent workflow may add what a nested supervisor needs to know."""
+        if workflow.info().parent is not None and len(surplus) == 1:
+            try:
+                self._nested = NestedInput.model_validate(surplus[0])
+            except ValidationError:
+                self._nested = None
+            else:
+                surplus = ()
+        return parse_request(request, surplus)
 
-    @workflow.query
-    def status(self, cursor: int = 0) -> Status:
-        """Where the run stands; subtasks 100 a page."""
-        return self._known().status(cursor)
-
-    @workflow.query
-    def plan(self) -> Plan:
-        """The plan; empty while it is being made."""
-        return self._known().plan
-
-    @workflow.query
-    def trace(self, cursor: int = 0) -> TracePage:
-        """What happened in the root since a cursor."""
-        return self._known().trace(cursor)
-
-    @workflow.query
-    def result(self) -> RunResult:
-        """The result so far."""
-        return fit(self._known().result())
-
-    def _known(self) -> RunState:
-        if self._state is None:
-            raise ValueError("this run has not begun, or its input was not valid: its result says why")
-        return self._state
+    def _run_ref(self) -> RunRef:
+        nested = self._nested
+        if nested is None:
+            return RunRef(run_id=workflow.info().workflow_id, store_id="")
+        return RunRef(run_id=nested.root_id, store_id=nested.store_id, scope=nested.scope)

@@ -1,68 +1,114 @@
-"""Writing the answer from the findings, and deciding whether there is anything to write it from."""
+"""Writing the answer from the findings, in several steps when they are too many for one prompt."""
+
+from typing import Literal
 
 from temporalio import workflow
-from temporalio.exceptions import ActivityError
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts import DependencyRef, RunRef, RunSetup, SynthesisInput
+    from supervision.context import groups
+
+    from activities.contracts import DependencyRef, SynthesisInput, SynthesisReply
     from supervision import limits
     from supervision.base import SupervisionError
-    from supervision.run_state import RunState
+    from supervision.grant import call_estimate
     from supervision.turns import more_room
     from workflows import calls
-    from workflows.failures import cancelled, model_problem, run_error
+    from workflows.findings import as_refs
+    from workflows.incremental import Drafts
+    from workflows.run_context import RunContext
 
 
-async def write_answer(state: RunState, setup: RunSetup, run: RunRef, plan_ref: str) -> str | None:
-    """Puts the answer into `state`; returns the reference of its whole text.
+async def write_answer(context: RunContext, drafts: Drafts) -> None:
+    """Puts the answer into the run's state; SupervisionError when none could be written."""
+    state, began = context.state, workflow.now()
+    await drafts.stop()
+    findings = as_refs(state.board.usable(), state.board)
+    if drafts.draft_ref:
+        findings = [finding for finding in findings if finding.subtask_id not in drafts.folded]
+    findings = await _reduced(context, findings)
+    reply = await _final(context, findings, drafts.draft_ref)
+    state.answer, state.answer_ref, state.answer_json = reply.answer or "", reply.answer_ref, reply.answer_json
+    state.confidence, state.citations = reply.confidence, reply.citations
+    for found in reply.contradictions:
+        if not any(set(found.subtask_ids) == set(known.subtask_ids) for known in state.contradictions):
+            state.contradictions.append(found)
+    state.synthesis_seconds = (workflow.now() - began).total_seconds()
 
-    SupervisionError when there is no finding at all, or when no answer could be written.
-    """
-    usable = state.board.usable()
-    if not usable:
-        raise _nothing(state)
-    max_tokens = limits.SYNTHESIS_MAX_TOKENS
-    for number in range(1, limits.CUT_RETRIES + 2):
-        state.note("synthesis_started", number=number, findings=len(usable))
-        synthesis = SynthesisInput(
-            run=run,
-            goal_ref=setup.goal_ref,
-            plan_ref=plan_ref,
-            model=setup.supervisor_model,
-            findings=[
+
+async def _reduced(context: RunContext, findings: list[DependencyRef]) -> list[DependencyRef]:
+    """Condenses groups of findings, in rounds, until all fit into one prompt."""
+    while sum(finding.bytes for finding in findings) > limits.CONTEXT_CHARS and len(findings) > 1:
+        condensed = []
+        for group in groups([finding.bytes for finding in findings], limits.CONTEXT_CHARS):
+            members = [findings[index] for index in group]
+            reply = await _call(context, members, "digest")
+            if reply.answer_ref is None:
+                return findings  # the prompt cuts what does not fit
+            condensed.append(
                 DependencyRef(
-                    subtask_id=report.id,
-                    role=report.role,
-                    text_ref=report.finding.text_ref,
-                    complete=report.state == "completed",
+                    subtask_id=members[0].subtask_id,
+                    role="digest",
+                    text_ref=reply.answer_ref,
+                    bytes=limits.DIGEST_BYTES,
                 )
-                for report in usable
-                if report.finding
-            ],
-            missing=state.board.gaps(),
-            number=number,
+            )
+        if len(condensed) >= len(findings):
+            return findings
+        findings = condensed
+    return findings
+
+
+async def _final(context: RunContext, findings: list[DependencyRef], draft_ref: str | None) -> SynthesisReply:
+    """The answer; asked again with more room when it was cut, sent back once when its JSON does not fit."""
+    reply = await _call(context, findings, "final", draft_ref=draft_ref)
+    if reply.problems:
+        reply = await _call(context, findings, "final", head=reply.head, problems=reply.problems)
+        if reply.problems:
+            raise SupervisionError(
+                "ProviderRejected", "answer_json does not fit answer_schema: " + "; ".join(reply.problems)
+            )
+    return reply
+
+
+async def _call(
+    context: RunContext,
+    findings: list[DependencyRef],
+    mode: Literal["final", "digest"],
+    draft_ref: str | None = None,
+    head: str | None = None,
+    problems: list[str] | None = None,
+) -> SynthesisReply:
+    state, setup = context.state, context.setup
+    max_tokens = limits.SYNTHESIS_MAX_TOKENS
+    size = sum(finding.bytes for finding in findings) + limits.PLAN_PROMPT_BYTES
+    for _ in range(limits.CUT_RETRIES + 1):
+        state.syntheses += 1
+        input = SynthesisInput(
+            run=context.run,
+            goal_ref=setup.goal_ref,
+            plan_ref=context.plan_ref,
+            model=setup.supervisor_model,
+            findings=findings,
+            missing=state.gaps if mode == "final" else [],
+            contradictions=state.contradictions,
+            mode=mode,
+            draft_ref=draft_ref,
+            answer_schema_ref=setup.answer_schema_ref if mode == "final" else None,
+            head=head,
+            problems=problems or [],
+            number=state.syntheses,
             max_tokens=max_tokens,
         )
-        try:
-            reply = await calls.synthesize(synthesis, state.deadline_at)
-        except ActivityError as error:
-            if cancelled(error):
-                raise
-            what = model_problem(error)
-            raise SupervisionError(run_error(what.type), what.message) from error
-        state.own_usage += reply.usage
+        state.note("synthesis_started", number=input.number, findings=len(findings), mode=mode)
+        reply = await context.ask(
+            "the answer",
+            call_estimate(size),
+            lambda input=input: calls.synthesize(input, state.deadline_at),  # type: ignore[misc]
+            last=True,
+        )
         if reply.answer is not None:
-            state.answer, state.confidence = reply.answer, reply.confidence
-            state.citations, state.contradictions = reply.citations, reply.contradictions
-            return reply.answer_ref
+            return reply
         if reply.stop_reason == "refusal":
             raise SupervisionError("ProviderRejected", "the model refused to write the answer")
         max_tokens = more_room(max_tokens)
-    raise SupervisionError("ProviderRejected", f"the model gave no whole answer in {number} tries")
-
-
-def _nothing(state: RunState) -> SupervisionError:
-    if workflow.now() >= state.deadline_at - state.reserve:
-        return SupervisionError("DeadlineExceeded", "the deadline came before there was any finding")
-    reasons = "; ".join(f"{gap.subtask_id}: {gap.reason}" for gap in state.board.gaps()[:5])
-    return SupervisionError("AllSubtasksFailed", f"no subtask succeeded ({reasons})")
+    raise SupervisionError("ProviderRejected", "the model gave no whole answer")

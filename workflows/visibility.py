@@ -1,15 +1,19 @@
 """What the server's lists show of a run: search attributes where they can be used, the memo where not."""
 
+import asyncio
 from typing import Any
 
 from temporalio import workflow
 from temporalio.common import SearchAttributeKey, SearchAttributeUpdate
+from temporalio.exceptions import FailureError
 
 with workflow.unsafe.imports_passed_through():
     from supervision import limits
+    from supervision.fitting import slim
     from supervision.result import RunResult
     from supervision.run_state import RunState
     from supervision.text import cut
+    from workflows.contracts import NestedInput, NestedReport
 
 PHASE = SearchAttributeKey.for_keyword("SupervisorPhase")
 TEAM = SearchAttributeKey.for_keyword("SupervisorTeam")
@@ -23,13 +27,16 @@ class Visibility:
     def __init__(self) -> None:
         self.usable: list[str] = []
         self._shown_team = False
+        self._waits: list[str] = []
+        self._told: object = None
+        self._sending: list[asyncio.Task[None]] = []
 
     def enter(self, state: RunState) -> None:
         """Shows the phase, once the team, and the cost so far."""
         updates: list[SearchAttributeUpdate[Any]] = [PHASE.value_set(state.phase)]
         if not self._shown_team:
             self._shown_team = True
-            updates.append(TEAM.value_set(state.team_name))
+            updates.append(TEAM.value_set(state.request.team_name))
         cost = state.usage.usd
         if cost:
             updates.append(USD.value_set(cost))
@@ -37,12 +44,43 @@ class Visibility:
         if usable:
             workflow.upsert_search_attributes(usable)
         if PHASE.name not in self.usable:
-            workflow.upsert_memo({"phase": state.phase, "team": state.team_name})
+            workflow.upsert_memo({"phase": state.phase, "team": state.request.team_name})
+
+    def waiting(self, state: RunState) -> None:
+        """Shows in the lists what the run waits for; only when that changed."""
+        waits = [name.removeprefix("waiting_") for name, value in state.flags.model_dump().items() if value]
+        if waits == self._waits:
+            return
+        self._waits = waits
+        if WAITING.name in self.usable:
+            workflow.upsert_search_attributes(
+                [WAITING.value_set(",".join(waits))] if waits else [WAITING.value_unset()]
+            )
+
+    def tell_parent(self, nested: NestedInput, state: RunState) -> None:
+        """Sends the subtasks of a nested supervisor upward when one of them has changed its state."""
+        parent = workflow.info().parent
+        reports = slim(state.board.reports())
+        shape = (state.phase, tuple((r.id, r.state, tuple(s.state for s in r.subtasks)) for r in reports))
+        if parent is None or shape == self._told:
+            return
+        self._told = shape
+        report = NestedReport(subtask_id=nested.subtask_id, phase=state.phase, subtasks=reports)
+        handle = workflow.get_external_workflow_handle(parent.workflow_id)
+        self._sending.append(asyncio.create_task(_send(handle, report)))
+        self._sending = [task for task in self._sending if not task.done()]
 
     def keep_partial(self, result: RunResult) -> None:
         """Leaves the partial result of a cancelled run where `describe` finds it without a worker."""
         preview = cut(fit_for_memo(result), limits.REPLY_PREVIEW_BYTES)
         workflow.upsert_memo({"partial": {"ref": result.result_ref, "preview": preview}})
+
+
+async def _send(handle: workflow.ExternalWorkflowHandle[Any], report: NestedReport) -> None:
+    try:
+        await handle.signal("nested_report", report)
+    except FailureError:
+        workflow.logger.debug("the parent has ended: nobody to tell")
 
 
 def fit_for_memo(result: RunResult) -> str:

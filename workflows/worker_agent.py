@@ -10,13 +10,14 @@ with workflow.unsafe.imports_passed_through():
     from activities.prompts import LAST_TURN, NUDGE
     from supervision import limits
     from supervision.finding import Finding
+    from supervision.grant import last_call, may_call
     from supervision.result import Problem
     from supervision.status import TraceEvent, TracePage
     from supervision.turns import LoopState, Next, more_room, next_step
     from supervision.usage import Usage
     from workflows import calls
     from workflows.contracts import WorkerAgentInput, WorkerAgentResult
-    from workflows.failures import cancelled, model_problem, problem
+    from workflows.failures import RESUMABLE, cancelled, model_problem, problem, remaining_seconds
 
 
 @workflow.defn
@@ -46,7 +47,7 @@ class WorkerAgentWorkflow:
         except ActivityError as error:
             if cancelled(error):
                 return self._stopped()
-            raise self._failure(model_problem(error)) from error
+            raise self._failure(model_problem(error), remaining_seconds(error)) from error
         except asyncio.CancelledError:
             return self._stopped()
 
@@ -55,7 +56,11 @@ class WorkerAgentWorkflow:
         asked_again, note, max_tokens = 0, None, limits.TURN_MAX_TOKENS
         while True:
             progress.turn += 1
-            if progress.turn == input.max_turns and progress.turn > 1:
+            estimate = progress.last_tokens + limits.TURN_GROWTH_TOKENS
+            if not may_call(input.grant, progress.usage, estimate):
+                raise self._failure(Problem(type="BudgetExhausted", message="its share of the budget is used up"))
+            last = progress.turn == input.max_turns or last_call(input.grant, progress.usage, estimate)
+            if last and progress.turn > 1:
                 note = LAST_TURN
             reply = await self._call_model(input, note, max_tokens)
             state = LoopState(progress.turn, input.max_turns, asked_again, progress.pauses)
@@ -95,8 +100,10 @@ class WorkerAgentWorkflow:
             ),
             progress.turn,
             input.expires_at,
+            input.model_queue,
         )
         progress.usage += reply.usage
+        progress.last_tokens = reply.usage.tokens
         if reply.preview:
             progress.last_preview = reply.preview
         if reply.conclusion:
@@ -165,12 +172,19 @@ class WorkerAgentWorkflow:
         finding = Finding(
             summary=reply.preview,
             text_ref=conclusion.text_ref,
+            text_bytes=conclusion.bytes,
             confidence=conclusion.confidence,
             sources=progress.sources,
             artifacts=progress.artifacts,
             limitations=limitations,
         )
-        return WorkerAgentResult(finding=finding, turns=progress.turn, usage=progress.usage)
+        return self._result(finding)
+
+    def _result(self, finding: Finding | None, stopped: bool = False) -> WorkerAgentResult:
+        assert self._input is not None
+        progress = self._input.progress
+        turns = progress.turn - progress.turns_told
+        return WorkerAgentResult(finding=finding, stopped=stopped, turns=turns, usage=progress.usage)
 
     def _stopped(self) -> WorkerAgentResult:
         """What a cancelled worker agent has: its words so far, or nothing."""
@@ -185,12 +199,18 @@ class WorkerAgentWorkflow:
                 artifacts=progress.artifacts,
                 limitations=["the worker agent was stopped before it had finished"],
             )
-        return WorkerAgentResult(finding=finding, stopped=True, turns=progress.turn, usage=progress.usage)
+        return self._result(finding, stopped=True)
 
-    def _failure(self, what: Problem) -> ApplicationError:
+    def _failure(self, what: Problem, retry_after: float = 0.0) -> ApplicationError:
+        """The error of this attempt; one that it can go on from later carries where it stands."""
         assert self._input is not None
         progress = self._input.progress
-        consumed = WorkerAgentResult(turns=progress.turn, usage=progress.usage)
+        consumed = self._result(None)
+        if what.type in RESUMABLE:
+            # The turn that could not be made is counted when it is.
+            consumed.turns = max(0, consumed.turns - 1)
+            consumed.progress = progress.model_copy(update={"turn": progress.turn - 1})
+            consumed.retry_after = retry_after
         return ApplicationError(what.message, consumed, type=what.type, non_retryable=True)
 
     def _note(self, type: str, **data: str | int | bool) -> None:

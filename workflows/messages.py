@@ -1,0 +1,97 @@
+"""The messages that a run takes: queries, updates, and the signal of nested supervisors."""
+
+import asyncio
+
+from temporalio import workflow
+
+with workflow.unsafe.imports_passed_through():
+    from supervision.fitting import fit
+    from supervision.plan import Plan
+    from supervision.result import RunResult
+    from supervision.run_state import RunState
+    from supervision.status import Status, TracePage
+    from supervision.updates import ExtendLimits, Resume, UpdateReply
+    from workflows.contracts import NestedInput, NestedReport
+    from workflows.visibility import Visibility
+
+
+class Messages:
+    """The state of a supervisor that messages read and change. The bell wakes the dispatch when limits changed."""
+
+    def __init__(self) -> None:
+        self._state: RunState | None = None
+        self._nested: NestedInput | None = None
+        self._visibility = Visibility()
+        self._bell = asyncio.Event()
+
+    @workflow.query
+    def status(self, cursor: int = 0) -> Status:
+        """Where the run stands; subtasks 100 a page."""
+        return self._known().status(cursor)
+
+    @workflow.query
+    def plan(self) -> Plan:
+        """The plan; empty while it is being made."""
+        return self._known().plan
+
+    @workflow.query
+    def trace(self, cursor: int = 0) -> TracePage:
+        """What happened in the root since a cursor."""
+        return self._known().trace(cursor)
+
+    @workflow.query
+    def result(self) -> RunResult:
+        """The result so far."""
+        return fit(self._known().result())
+
+    @workflow.update
+    def extend_limits(self, extension: ExtendLimits) -> UpdateReply:
+        """New totals for budget and deadline; a run that waits or works goes on with them."""
+        state = self._known()
+        if state.once(extension.request_id):
+            state.extend(extension.budget, extension.deadline)
+            self._bell.set()
+            self._show()
+        return UpdateReply(accepted=True, phase=state.phase, message=state.spent())
+
+    @extend_limits.validator
+    def _extend_limits_valid(self, extension: ExtendLimits) -> None:
+        self._open()
+        self._known().check_extension(extension.budget, extension.deadline)
+
+    @workflow.update
+    def resume(self, asked: Resume) -> UpdateReply:
+        """Go on after a wait for the provider."""
+        state = self._known()
+        if state.once(asked.request_id):
+            state.resumes += 1
+        return UpdateReply(accepted=True, phase=state.phase)
+
+    @resume.validator
+    def _resume_valid(self, asked: Resume) -> None:
+        self._open()
+
+    @workflow.signal
+    def nested_report(self, report: NestedReport) -> None:
+        """News of a nested supervisor, for the one tree in `status`."""
+        if self._state is not None:
+            self._state.board.set_nested(report.subtask_id, report.subtasks)
+            self._show()
+
+    def _show(self) -> None:
+        """Makes a change visible: in the details, in the search attributes, in the parent's status."""
+        if self._state is None:
+            return
+        workflow.set_current_details(self._state.details())
+        self._visibility.waiting(self._state)
+        if self._nested is not None:
+            self._visibility.tell_parent(self._nested, self._state)
+
+    def _known(self) -> RunState:
+        if self._state is None:
+            raise ValueError("this run has not begun, or its input was not valid: its result says why")
+        return self._state
+
+    def _open(self) -> None:
+        if self._known().phase in ("done", "failed", "cancelled"):
+            raise ValueError(f"this run has ended: it is {self._known().phase}")
