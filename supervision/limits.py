@@ -95,6 +95,7 @@ SYNTHESIS_HOLDBACK_TOKENS = 20_000  # the findings of a dozen subtasks and an an
 LEAST_GRANT_TOKENS = 4000  # two turns with one small tool output: less brings no finding
 USUAL_REPLY_TOKENS = 1500  # for estimates: most plans, turns and answers are shorter
 PLAN_PROMPT_BYTES = 6 * KIB  # the planner's instructions, a team of some roles and the schema
+COVER_TRIES = 20_000  # combinations of roles tried for one subtask: some 10 ms
 
 # --- Model calls ----------------------------------------------------------------------------------
 PLAN_MAX_TOKENS = 32_000
@@ -107,6 +108,8 @@ MAX_TOKENS_CEILING = 128_000  # output limit of current models
 CUT_RETRIES = 2  # how often a reply cut by max_tokens is asked for again with more room
 PAUSE_TURNS = 5  # `pause_turn` rounds of one call
 CONTEXT_CHARS = 400_000  # ~100k tokens of findings in one prompt: above it the price of small models rises
+AGENT_CONTEXT_CHARS = 60_000  # of findings in a worker agent's brief: every turn reads them again
+FINDING_SUMMARY_CHARS = 1200  # what an optional finding is cut to before required ones are: two paragraphs
 MODEL_CALL_TIMEOUT = timedelta(minutes=10)  # start_to_close of one attempt
 LEAST_CALL_TIME = timedelta(seconds=1)  # a call begun at the deadline fails by its timeout
 MODEL_IDLE_TIMEOUT = timedelta(seconds=90)  # no content for this long: the stream is dead, pings or not

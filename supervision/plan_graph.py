@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from graphlib import CycleError, TopologicalSorter
 
 from supervision import limits
+from supervision.capabilities import settled
 from supervision.plan import Plan, Subtask
 from supervision.team import TeamCard
 from supervision.text import one_line, size
@@ -101,24 +102,9 @@ def find_cycle(subtasks: list[Subtask]) -> list[str]:
 
 
 def assign(plan: Plan, team: TeamCard) -> Plan:
-    """The plan with a role of the team for each subtask.
-
-    `auto` goes to the first role that declares all the capabilities asked for, an unknown role or a
-    capability nobody has to the generalist.
-    """
+    """The plan with a role of the team for each subtask; `auto` stays where several roles are able."""
     return plan.model_copy(
         update={
-            "subtasks": [s.model_copy(update={"role": _role_for(s, team)}) for s in plan.subtasks],
+            "subtasks": [s.model_copy(update={"role": settled(s, team)}) for s in plan.subtasks],
         }
     )
-
-
-def _role_for(subtask: Subtask, team: TeamCard) -> str:
-    if subtask.role != "auto":
-        return team.role(subtask.role).name
-    wanted = set(subtask.capabilities)
-    if wanted:
-        for role in team.roles:
-            if wanted <= set(role.capabilities):
-                return role.name
-    return team.generalist

@@ -6,7 +6,7 @@ _NEW = 0.2  # weight of the newest call: some ten calls are remembered
 
 
 class TokenForecast:
-    """Learns from the calls of one model how much of a prompt counts (cached text does not) and how long answers are."""
+    """Learns from a model's calls how much of a prompt counts (cached text does not) and how long answers are."""
 
     def __init__(self) -> None:
         self._per_char = 1 / limits.CHARS_PER_TOKEN

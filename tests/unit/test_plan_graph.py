@@ -152,7 +152,7 @@ def test_a_plan_above_the_limit_is_refused() -> None:
         ("analyst", [], "analyst"),
         ("stranger", [], "helper"),
         ("auto", [], "helper"),
-        ("auto", ["sql"], "analyst"),
+        ("auto", ["sql"], "auto"),
         ("auto", ["sql", "charts"], "analyst"),
         ("auto", ["poetry"], "helper"),
         ("auto", ["sql", "poetry"], "helper"),
