@@ -25,6 +25,7 @@ from activities.conversation import ConversationStore
 from activities.model_call import ModelCalls
 from activities.model_gate import ModelGate
 from activities.planning import PlanningActivities
+from activities.pools import PoolActivities
 from activities.publishing import PublishingActivities
 from activities.run_setup import ProcessFacts, RunSetupActivities
 from activities.stored_teams import StoredTeams
@@ -36,8 +37,9 @@ from runtime.connection import ConnectionFailed, connect
 from runtime.leaving import leave
 from runtime.ownership import check_ownership
 from runtime.serving import ALL_ROLES, WorkerRole, workers
-from runtime.settings import TOOLS_QUEUE, WORKFLOW_QUEUE, Settings
+from runtime.settings import Settings
 from supervision import limits
+from supervision.queues import TOOLS_QUEUE, WORKFLOW_QUEUE
 from supervision.request import describe_errors
 from workflows.supervisor import SupervisorWorkflow
 from workflows.worker_agent import WorkerAgentWorkflow
@@ -49,7 +51,9 @@ NO_MODEL = (
 )
 
 
-def compose(client: Client, settings: Settings, roles: Sequence[WorkerRole], attributes: list[str]) -> list[Worker]:
+def compose(
+    client: Client, settings: Settings, roles: Sequence[WorkerRole], attributes: list[str], pool: str | None = None
+) -> list[Worker]:
     """Everything a Worker process consists of, wired together."""
     store = open_store(settings.artifacts_url)
     conversations = ConversationStore(store)
@@ -67,10 +71,11 @@ def compose(client: Client, settings: Settings, roles: Sequence[WorkerRole], att
         client,
         roles,
         workflows=[SupervisorWorkflow, WorkerAgentWorkflow],
-        local_activities=[setup.prepare_run, publishing.publish_result],
+        local_activities=[setup.prepare_run, publishing.publish_result, PoolActivities(client).pool_backlog],
         model_activities=model_activities(settings, store, conversations, teams) if "model" in roles else [],
         tool_activities=[ToolActivities(store, conversations, teams).run_tool],
         model_rpm=settings.model_rpm,
+        pool=pool,
     )
 
 
@@ -98,7 +103,7 @@ def model_activities(
     ]
 
 
-async def serve(settings: Settings, roles: Sequence[WorkerRole]) -> None:
+async def serve(settings: Settings, roles: Sequence[WorkerRole], pool: str | None) -> None:
     """Runs until SIGTERM or Ctrl-C, then lets calls in flight finish; a second signal ends at once."""
     tracing = telemetry.configure("temporal-supervisor-worker")
     client = await connect(tracing, wait=limits.WORKER_CONNECT_WAIT)
@@ -114,14 +119,15 @@ async def serve(settings: Settings, roles: Sequence[WorkerRole]) -> None:
     for name in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(name, on_signal)
     async with contextlib.AsyncExitStack() as stack:
-        for worker in compose(client, settings, roles, attributes):
+        for worker in compose(client, settings, roles, attributes, pool):
             await stack.enter_async_context(worker)
         for warning in search_attributes.warnings(attributes):
             say(f"warning: {warning}")
         if settings.model == "standin":
             say(STANDIN_NOTICE)
         address = client.service_client.config.target_host
-        say(f"worker ready ({', '.join(roles)}) on {address}, namespace {client.namespace}, pid {os.getpid()}")
+        serves = f"pool {pool}" if pool else ", ".join(roles)
+        say(f"worker ready ({serves}) on {address}, namespace {client.namespace}, pid {os.getpid()}")
         await stop.wait()
     tracing.shutdown()
 
@@ -145,6 +151,7 @@ def main() -> None:
     """The command `temporal-supervisor-worker`. Exit codes: 0 stopped, 1 failed, 2 can't serve as configured."""
     parser = argparse.ArgumentParser(description="Serve supervisor runs: workflows, model calls and tools.")
     parser.add_argument("--roles", type=parse_roles, default=list(ALL_ROLES), help="default: workflows,model,tools")
+    parser.add_argument("--pool", help="serve only the roles of this pool, with model calls and tools")
     options = parser.parse_args()
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     check_ownership()
@@ -157,7 +164,7 @@ def main() -> None:
         say(NO_MODEL)
         leave(2)
     try:
-        asyncio.run(serve(settings, options.roles))
+        asyncio.run(serve(settings, options.roles, options.pool))
     except (ConnectionFailed, ValueError) as error:
         say(str(error))
         leave(2)

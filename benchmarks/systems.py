@@ -19,8 +19,8 @@ from temporalio.client import Client
 from benchmarks.history import History, read_history
 from benchmarks.processes import Process, ProcessFailed, environment
 from benchmarks.rows import Row
-from runtime.settings import WORKFLOW_QUEUE
 from supervision import limits
+from supervision.queues import WORKFLOW_QUEUE
 from supervision.request import RunRequest
 from workflows.supervisor import SupervisorWorkflow
 

@@ -18,8 +18,9 @@ from console.runs import RUN_TYPE, stuck
 from console.safe_text import safe_line
 from runtime import search_attributes
 from runtime.connection import ConnectionFailed
-from runtime.settings import MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE, Settings
+from runtime.settings import Settings
 from supervision import limits
+from supervision.queues import MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE
 
 Level = Literal["ok", "warning", "problem"]
 _STYLES: dict[Level, str] = {"ok": "green", "warning": "yellow", "problem": "bold red"}

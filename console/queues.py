@@ -9,8 +9,8 @@ from temporalio.client import Client
 
 from console.access import server_address
 from console.failures import UNREACHABLE, CommandFailed
-from runtime.settings import MODEL_QUEUE, WORKFLOW_QUEUE
 from supervision import limits
+from supervision.queues import MODEL_QUEUE, WORKFLOW_QUEUE
 
 WORKFLOWS = TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW
 ACTIVITIES = TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY

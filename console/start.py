@@ -8,8 +8,8 @@ from temporalio.exceptions import WorkflowAlreadyStartedError
 
 from console.failures import FAILED, CommandFailed
 from console.runs import RUN_TYPE, Run, is_open, state_word
-from runtime.settings import WORKFLOW_QUEUE
 from supervision import limits
+from supervision.queues import WORKFLOW_QUEUE
 from supervision.request import RunRequest
 from supervision.result import RunResult
 from supervision.text import cut, one_line, slug

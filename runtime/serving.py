@@ -7,8 +7,8 @@ from temporalio.client import Client
 from temporalio.worker import Worker
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
-from runtime.settings import MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE
 from supervision import limits
+from supervision.queues import MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE, pool_queue
 
 WorkerRole = Literal["workflows", "model", "tools"]
 ALL_ROLES: tuple[WorkerRole, ...] = ("workflows", "model", "tools")
@@ -30,8 +30,12 @@ def workers(
     model_activities: Sequence[Callable[..., Any]],
     tool_activities: Sequence[Callable[..., Any]],
     model_rpm: float | None = None,
+    pool: str | None = None,
 ) -> list[Worker]:
-    """One Worker per queue. Workflow processes also run tools: small pure ones run inside workflow tasks."""
+    """One Worker per queue. Workflow processes also run tools: small pure ones run inside workflow tasks.
+
+    A process of a `pool` serves that pool's queue alone, with model calls and tools.
+    """
     common: dict[str, Any] = {
         "client": client,
         "max_concurrent_activities": limits.ACTIVITY_SLOTS,
@@ -39,6 +43,8 @@ def workers(
         "max_heartbeat_throttle_interval": limits.HEARTBEAT_THROTTLE,
         "default_heartbeat_throttle_interval": limits.HEARTBEAT_THROTTLE,
     }
+    if pool:
+        return [Worker(**common, task_queue=pool_queue(pool), activities=[*model_activities, *tool_activities])]
     found = []
     if "workflows" in roles:
         found.append(

@@ -8,10 +8,6 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from runtime.paths import cache_dir
 
-WORKFLOW_QUEUE = "supervisor"
-MODEL_QUEUE = "supervisor-model"
-TOOLS_QUEUE = "supervisor-tools"
-
 BUILTIN_TEAMS = Path(__file__).resolve().parent.parent / "teams"
 
 

@@ -10,11 +10,12 @@ with workflow.unsafe.imports_passed_through():
     from supervision import limits
     from supervision.base import SupervisionError
     from supervision.finding import Finding
+    from supervision.queues import MODEL_QUEUE, pool_queue
     from supervision.result import Problem
     from supervision.role_breaker import Ticket
     from supervision.team import RoleCard
     from workflows.children import Outcome, child_id, run_nested, run_worker_agent
-    from workflows.contracts import MODEL_QUEUE, Progress, WorkerAgentInput, WorkerAgentResult, pool_queue
+    from workflows.contracts import Progress, WorkerAgentInput, WorkerAgentResult
     from workflows.failures import ACCOUNT, RESUMABLE, run_error
     from workflows.findings import as_refs
     from workflows.judgement import select

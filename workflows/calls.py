@@ -9,6 +9,7 @@ from typing import TypedDict
 
 from temporalio import workflow
 from temporalio.common import RetryPolicy
+from temporalio.exceptions import ActivityError
 
 with workflow.unsafe.imports_passed_through():
     from activities.judging import JudgingActivities
@@ -37,15 +38,17 @@ with workflow.unsafe.imports_passed_through():
         TurnReply,
     )
     from activities.planning import PlanningActivities
+    from activities.pools import PoolActivities
     from activities.publishing import PublishingActivities
     from activities.run_setup import RunSetupActivities
     from activities.synthesis import SynthesisActivities
     from activities.tool_calls import ToolActivities
     from supervision import limits
+    from supervision.queues import MODEL_QUEUE, pool_queue
     from supervision.status import TraceEvent
     from supervision.team import ToolCard
     from supervision.text import one_line
-    from workflows.contracts import MODEL_QUEUE
+    from workflows.failures import cancelled
 
 _MODEL_RETRY = RetryPolicy(
     initial_interval=limits.MODEL_RETRY_INITIAL,
@@ -129,6 +132,22 @@ async def call_model(input: TurnInput, turn: int, expires_at: datetime, queue: s
     return await workflow.execute_activity_method(
         AgentTurnActivities.call_model, input, **_model_call(expires_at, f"{input.role}, turn {turn}", queue)
     )
+
+
+async def pool_backlog(pool: str) -> float:
+    """Seconds that work has waited for the Workers of a pool; 0 when that can't be known."""
+    try:
+        return await workflow.execute_local_activity_method(
+            PoolActivities.pool_backlog,
+            pool_queue(pool),
+            start_to_close_timeout=limits.CONNECT_TIMEOUT,
+            retry_policy=RetryPolicy(maximum_attempts=1),
+            summary=f"backlog of pool {pool}",
+        )
+    except ActivityError as error:
+        if cancelled(error):
+            raise
+        return 0.0
 
 
 async def run_tool(input: ToolInput, tool: ToolCard | None, queue: str) -> ToolReply:

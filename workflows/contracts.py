@@ -6,16 +6,10 @@ from activities.contracts import RunRef, SubtaskBrief, ToolResultRef
 from supervision.base import Model
 from supervision.finding import ArtifactRef, Finding
 from supervision.grant import Grant
+from supervision.queues import MODEL_QUEUE
 from supervision.result import SubtaskReport
 from supervision.team import RoleCard
 from supervision.usage import Usage
-
-MODEL_QUEUE = "supervisor-model"
-
-
-def pool_queue(pool: str) -> str:
-    """The queue of a pool's Workers, for model calls and tools alike."""
-    return f"supervisor.{pool}"
 
 
 class Progress(Model):

@@ -8,12 +8,10 @@ from typing import Any
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from supervision.capabilities import able, choose
-
     from supervision import limits
     from supervision.base import SupervisionError
+    from supervision.capabilities import role_for
     from supervision.result import Problem
-    from supervision.team import RoleCard
     from workflows.attempt import Pursuit
     from workflows.incremental import Drafts
     from workflows.pursuit import Pursuits
@@ -84,7 +82,7 @@ class Delegation:
 
     def _admits(self, subtask_id: str) -> bool:
         """Whether a role can take the subtask now; leases the role's breaker for it."""
-        pursuit = self._pursuits.get(subtask_id) or Pursuit(role=self._role_for(subtask_id))
+        pursuit = self._pursuits.get(subtask_id) or self._pursuit(subtask_id)
         role = pursuit.role
         load = self._state.board.in_flight().get(role.name, 0)
         if role.max_parallel is not None and load >= role.max_parallel:
@@ -104,15 +102,9 @@ class Delegation:
         self._state.board.begin(subtask_id, pursuit.role.name)
         return True
 
-    def _role_for(self, subtask_id: str) -> RoleCard:
-        """The role as planned; with `auto` the least loaded of those that have the capabilities."""
-        subtask, team = self._state.board.subtask(subtask_id), self._context.roles
-        if subtask.role != "auto":
-            return team.role(subtask.role)
-        candidates = able(team.roles, set(subtask.capabilities)) if subtask.capabilities else []
-        if not candidates:
-            return team.role(team.generalist)
-        return team.role(choose(candidates, self._state.board.in_flight()))
+    def _pursuit(self, subtask_id: str) -> Pursuit:
+        board, team = self._state.board, self._context.roles
+        return Pursuit(role=team.role(role_for(board.subtask(subtask_id), team, board.in_flight())))
 
     async def _stop(self, why: Problem) -> None:
         """Stops what runs, keeps what it had, and closes what had not started."""

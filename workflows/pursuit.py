@@ -6,6 +6,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision import limits
     from supervision.base import SupervisionError
     from supervision.result import Problem
+    from workflows import calls
     from workflows.attempt import Attempt, Pursuit
     from workflows.contracts import WorkerAgentResult
     from workflows.failures import FATAL, run_error
@@ -26,6 +27,7 @@ class Pursuits:
         Raises SupervisionError when the provider serves nobody, CancelledError never: a stopped subtask has ended.
         """
         board, state = self._context.state.board, self._context.state
+        await self._divert(subtask_id, pursuit)
         while True:
             outcome = await self._attempt.make(subtask_id, pursuit)
             what = outcome.problem
@@ -50,6 +52,19 @@ class Pursuits:
                 board.hold(subtask_id)
                 state.note("subtask_held", subtask_id, role=pursuit.role.name)
                 return False
+
+    async def _divert(self, subtask_id: str, pursuit: Pursuit) -> None:
+        """Gives the subtask to the role's backup while work has waited too long for the role's own pool."""
+        role, backup = pursuit.role, self._context.roles.find(pursuit.role.backup)
+        if role.pool is None or backup is None:
+            return
+        waited = await calls.pool_backlog(role.pool)
+        if waited > role.backlog_seconds:
+            self._give_back(pursuit)
+            pursuit.role, pursuit.ticket = backup, self._context.state.breaker(backup.name).admit()
+            self._context.state.note(
+                "subtask_diverted", subtask_id, role=backup.name, pool=role.pool, waited_seconds=round(waited, 1)
+            )
 
     async def _prepare_retry(self, subtask_id: str, pursuit: Pursuit, what: Problem) -> bool:
         """Readies the next attempt: same role better described, or the fallback role. False when there is none.

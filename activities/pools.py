@@ -1,0 +1,36 @@
+"""How long work has waited in a pool's queue, by the server's own statistics."""
+
+from temporalio import activity
+from temporalio.api.enums.v1 import DescribeTaskQueueMode, TaskQueueType
+from temporalio.api.taskqueue.v1 import TaskQueue
+from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
+from temporalio.client import Client
+from temporalio.service import RPCError
+
+
+class PoolActivities:
+    """Looks at the queues of pools with the client of this process."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    @activity.defn
+    async def pool_backlog(self, queue: str) -> float:
+        """Seconds that the oldest activity in `queue` has waited; 0 when nothing waits or the server will not say."""
+        request = DescribeTaskQueueRequest(
+            namespace=self._client.namespace,
+            task_queue=TaskQueue(name=queue),
+            api_mode=DescribeTaskQueueMode.DESCRIBE_TASK_QUEUE_MODE_ENHANCED,
+            task_queue_types=[TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY],
+            report_stats=True,
+        )
+        try:
+            described = await self._client.workflow_service.describe_task_queue(request)
+        except RPCError:
+            return 0.0
+        ages = [
+            info.stats.approximate_backlog_age.ToTimedelta().total_seconds()
+            for version in described.versions_info.values()
+            for info in version.types_info.values()
+        ]
+        return max(ages, default=0.0)
