@@ -47,7 +47,7 @@ class AgentTurnActivities:
         text = worker_request(
             await read_text(store, brief.goal_ref),
             subtask,
-            await read_findings(store, brief.dependencies),
+            await read_findings(store, brief.dependencies, limits.AGENT_CONTEXT_CHARS),
             brief.missing,
             [attachment.name for attachment in brief.attachments],
             feedback=brief.feedback,
