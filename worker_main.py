@@ -22,11 +22,14 @@ from activities.agent_turn import AgentTurnActivities
 from activities.anthropic_model import AnthropicModel
 from activities.artifact_store import ArtifactStore, open_store
 from activities.conversation import ConversationStore
+from activities.judging import JudgingActivities
 from activities.model_call import ModelCalls
 from activities.model_gate import ModelGate
 from activities.planning import PlanningActivities
 from activities.pools import PoolActivities
 from activities.publishing import PublishingActivities
+from activities.refinement import RefinementActivities
+from activities.reviewing import ReviewingActivities
 from activities.run_setup import ProcessFacts, RunSetupActivities
 from activities.stored_teams import StoredTeams
 from activities.synthesis import SynthesisActivities
@@ -99,6 +102,9 @@ def model_activities(
     return [
         PlanningActivities(calls, teams).plan,
         AgentTurnActivities(calls, teams).call_model,
+        RefinementActivities(calls).refine,
+        ReviewingActivities(calls).review,
+        JudgingActivities(calls).judge,
         SynthesisActivities(calls).synthesize,
     ]
 

@@ -41,13 +41,17 @@ class AgentTurnActivities:
         store = self._calls.store
         loaded = await self._teams.load(input.team_ref)
         role = loaded.team.role(input.role)
-        plan = Plan.model_validate_json(await store.get(brief.plan_ref))
+        subtask = Plan.model_validate_json(await store.get(brief.plan_ref)).subtask(brief.subtask_id)
+        if brief.description_ref is not None:
+            subtask = subtask.model_copy(update={"description": await read_text(store, brief.description_ref)})
         text = worker_request(
             await read_text(store, brief.goal_ref),
-            plan.subtask(brief.subtask_id),
-            await read_findings(store, brief.dependencies),
+            subtask,
+            await read_findings(store, brief.dependencies, limits.AGENT_CONTEXT_CHARS),
             brief.missing,
             [attachment.name for attachment in brief.attachments],
+            feedback=brief.feedback,
+            previous=await self._previous(brief),
         )
         opening = Opening(
             system=worker_system(role.system_prompt),
@@ -56,6 +60,12 @@ class AgentTurnActivities:
             output_schema=None,
         )
         return opening, text
+
+    async def _previous(self, brief: SubtaskBrief) -> str | None:
+        if brief.previous_ref is None:
+            return None
+        text = await read_text(self._calls.store, brief.previous_ref)
+        return text[: limits.CONTEXT_CHARS]
 
     def _new_input(self, input: TurnInput) -> list[Json]:
         """Tool results and the note in one user message, as the API wants it; nothing when the model only paused."""
@@ -81,10 +91,10 @@ class AgentTurnActivities:
         )
 
     async def _stored(self, input: TurnInput, read: Conclusion) -> ConclusionRef:
-        ref = await self._calls.store.put_output(input.run.run_id, read.text.encode("utf-8", "replace"))
+        data = read.text.encode("utf-8", "replace")
         return ConclusionRef(
-            text_ref=ref,
-            bytes=size(read.text),
+            text_ref=await self._calls.store.put_output(input.run.run_id, data),
+            bytes=len(data),
             confidence=read.confidence,
             limitations=[cut(item, 300) for item in read.limitations[:10]],
         )

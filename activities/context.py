@@ -3,6 +3,7 @@
 from activities.artifact_store import ArtifactStore
 from activities.contracts import DependencyRef
 from supervision import limits
+from supervision.context import allot
 
 _CUT = "\n[… {count} characters left out here]"
 
@@ -12,13 +13,23 @@ async def read_text(store: ArtifactStore, ref: str) -> str:
     return (await store.get(ref)).decode("utf-8", "replace")
 
 
-async def read_findings(store: ArtifactStore, refs: list[DependencyRef]) -> list[tuple[str, str, str]]:
-    """(subtask id, role, text) of each finding; long ones are cut evenly so that all fit into one prompt."""
-    share = limits.CONTEXT_CHARS // max(1, len(refs))
-    found = []
-    for ref in refs:
-        text = await read_text(store, ref.text_ref)
-        if len(text) > share:
-            text = text[:share] + _CUT.format(count=len(text) - share)
-        found.append((ref.subtask_id, ref.role, text))
-    return found
+async def read_findings(
+    store: ArtifactStore, refs: list[DependencyRef], budget: int = limits.CONTEXT_CHARS
+) -> list[tuple[str, str, str]]:
+    """(subtask id, role, text) of each finding, texts of at most `budget` characters together.
+
+    What does not fit is cut, optional findings first, and says how much is missing.
+    """
+    texts = [await read_text(store, ref.text_ref) for ref in refs]
+    lengths = allot([len(text) for text in texts], [ref.importance == "optional" for ref in refs], budget)
+    return [
+        (ref.subtask_id, ref.role, _beginning(text, length))
+        for ref, text, length in zip(refs, texts, lengths, strict=True)
+    ]
+
+
+def _beginning(text: str, length: int) -> str:
+    if len(text) <= length:
+        return text
+    kept = length - len(_CUT.format(count=len(text)))  # room for the mark with the largest count
+    return text[:kept] + _CUT.format(count=len(text) - kept) if kept > 0 else text[:length]

@@ -1,45 +1,33 @@
-"""The activity that plans: one model call, its plan read and checked."""
+"""The activity that plans: one model call, its reply read and checked, by the run's strategy."""
 
-from typing import Any, Literal
-
-from pydantic import ValidationError, create_model
 from temporalio import activity
 
 from activities.context import read_text
 from activities.contracts import PlanInput, PlanReply
 from activities.conversation import Opening
 from activities.model_call import Answered, ModelCalls
-from activities.prompts import plan_repair, planner_request, planner_system
+from activities.plan_checks import Checked, checked
+from activities.plan_draft import PlanDraft, RouteDraft, mode_of, plan_of, routed, sent_model, shortened
+from activities.planning_prompts import (
+    PLAN_WORDS,
+    REVISION_WORDS,
+    ROUTE_WORDS,
+    STEP_WORDS,
+    history,
+    plan_repair,
+    plan_rules,
+    planner_request,
+    planner_system,
+    revision_rules,
+    route_rules,
+    step_rules,
+)
 from activities.stored_teams import StoredTeams
-from activities.structured import first_json
-from activities.team_files import team_card
+from activities.structured_reply import read_reply, refusal_of
 from supervision import limits
-from supervision.base import Model
 from supervision.keys import named_key
-from supervision.plan import Plan, Subtask
-from supervision.plan_graph import assign, problems
-from supervision.request import describe_errors
-from supervision.team import Team
-from supervision.text import cut
-
-
-class SubtaskDraft(Model):
-    """A subtask as the planner writes it; `role` is narrowed to the team's roles in the schema sent."""
-
-    id: str
-    description: str
-    role: str
-    depends_on: list[str]
-    importance: Literal["required", "optional"]
-    attachments: list[str]
-
-
-class PlanDraft(Model):
-    """A plan as the planner writes it."""
-
-    direct_answer: str | None
-    subtasks: list[SubtaskDraft]
-    final_instruction: str
+from supervision.plan import Plan
+from supervision.team import Role, Team
 
 
 class PlanningActivities:
@@ -53,93 +41,110 @@ class PlanningActivities:
     async def plan(self, input: PlanInput) -> PlanReply:
         """Asks for a plan, or for a better one after `input.problems`; the reply says what is wrong with it."""
         step = f"plan.{input.revision}.{input.attempt}"
-        team = await self._teams.load(input.team_ref)
+        team = (await self._teams.load(input.team_ref)).team
         goal = await read_text(self._calls.store, input.goal_ref)
+        previous = await self._previous(input)
         if input.head is None:
-            opening = Opening(
-                system=planner_system(team.team, input.max_subtasks),
-                model=input.model,
-                tools=[],
-                output_schema=self._calls.model.output_schema(draft_model(team.team)),
-            )
-            text = planner_request(goal, input.attachments, input.strategy == "auto")
+            opening, text = self._opening(input, team, goal, previous)
             answered = await self._calls.begin(input.run, step, opening, text, limits.PLAN_MAX_TOKENS)
         else:
             message = {"role": "user", "content": [{"type": "text", "text": plan_repair(input.problems)}]}
             answered = await self._calls.go_on(input.run, step, input.head, [message], limits.PLAN_MAX_TOKENS)
-        return await self._reply(input, answered, goal)
-
-    async def _reply(self, input: PlanInput, answered: Answered, goal: str) -> PlanReply:
-        reply = PlanReply(head=answered.head, usage=answered.usage)
-        message = answered.message
-        if message.stop_reason == "refusal":
-            details = message.stop_details or {}
-            reply.refusal = str(details.get("explanation") or details.get("category") or "no reason given")
-            return reply
-        if message.stop_reason == "max_tokens":
-            reply.problems = ["the plan was cut off: make it shorter"]
-            return reply
-        try:
-            draft = PlanDraft.model_validate(first_json(message.text()))
-        except ValidationError as error:
-            reply.problems = [f"the reply is not the JSON asked for: {describe_errors(error, root='plan')}"]
-            return reply
-        except ValueError as error:
-            reply.problems = [f"the reply is not the JSON asked for: {error}"]
-            return reply
-        plan = _plan(draft, goal, input.revision)
-        reply.problems = problems(plan, input.max_subtasks, [a.name for a in input.attachments])
-        if plan.direct_answer and input.strategy != "auto":
-            reply.problems = ["a direct answer is not wanted here: plan subtasks"]
-        if not reply.problems:
-            loaded = await self._teams.load(input.team_ref)
-            plan = assign(plan, team_card(loaded, input.model))
-            reply.plan_ref = named_key(input.run.run_id, f"plan.{plan.revision}")
-            await self._calls.store.put(reply.plan_ref, plan.model_dump_json().encode())
-            reply.plan = shortened(plan)
+        reply = PlanReply(head=answered.head, usage=answered.usage, refusal=refusal_of(answered.message))
+        if reply.refusal is None:
+            if mode_of(input) == "route":
+                await self._route(input, answered, reply, team, goal)
+            else:
+                await self._plan(input, answered, reply, team, goal, previous)
         return reply
 
+    async def _previous(self, input: PlanInput) -> Plan | None:
+        if input.previous_ref is None:
+            return None
+        return Plan.model_validate_json(await self._calls.store.get(input.previous_ref))
 
-def draft_model(team: Team) -> type[PlanDraft]:
-    """PlanDraft with `role` narrowed to the team's roles, so that the schema offers no other."""
-    names = tuple(role.name for role in team.roles)
-    role: Any = Literal[names]
-    subtask: Any = create_model("SubtaskDraft", __base__=SubtaskDraft, role=(role, ...))
-    return create_model("PlanDraft", __base__=PlanDraft, subtasks=(list[subtask], ...))
-
-
-def _plan(draft: PlanDraft, goal: str, revision: int) -> Plan:
-    answer = draft.direct_answer if draft.direct_answer and draft.direct_answer.strip() else None
-    return Plan(
-        goal=goal,
-        direct_answer=answer,
-        final_instruction=draft.final_instruction,
-        subtasks=[
-            Subtask(
-                id=item.id.strip(),
-                description=item.description,
-                role=item.role,
-                depends_on=list(dict.fromkeys(item.depends_on)),
-                importance=item.importance,
-                attachments=item.attachments,
-            )
-            for item in draft.subtasks
-        ],
-        revision=revision,
-    )
-
-
-def shortened(plan: Plan) -> Plan:
-    """`plan` small enough for history: long texts give way to their beginnings, the stored plan has all."""
-    small = plan.model_copy(update={"goal": cut(plan.goal, limits.SUMMARY_BYTES)})
-    for size in (limits.DESCRIPTION_CHARS, 1000, 400, 160, 80, 40):
-        small = small.model_copy(
-            update={
-                "direct_answer": cut(plan.direct_answer, limits.ANSWER_INLINE_BYTES) if plan.direct_answer else None,
-                "final_instruction": cut(plan.final_instruction, max(size, 200)),
-                "subtasks": [s.model_copy(update={"description": cut(s.description, size)}) for s in plan.subtasks],
-            }
+    def _opening(self, input: PlanInput, team: Team, goal: str, previous: Plan | None) -> tuple[Opening, str]:
+        mode = mode_of(input)
+        roles = usable_roles(team, input.nesting_left)
+        rules, last_words = {
+            "auto": (plan_rules(team, input.max_subtasks, auto=True), ""),
+            "plan": (plan_rules(team, input.max_subtasks, auto=False), PLAN_WORDS),
+            "revision": (revision_rules(team, input.max_subtasks), REVISION_WORDS),
+            "step": (step_rules(team, input.max_subtasks), STEP_WORDS),
+            "route": (route_rules(), ROUTE_WORDS),
+        }[mode]
+        capabilities = sorted({capability for role in roles for capability in role.capabilities})
+        sent = sent_model(mode, [role.name for role in roles], capabilities)
+        opening = Opening(
+            system=planner_system(roles, rules),
+            model=input.model,
+            tools=[],
+            output_schema=self._calls.model.output_schema(sent),
         )
-        if len(small.model_dump_json()) <= limits.PAYLOAD_AIM_BYTES:
-            break
-    return small
+        so_far = history(previous, input.done) if previous else ""
+        return opening, planner_request(goal, input.attachments, input.in_flight, so_far, last_words)
+
+    async def _plan(
+        self, input: PlanInput, answered: Answered, reply: PlanReply, team: Team, goal: str, previous: Plan | None
+    ) -> None:
+        try:
+            draft = read_reply(PlanDraft, answered.message, root="plan")
+        except ValueError as error:
+            reply.problems = [str(error)]
+            return
+        mode = mode_of(input)
+        if not draft.subtasks and (mode == "revision" or (mode == "step" and draft.finished and input.done)):
+            reply.finished = True
+            reply.strategy = "step" if mode == "step" else "plan"
+            return
+        reply.strategy = draft.strategy if mode == "auto" else "step" if mode == "step" else "plan"
+        reply.problems = _shape_problems(input, draft)
+        if reply.problems:
+            return
+        card = await self._teams.card(input.team_ref, input.model)
+        found = checked(plan_of(draft, goal, input.revision), previous, team, card, input)
+        reply.problems, reply.incapable = found.problems, found.incapable
+        if found.plan is not None:
+            await self._accept(input, reply, found)
+
+    async def _route(self, input: PlanInput, answered: Answered, reply: PlanReply, team: Team, goal: str) -> None:
+        draft: RouteDraft | None = None
+        try:
+            draft = read_reply(RouteDraft, answered.message)
+        except ValueError as error:
+            if input.attempt < limits.PLAN_TRIES:
+                reply.problems = [str(error)]
+                return
+        names = [role.name for role in usable_roles(team, input.nesting_left)]
+        plan = routed(draft, goal, names, team.generalist, input.revision)
+        plan.subtasks = plan.subtasks[: input.max_subtasks]
+        reply.strategy = "route"
+        await self._accept(input, reply, Checked(plan=plan))
+
+    async def _accept(self, input: PlanInput, reply: PlanReply, found: Checked) -> None:
+        assert found.plan is not None
+        if found.new_roles:
+            reply.team_ref = await self._teams.extend(input.run.run_id, input.team_ref, input.revision, found.new_roles)
+            reply.team = await self._teams.card(reply.team_ref, input.model)
+        reply.plan_ref = named_key(input.run.run_id, f"plan.{input.revision}")
+        await self._calls.store.put(reply.plan_ref, found.plan.model_dump_json().encode())
+        reply.plan = shortened(found.plan)
+
+
+def usable_roles(team: Team, nesting_left: int) -> list[Role]:
+    """The roles a plan may name: without levels left, none that is a team."""
+    return [role for role in team.roles if nesting_left > 0 or role.team is None]
+
+
+def _shape_problems(input: PlanInput, draft: PlanDraft) -> list[str]:
+    """What the way of planning forbids."""
+    mode = mode_of(input)
+    if draft.direct_answer and draft.direct_answer.strip() and mode != "auto":
+        return ["a direct answer is not wanted here: plan subtasks"]
+    if mode == "step" and not draft.subtasks:
+        if draft.finished:
+            return ["nothing has been done yet: give the first subtask"]
+        return ["give the next subtask, or set finished to true"]
+    if mode == "step" and len(draft.subtasks) > 1:
+        return [f"give exactly one subtask, the next one, not {len(draft.subtasks)}"]
+    return []

@@ -3,19 +3,22 @@
 from typing import Literal
 
 from activities.artifact_store import ArtifactStore
-from activities.team_files import LoadedTeam, TeamFiles
+from activities.team_files import LoadedTeam, TeamFiles, team_card
 from supervision.base import Model
 from supervision.keys import named_key
-from supervision.team import Team
+from supervision.new_roles import with_new_roles
+from supervision.plan import NewRole
+from supervision.team import Team, TeamCard
 
 _CACHED = 256
 
 
 class StoredTeam(Model):
-    """A team as stored: its definition, and where its tools come from."""
+    """A team as stored: its definition, where its tools come from, and the model of roles that name none."""
 
     source: Literal["file", "inline"]
     team: Team
+    worker_model: str | None = None
 
 
 class StoredTeams:
@@ -26,27 +29,51 @@ class StoredTeams:
         self._files = files
         self._cache: dict[str, StoredTeam] = {}
 
-    async def save(self, run_id: str, team: str | Team) -> tuple[str, LoadedTeam]:
+    async def save(self, run_id: str, team: str | Team, worker_model: str | None = None) -> tuple[str, LoadedTeam]:
         """Stores the named or inline team for a run; returns its reference. Raises TeamError."""
         if isinstance(team, str):
             loaded = self._files.load(team)
-            stored = StoredTeam(source="file", team=loaded.team)
+            stored = StoredTeam(source="file", team=loaded.team, worker_model=worker_model)
         else:
             loaded = self._files.load_inline(team)
-            stored = StoredTeam(source="inline", team=team)
-        ref = named_key(run_id, "team")
-        await self._store.put(ref, stored.model_dump_json().encode())
-        return ref, loaded
+            stored = StoredTeam(source="inline", team=team, worker_model=worker_model)
+        return await self._put(named_key(run_id, "team"), stored), loaded
+
+    async def extend(self, run_id: str, ref: str, revision: int, new_roles: list[NewRole]) -> str:
+        """Stores the team at `ref` with a plan's new roles; returns its reference. Raises TeamError.
+
+        The roles must be without `supervision.new_roles.problems`.
+        """
+        stored = await self._stored(ref)
+        resolved = (await self.load(ref)).team.toolbox
+        own_names = dict(zip(resolved, stored.team.toolbox, strict=True))  # an inline team says `team/tool`
+        roles = [role.model_copy(update={"tools": [own_names[tool] for tool in role.tools]}) for role in new_roles]
+        grown = stored.model_copy(update={"team": with_new_roles(stored.team, roles)})
+        return await self._put(named_key(run_id, f"team.{revision}"), grown)
 
     async def load(self, ref: str) -> LoadedTeam:
         """The team of a run with its tools. Raises TeamError when its files are gone."""
+        stored = await self._stored(ref)
+        if stored.source == "inline":
+            return self._files.load_inline(stored.team)
+        current = self._files.load(stored.team.name)
+        return LoadedTeam(team=stored.team, folder=current.folder, toolbox=current.toolbox)
+
+    async def card(self, ref: str, default_model: str) -> TeamCard:
+        """What a workflow knows of the team at `ref`; `default_model` is for teams stored without one."""
+        model = (await self._stored(ref)).worker_model or default_model
+        return team_card(await self.load(ref), model)
+
+    async def _put(self, ref: str, stored: StoredTeam) -> str:
+        await self._store.put(ref, stored.model_dump_json().encode())
+        self._cache.pop(ref, None)
+        return ref
+
+    async def _stored(self, ref: str) -> StoredTeam:
         stored = self._cache.get(ref)
         if stored is None:
             stored = StoredTeam.model_validate_json(await self._store.get(ref))
             if len(self._cache) >= _CACHED:
                 self._cache.pop(next(iter(self._cache)))
             self._cache[ref] = stored
-        if stored.source == "inline":
-            return self._files.load_inline(stored.team)
-        current = self._files.load(stored.team.name)
-        return LoadedTeam(team=stored.team, folder=current.folder, toolbox=current.toolbox)
+        return stored

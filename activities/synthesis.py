@@ -1,13 +1,26 @@
-"""The activity that writes the answer from the findings."""
+"""The activity that writes from findings: the answer, a draft of it, or a digest of some findings."""
 
-from pydantic import ValidationError
+from typing import Annotated, Any
+
+from pydantic import JsonValue, WithJsonSchema, create_model
 from temporalio import activity
 
+from activities import answer_schema
 from activities.context import read_findings, read_text
 from activities.contracts import SynthesisInput, SynthesisReply
 from activities.conversation import Opening
+from activities.judgement_prompts import (
+    DIGEST_SYSTEM,
+    DIGEST_WORDS,
+    DRAFT_WORDS,
+    FINAL_WORDS,
+    JSON_WORDS,
+    SYNTHESIS_SYSTEM,
+    answer_repair,
+    synthesis_request,
+)
 from activities.model_call import Answered, ModelCalls
-from activities.prompts import SYNTHESIS_SYSTEM, synthesis_request
+from activities.model_port import Json
 from activities.structured import first_json
 from supervision import limits
 from supervision.base import Model
@@ -17,6 +30,7 @@ from supervision.result import Citation, Contradiction
 from supervision.text import cut
 
 _KEPT = 100
+_WORDS = {"final": FINAL_WORDS, "draft": DRAFT_WORDS, "digest": DIGEST_WORDS}
 
 
 class CitationDraft(Model):
@@ -51,48 +65,103 @@ class SynthesisActivities:
 
     @activity.defn
     async def synthesize(self, input: SynthesisInput) -> SynthesisReply:
-        """One answer from the findings; citations that do not hold are dropped here, in code."""
-        store = self._calls.store
-        plan = Plan.model_validate_json(await store.get(input.plan_ref))
-        text = synthesis_request(
-            await read_text(store, input.goal_ref),
-            plan.final_instruction,
-            await read_findings(store, input.findings),
-            input.missing,
-        )
-        opening = Opening(
-            system=SYNTHESIS_SYSTEM,
-            model=input.model,
-            tools=[],
-            output_schema=self._calls.model.output_schema(AnswerDraft),
-        )
-        answered = await self._calls.begin(input.run, f"synthesis.{input.number}", opening, text, input.max_tokens)
-        return await self._reply(input, answered)
-
-    async def _reply(self, input: SynthesisInput, answered: Answered) -> SynthesisReply:
+        """One text from the findings; citations that do not hold are dropped here, in code."""
+        step = f"synthesis.{input.number}"
+        plan = Plan.model_validate_json(await self._calls.store.get(input.plan_ref))
+        schema = await self._schema(input)
+        if input.head is None:
+            text = await self._request(input, plan, schema)
+            answered = await self._calls.begin(input.run, step, self._opening(input, schema), text, input.max_tokens)
+        else:
+            message = {"role": "user", "content": [{"type": "text", "text": answer_repair(input.problems)}]}
+            answered = await self._calls.go_on(input.run, step, input.head, [message], input.max_tokens)
         reply = SynthesisReply(head=answered.head, stop_reason=answered.message.stop_reason, usage=answered.usage)
         text = answered.message.text().strip()
         if reply.stop_reason == "refusal" or not text:
             return reply
-        completed = {finding.subtask_id for finding in input.findings if finding.complete}
+        if input.mode == "digest":
+            return await self._digested(input, reply, text)
+        return await self._answered(input, reply, answered, plan, schema)
+
+    async def _schema(self, input: SynthesisInput) -> Json | None:
+        if input.answer_schema_ref is None or input.mode != "final":
+            return None
+        schema: Json = first_json(await read_text(self._calls.store, input.answer_schema_ref))
+        return schema
+
+    async def _request(self, input: SynthesisInput, plan: Plan, schema: Json | None) -> str:
+        store = self._calls.store
+        return synthesis_request(
+            await read_text(store, input.goal_ref),
+            plan.final_instruction if input.mode != "digest" else "",
+            await read_findings(store, input.findings),
+            input.missing if input.mode != "digest" else [],
+            input.contradictions,
+            await read_text(store, input.draft_ref) if input.draft_ref else None,
+            "\n".join([_WORDS[input.mode], *([JSON_WORDS] if schema is not None else [])]),
+        )
+
+    def _opening(self, input: SynthesisInput, schema: Json | None) -> Opening:
+        if input.mode == "digest":
+            return Opening(system=DIGEST_SYSTEM, model=input.model)
+        sent: type[Model] = AnswerDraft
+        if schema is not None:
+            value: Any = Annotated[JsonValue, WithJsonSchema(answer_schema.sendable(schema))]
+            sent = create_model("AnswerDraft", __base__=AnswerDraft, answer_json=(value, ...))
+        return Opening(system=SYNTHESIS_SYSTEM, model=input.model, output_schema=self._calls.model.output_schema(sent))
+
+    async def _digested(self, input: SynthesisInput, reply: SynthesisReply, text: str) -> SynthesisReply:
+        reply.answer = cut(text, limits.REPLY_PREVIEW_BYTES)  # it is read by reference only
+        reply.answer_ref = await self._calls.store.put_output(input.run.run_id, text.encode("utf-8", "replace"))
+        return reply
+
+    async def _answered(
+        self, input: SynthesisInput, reply: SynthesisReply, answered: Answered, plan: Plan, schema: Json | None
+    ) -> SynthesisReply:
+        text = answered.message.text().strip()
+        fields: Json = {}
         try:
-            draft = AnswerDraft.model_validate(first_json(text))
-        except (ValueError, ValidationError):
+            fields = first_json(text)
+            draft = AnswerDraft.model_validate(fields)
+        except ValueError as error:
             if reply.stop_reason == "max_tokens":
                 return reply
             # A model that answers in prose has answered: the text stands, without citations.
             draft = AnswerDraft(answer=text, confidence=0.0, citations=[], contradictions=[])
+            reply.problems = [f"the reply is not the JSON asked for: {cut(str(error), 300)}"] if schema else []
         else:
             reply.confidence = min(1.0, max(0.0, draft.confidence))
+            if schema is not None:
+                _take_json(reply, fields, schema)
         reply.answer = cut(draft.answer, limits.ANSWER_INLINE_BYTES)
         reply.answer_ref = await self._calls.store.put_output(input.run.run_id, draft.answer.encode("utf-8", "replace"))
+        sound = _sound(input, plan)
         citations = [Citation(claim=cut(c.claim, 300), subtask_ids=c.subtask_ids) for c in draft.citations]
-        reply.citations = checked_citations(citations, completed)[:_KEPT]
+        reply.citations = checked_citations(citations, sound)[:_KEPT]
         contradictions = [
             Contradiction(
                 subtask_ids=c.subtask_ids, description=cut(c.description, 600), resolution=cut(c.resolution, 600)
             )
             for c in draft.contradictions
         ]
-        reply.contradictions = checked_contradictions(contradictions, completed)[:20]
+        reply.contradictions = checked_contradictions(contradictions, sound)[: limits.CONFLICTS]
         return reply
+
+
+def _take_json(reply: SynthesisReply, fields: Json, schema: Json) -> None:
+    if "answer_json" not in fields:
+        reply.problems = ["answer_json is missing"]
+        return
+    value = answer_schema.value_of(schema, fields["answer_json"])
+    reply.problems = answer_schema.problems(schema, value)
+    reply.answer_json = None if reply.problems else value
+
+
+def _sound(input: SynthesisInput, plan: Plan) -> set[str]:
+    """The subtasks that may be cited: a draft and digests rest on findings that are not shown themselves."""
+    shown = {finding.subtask_id for finding in input.findings if finding.complete}
+    planned = {subtask.id for subtask in plan.subtasks}
+    if input.draft_ref is None and shown <= planned:
+        return shown
+    unfinished = {finding.subtask_id for finding in input.findings if not finding.complete}
+    return planned - unfinished - {gap.subtask_id for gap in input.missing}

@@ -78,6 +78,7 @@ class TeamFiles:
         known = self._loaded.get(name)
         if known is None or known[0] != current:
             known = self._loaded[name] = (current, _read(folder))
+        self._require_teams(known[1].team)
         return known[1]
 
     def load_inline(self, team: Team) -> LoadedTeam:
@@ -89,19 +90,23 @@ class TeamFiles:
         """
         if team.tools:
             raise TeamError("InvalidRequest", "team.tools: an inline team has no tools section, its roles name tools")
-        registered = self._registered() if any(role.tools for role in team.roles) else {}
+        self._require_teams(team)
+        registered = self._registered() if team.toolbox or any(role.tools for role in team.roles) else {}
         tools: dict[str, Tool[Any]] = {}
-        roles = []
-        for role in team.roles:
-            found = [_pick(wanted, registered, role.name) for wanted in role.tools]
+
+        def pick(names: list[str], where: str) -> list[str]:
+            found = [_pick(wanted, registered, where) for wanted in names]
             for tool in found:
                 if tools.setdefault(tool.name, tool) is not tool:
-                    raise TeamError(
-                        "InvalidRequest", f"team.roles.{role.name}.tools: two different tools are named '{tool.name}'"
-                    )
-            roles.append({**role.model_dump(), "tools": [tool.name for tool in found]})
+                    raise TeamError("InvalidRequest", f"{where}: two different tools are named '{tool.name}'")
+            return [tool.name for tool in found]
+
+        roles = [
+            {**role.model_dump(), "tools": pick(role.tools, f"team.roles.{role.name}.tools")} for role in team.roles
+        ]
+        toolbox = pick(team.toolbox, "team.toolbox")
         try:  # again, because `team/tool` and `tool` may be one tool that roles would share
-            checked = Team.model_validate({**team.model_dump(), "roles": roles})
+            checked = Team.model_validate({**team.model_dump(), "roles": roles, "toolbox": toolbox})
         except ValidationError as error:
             raise TeamError("InvalidRequest", f"team: {complaints(error)}") from error
         return LoadedTeam(checked, None, Toolbox(tools.values()))
@@ -114,6 +119,14 @@ class TeamFiles:
         searched = ", ".join(str(folder) for folder in self._folders)
         shown = one_line(name, 100)
         raise TeamError("UnknownTeam", f"there is no team '{shown}'; known teams: {known} (searched in {searched})")
+
+    def _require_teams(self, team: Team) -> None:
+        for role in team.roles:
+            if role.team is not None:
+                try:
+                    self._folder(role.team)
+                except TeamError as error:
+                    raise TeamError(error.type, f"roles.{role.name}.team: {error.message}") from None
 
     def _registered(self) -> dict[str, Tool[Any]]:
         """All tools of all teams as `team/tool`; a broken team file hides only its own."""
@@ -152,11 +165,10 @@ def team_card(loaded: LoadedTeam, default_model: str, override: str | None = Non
     return TeamCard(name=loaded.team.name, generalist=loaded.team.generalist, roles=roles)
 
 
-def _pick(wanted: str, registered: dict[str, Tool[Any]], role: str) -> Tool[Any]:
+def _pick(wanted: str, registered: dict[str, Tool[Any]], where: str) -> Tool[Any]:
     matches = [name for name in registered if name == wanted or name.split("/")[1] == wanted]
     if len(matches) == 1:
         return registered[matches[0]]
-    where = f"team.roles.{role}.tools"
     shown = one_line(wanted, 100)
     if matches:
         raise TeamError("InvalidRequest", f"{where}: several teams have a '{shown}', name one: {', '.join(matches)}")

@@ -51,11 +51,13 @@ class Toolbox:
         ValueError names the entry and the problem, also when a role names a tool that does not exist.
         """
         toolbox = cls([*(_set_up(entry, folder) for entry in team.tools), *own])
-        for role in team.roles:
-            for name in role.tools:
+        for where, names in [(f"roles.{role.name}.tools", role.tools) for role in team.roles] + [
+            ("toolbox", team.toolbox)
+        ]:
+            for name in names:
                 if name not in toolbox._tools:
                     known = ", ".join(toolbox.names()) or "none"
-                    raise ValueError(f"roles.{role.name}.tools: there is no tool '{name}'; the team has: {known}")
+                    raise ValueError(f"{where}: there is no tool '{name}'; the team has: {known}")
         return toolbox
 
     def names(self) -> list[str]:

@@ -6,7 +6,7 @@ from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
 
-from console.failures import CANCELLED, DONE
+from console.failures import CANCELLED, DONE, FAILED
 from console.outcome import Outcome
 from console.safe_text import safe, safe_line
 from console.terminal import say, tell, tell_json
@@ -92,7 +92,7 @@ def _facts(run_id: str, result: RunResult, web: str | None, notice: str | None) 
 
 def exit_code(result: RunResult) -> int:
     """The exit code of a stored result, when the server no longer knows how its run ended."""
-    return DONE if result.answer else CANCELLED if _was_cancelled(result) else 1
+    return DONE if result.answer else CANCELLED if _was_cancelled(result) else FAILED
 
 
 def _was_cancelled(result: RunResult) -> bool:

@@ -5,6 +5,8 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
+from temporalio.runtime import Runtime, TelemetryConfig
+
 from console.access import Access
 from console.failures import explain, sentence, whole_story
 from console.terminal import say
@@ -19,6 +21,7 @@ class Command:
 
     def run(self, work: Callable[[], Coroutine[Any, Any, int]]) -> int:
         """Does the work; its exit code, or that of the failure after saying it on standard error."""
+        _without_core_logs()
         try:
             return asyncio.run(work())
         except (Exception, KeyboardInterrupt) as error:
@@ -30,3 +33,8 @@ class Command:
             return failure.code
         finally:
             self.access.close()
+
+
+def _without_core_logs() -> None:
+    """The SDK writes its retries on standard error by itself; here they are told in words, or end in a sentence."""
+    Runtime.set_default(Runtime(telemetry=TelemetryConfig(logging=None)), error_if_already_set=False)

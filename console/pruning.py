@@ -49,7 +49,7 @@ async def prune(access: Access, older_than: str, confirmed: Callable[[str], bool
         say(f"nothing to delete: no ended run stored its last object before {oldest:%Y-%m-%d %H:%M} UTC")
         return 0
     for run in found:
-        tell(f"{run.modified:%Y-%m-%d}  {run.bytes:>12,} bytes  {run.objects:>6} objects  {_name(run)}")
+        tell(f"{run.modified:%Y-%m-%d}  {run.bytes:>12,} bytes  {run.objects:>6} objects  {run_of(run.run_prefix)}")
     total = sum(run.bytes for run in found)
     if not confirmed(f"delete {len(found)} runs, {total:,} bytes, from {store.url}?"):
         say("nothing was deleted: pass --yes to delete these")
@@ -78,7 +78,3 @@ async def _is_open(client: Client, run: StoredRun) -> bool:
         if error.status is RPCStatusCode.NOT_FOUND:
             return False
         raise
-
-
-def _name(run: StoredRun) -> str:
-    return run_of(run.run_prefix)

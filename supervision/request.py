@@ -195,11 +195,6 @@ _UNBUILT = {
     "review_plan": "approval of plans",
     "review_timeout": "approval of plans",
     "on_review_timeout": "approval of plans",
-    "max_depth": "nested supervisors",
-    "budget": "budgets",
-    "success": "success rules other than any",
-    "incremental_synthesis": "incremental synthesis",
-    "answer_schema": "structured answers",
 }
 
 
@@ -211,9 +206,5 @@ def refuse_unbuilt(request: RunRequest) -> None:
         for name, what in _UNBUILT.items()
         if getattr(request, name) != getattr(defaults, name)
     ]
-    if request.strategy not in ("auto", "plan"):
-        asked.append(f"strategy '{request.strategy}' (not built yet: use auto or plan)")
-    if request.max_revisions not in (0, defaults.max_revisions):
-        asked.append("max_revisions (review is not built yet: leave it out or use 0)")
     if asked:
         raise SupervisionError("InvalidRequest", "; ".join(asked))

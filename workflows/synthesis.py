@@ -41,6 +41,9 @@ async def _reduced(context: RunContext, findings: list[DependencyRef]) -> list[D
         condensed = []
         for group in groups([finding.bytes for finding in findings], limits.CONTEXT_CHARS):
             members = [findings[index] for index in group]
+            if len(members) == 1:
+                condensed += members
+                continue
             reply = await _call(context, members, "digest")
             if reply.answer_ref is None:
                 return findings  # the prompt cuts what does not fit

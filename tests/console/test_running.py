@@ -6,7 +6,9 @@ import os
 import signal
 from pathlib import Path
 
+from runtime.embedded_server import EmbeddedServer
 from tests.console.conftest import GOAL, Cli, Model
+from tests.waiting import until
 
 
 async def test_a_run_without_a_terminal_is_plain_lines_and_the_answer(cli: Cli) -> None:
@@ -153,6 +155,23 @@ async def test_a_lost_worker_is_told_and_the_state_still_known(alone: Cli) -> No
         assert done.code == code
         assert "no worker answers" in done.out + done.err or "not known" in done.err
         assert done.seconds < 10
+
+
+async def test_following_outlives_the_server(base: dict[str, str], tmp_path: Path) -> None:
+    first = EmbeddedServer(shared=False, db=tmp_path / "temporal.db", headless=True)
+    info = await first.start()
+    cli = Cli({**base, "TEMPORAL_ADDRESS": info.address}, tmp_path)
+    assert (await cli("run", GOAL, "--id", "kept-1", "--detach", "--queue-anyway")).code == 0
+    async with cli.terminal("follow", "kept-1", columns=120) as terminal:
+        await terminal.until("no worker answers")
+        await first.stop()
+        await terminal.until("the Temporal server does not answer; the run is safe")
+        seen = len(terminal.text)
+        port = int(info.address.rpartition(":")[2])
+        async with EmbeddedServer(shared=False, db=tmp_path / "temporal.db", headless=True, port=port):
+            await until(lambda: "no worker answers" in terminal.text[seen:], 40)
+        assert "temporalio_client" not in terminal.text
+        assert terminal.process.returncode is None
 
 
 async def test_following_goes_on_when_a_killed_worker_is_replaced(cli: Cli, standin: Model) -> None:
