@@ -15,7 +15,7 @@ from activities.stored_teams import StoredTeams
 from supervision import limits
 from supervision.conclusion import Conclusion, conclude
 from supervision.plan import Plan
-from supervision.text import cut, one_line, size
+from supervision.text import cut, one_line
 
 
 class AgentTurnActivities:

@@ -25,7 +25,6 @@ from activities.planning_prompts import (
 from activities.stored_teams import StoredTeams
 from activities.structured_reply import read_reply, refusal_of
 from supervision import limits
-from supervision.keys import named_key
 from supervision.plan import Plan
 from supervision.team import Role, Team
 
@@ -124,9 +123,10 @@ class PlanningActivities:
     async def _accept(self, input: PlanInput, reply: PlanReply, found: Checked) -> None:
         assert found.plan is not None
         if found.new_roles:
-            reply.team_ref = await self._teams.extend(input.run.run_id, input.team_ref, input.revision, found.new_roles)
+            grown_ref = input.run.key(f"team.{input.revision}")
+            reply.team_ref = await self._teams.extend(input.team_ref, grown_ref, found.new_roles)
             reply.team = await self._teams.card(reply.team_ref, input.model)
-        reply.plan_ref = named_key(input.run.run_id, f"plan.{input.revision}")
+        reply.plan_ref = input.run.key(f"plan.{input.revision}")
         await self._calls.store.put(reply.plan_ref, found.plan.model_dump_json().encode())
         reply.plan = shortened(found.plan)
 

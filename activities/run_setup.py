@@ -6,12 +6,12 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from activities.artifact_store import ArtifactStore
-from activities.contracts import AttachmentRef, RunSetup, SetupInput
+from activities.contracts import AttachmentRef, RunRef, RunSetup, SetupInput
 from activities.stored_teams import StoredTeams
 from activities.team_files import team_card
 from supervision.base import SupervisionError
-from supervision.keys import is_upload, named_key
-from supervision.request import Attachment, RunRequest
+from supervision.keys import is_upload
+from supervision.request import Attachment
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,15 @@ class RunSetupActivities:
     async def prepare_run(self, input: SetupInput) -> RunSetup:
         """Stores goal, team and attachments; ApplicationError `UnknownTeam` or `InvalidRequest` on bad ones."""
         request, facts = input.request, self._facts
+        run = RunRef(run_id=input.run_id, store_id="", scope=input.scope)
         try:
-            team_ref, loaded = await self._teams.save(input.run_id, request.team)
-            attachments = [await self._attachment(input.run_id, i, a) for i, a in enumerate(request.attachments)]
+            team_ref, loaded = await self._teams.save(run.key("team"), request.team)
+            attachments = [await self._attachment(run, i, a) for i, a in enumerate(request.attachments)]
         except SupervisionError as error:
             raise ApplicationError(
                 error.message, type=error.type, non_retryable=True, category=ApplicationErrorCategory.BENIGN
             ) from error
-        goal_ref = named_key(input.run_id, "goal")
+        goal_ref = run.key("goal")
         await self._store.put(goal_ref, request.goal.encode("utf-8", "replace"))
         return RunSetup(
             store_id=await self._store.identity(),
@@ -56,14 +57,14 @@ class RunSetupActivities:
             attachments=attachments,
             tools_queue=facts.tools_queue,
             search_attributes=facts.search_attributes,
-            warnings=[*facts.warnings, *_notes(request)],
+            warnings=facts.warnings,
             model_notice=facts.model_notice,
         )
 
-    async def _attachment(self, run_id: str, index: int, attachment: Attachment) -> AttachmentRef:
+    async def _attachment(self, run: RunRef, index: int, attachment: Attachment) -> AttachmentRef:
         if attachment.text is not None:
             data = attachment.text.encode("utf-8", "replace")
-            ref = named_key(run_id, f"attachment.{index}")
+            ref = run.key(f"attachment.{index}")
             await self._store.put(ref, data)
             return AttachmentRef(name=attachment.name, ref=ref, bytes=len(data))
         ref = attachment.ref or ""
@@ -73,10 +74,5 @@ class RunSetupActivities:
                 "InvalidRequest",
                 f"attachment '{attachment.name}': nothing is stored at '{ref}', use a ref that `starter.py put` prints",
             )
-        copied = await self._store.put_output(run_id, found)  # the run's own, so that uploads may be pruned
+        copied = await self._store.put_output(run.run_id, found)  # the run's own, so that uploads may be pruned
         return AttachmentRef(name=attachment.name, ref=copied, bytes=len(found))
-
-
-def _notes(request: RunRequest) -> list[str]:
-    notes = ["review of findings is not active in this version"] if request.max_revisions else []
-    return [*notes, "the budget is reported, not yet enforced"]

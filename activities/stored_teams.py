@@ -5,7 +5,6 @@ from typing import Literal
 from activities.artifact_store import ArtifactStore
 from activities.team_files import LoadedTeam, TeamFiles, team_card
 from supervision.base import Model
-from supervision.keys import named_key
 from supervision.new_roles import with_new_roles
 from supervision.plan import NewRole
 from supervision.team import Team, TeamCard
@@ -29,18 +28,18 @@ class StoredTeams:
         self._files = files
         self._cache: dict[str, StoredTeam] = {}
 
-    async def save(self, run_id: str, team: str | Team, worker_model: str | None = None) -> tuple[str, LoadedTeam]:
-        """Stores the named or inline team for a run; returns its reference. Raises TeamError."""
+    async def save(self, ref: str, team: str | Team, worker_model: str | None = None) -> tuple[str, LoadedTeam]:
+        """Stores the named or inline team of a run at `ref`, and returns that. Raises TeamError."""
         if isinstance(team, str):
             loaded = self._files.load(team)
             stored = StoredTeam(source="file", team=loaded.team, worker_model=worker_model)
         else:
             loaded = self._files.load_inline(team)
             stored = StoredTeam(source="inline", team=team, worker_model=worker_model)
-        return await self._put(named_key(run_id, "team"), stored), loaded
+        return await self._put(ref, stored), loaded
 
-    async def extend(self, run_id: str, ref: str, revision: int, new_roles: list[NewRole]) -> str:
-        """Stores the team at `ref` with a plan's new roles; returns its reference. Raises TeamError.
+    async def extend(self, ref: str, grown_ref: str, new_roles: list[NewRole]) -> str:
+        """Stores the team at `ref` with a plan's new roles at `grown_ref`, and returns that. Raises TeamError.
 
         The roles must be without `supervision.new_roles.problems`.
         """
@@ -49,7 +48,7 @@ class StoredTeams:
         own_names = dict(zip(resolved, stored.team.toolbox, strict=True))  # an inline team says `team/tool`
         roles = [role.model_copy(update={"tools": [own_names[tool] for tool in role.tools]}) for role in new_roles]
         grown = stored.model_copy(update={"team": with_new_roles(stored.team, roles)})
-        return await self._put(named_key(run_id, f"team.{revision}"), grown)
+        return await self._put(grown_ref, grown)
 
     async def load(self, ref: str) -> LoadedTeam:
         """The team of a run with its tools. Raises TeamError when its files are gone."""

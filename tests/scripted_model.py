@@ -243,6 +243,14 @@ def answer(words: str = "the answer", cites: list[str] | None = None, **more: An
     return as_json({"answer": words, "confidence": 0.9, "citations": cited, "contradictions": [], **more})
 
 
+OTHERS: dict[str, Callable[[Step], Reply]] = {
+    "review": lambda step: as_json({"verdicts": [], "conflicts": []}),
+    "refine": lambda step: as_json({"description": f"Find it out in another way (attempt {step.number})"}),
+    "judge": lambda step: as_json({"choice": 1, "reason": "it is better"}),
+}
+"""What is answered to calls that a script says nothing of."""
+
+
 def script(
     plan_reply: Reply, turns: dict[str, Callable[[Step], Reply]] | None = None, answer_reply: Reply | None = None
 ) -> Script:
@@ -251,6 +259,8 @@ def script(
     def reply(step: Step) -> Reply:
         if step.kind == "plan":
             return plan_reply
+        if step.kind in OTHERS:
+            return OTHERS[step.kind](step)
         if step.kind == "synthesis":
             return answer_reply or answer()
         play = (turns or {}).get(step.subtask_id or "")

@@ -5,11 +5,10 @@ from typing import Literal
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from supervision.context import groups
-
     from activities.contracts import DependencyRef, SynthesisInput, SynthesisReply
     from supervision import limits
     from supervision.base import SupervisionError
+    from supervision.context import groups
     from supervision.grant import call_estimate
     from supervision.turns import more_room
     from workflows import calls

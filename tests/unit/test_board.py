@@ -122,7 +122,7 @@ def test_what_has_ended_never_changes_again(outcome: str) -> None:
             end(board, "a", again)
     with pytest.raises(ValueError, match=f"'a' is {outcome}"):
         board.start("a", "w")
-    board.cancel_waiting(ERROR)
+    board.close(ERROR)
     assert board["a"] == before
 
 
@@ -133,16 +133,25 @@ def test_nothing_ends_that_did_not_start(outcome: str) -> None:
         end(board, "a", outcome)
 
 
-def test_stopping_closes_what_waits_and_leaves_what_runs() -> None:
+def test_stopping_closes_what_waits_and_what_runs() -> None:
     board = Board(plan(subtask("a"), subtask("b", "a"), subtask("c")), Clock())
     board.start("a", "w")
-    board.cancel_waiting(Problem(type="DeadlineExceeded", message="too late"))
-    assert in_state(board, "cancelled") == {"b", "c"}
-    assert not board.ended
-    board.cancel("a", ERROR, FINDING)
+    board.close(Problem(type="DeadlineExceeded", message="too late"))
+    assert in_state(board, "cancelled") == {"a", "b", "c"}
     assert board.ended
-    assert [report.id for report in board.usable()] == ["a"]
     assert [gap.subtask_id for gap in board.gaps()] == ["a", "b", "c"]
+
+
+def test_closing_keeps_the_finding_of_what_was_reopened() -> None:
+    board = Board(plan(subtask("a"), subtask("b")), Clock())
+    for id in ("a", "b"):
+        board.start(id, "w")
+        board.complete(id, FINDING)
+        board.reopen(id)
+    board.start("b", "w")
+    board.close(ERROR)
+    assert in_state(board, "completed") == {"a", "b"}
+    assert board.gaps() == []
 
 
 def test_a_board_of_nothing_has_ended() -> None:

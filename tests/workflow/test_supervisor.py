@@ -30,7 +30,7 @@ Handle = WorkflowHandle[SupervisorWorkflow, RunResult]
 
 
 async def start(client: Client, run_id: str, **fields: Any) -> Handle:
-    request = RunRequest(**{"goal": "find things out", "team": "lab", **fields})
+    request = RunRequest(**{"goal": "find things out", "team": "lab", "max_revisions": 0, **fields})
     return await client.start_workflow(SupervisorWorkflow.run, request, id=run_id, task_queue="supervisor")
 
 
@@ -109,8 +109,9 @@ async def test_when_no_subtask_succeeds_the_run_fails(client: Client, model: Scr
     partial = RunResult.model_validate(error.details[0])
     assert partial.subtasks[0].error is not None
     assert partial.subtasks[0].error.type == "Refused"
-    assert partial.subtasks[0].attempts == 1
-    assert partial.usage.model_calls == 2
+    assert partial.subtasks[0].attempts == 3
+    refined = [step for step in model.steps(run_id) if step.startswith("refine")]
+    assert refined == ["refine.t1.2", "refine.t1.3"]
 
 
 async def test_a_simple_goal_is_answered_directly(client: Client, model: ScriptedModel, run_id: str) -> None:
@@ -189,11 +190,10 @@ async def test_rate_limits_and_outages_are_waited_out(client: Client, model: Scr
         (7, "number"),
         (None, "no input"),
         ({"goal": "x", "colour": 1}, "colour"),
-        ({"goal": "x", "strategy": "route"}, "route"),
         ({"goal": "x", "review_plan": True}, "review_plan"),
-        ({"goal": "x", "max_revisions": 2}, "max_revisions"),
-        ({"goal": "x", "answer_schema": {}}, "answer_schema"),
-        ({"goal": "x", "max_depth": 1}, "max_depth"),
+        ({"goal": "x", "on_review_timeout": "approve"}, "on_review_timeout"),
+        ({"goal": "x", "max_depth": 4}, "max_depth"),
+        ({"goal": "x", "success": "3/2"}, "fraction"),
     ],
 )
 async def test_bad_input_fails_the_run_at_once_and_says_why(client: Client, run_id: str, value: Any, word: str) -> None:
@@ -259,7 +259,7 @@ async def test_queries_show_the_run(client: Client, model: ScriptedModel, run_id
     handle = await start(client, run_id)
     await handle.result()
     shown = await handle.query(SupervisorWorkflow.status)
-    assert (shown.phase, shown.counts.completed, shown.review) == ("done", 1, "inactive")
+    assert (shown.phase, shown.counts.completed, shown.review) == ("done", 1, "off")
     assert (await handle.query(SupervisorWorkflow.plan)).subtasks[0].id == "t1"
     events = (await handle.query(SupervisorWorkflow.trace)).events
     assert [e.type for e in events if e.subtask_id] == ["subtask_started", "subtask_completed"]
