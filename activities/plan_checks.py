@@ -1,13 +1,17 @@
 """Whether a plan can run with this team, and what it becomes: capabilities covered, roles known."""
 
 from dataclasses import dataclass, field
+from typing import cast, get_args
 
 from activities.contracts import PlanInput
-from supervision import new_roles
+from supervision import capabilities, new_roles, revisions
 from supervision.plan import NewRole, Plan
-from supervision.plan_graph import assign, problems
+from supervision.plan_graph import problems
+from supervision.result import SubtaskState
 from supervision.team import RoleCard, Team, TeamCard
 from supervision.text import one_line
+
+_STATES = get_args(SubtaskState)
 
 
 @dataclass(frozen=True)
@@ -22,12 +26,29 @@ class Checked:
 
 def checked(plan: Plan, previous: Plan | None, team: Team, card: TeamCard, input: PlanInput) -> Checked:
     """The plan as it will run, or everything wrong with it. With `previous`, `plan` is what is added to it."""
-    found = problems(plan, input.max_subtasks, [a.name for a in input.attachments])
+    states = {note.subtask_id: cast(SubtaskState, note.state) for note in input.done if note.state in _STATES}
+    names = [attachment.name for attachment in input.attachments]
+    if previous is None:
+        found = problems(plan, input.max_subtasks, names)
+    else:
+        found = revisions.problems(previous, plan, input.max_subtasks, states, names)
     found += new_roles.problems(team, plan.new_roles)
     found += _nesting_problems(plan, team, input.nesting_left)
+    grown = _grown(card, plan.new_roles, input.nesting_left)
+    lacking = capabilities.missing(plan, grown)
+    if found or lacking:
+        return Checked(problems=found + lacking, incapable=bool(lacking))
+    assigned = capabilities.expand(plan, grown, taken=[s.id for s in previous.subtasks] if previous else [])
+    whole = revisions.merge(previous, assigned, states) if previous else assigned
+    found = _nesting_problems(assigned, team, input.nesting_left)  # a generalist may be a team, too
+    if len(whole.subtasks) > input.max_subtasks:
+        found.append(
+            f"no single role has the capabilities of some subtasks: split among roles the plan has "
+            f"{len(whole.subtasks)} subtasks, at most {input.max_subtasks} are allowed"
+        )
     if found:
         return Checked(problems=found)
-    return Checked(plan=assign(plan, _grown(card, plan.new_roles, input.nesting_left)), new_roles=plan.new_roles)
+    return Checked(plan=whole.model_copy(update={"revision": input.revision}), new_roles=plan.new_roles)
 
 
 def _nesting_problems(plan: Plan, team: Team, nesting_left: int) -> list[str]:

@@ -21,3 +21,8 @@ def price(model: str, usage: ModelUsage) -> float | None:
         return float(calc_price(priced, model, provider_id=_PROVIDER).total_price)
     except LookupError:
         return None
+
+
+def is_priced(model: str) -> bool:
+    """Whether calls of `model` have a known price."""
+    return price(model, ModelUsage()) is not None

@@ -1,17 +1,26 @@
 """The first activity of a run: everything outside the request that its course depends on."""
 
+import json
 from dataclasses import dataclass, field
 
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
+from activities import answer_schema
 from activities.artifact_store import ArtifactStore
+from activities.context import read_findings, read_text
 from activities.contracts import AttachmentRef, RunRef, RunSetup, SetupInput
+from activities.pricing import is_priced
+from activities.prompts import finding_block
 from activities.stored_teams import StoredTeams
 from activities.team_files import team_card
+from supervision import limits
 from supervision.base import SupervisionError
 from supervision.keys import is_upload
-from supervision.request import Attachment
+from supervision.plan import Plan
+from supervision.request import Attachment, Budget, RunRequest
+from supervision.team import TeamCard
+from supervision.text import size
 
 
 @dataclass(frozen=True)
@@ -36,37 +45,68 @@ class RunSetupActivities:
 
     @activity.defn
     async def prepare_run(self, input: SetupInput) -> RunSetup:
-        """Stores goal, team and attachments; ApplicationError `UnknownTeam` or `InvalidRequest` on bad ones."""
+        """Stores goal, team, answer schema and attachments.
+
+        ApplicationError `UnknownTeam` or `InvalidRequest` on bad ones, and on a dollar budget nobody can keep.
+        """
         request, facts = input.request, self._facts
         run = RunRef(run_id=input.run_id, store_id="", scope=input.scope)
+        worker_model = request.models.workers or facts.worker_model
+        supervisor_model = request.models.supervisor or facts.supervisor_model
         try:
-            team_ref, loaded = await self._teams.save(run.key("team"), request.team)
+            if request.answer_schema is not None:
+                answer_schema.check_schema(request.answer_schema)
+            team_ref, loaded = await self._teams.save(run.key("team"), request.team, worker_model)
+            card = team_card(loaded, worker_model)
+            unpriced = [] if facts.model_notice else _unpriced(supervisor_model, card)
+            warnings = _budget_warnings(request, unpriced)
             attachments = [await self._attachment(run, i, a) for i, a in enumerate(request.attachments)]
         except SupervisionError as error:
             raise ApplicationError(
                 error.message, type=error.type, non_retryable=True, category=ApplicationErrorCategory.BENIGN
             ) from error
-        goal_ref = run.key("goal")
-        await self._store.put(goal_ref, request.goal.encode("utf-8", "replace"))
         return RunSetup(
             store_id=await self._store.identity(),
-            goal_ref=goal_ref,
+            goal_ref=await self._named(run, "goal", await self._goal(input)),
             team_ref=team_ref,
-            team=team_card(loaded, facts.worker_model, override=request.models.workers),
-            supervisor_model=request.models.supervisor or facts.supervisor_model,
+            team=card,
+            supervisor_model=supervisor_model,
+            answer_schema_ref=await self._named(run, "answer-schema", json.dumps(request.answer_schema))
+            if request.answer_schema is not None
+            else None,
+            unpriced_models=unpriced,
             attachments=attachments,
             tools_queue=facts.tools_queue,
             search_attributes=facts.search_attributes,
-            warnings=facts.warnings,
+            warnings=[*facts.warnings, *warnings],
             model_notice=facts.model_notice,
         )
 
+    async def _goal(self, input: SetupInput) -> str:
+        """The goal; a nested supervisor's is its subtask with the findings it builds on."""
+        brief = input.brief
+        if brief is None:
+            return input.request.goal
+        whole = Plan.model_validate_json(await self._store.get(brief.plan_ref)).subtask(brief.subtask_id).description
+        if brief.description_ref:
+            whole = await read_text(self._store, brief.description_ref)
+        findings = await read_findings(self._store, brief.dependencies, limits.AGENT_CONTEXT_CHARS)
+        parts = [whole]
+        if findings:
+            parts += ["Build on these findings:", *(finding_block(*finding) for finding in findings)]
+        if brief.feedback:
+            parts.append(f"An earlier answer to this fell short. Mend exactly this: {brief.feedback}")
+        return "\n\n".join(parts)
+
+    async def _named(self, run: RunRef, name: str, text: str) -> str:
+        ref = run.key(name)
+        await self._store.put(ref, text.encode("utf-8", "replace"))
+        return ref
+
     async def _attachment(self, run: RunRef, index: int, attachment: Attachment) -> AttachmentRef:
         if attachment.text is not None:
-            data = attachment.text.encode("utf-8", "replace")
-            ref = run.key(f"attachment.{index}")
-            await self._store.put(ref, data)
-            return AttachmentRef(name=attachment.name, ref=ref, bytes=len(data))
+            stored = await self._named(run, f"attachment.{index}", attachment.text)
+            return AttachmentRef(name=attachment.name, ref=stored, bytes=size(attachment.text))
         ref = attachment.ref or ""
         found = await self._store.find(ref) if is_upload(ref) else None
         if found is None:
@@ -76,3 +116,23 @@ class RunSetupActivities:
             )
         copied = await self._store.put_output(run.run_id, found)  # the run's own, so that uploads may be pruned
         return AttachmentRef(name=attachment.name, ref=copied, bytes=len(found))
+
+
+def _unpriced(supervisor_model: str, team: TeamCard) -> list[str]:
+    """The models of a run whose price is unknown; a role that is a team calls none itself."""
+    models = [supervisor_model, *(role.model for role in team.roles if role.team is None)]
+    return [model for model in dict.fromkeys(models) if not is_priced(model)]
+
+
+def _budget_warnings(request: RunRequest, unpriced: list[str]) -> list[str]:
+    """A dollar budget that was asked for must be kept; the default one gives way to what can't be counted."""
+    if request.budget.usd is None or not unpriced:
+        return []
+    names = ", ".join(unpriced)
+    if request.budget.usd != Budget().usd:
+        raise SupervisionError(
+            "InvalidRequest",
+            f"budget.usd: the price of {names} is unknown, so dollars can't be counted: "
+            "use models with a known price, or set budget.tokens and leave usd out",
+        )
+    return [f"the dollar budget is not kept: the price of {names} is unknown"]

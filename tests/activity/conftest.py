@@ -1,12 +1,15 @@
 """Artifact stores to test against: a local directory, and a bucket of a real S3 API server on loopback."""
 
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 from moto.server import ThreadedMotoServer
+
+from tests.activity.supervising import Desk
+from tests.scripted_model import ScriptedModel
 
 
 @pytest.fixture(scope="session")
@@ -43,3 +46,13 @@ def s3_url(s3_environment: str) -> str:
 def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A fresh store of each kind."""
     return str(tmp_path / "artifacts") if request.param == "directory" else str(request.getfixturevalue("s3_url"))
+
+
+@pytest.fixture
+async def desk(model: ScriptedModel, run_id: str, tmp_path: Path) -> AsyncIterator[Desk]:
+    """A run's store and teams, and the supervisor's activities on the scripted model."""
+    teams = tmp_path / "teams"
+    teams.mkdir()
+    made = Desk(model, run_id, tmp_path / "artifacts", teams)
+    yield made
+    await made.close()

@@ -1,0 +1,106 @@
+"""The supervisor's activities as a Worker runs them: a real store, real HTTP to a scripted model, no server."""
+
+import dataclasses
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from temporalio.testing import ActivityEnvironment
+
+from activities.anthropic_model import AnthropicModel
+from activities.artifact_store import ArtifactStore, open_store
+from activities.contracts import DependencyRef, RunRef
+from activities.conversation import ConversationStore
+from activities.model_call import ModelCalls
+from activities.stored_teams import StoredTeams
+from activities.team_files import TeamFiles
+from supervision.keys import named_key
+from supervision.plan import Plan, Subtask
+from supervision.team import Team
+from tests.scripted_model import Call, Reply, ScriptedModel
+
+T = TypeVar("T")
+MODEL = "claude-opus-5-5"
+ROLE = {"description": "Works on its subject.", "system_prompt": "You work."}
+
+
+class Desk:
+    """One run's store and teams, and the activities' way to the scripted model."""
+
+    def __init__(self, model: ScriptedModel, run_id: str, folder: Path, teams: Path) -> None:
+        self.run_id = run_id
+        self.model = model
+        self.teams_folder = teams
+        self.store: ArtifactStore = open_store(str(folder))
+        self.teams = StoredTeams(self.store, TeamFiles([teams]))
+        self._client = AnthropicModel(api_key="test-key", base_url=model.url, http_options={"trust_env": False})
+        self.calls = ModelCalls(self._client, self.store, ConversationStore(self.store))
+        self._count = 0
+
+    async def run_ref(self) -> RunRef:
+        return RunRef(run_id=self.run_id, store_id=await self.store.identity())
+
+    async def put(self, name: str, text: str) -> str:
+        """Stores a text of the run."""
+        ref = named_key(self.run_id, name)
+        await self.store.put(ref, text.encode())
+        return ref
+
+    async def read(self, ref: str | None) -> str:
+        assert ref is not None
+        return (await self.store.get(ref)).decode()
+
+    async def plan(self, *subtasks: Subtask, **fields: Any) -> str:
+        """Stores a plan."""
+        plan = Plan(goal="Count the pears", subtasks=list(subtasks), **fields)
+        return await self.put("plan.1", plan.model_dump_json())
+
+    async def findings(self, **texts: str) -> list[DependencyRef]:
+        """Stores a finding for each subtask id."""
+        return [
+            DependencyRef(subtask_id=id, role="reader", text_ref=await self.put(f"finding.{id}.{at}", text))
+            for at, (id, text) in enumerate(texts.items())
+        ]
+
+    async def team(self, team: str | Team, worker_model: str | None = "claude-haiku-5-5") -> str:
+        """Stores a team as a run's first activity does."""
+        ref, _ = await self.teams.save(self.run_id, team, worker_model)
+        return ref
+
+    def say(self, *replies: Reply) -> None:
+        """The model's replies, one for each call; the last one for all after it."""
+        said = list(replies)
+        self.model.play(self.run_id, lambda step: said.pop(0) if len(said) > 1 else said[0])
+
+    async def do(self, activity: Callable[[Any], Awaitable[T]], input: Any) -> T:
+        """Runs one activity."""
+        self._count += 1
+        environment = ActivityEnvironment()
+        environment.info = dataclasses.replace(
+            environment.info, workflow_id=self.run_id, activity_id=str(self._count), attempt=1
+        )
+        return await environment.run(activity, input)
+
+    @property
+    def asked(self) -> list[Call]:
+        """The calls that arrived."""
+        return self.model.of(self.run_id)
+
+    @property
+    def steps(self) -> list[str]:
+        return self.model.steps(self.run_id)
+
+    @property
+    def prompt(self) -> str:
+        """System text and last message of the last call."""
+        step = self.asked[-1].step
+        return f"{step.body.get('system', '')}\n{step.prompt}"
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The schema that the last call asked for."""
+        schema: dict[str, Any] = self.asked[-1].step.body["output_config"]["format"]["schema"]
+        return schema
+
+    async def close(self) -> None:
+        await self._client.close()

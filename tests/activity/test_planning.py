@@ -1,0 +1,345 @@
+"""Planning by strategy: what the model is asked, what its reply becomes, and what sends it back."""
+
+from typing import Any
+
+import pytest
+
+from activities.contracts import PlanInput, PlanReply, WorkNote
+from activities.planning import PlanningActivities
+from supervision import limits
+from supervision.plan import Plan, Subtask
+from supervision.team import Role, Team
+from tests.activity.supervising import MODEL, ROLE, Desk
+from tests.scripted_model import Reply, as_json, stop, text
+
+T1 = {"id": "t1", "description": "Count the pears of 1990", "role": "reader"}
+T2 = {"id": "t2", "description": "Weigh the pears of 1990", "role": "counter", "depends_on": ["t1"]}
+COOK = {"name": "cook", "description": "Cooks pears.", "system_prompt": "You cook.", "tools": ["calculate"]}
+
+
+def team(*more: Role, **fields: Any) -> Team:
+    roles = [
+        Role(name="reader", capabilities=["reading", "maps"], **ROLE),
+        Role(name="counter", capabilities=["counting", "maps"], **ROLE),
+        *more,
+    ]
+    return Team(**{"name": "orchard", "generalist": "reader", "roles": roles, **fields})
+
+
+async def plan(desk: Desk, *replies: Reply, of: str | Team | None = None, **fields: Any) -> PlanReply:
+    """The reply to one call; a team reference given in `fields` is used as it is."""
+    desk.say(*replies)
+    planning = PlanningActivities(desk.calls, desk.teams)
+    goal_ref = await desk.put("goal", fields.pop("goal", "How large is the pear crop?"))
+    team_ref = fields.pop("team_ref", None) or await desk.team(of or team())
+    input = PlanInput(
+        run=await desk.run_ref(),
+        goal_ref=goal_ref,
+        team_ref=team_ref,
+        model=MODEL,
+        **{"max_subtasks": 12, **fields},
+    )
+    return await desk.do(planning.plan, input)
+
+
+def subtasks(*items: dict[str, Any], **more: Any) -> Reply:
+    return as_json({"subtasks": list(items), "new_roles": [], "final_instruction": "Sum up.", **more})
+
+
+def item_of(schema: dict[str, Any]) -> dict[str, Any]:
+    reference = schema["properties"]["subtasks"]["items"]["$ref"].rsplit("/", 1)[1]
+    fields: dict[str, Any] = schema["$defs"][reference]["properties"]
+    return fields
+
+
+async def test_auto_chooses_how_to_work_and_stores_the_plan(desk: Desk) -> None:
+    reply = await plan(desk, subtasks(T1, T2, strategy="plan", direct_answer=None))
+    assert (reply.strategy, reply.problems, reply.finished) == ("plan", [], False)
+    stored = Plan.model_validate_json(await desk.read(reply.plan_ref))
+    assert [(s.id, s.role, s.depends_on, s.candidates) for s in stored.subtasks] == [
+        ("t1", "reader", [], 1),
+        ("t2", "counter", ["t1"], 1),
+    ]
+    assert stored == reply.plan
+    assert desk.steps == ["plan.1.1"]
+
+
+async def test_the_schema_offers_the_roles_and_then_auto(desk: Desk) -> None:
+    await plan(desk, subtasks(T1))
+    assert list(desk.schema["properties"]) == [
+        "direct_answer", "strategy", "subtasks", "new_roles", "final_instruction",
+    ]  # fmt: skip
+    assert desk.schema["properties"]["strategy"]["enum"] == ["plan", "step"]
+    fields = item_of(desk.schema)
+    assert fields["role"]["enum"] == ["reader", "counter", "auto"]
+    assert "counting, maps, reading" in fields["capabilities"]["description"]
+    assert "replaces" not in fields
+    assert "capabilities: reading, maps" in desk.prompt
+
+
+async def test_auto_may_answer_directly_and_may_go_step_by_step(desk: Desk) -> None:
+    direct = await plan(desk, as_json({"direct_answer": "Four.", "subtasks": [], "strategy": "plan"}))
+    assert direct.plan is not None
+    assert direct.plan.direct_answer == "Four."
+    assert (await plan(desk, subtasks(T1, strategy="step"))).strategy == "step"
+
+
+async def test_a_direct_answer_is_only_for_auto(desk: Desk) -> None:
+    reply = await plan(desk, as_json({"direct_answer": "Four.", "subtasks": []}), strategy="plan")
+    assert reply.problems == ["a direct answer is not wanted here: plan subtasks"]
+    assert "direct_answer" not in desk.schema["properties"]
+
+
+async def test_who_is_busy_is_shown(desk: Desk) -> None:
+    await plan(desk, subtasks(T1), in_flight={"reader": 3, "counter": 0})
+    assert "- reader: 3" in desk.prompt
+    assert "- counter: 0" not in desk.prompt
+
+
+@pytest.mark.parametrize(
+    ("reply", "problem"),
+    [
+        (text("no plan today"), "the reply is not the JSON asked for: the text holds no JSON object"),
+        (as_json({"subtasks": [{"id": "t1"}]}), "the reply is not the JSON asked for: subtasks.0.description: "),
+        (stop("max_tokens", '{"subtasks": ['), "the plan was cut off: make it shorter"),
+        (subtasks(), "the plan has no subtasks and no direct_answer"),
+        (subtasks({**T1, "depends_on": ["t9"]}), "subtask 't1' depends on 't9', which is not in the plan"),
+        (subtasks({**T1, "candidates": 9}), "subtask 't1' asks for 9 candidates, 1 to 5 are allowed"),
+    ],
+)
+async def test_a_plan_that_can_not_run_says_why(desk: Desk, reply: Reply, problem: str) -> None:
+    got = await plan(desk, reply)
+    assert got.plan_ref is None
+    assert got.problems[0].startswith(problem)
+
+
+async def test_problems_are_fed_back_into_the_same_conversation(desk: Desk) -> None:
+    first = await plan(desk, subtasks({**T1, "depends_on": ["t9"]}))
+    mended = await plan(desk, subtasks(T1), head=first.head, problems=first.problems, attempt=2)
+    assert mended.plan_ref is not None
+    assert desk.steps == ["plan.1.1", "plan.1.2"]
+    assert "depends on 't9', which is not in the plan" in desk.asked[-1].step.prompt
+    assert len(desk.asked[-1].step.body["messages"]) == 3
+
+
+async def test_a_refusal_is_no_problem_of_the_plan(desk: Desk) -> None:
+    reply = await plan(desk, stop("refusal", details={"explanation": "not this"}))
+    assert (reply.refusal, reply.problems, reply.plan) == ("not this", [], None)
+
+
+async def test_a_capability_nobody_has_makes_the_team_incapable(desk: Desk) -> None:
+    reply = await plan(desk, subtasks({**T1, "role": "auto", "capabilities": ["flying"]}))
+    assert reply.incapable
+    assert "needs the capability 'flying', which no role has" in reply.problems[0]
+
+
+async def test_capabilities_settle_the_role_or_leave_it_to_the_dispatch_or_split_the_subtask(desk: Desk) -> None:
+    made = await plan(
+        desk,
+        subtasks(
+            {**T1, "id": "a", "role": "auto", "capabilities": ["counting"]},
+            {**T1, "id": "b", "role": "auto", "capabilities": ["maps"]},
+            {**T1, "id": "c", "role": "auto", "capabilities": ["reading", "counting"]},
+        ),
+    )
+    assert made.plan is not None
+    assert [(s.id, s.role) for s in made.plan.subtasks] == [
+        ("a", "counter"), ("b", "auto"), ("c", "reader"), ("c-2", "counter"),
+    ]  # fmt: skip
+    few = await plan(desk, subtasks({**T1, "role": "auto", "capabilities": ["reading", "counting"]}), max_subtasks=1)
+    assert "split among roles the plan has 2 subtasks, at most 1 are allowed" in few.problems[0]
+
+
+async def test_an_unknown_role_is_the_generalists(desk: Desk) -> None:
+    reply = await plan(desk, subtasks({**T1, "role": "pilot"}))
+    assert reply.plan is not None
+    assert reply.plan.subtasks[0].role == "reader"
+
+
+# --- roles that plans define -----------------------------------------------------------------------
+
+
+async def test_a_new_role_joins_the_team_of_the_run(desk: Desk) -> None:
+    files = desk.teams
+    toolbox = team(toolbox=["workshop/calculate"])
+    await _write_workshop(desk)
+    ref = await desk.team(toolbox)
+    reply = await plan(desk, subtasks({**T1, "new_role": "cook"}, new_roles=[COOK]), team_ref=ref)
+    assert reply.problems == []
+    assert reply.team_ref not in (None, ref)
+    assert "tools only out of: calculate" in desk.prompt
+    assert reply.team is not None
+    card = reply.team.role("cook")
+    assert ([tool.name for tool in card.tools], card.model) == (["calculate"], "claude-haiku-5-5")
+    loaded = await files.load(reply.team_ref or "")
+    assert loaded.team.role("cook").system_prompt == "You cook."
+    assert loaded.toolbox.definitions(loaded.team.role("cook").tools)[0]["name"] == "calculate"
+    assert reply.plan is not None
+    assert reply.plan.subtasks[0].role == "cook"
+
+
+async def _write_workshop(desk: Desk) -> None:
+    folder = desk.teams_folder / "workshop"
+    folder.mkdir()
+    (folder / "team.toml").write_text(
+        'name = "workshop"\ngeneralist = "helper"\n[[roles]]\nname = "helper"\ndescription = "Helps."\n'
+        'system_prompt = "You help."\ntools = ["calculate"]\n[[tools]]\nname = "calculate"\nuses = "calculator"\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("new_roles", "problem"),
+    [
+        ([COOK], "new role 'cook' asks for the tool 'calculate', which is not in the toolbox: none"),
+        ([{**COOK, "tools": [], "name": "reader"}], "new role 'reader': the name is taken"),
+        ([{**COOK, "tools": [], "name": f"c{i}"} for i in range(6)], "the plan defines 6 new roles, at most 5"),
+    ],
+)
+async def test_a_new_role_that_may_not_join_sends_the_plan_back(
+    desk: Desk, new_roles: list[dict[str, Any]], problem: str
+) -> None:
+    reply = await plan(desk, subtasks(T1, new_roles=new_roles))
+    assert reply.problems[0].startswith(problem)
+    assert (reply.team_ref, reply.team, reply.plan) == (None, None, None)
+
+
+# --- teams as roles ----------------------------------------------------------------------------------
+
+
+async def test_roles_that_are_teams_need_a_level_to_spare(desk: Desk) -> None:
+    await _write_workshop(desk)
+    nested = team(Role(name="crew", description="A crew.", team="workshop", capabilities=["building"]))
+    refused = await plan(desk, subtasks({**T1, "role": "crew"}), of=nested)
+    assert refused.problems == ["role 'crew' is a team and nesting is not possible here"]
+    assert item_of(desk.schema)["role"]["enum"] == ["reader", "counter", "auto"]
+    building = {**T1, "role": "auto", "capabilities": ["building"]}
+    assert (await plan(desk, subtasks(building), of=nested)).incapable
+    allowed = await plan(desk, subtasks(building), of=nested, nesting_left=1)
+    assert allowed.plan is not None
+    assert allowed.plan.subtasks[0].role == "crew"
+    assert item_of(desk.schema)["role"]["enum"] == ["reader", "counter", "crew", "auto"]
+
+
+# --- route -------------------------------------------------------------------------------------------
+
+
+async def route(desk: Desk, reply: Reply, **fields: Any) -> PlanReply:
+    return await plan(desk, reply, strategy="route", **fields)
+
+
+def choice(role: str, secondary: str | None = None, description: str = "Count all the pears") -> Reply:
+    return as_json({"role": role, "secondary_role": secondary, "description": description})
+
+
+async def test_a_route_is_one_role_for_the_goal(desk: Desk) -> None:
+    reply = await route(desk, choice("counter"))
+    assert (reply.strategy, reply.problems) == ("route", [])
+    assert reply.plan is not None
+    assert [(s.id, s.role, s.description) for s in reply.plan.subtasks] == [("t1", "counter", "Count all the pears")]
+    assert list(desk.schema["properties"]) == ["role", "secondary_role", "description"]
+    assert desk.schema["properties"]["role"]["enum"] == ["reader", "counter"]
+
+
+async def test_a_secondary_role_works_beside_the_first(desk: Desk) -> None:
+    reply = await route(desk, choice("counter", "reader"))
+    assert reply.plan is not None
+    assert [(s.id, s.role, s.depends_on, s.importance) for s in reply.plan.subtasks] == [
+        ("t1", "counter", [], "required"),
+        ("t2", "reader", [], "optional"),
+    ]
+    same = await route(desk, choice("counter", "counter"))
+    assert same.plan is not None
+    assert len(same.plan.subtasks) == 1
+
+
+@pytest.mark.parametrize("reply", [choice("pilot"), choice(""), choice("auto", "counter")])
+async def test_an_invalid_choice_goes_to_the_generalist_with_the_goal(desk: Desk, reply: Reply) -> None:
+    got = await route(desk, reply)
+    assert got.plan is not None
+    assert [(s.role, s.description) for s in got.plan.subtasks] == [("reader", "How large is the pear crop?")]
+
+
+async def test_a_choice_nobody_can_read_is_asked_for_again_and_at_last_made_here(desk: Desk) -> None:
+    first = await route(desk, text("counter, I think"))
+    assert (first.plan, len(first.problems)) == (None, 1)
+    last = await route(desk, text("as I said"), head=first.head, problems=first.problems, attempt=limits.PLAN_TRIES)
+    assert last.problems == []
+    assert last.plan is not None
+    assert last.plan.subtasks[0].role == "reader"
+
+
+async def test_a_short_goal_still_makes_a_description(desk: Desk) -> None:
+    reply = await route(desk, choice("pilot"), goal="Pears?")
+    assert reply.plan is not None
+    assert reply.plan.subtasks[0].description == "Answer this goal: Pears?"
+
+
+# --- step by step and revisions ------------------------------------------------------------------------
+
+
+async def test_step_by_step_the_first_call_gives_one_subtask(desk: Desk) -> None:
+    reply = await plan(desk, subtasks(T1, finished=False), strategy="step")
+    assert (reply.strategy, reply.finished) == ("step", False)
+    assert next(iter(desk.schema["properties"])) == "finished"
+    many = await plan(desk, subtasks(T1, T2, finished=False), strategy="step")
+    assert many.problems == ["give exactly one subtask, the next one, not 2"]
+    nothing = await plan(desk, subtasks(finished=True), strategy="step")
+    assert nothing.problems == ["nothing has been done yet: give the first subtask"]
+
+
+async def worked_on(desk: Desk, state: str = "completed") -> dict[str, Any]:
+    ref = await desk.plan(Subtask(**T1), Subtask(**{**T2, "depends_on": []}))
+    notes = [
+        WorkNote(subtask_id="t1", role="reader", state=state, note="it found 44 pears"),
+        WorkNote(subtask_id="t2", role="counter", state="failed", note="TurnLimit: ten turns"),
+    ]
+    return {"previous_ref": ref, "done": notes, "revision": 2}
+
+
+async def test_later_steps_see_what_was_found_and_add_to_the_plan(desk: Desk) -> None:
+    so_far = await worked_on(desk)
+    third = {"id": "t3", "description": "Weigh the 44 pears", "role": "counter", "depends_on": ["t1"]}
+    reply = await plan(desk, subtasks(third, finished=False), strategy="step", **so_far)
+    assert "it found 44 pears" in desk.prompt
+    assert reply.plan is not None
+    assert ([s.id for s in reply.plan.subtasks], reply.plan.revision) == (["t1", "t2", "t3"], 2)
+    assert reply.plan_ref is not None
+    assert reply.plan_ref.endswith("plan.2")
+    assert desk.steps == ["plan.2.1"]
+
+
+async def test_a_step_may_say_that_nothing_more_is_needed(desk: Desk) -> None:
+    reply = await plan(desk, subtasks(finished=True), strategy="step", **await worked_on(desk))
+    assert (reply.finished, reply.plan, reply.problems) == (True, None, [])
+    silent = await plan(desk, subtasks(finished=False), strategy="step", **await worked_on(desk))
+    assert silent.problems == ["give the next subtask, or set finished to true"]
+
+
+async def test_a_revision_adds_replacements_and_leaves_the_rest_alone(desk: Desk) -> None:
+    so_far = await worked_on(desk)
+    new = {"id": "t3", "description": "Weigh the pears by hand", "role": "counter", "replaces": ["t2"]}
+    reply = await plan(desk, subtasks(new), **so_far)
+    assert reply.problems == []
+    assert reply.plan is not None
+    assert [(s.id, s.replaces) for s in reply.plan.subtasks] == [("t1", []), ("t2", []), ("t3", ["t2"])]
+    assert "replaces" in item_of(desk.schema)
+    assert "TurnLimit: ten turns" in desk.prompt
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"id": "t1"}, "subtask id 't1' is in the plan already"),
+        ({"replaces": ["t1"]}, "subtask 't3' replaces 't1', which is completed"),
+        ({"replaces": ["t9"]}, "subtask 't3' replaces 't9', which is not in the plan so far"),
+    ],
+)
+async def test_a_revision_of_what_stands_is_sent_back(desk: Desk, change: dict[str, Any], problem: str) -> None:
+    new = {"id": "t3", "description": "Weigh the pears by hand", "role": "counter", **change}
+    reply = await plan(desk, subtasks(new), **await worked_on(desk))
+    assert reply.problems[0].startswith(problem)
+
+
+async def test_a_revision_may_add_nothing(desk: Desk) -> None:
+    reply = await plan(desk, subtasks(), **await worked_on(desk))
+    assert (reply.finished, reply.plan, reply.problems) == (True, None, [])
