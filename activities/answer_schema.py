@@ -70,7 +70,7 @@ def problems(schema: Json, value: Any) -> list[str]:
         return ["answer_json can't be checked: the schema refers to itself without end"]
     found = []
     for error in errors[:_SHOWN]:
-        cause = best_match(error.context or []) or error  # of alternatives the one that nearly fits
+        cause = best_match([error]) or error  # of alternatives the one that nearly fits
         where = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in cause.absolute_path)
         found.append(f"answer_json{one_line(where, 200)}: {one_line(cause.message, 300)}")
     return found

@@ -5,6 +5,7 @@ before anything else is awaited, so a call whose answer was stored is never sent
 """
 
 import asyncio
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from datetime import timedelta
 from secrets import SystemRandom
@@ -57,6 +58,7 @@ class ModelCalls:
         self.conversations = conversations
         self._call_header = call_header
         self._free = free
+        self._failures: defaultdict[str, Counter[str]] = defaultdict(Counter)
 
     async def begin(self, run: RunRef, step: str, opening: Opening, text: str, max_tokens: int) -> Answered:
         """The first call of a conversation."""
@@ -89,7 +91,7 @@ class ModelCalls:
         )
         progress = Progress()
         async with beating(lambda: {"tokens": progress.output_tokens, "tail": progress.tail}):
-            message = await self._complete(request, progress, info.attempt)
+            message = await self._complete(key, request, progress)
             entry = Entry(
                 opening=None if past else opening,
                 ancestors=[*past.ancestors, past.head] if past else [],
@@ -102,11 +104,21 @@ class ModelCalls:
         new = await self.conversations.resolve(input)
         return [*past.messages, *new] if past else new
 
-    async def _complete(self, request: ModelRequest, progress: Progress, attempt: int) -> ModelMessage:
+    async def _complete(self, key: str, request: ModelRequest, progress: Progress) -> ModelMessage:
         try:
-            return await self.model.complete(request, progress)
+            message = await self.model.complete(request, progress)
         except ModelFailure as failure:
-            raise to_application_error(failure, attempt) from failure
+            # Temporal counts attempts that were held back as well: an outage would use up all patience.
+            self._failures[key][failure.kind] += 1
+            error = to_application_error(failure, self._failures[key][failure.kind])
+            if error.non_retryable:
+                del self._failures[key]
+            raise error from failure
+        except asyncio.CancelledError:
+            self._failures.pop(key, None)
+            raise
+        self._failures.pop(key, None)
+        return message
 
     async def _save(self, key: str, entry: Entry) -> Entry:
         """Tries for as long as the attempt lasts: giving up would pay for the same answer again."""
@@ -130,12 +142,12 @@ class ModelCalls:
         return Answered(key, message, usage)
 
 
-def to_application_error(failure: ModelFailure, attempt: int) -> ApplicationError:
-    """The failure as Temporal should see it: what kind, whether to try again, and when."""
-    retryable = failure.retryable and not (failure.kind in _ODD and attempt >= limits.ODD_REPLY_ATTEMPTS)
-    delay = None
-    if retryable and failure.retry_after:
-        delay = timedelta(seconds=failure.retry_after * (1 + limits.RETRY_JITTER * _jitter.random()))
+def to_application_error(failure: ModelFailure, failures: int) -> ApplicationError:
+    """The failure as Temporal should see it: what kind, whether to try again, and when.
+
+    `failures` counts those of this kind in this call: without the provider's wish the wait grows with them.
+    """
+    retryable = failure.retryable and not (failure.kind in _ODD and failures >= limits.ODD_REPLY_ATTEMPTS)
     details: Json = {"status": failure.status, "request_id": failure.request_id}
     if failure.kind == "CircuitOpen":
         details = {"remaining": failure.retry_after}
@@ -144,8 +156,14 @@ def to_application_error(failure: ModelFailure, attempt: int) -> ApplicationErro
         details,
         type=failure.kind,
         non_retryable=not retryable,
-        next_retry_delay=delay,
+        next_retry_delay=_delay(failure.retry_after, failures) if retryable else None,
         category=(
             ApplicationErrorCategory.BENIGN if failure.kind in _WAITING else ApplicationErrorCategory.UNSPECIFIED
         ),
     )
+
+
+def _delay(wish: float | None, failures: int) -> timedelta:
+    growth = limits.MODEL_RETRY_FACTOR ** min(max(failures - 1, 0), 20)  # a power of thousands overflows
+    wait = timedelta(seconds=wish) if wish else min(limits.MODEL_RETRY_INITIAL * growth, limits.MODEL_RETRY_MAX)
+    return wait * (1 + limits.RETRY_JITTER * _jitter.random())

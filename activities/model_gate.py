@@ -112,6 +112,8 @@ class ModelGate(LanguageModel):
         except BaseException as error:
             if isinstance(error, ModelFailure):
                 breaker.failed(ticket, self._clock(), error.kind, error.retry_after)
+                # there is no use in coming back earlier, nor later as the call may be the next probe
+                error.retry_after = max(error.retry_after or 0, breaker.remaining(self._clock())) or None
             else:  # cancelled
                 breaker.released(ticket)
             if tokens and not answering:

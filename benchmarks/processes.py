@@ -93,7 +93,12 @@ class Process:
 
 def environment(variables: Mapping[str, str]) -> dict[str, str]:
     """Ours without what would redirect a process, and with `variables`. Loopback never goes through a proxy."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(_REDIRECTING)}
+    kept = {
+        key: value
+        for key, value in os.environ.items()
+        # without compiled bytecode each workflow instance compiles its module anew: twice the cost of its start
+        if not key.startswith(_REDIRECTING) and key != "PYTHONDONTWRITEBYTECODE"
+    }
     return kept | {"NO_PROXY": "127.0.0.1,localhost", "no_proxy": "127.0.0.1,localhost"} | dict(variables)
 
 

@@ -7,14 +7,13 @@ from collections.abc import Iterable, Mapping
 
 from supervision import plan_graph
 from supervision.plan import Plan, Subtask
-from supervision.result import SubtaskState
 from supervision.text import one_line
 
 _NOT_STARTED = ("waiting", "skipped")
 _REPLACEABLE = ("failed", "skipped")
 
 
-def merge(previous: Plan, addition: Plan, states: Mapping[str, SubtaskState]) -> Plan:
+def merge(previous: Plan, addition: Plan, states: Mapping[str, str]) -> Plan:
     """The next revision: all subtasks of `previous`, then those of `addition`, which must be without `problems`.
 
     Where a subtask that has not started depends on a replaced one, it now depends on the replacement; nothing else
@@ -50,7 +49,7 @@ def problems(
     previous: Plan,
     addition: Plan,
     max_subtasks: int,
-    states: Mapping[str, SubtaskState],
+    states: Mapping[str, str],
     attachments: Iterable[str] = (),
 ) -> list[str]:
     """Everything wrong with adding `addition`, each in one sentence that its author can act on.
@@ -79,7 +78,7 @@ def _replacing(
     old: str,
     known: set[str],
     replaced: Mapping[str, list[str]],
-    states: Mapping[str, SubtaskState],
+    states: Mapping[str, str],
 ) -> str | None:
     """What is wrong with `subtask` taking the place of `old`."""
     name, shown = f"subtask '{one_line(subtask.id, 60)}'", one_line(old, 60)

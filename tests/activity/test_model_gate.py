@@ -224,13 +224,34 @@ async def test_calls_that_the_provider_refused_cost_no_tokens(clock: Clock) -> N
 def test_a_short_outage_is_retried_later_and_a_long_one_is_the_workflows_to_wait_for(
     seconds: float, retried: bool
 ) -> None:
-    error = to_application_error(model_gate._circuit_open("m", seconds), attempt=7)
+    error = to_application_error(model_gate._circuit_open("m", seconds), failures=7)
     assert (error.type, error.non_retryable, error.category.name) == ("CircuitOpen", not retried, "BENIGN")
     assert error.details == ({"remaining": seconds},)
     delay = error.next_retry_delay
     assert (delay is not None) == retried
     if delay:
         assert seconds <= delay.total_seconds() <= seconds * (1 + limits.RETRY_JITTER)
+
+
+@pytest.mark.parametrize(("failures", "least"), [(1, 1), (2, 2), (4, 8), (7, 60), (5000, 60)])
+def test_without_a_wish_of_the_provider_the_wait_grows(failures: int, least: float) -> None:
+    delay = to_application_error(ModelFailure("ProviderError", "", retryable=True), failures).next_retry_delay
+    assert delay is not None
+    assert least <= delay.total_seconds() <= least * (1 + limits.RETRY_JITTER)
+
+
+def test_the_third_unreadable_answer_is_the_last() -> None:
+    odd = ModelFailure("BadResponse", "", retryable=True)
+    assert [to_application_error(odd, failures).non_retryable for failures in (1, 2, 3)] == [False, False, True]
+
+
+async def test_who_fails_while_it_opens_comes_back_for_the_next_probe(clock: Clock) -> None:
+    async with gated(OUTAGE, clock) as (_, gate):
+        await failures(gate, 20)
+        clock.now += COOLDOWN
+        with pytest.raises(ModelFailure) as caught:
+            await call(gate)
+    assert (caught.value.kind, caught.value.retry_after) == ("Overloaded", COOLDOWN)
 
 
 @pytest.fixture

@@ -251,3 +251,35 @@ def test_a_broken_team_file_hides_only_its_own_tools(tmp_path: Path) -> None:
 
 def test_an_inline_team_without_tools_needs_no_team_file(tmp_path: Path) -> None:
     assert TeamFiles([tmp_path]).load_inline(inline(("thinker", []))).toolbox.names() == []
+
+
+@pytest.mark.parametrize(
+    ("addition", "problem"),
+    [
+        (
+            '[[roles]]\nname = "crew2"\ndescription = "d"\nteam = "ghosts"',
+            "roles.crew2.team: there is no team 'ghosts'",
+        ),
+        ('[[roles]]\nname = "b"\ndescription = "d"\nsystem_prompt = "s"\nfallback = "c"', "fallback 'c' is not one of"),
+    ],
+)
+def test_a_role_that_leans_on_nothing_is_refused(tmp_path: Path, addition: str, problem: str) -> None:
+    write(tmp_path, text=f"{TEAM}\n{addition}\n")
+    with pytest.raises(TeamError, match=re.escape(problem)) as error:
+        TeamFiles([tmp_path]).load("crew")
+    assert error.value.type == "UnknownTeam"
+
+
+def test_a_toolbox_names_tools_of_the_team(tmp_path: Path) -> None:
+    text = TEAM.replace("[[roles]]", 'toolbox = ["TOOL"]\n\n[[roles]]', 1)
+    write(tmp_path, text=text.replace("TOOL", "calculate"))
+    assert TeamFiles([tmp_path]).load("crew").team.toolbox == ["calculate"]
+    write(tmp_path, text=text.replace("TOOL", "hammer"))
+    with pytest.raises(TeamError, match="toolbox: there is no tool 'hammer'; the team has: calculate"):
+        TeamFiles([tmp_path]).load("crew")
+
+
+def test_a_role_may_be_another_team(tmp_path: Path) -> None:
+    write(tmp_path, "inner")
+    write(tmp_path, text=f'{TEAM}\n[[roles]]\nname = "crew2"\ndescription = "d"\nteam = "inner"\n')
+    assert TeamFiles([tmp_path]).load("crew").team.role("crew2").team == "inner"

@@ -50,6 +50,11 @@ def test_a_cover_is_the_smallest_there_is_and_the_first_of_its_size(team: TeamCa
     assert cover(team.roles, wanted) == (every[0] if every else None)
 
 
+def test_of_two_equally_small_covers_the_first_is_taken() -> None:
+    roles = [role("r0", "b", "c"), role("r1", "a", "f"), role("r2", "a", "b", "c")]  # greedy begins with r2
+    assert [r.name for r in cover(roles, "abcf") or []] == ["r0", "r1"]
+
+
 def test_a_cover_of_many_roles_is_found_without_trying_all(monkeypatch: pytest.MonkeyPatch) -> None:
     roles = [role(f"r{n}", f"c{n}", f"c{n + 1}") for n in range(40)]
     wanted = {f"c{n}" for n in range(41)}

@@ -1,0 +1,218 @@
+"""Refining, reviewing and judging: what counts of a reply is decided in code, and a bad reply ends nothing."""
+
+from typing import Any, Literal
+
+import pytest
+
+from activities.agent_turn import AgentTurnActivities
+from activities.contracts import (
+    JudgeInput,
+    JudgeReply,
+    RefineInput,
+    RefineReply,
+    ReviewInput,
+    ReviewReply,
+    SubtaskBrief,
+    TurnInput,
+)
+from activities.judging import JudgingActivities
+from activities.refinement import RefinementActivities
+from activities.reviewing import ReviewingActivities
+from supervision import limits
+from supervision.plan import Subtask
+from supervision.result import Contradiction, Problem
+from supervision.team import Role, Team
+from supervision.text import size
+from tests.activity.supervising import MODEL, ROLE, Desk
+from tests.scripted_model import Reply, as_json, stop, text
+
+T1 = Subtask(id="t1", description="Count the pears of 1990", role="reader")
+T2 = Subtask(id="t2", description="Weigh the pears of 1990", role="counter")
+
+
+# --- refine ------------------------------------------------------------------------------------------
+
+
+async def refine(desk: Desk, reply: Reply, **fields: Any) -> RefineReply:
+    desk.say(reply)
+    input = RefineInput(
+        run=await desk.run_ref(),
+        goal_ref=await desk.put("goal", "How large is the crop?"),
+        plan_ref=await desk.plan(T1, T2),
+        subtask_id="t1",
+        role="reader",
+        model=MODEL,
+        attempt=2,
+        error=Problem(type="TurnLimit", message="no finding after ten turns"),
+        **fields,
+    )
+    return await desk.do(RefinementActivities(desk.calls).refine, input)
+
+
+async def test_a_description_is_rewritten_from_the_error(desk: Desk) -> None:
+    reply = await refine(desk, as_json({"description": "Count the pears of 1990 in the yearbook only"}))
+    assert await desk.read(reply.description_ref) == "Count the pears of 1990 in the yearbook only"
+    assert desk.steps == ["refine.t1.2"]
+    for shown in ("Count the pears of 1990", "TurnLimit: no finding after ten turns", "How large is the crop?"):
+        assert shown in desk.prompt
+    assert "Weigh the pears" not in desk.prompt
+
+
+async def test_a_second_refinement_starts_from_the_first(desk: Desk) -> None:
+    ref = await desk.put("refined", "Count them in the yearbook")
+    await refine(desk, as_json({"description": "Count them in the almanac"}), description_ref=ref)
+    assert "Count them in the yearbook" in desk.prompt
+    assert "Count the pears of 1990" not in desk.prompt
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [text("sorry"), as_json({"description": "  "}), as_json({"words": 1}), stop("refusal"), stop("max_tokens", "{")],
+)
+async def test_without_a_usable_description_there_is_none(desk: Desk, reply: Reply) -> None:
+    got = await refine(desk, reply)
+    assert (got.description_ref, got.usage.model_calls) == (None, 1)
+
+
+async def test_a_description_stays_within_its_limit(desk: Desk) -> None:
+    reply = await refine(desk, as_json({"description": "count \ud800 " * 5000}))
+    assert size(await desk.read(reply.description_ref)) <= limits.DESCRIPTION_CHARS
+
+
+async def test_a_worker_agent_sees_the_refined_description_and_what_to_mend(desk: Desk) -> None:
+    desk.say(text("44 pears\n\nConfidence: 0.9\nLimitations: none"))
+    roles = [Role(name="reader", **ROLE)]
+    brief = SubtaskBrief(
+        goal_ref=await desk.put("goal", "How large is the crop?"),
+        plan_ref=await desk.plan(T1),
+        subtask_id="t1",
+        description_ref=await desk.put("refined", "Count them in the yearbook"),
+        feedback="Give the unit.",
+        previous_ref=await desk.put("finding", "It is 44."),
+    )
+    turn = TurnInput(
+        run=await desk.run_ref(),
+        team_ref=await desk.team(Team(name="orchard", generalist="reader", roles=roles)),
+        role="reader",
+        model=MODEL,
+        step="turn.1",
+        brief=brief,
+        max_tokens=1000,
+    )
+    reply = await desk.do(AgentTurnActivities(desk.calls, desk.teams).call_model, turn)
+    assert "<subtask>\nCount them in the yearbook\n</subtask>" in desk.prompt
+    assert "Count the pears of 1990" not in desk.prompt
+    assert "<previous_finding>\nIt is 44.\n</previous_finding>" in desk.prompt
+    assert "<feedback>\nGive the unit.\n</feedback>" in desk.prompt
+    assert reply.conclusion is not None
+    assert reply.conclusion.bytes == len("44 pears")
+
+
+# --- review --------------------------------------------------------------------------------------------
+
+
+async def review(desk: Desk, reply: Reply) -> ReviewReply:
+    desk.say(reply)
+    input = ReviewInput(
+        run=await desk.run_ref(),
+        goal_ref=await desk.put("goal", "How large is the crop?"),
+        plan_ref=await desk.plan(T1, T2, Subtask(id="t3", description="Not yet begun at all")),
+        model=MODEL,
+        round=1,
+        findings=await desk.findings(t1="44 pears", t2="9 kg"),
+    )
+    return await desk.do(ReviewingActivities(desk.calls).review, input)
+
+
+def verdict(id: str, feedback: str = "Give the year.", ok: bool = False) -> dict[str, Any]:
+    return {"subtask_id": id, "ok": ok, "feedback": feedback}
+
+
+def reviewed(*verdicts: dict[str, Any], conflicts: list[Any] | None = None) -> Reply:
+    return as_json({"verdicts": list(verdicts), "conflicts": conflicts or []})
+
+
+async def test_a_reviewer_sees_what_was_asked_and_what_came(desk: Desk) -> None:
+    reply = await review(desk, reviewed(verdict("t1", ok=True), verdict("t2")))
+    assert [(v.subtask_id, v.feedback) for v in reply.verdicts] == [("t2", "Give the year.")]
+    assert (reply.problem, desk.steps) == (None, ["review.1"])
+    for shown in ("How large is the crop?", "- t1: Count the pears of 1990", "44 pears", "9 kg"):
+        assert shown in desk.prompt
+    assert "Not yet begun" not in desk.prompt
+
+
+async def test_verdicts_that_say_nothing_useful_are_dropped(desk: Desk) -> None:
+    reply = await review(
+        desk, reviewed(verdict("t9"), verdict("t3"), verdict("t1", "  "), verdict("t2"), verdict("t2", "Twice."))
+    )
+    assert [(v.subtask_id, v.feedback) for v in reply.verdicts] == [("t2", "Give the year.")]
+
+
+async def test_feedback_is_capped(desk: Desk) -> None:
+    (found,) = (await review(desk, reviewed(verdict("t1", "é" * 5000)))).verdicts
+    assert size(found.feedback) <= limits.FEEDBACK_BYTES
+
+
+async def test_a_conflict_needs_two_findings_that_exist(desk: Desk) -> None:
+    def conflict(*ids: str, words: str = "44 against 45") -> dict[str, Any]:
+        return {"subtask_ids": list(ids), "description": words}
+
+    listed = [conflict("t1", "t2", "t9"), conflict("t1"), conflict("t1", "t1"), conflict("t1", "t2", words=" ")]
+    reply = await review(desk, reviewed(conflicts=listed))
+    assert reply.conflicts == [Contradiction(subtask_ids=["t1", "t2"], description="44 against 45")]
+
+
+@pytest.mark.parametrize(
+    ("reply", "problem"),
+    [
+        (text("all fine"), "the reply is not the JSON asked for"),
+        (as_json({"verdicts": "none"}), "the reply is not the JSON asked for: verdicts"),
+        (stop("refusal"), "the model refused"),
+        (stop("max_tokens", '{"verdicts": ['), "the review was cut off"),
+    ],
+)
+async def test_a_review_nobody_can_read_judges_nothing(desk: Desk, reply: Reply, problem: str) -> None:
+    got = await review(desk, reply)
+    assert (got.verdicts, got.conflicts) == ([], [])
+    assert got.problem is not None
+    assert got.problem.startswith(problem)
+
+
+# --- judge ---------------------------------------------------------------------------------------------
+
+
+async def judge(desk: Desk, question: Literal["select", "conflict"], reply: Reply) -> JudgeReply:
+    desk.say(reply)
+    input = JudgeInput(
+        run=await desk.run_ref(),
+        goal_ref=await desk.put("goal", "How large is the crop?"),
+        plan_ref=await desk.plan(T1, T2),
+        model=MODEL,
+        number=3,
+        question=question,
+        description="Count the pears of 1990",
+        findings=await desk.findings(t1="44 pears", t2="45 pears"),
+    )
+    return await desk.do(JudgingActivities(desk.calls).judge, input)
+
+
+@pytest.mark.parametrize(("choice", "index"), [(1, 0), (2, 1), (0, None), (3, None), (-1, None)])
+async def test_a_choice_counts_from_one_and_out_of_range_is_none(desk: Desk, choice: int, index: int | None) -> None:
+    reply = await judge(desk, "select", as_json({"choice": choice, "reason": "It names its source."}))
+    assert (reply.choice, reply.resolution) == (index, "It names its source.")
+    assert '<candidate number="2" role="reader">\n45 pears' in desk.prompt
+    assert desk.steps == ["judge.3"]
+
+
+@pytest.mark.parametrize(("prefer", "index"), [("t2", 1), ("t9", None), (None, None)])
+async def test_a_conflict_is_settled_for_one_side_or_none(desk: Desk, prefer: str | None, index: int | None) -> None:
+    reply = await judge(desk, "conflict", as_json({"prefer": prefer, "resolution": "45 is newer."}))
+    assert (reply.choice, reply.resolution) == (index, "45 is newer.")
+    assert '<finding subtask_id="t2" role="reader">' in desk.prompt
+
+
+@pytest.mark.parametrize("question", ["select", "conflict"])
+async def test_a_judge_nobody_can_read_settles_nothing(desk: Desk, question: Literal["select", "conflict"]) -> None:
+    reply = await judge(desk, question, text("both are fine"))
+    assert reply.choice is None
+    assert reply.resolution.startswith("not settled: the reply is not the JSON asked for")

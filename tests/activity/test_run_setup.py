@@ -1,0 +1,98 @@
+"""Preparing a run: what is refused before any money is spent, and what is warned of."""
+
+import json
+from typing import Any
+
+import pytest
+from temporalio.exceptions import ApplicationError
+
+from activities.contracts import RunSetup, SetupInput
+from activities.run_setup import ProcessFacts, RunSetupActivities
+from supervision.request import RunRequest
+from supervision.team import Role, Team
+from tests.activity.supervising import ROLE, Desk
+
+
+def team(*more: Role) -> Team:
+    return Team(name="orchard", generalist="reader", roles=[Role(name="reader", **ROLE), *more])
+
+
+async def prepare(desk: Desk, notice: str | None = None, **fields: Any) -> RunSetup:
+    facts = ProcessFacts(
+        tools_queue="supervisor",
+        supervisor_model="claude-opus-5-5",
+        worker_model="claude-haiku-5-5",
+        model_notice=notice,
+    )
+    request = RunRequest(**{"goal": "How large is the pear crop?", "team": team(), **fields})
+    setup = RunSetupActivities(desk.store, desk.teams, facts)
+    return await desk.do(setup.prepare_run, SetupInput(run_id=desk.run_id, request=request))
+
+
+async def refusal(desk: Desk, **fields: Any) -> tuple[str | None, str]:
+    with pytest.raises(ApplicationError) as caught:
+        await prepare(desk, **fields)
+    assert caught.value.non_retryable
+    return caught.value.type, caught.value.message
+
+
+async def test_an_answer_schema_is_stored_for_the_synthesis(desk: Desk) -> None:
+    schema = {"type": "object", "properties": {"crop": {"type": "integer"}}}
+    setup = await prepare(desk, answer_schema=schema)
+    assert json.loads(await desk.read(setup.answer_schema_ref)) == schema
+    assert (await prepare(desk)).answer_schema_ref is None
+
+
+@pytest.mark.parametrize(
+    "schema", [{"type": "nonsense"}, {"$ref": "https://example.com/x"}, {"description": "x" * 20_000}]
+)
+async def test_an_answer_schema_nobody_can_keep_is_refused(desk: Desk, schema: dict[str, Any]) -> None:
+    kind, message = await refusal(desk, answer_schema=schema)
+    assert kind == "InvalidRequest"
+    assert message.startswith("answer_schema: ")
+
+
+async def test_known_prices_need_no_warning(desk: Desk) -> None:
+    setup = await prepare(desk, budget={"usd": 1.0})
+    assert setup.unpriced_models == []
+    assert not any("dollar" in warning for warning in setup.warnings)
+
+
+async def test_a_dollar_budget_that_nobody_can_count_is_refused_naming_the_models(desk: Desk) -> None:
+    odd = team(Role(name="oddity", model="llama-own", **ROLE))
+    kind, message = await refusal(desk, team=odd, models={"supervisor": "gpt-own"}, budget={"usd": 1.0})
+    assert kind == "InvalidRequest"
+    assert message.startswith("budget.usd: the price of gpt-own, llama-own is unknown")
+
+
+async def test_the_default_dollar_budget_gives_way_with_a_warning(desk: Desk) -> None:
+    setup = await prepare(desk, models={"workers": "llama-own"})
+    assert setup.unpriced_models == ["llama-own"]
+    assert "the dollar budget is not kept: the price of llama-own is unknown" in setup.warnings
+    tokens = await prepare(desk, models={"workers": "llama-own"}, budget={"usd": None})
+    assert not any("dollar" in warning for warning in tokens.warnings)
+
+
+async def test_the_stand_in_costs_nothing_so_its_price_is_no_question(desk: Desk) -> None:
+    setup = await prepare(desk, notice="a stand-in", models={"workers": "llama-own"}, budget={"usd": 1.0})
+    assert setup.unpriced_models == []
+
+
+async def test_a_role_whose_team_does_not_exist_is_refused(desk: Desk) -> None:
+    nested = team(Role(name="crew", description="A crew.", team="ghosts"))
+    kind, message = await refusal(desk, team=nested)
+    assert kind == "UnknownTeam"
+    assert message.startswith("roles.crew.team: there is no team 'ghosts'")
+
+
+async def test_a_toolbox_of_tools_that_do_not_exist_is_refused(desk: Desk) -> None:
+    unequipped = team().model_copy(update={"toolbox": ["hammer"]})
+    kind, message = await refusal(desk, team=unequipped)
+    assert kind == "InvalidRequest"
+    assert message.startswith("team.toolbox: no team file has a tool 'hammer'")
+
+
+async def test_roles_of_a_later_plan_get_the_model_that_the_run_asked_for(desk: Desk) -> None:
+    setup = await prepare(desk, models={"workers": "claude-sonnet-5-5"})
+    assert setup.team.role("reader").model == "claude-sonnet-5-5"
+    assert (await desk.teams.card(setup.team_ref, "other")).role("reader").model == "claude-sonnet-5-5"

@@ -1,0 +1,168 @@
+"""Writing from findings: answers, drafts, digests, and structured answers that fit or go back."""
+
+from typing import Any
+
+import pytest
+
+from activities.contracts import SynthesisInput, SynthesisReply
+from activities.synthesis import SynthesisActivities
+from supervision import limits
+from supervision.plan import Subtask
+from supervision.result import Contradiction, Gap
+from tests.activity.supervising import MODEL, Desk
+from tests.scripted_model import Reply, answer, stop, text
+
+SUBTASKS = [Subtask(id=f"t{n}", description=f"Count the pears of 199{n}") for n in range(1, 5)]
+SCHEMA = (
+    '{"type": "object", "properties": {"crop": {"type": "integer", "minimum": 10}, "unit": {"enum": ["t", "kg"]}},'
+    ' "required": ["crop", "unit"]}'
+)
+
+
+async def synthesize(desk: Desk, *replies: Reply, schema: str | None = None, **fields: Any) -> SynthesisReply:
+    desk.say(*replies)
+    draft = fields.pop("draft", None)
+    input = SynthesisInput(
+        run=await desk.run_ref(),
+        goal_ref=await desk.put("goal", "How large is the crop?"),
+        plan_ref=await desk.plan(*SUBTASKS, final_instruction="Name the unit."),
+        model=MODEL,
+        answer_schema_ref=await desk.put("answer-schema", schema) if schema else None,
+        draft_ref=await desk.put("draft", draft) if draft else None,
+        max_tokens=9000,
+        **{"findings": await desk.findings(t1="44 t in 1991", t2="45 t in 1992"), **fields},
+    )
+    return await desk.do(SynthesisActivities(desk.calls).synthesize, input)
+
+
+async def test_an_answer_is_stored_and_cites_what_it_may(desk: Desk) -> None:
+    reply = await synthesize(desk, answer("It is 45 t.", cites=["t1", "t2", "t3"]))
+    assert [c.subtask_ids for c in reply.citations] == [["t1"], ["t2"]]
+    assert await desk.read(reply.answer_ref) == reply.answer == "It is 45 t."
+    assert (reply.confidence, reply.problems) == (0.9, [])
+    assert "Name the unit." in desk.prompt
+
+
+async def test_settled_conflicts_are_shown_with_their_resolution(desk: Desk) -> None:
+    settled = Contradiction(subtask_ids=["t1", "t2"], description="44 or 45", resolution="45 is newer")
+    await synthesize(desk, answer(), contradictions=[settled])
+    shown = '<contradiction subtask_ids="t1, t2">\n44 or 45\nSettled: 45 is newer\n</contradiction>'
+    assert shown in desk.prompt
+
+
+async def test_a_digest_is_plain_text_known_by_reference(desk: Desk) -> None:
+    words = "In 1991 it was 44 t [t1]. " * 400
+    reply = await synthesize(desk, text(words), mode="digest", missing=[Gap(subtask_id="t3", reason="failed")])
+    assert "output_config" not in desk.asked[-1].step.body
+    assert (await desk.read(reply.answer_ref)).strip() == words.strip()
+    assert reply.answer is not None
+    assert len(reply.answer.encode()) <= limits.REPLY_PREVIEW_BYTES
+    assert "Keep every figure" in desk.prompt
+    assert "t3" not in desk.asked[-1].step.prompt
+
+
+async def test_a_draft_says_that_more_is_to_come(desk: Desk) -> None:
+    reply = await synthesize(desk, answer("So far 45 t [t2].", cites=["t2"]), mode="draft")
+    assert await desk.read(reply.answer_ref) == "So far 45 t [t2]."
+    assert "Some subtasks are still running" in desk.prompt
+
+
+async def test_an_answer_from_a_draft_may_cite_what_only_the_draft_rests_on(desk: Desk) -> None:
+    reply = await synthesize(
+        desk,
+        answer("All.", cites=["t1", "t2", "t3", "t4", "t9"]),
+        draft="So far 44 t [t1].",
+        findings=await desk.findings(t2="45 t in 1992"),
+        missing=[Gap(subtask_id="t3", reason="failed")],
+    )
+    assert "<draft>\nSo far 44 t [t1].\n</draft>" in desk.prompt
+    assert "The draft already holds" in desk.prompt
+    assert [c.subtask_ids for c in reply.citations] == [["t1"], ["t2"], ["t4"]]
+
+
+async def test_an_answer_from_digests_may_cite_the_findings_in_them(desk: Desk) -> None:
+    digests = await desk.findings(**{"digest-1": "44 t [t1], 45 t [t2]"})
+    reply = await synthesize(
+        desk, answer(cites=["t1", "t3"]), findings=digests, missing=[Gap(subtask_id="t3", reason="x")]
+    )
+    assert [c.subtask_ids for c in reply.citations] == [["t1"]]
+
+
+@pytest.mark.parametrize("reply", [stop("refusal"), stop("max_tokens", '{"answer": "It'), stop("end_turn")])
+async def test_without_a_whole_reply_there_is_no_answer(desk: Desk, reply: Reply) -> None:
+    got = await synthesize(desk, reply)
+    assert (got.answer, got.answer_ref) == (None, None)
+
+
+async def test_prose_is_an_answer_without_citations(desk: Desk) -> None:
+    reply = await synthesize(desk, text("It is 45 t."))
+    assert (reply.answer, reply.confidence, reply.citations, reply.problems) == ("It is 45 t.", None, [], [])
+
+
+# --- structured answers ----------------------------------------------------------------------------------
+
+
+async def test_a_structured_answer_is_checked_and_returned(desk: Desk) -> None:
+    reply = await synthesize(desk, answer(answer_json={"crop": 45, "unit": "t"}), schema=SCHEMA)
+    assert (reply.answer_json, reply.problems) == ({"crop": 45, "unit": "t"}, [])
+    sent = desk.schema["properties"]["answer_json"]
+    assert sent["properties"]["crop"]["type"] == "integer"
+    assert sent["additionalProperties"] is False
+    assert "answer_json" in desk.schema["required"]
+
+
+async def test_a_structured_answer_that_does_not_fit_goes_back_once_and_fits_then(desk: Desk) -> None:
+    first = await synthesize(desk, answer("Nine.", answer_json={"crop": 9, "unit": "lb"}), schema=SCHEMA)
+    assert (first.answer, first.answer_json) == ("Nine.", None)
+    assert first.problems == [
+        "answer_json.crop: 9 is less than the minimum of 10",
+        "answer_json.unit: 'lb' is not one of ['t', 'kg']",
+    ]
+    again = await synthesize(
+        desk,
+        answer(answer_json={"crop": 45, "unit": "t"}),
+        schema=SCHEMA,
+        head=first.head,
+        problems=first.problems,
+        number=2,
+    )
+    assert (again.answer_json, again.problems) == ({"crop": 45, "unit": "t"}, [])
+    assert desk.steps == ["synthesis.1", "synthesis.2"]
+    assert "answer_json.crop: 9 is less than the minimum of 10" in desk.asked[-1].step.prompt
+    assert len(desk.asked[-1].step.body["messages"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("reply", "problem"),
+    [
+        (text("It is 45 t."), "the reply is not the JSON asked for"),
+        (answer(), "answer_json is missing"),
+        (answer(answer_json={"crop": 45, "unit": "t\ud800"}), "answer_json holds what JSON can't say"),
+        (answer(answer_json={"crop": float("nan"), "unit": "t"}), "answer_json holds what JSON can't say"),
+    ],
+)
+async def test_what_is_no_structured_answer_says_so_and_keeps_the_text(desk: Desk, reply: Reply, problem: str) -> None:
+    got = await synthesize(desk, reply, schema=SCHEMA)
+    assert got.problems[0].startswith(problem)
+    assert got.answer is not None
+    assert got.answer_json is None
+
+
+async def test_an_endless_structured_answer_is_too_long(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "ANSWER_JSON_BYTES", 10)
+    reply = await synthesize(desk, answer(answer_json={"crop": 45, "unit": "t"}), schema=SCHEMA)
+    assert reply.problems == ["answer_json has 25 bytes, at most 10 are allowed: make it shorter"]
+
+
+async def test_a_schema_beyond_the_provider_is_asked_for_as_text_and_enforced_here(desk: Desk) -> None:
+    free = '{"type": "object", "additionalProperties": {"type": "integer"}}'
+    reply = await synthesize(desk, answer(answer_json='{"pears": 45}'), schema=free)
+    assert (reply.answer_json, reply.problems) == ({"pears": 45}, [])
+    assert desk.schema["properties"]["answer_json"]["type"] == "string"
+    wrong = await synthesize(desk, answer(answer_json='{"pears": "many"}'), schema=free)
+    assert wrong.problems == ["answer_json.pears: 'many' is not of type 'integer'"]
+
+
+async def test_drafts_have_no_structured_answer(desk: Desk) -> None:
+    reply = await synthesize(desk, answer(), schema=SCHEMA, mode="draft")
+    assert (reply.problems, "answer_json" in desk.schema["properties"]) == ([], False)
