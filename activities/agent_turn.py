@@ -6,12 +6,13 @@ import json
 from temporalio import activity
 
 from activities.context import read_findings, read_text
-from activities.contracts import ConclusionRef, SubtaskBrief, ToolCall, TurnInput, TurnReply
+from activities.contracts import SubtaskBrief
 from activities.conversation import Opening
 from activities.model_call import Answered, ModelCalls
 from activities.model_port import Json
 from activities.prompts import worker_request, worker_system
 from activities.stored_teams import StoredTeams
+from activities.turn_contracts import ConclusionRef, ToolCall, TurnInput, TurnReply
 from supervision import limits
 from supervision.conclusion import Conclusion, conclude
 from supervision.plan import Plan

@@ -14,8 +14,8 @@ from os.path import commonprefix
 from typing import Generic, TypeVar
 
 from activities.artifact_store import ArtifactStore, ArtifactUnavailable
-from activities.contracts import ToolResultRef
 from activities.model_port import Json, ModelMessage
+from activities.turn_contracts import ToolResultRef
 from supervision import limits
 from supervision.base import Model
 

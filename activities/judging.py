@@ -3,8 +3,8 @@
 from temporalio import activity
 
 from activities.context import read_findings, read_text
-from activities.contracts import JudgeInput, JudgeReply
 from activities.conversation import Opening
+from activities.judgement_contracts import JudgeInput, JudgeReply
 from activities.judgement_prompts import CONFLICT_SYSTEM, SELECT_SYSTEM, conflict_request, select_request
 from activities.model_call import ModelCalls
 from activities.model_port import ModelMessage

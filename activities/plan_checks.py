@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import cast, get_args
 
-from activities.contracts import PlanInput
+from activities.planning_contracts import PlanInput
 from supervision import capabilities, new_roles, revisions
 from supervision.plan import NewRole, Plan
 from supervision.plan_graph import problems

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, create_model
 
-from activities.contracts import PlanInput
+from activities.planning_contracts import PlanInput
 from supervision import limits
 from supervision.base import Model
 from supervision.plan import NewRole, Plan, Subtask

@@ -3,11 +3,11 @@
 from temporalio import activity
 
 from activities.context import read_text
-from activities.contracts import PlanInput, PlanReply
 from activities.conversation import Opening
 from activities.model_call import Answered, ModelCalls
 from activities.plan_checks import Checked, checked
 from activities.plan_draft import PlanDraft, RouteDraft, mode_of, plan_of, routed, sent_model, shortened
+from activities.planning_contracts import PlanInput, PlanReply
 from activities.planning_prompts import (
     PLAN_WORDS,
     REVISION_WORDS,

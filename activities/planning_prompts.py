@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from activities.contracts import AttachmentRef, WorkNote
+from activities.contracts import AttachmentRef
+from activities.planning_contracts import WorkNote
 from activities.prompts import DATA_RULE, tag
 from supervision import limits
 from supervision.plan import Plan, Subtask

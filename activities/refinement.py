@@ -3,8 +3,8 @@
 from temporalio import activity
 
 from activities.context import read_text
-from activities.contracts import RefineInput, RefineReply
 from activities.conversation import Opening
+from activities.judgement_contracts import RefineInput, RefineReply
 from activities.judgement_prompts import REFINE_SYSTEM, refine_request
 from activities.model_call import ModelCalls
 from activities.structured_reply import read_reply

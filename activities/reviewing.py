@@ -3,8 +3,8 @@
 from temporalio import activity
 
 from activities.context import read_findings, read_text
-from activities.contracts import ReviewInput, ReviewReply, Verdict
 from activities.conversation import Opening
+from activities.judgement_contracts import ReviewInput, ReviewReply, Verdict
 from activities.judgement_prompts import REVIEW_SYSTEM, review_request
 from activities.model_call import ModelCalls
 from activities.structured_reply import read_reply

@@ -7,8 +7,8 @@ from temporalio import activity
 
 from activities import answer_schema
 from activities.context import read_findings, read_text
-from activities.contracts import SynthesisInput, SynthesisReply
 from activities.conversation import Opening
+from activities.judgement_contracts import SynthesisInput, SynthesisReply
 from activities.judgement_prompts import (
     DIGEST_SYSTEM,
     DIGEST_WORDS,

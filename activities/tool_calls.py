@@ -7,11 +7,11 @@ from temporalio import activity
 
 from activities.artifact_store import ArtifactStore
 from activities.context import read_text
-from activities.contracts import ToolInput, ToolReply, ToolResultRef
 from activities.conversation import ConversationStore
 from activities.heartbeat import beating
 from activities.stored_teams import StoredTeams
 from activities.tools.tool import ToolContext
+from activities.turn_contracts import ToolInput, ToolReply, ToolResultRef
 from supervision import limits
 from supervision.finding import ArtifactRef
 from supervision.text import cut, one_line

@@ -12,37 +12,29 @@ from temporalio.common import RetryPolicy
 from temporalio.exceptions import ActivityError
 
 with workflow.unsafe.imports_passed_through():
-    from activities.judging import JudgingActivities
-    from activities.refinement import RefinementActivities
-    from activities.reviewing import ReviewingActivities
-
     from activities.agent_turn import AgentTurnActivities
-    from activities.contracts import (
+    from activities.contracts import Published, PublishInput, RunSetup, SetupInput
+    from activities.judgement_contracts import (
         JudgeInput,
         JudgeReply,
-        PlanInput,
-        PlanReply,
-        Published,
-        PublishInput,
         RefineInput,
         RefineReply,
         ReviewInput,
         ReviewReply,
-        RunSetup,
-        SetupInput,
         SynthesisInput,
         SynthesisReply,
-        ToolInput,
-        ToolReply,
-        TurnInput,
-        TurnReply,
     )
+    from activities.judging import JudgingActivities
     from activities.planning import PlanningActivities
+    from activities.planning_contracts import PlanInput, PlanReply
     from activities.pools import PoolActivities
     from activities.publishing import PublishingActivities
+    from activities.refinement import RefinementActivities
+    from activities.reviewing import ReviewingActivities
     from activities.run_setup import RunSetupActivities
     from activities.synthesis import SynthesisActivities
     from activities.tool_calls import ToolActivities
+    from activities.turn_contracts import ToolInput, ToolReply, TurnInput, TurnReply
     from supervision import limits
     from supervision.queues import MODEL_QUEUE, pool_queue
     from supervision.status import TraceEvent

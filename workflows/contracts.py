@@ -2,7 +2,8 @@
 
 from datetime import datetime
 
-from activities.contracts import RunRef, SubtaskBrief, ToolResultRef
+from activities.contracts import RunRef, SubtaskBrief
+from activities.turn_contracts import ToolResultRef
 from supervision.base import Model
 from supervision.finding import ArtifactRef, Finding
 from supervision.grant import Grant

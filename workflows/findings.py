@@ -3,7 +3,8 @@
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts import DependencyRef, WorkNote
+    from activities.contracts import DependencyRef
+    from activities.planning_contracts import WorkNote
     from supervision import limits
     from supervision.board import Board
     from supervision.result import SubtaskReport

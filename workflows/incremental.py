@@ -6,7 +6,7 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts import SynthesisInput
+    from activities.judgement_contracts import SynthesisInput
     from supervision import limits
     from supervision.base import SupervisionError
     from supervision.grant import call_estimate

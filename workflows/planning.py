@@ -3,7 +3,7 @@
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts import PlanInput, PlanReply, Strategy
+    from activities.planning_contracts import PlanInput, PlanReply, Strategy
     from supervision import limits
     from supervision.base import SupervisionError
     from supervision.ledger import plan_estimate

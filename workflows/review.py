@@ -3,7 +3,8 @@
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts import DependencyRef, ReviewInput, ReviewReply
+    from activities.contracts import DependencyRef
+    from activities.judgement_contracts import ReviewInput, ReviewReply
     from supervision import limits
     from supervision.base import SupervisionError
     from supervision.grant import call_estimate

@@ -5,7 +5,8 @@ from typing import Literal
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts import DependencyRef, SynthesisInput, SynthesisReply
+    from activities.contracts import DependencyRef
+    from activities.judgement_contracts import SynthesisInput, SynthesisReply
     from supervision import limits
     from supervision.base import SupervisionError
     from supervision.context import groups

@@ -6,8 +6,8 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts import ToolCall, ToolInput, ToolReply, ToolResultRef, TurnInput, TurnReply
     from activities.prompts import LAST_TURN, NUDGE
+    from activities.turn_contracts import ToolCall, ToolInput, ToolReply, ToolResultRef, TurnInput, TurnReply
     from supervision import limits
     from supervision.finding import Finding
     from supervision.grant import last_call, may_call

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from activities.artifact_store import ArtifactMissing, ArtifactStore, ArtifactUnavailable, open_store
-from activities.contracts import ToolResultRef
 from activities.conversation import Conversation, ConversationStore, Entry, Opening
 from activities.model_port import Json, ModelMessage, ModelUsage
+from activities.turn_contracts import ToolResultRef
 from supervision.keys import call_key
 
 ROOT = Path(__file__).parents[2]

@@ -5,19 +5,12 @@ from typing import Any, Literal
 import pytest
 
 from activities.agent_turn import AgentTurnActivities
-from activities.contracts import (
-    JudgeInput,
-    JudgeReply,
-    RefineInput,
-    RefineReply,
-    ReviewInput,
-    ReviewReply,
-    SubtaskBrief,
-    TurnInput,
-)
+from activities.contracts import SubtaskBrief
+from activities.judgement_contracts import JudgeInput, JudgeReply, RefineInput, RefineReply, ReviewInput, ReviewReply
 from activities.judging import JudgingActivities
 from activities.refinement import RefinementActivities
 from activities.reviewing import ReviewingActivities
+from activities.turn_contracts import TurnInput
 from supervision import limits
 from supervision.plan import Subtask
 from supervision.result import Contradiction, Problem

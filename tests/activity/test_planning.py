@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from activities.contracts import PlanInput, PlanReply, WorkNote
 from activities.planning import PlanningActivities
+from activities.planning_contracts import PlanInput, PlanReply, WorkNote
 from supervision import limits
 from supervision.plan import Plan, Subtask
 from supervision.team import Role, Team

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from activities.contracts import SynthesisInput, SynthesisReply
+from activities.judgement_contracts import SynthesisInput, SynthesisReply
 from activities.synthesis import SynthesisActivities
 from supervision import limits
 from supervision.plan import Subtask
