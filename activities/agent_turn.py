@@ -10,12 +10,12 @@ from activities.contracts import SubtaskBrief
 from activities.conversation import Opening
 from activities.model_call import Answered, ModelCalls
 from activities.model_port import Json
+from activities.plan_reading import read_plan
 from activities.prompts import worker_request, worker_system
 from activities.stored_teams import StoredTeams
 from activities.turn_contracts import ConclusionRef, ToolCall, TurnInput, TurnReply
 from supervision import limits
 from supervision.conclusion import Conclusion, conclude
-from supervision.plan import Plan
 from supervision.text import cut, one_line
 
 
@@ -42,7 +42,7 @@ class AgentTurnActivities:
         store = self._calls.store
         loaded = await self._teams.load(input.team_ref)
         role = loaded.team.role(input.role)
-        subtask = Plan.model_validate_json(await store.get(brief.plan_ref)).subtask(brief.subtask_id)
+        subtask = (await read_plan(store, brief.plan_ref)).subtask(brief.subtask_id)
         if brief.description_ref is not None:
             subtask = subtask.model_copy(update={"description": await read_text(store, brief.description_ref)})
         text = worker_request(

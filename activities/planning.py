@@ -7,6 +7,7 @@ from activities.conversation import Opening
 from activities.model_call import Answered, ModelCalls
 from activities.plan_checks import Checked, checked
 from activities.plan_draft import PlanDraft, RouteDraft, mode_of, plan_of, routed, sent_model, shortened
+from activities.plan_reading import read_plan
 from activities.planning_contracts import PlanInput, PlanReply
 from activities.planning_prompts import (
     PLAN_WORDS,
@@ -60,7 +61,7 @@ class PlanningActivities:
     async def _previous(self, input: PlanInput) -> Plan | None:
         if input.previous_ref is None:
             return None
-        return Plan.model_validate_json(await self._calls.store.get(input.previous_ref))
+        return await read_plan(self._calls.store, input.previous_ref)
 
     def _opening(self, input: PlanInput, team: Team, goal: str, previous: Plan | None) -> tuple[Opening, str]:
         mode = mode_of(input)
@@ -123,11 +124,10 @@ class PlanningActivities:
     async def _accept(self, input: PlanInput, reply: PlanReply, found: Checked) -> None:
         assert found.plan is not None
         if found.new_roles:
-            grown_ref = input.run.key(f"team.{input.revision}")
-            reply.team_ref = await self._teams.extend(input.team_ref, grown_ref, found.new_roles)
+            reply.team_ref = await self._teams.extend(input.run.run_id, input.team_ref, found.new_roles)
             reply.team = await self._teams.card(reply.team_ref, input.model)
-        reply.plan_ref = input.run.key(f"plan.{input.revision}")
-        await self._calls.store.put(reply.plan_ref, found.plan.model_dump_json().encode())
+        whole = found.plan.model_dump_json().encode()
+        reply.plan_ref = await self._calls.store.put_output(input.run.run_id, whole)
         reply.plan = shortened(found.plan)
 
 

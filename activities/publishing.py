@@ -5,8 +5,8 @@ from temporalio import activity
 from activities.artifact_store import ArtifactStore
 from activities.context import read_text
 from activities.contracts import Published, PublishInput
+from activities.plan_reading import read_plan
 from supervision import limits
-from supervision.plan import Plan
 from supervision.result import RunResult
 from supervision.status import TraceEvent
 from supervision.text import cut
@@ -38,7 +38,7 @@ class PublishingActivities:
         """Descriptions and summaries as they were before the result was made to fit."""
         described = {}
         if plan_ref:
-            plan = Plan.model_validate_json(await self._store.get(plan_ref))
+            plan = await read_plan(self._store, plan_ref)
             described = {subtask.id: subtask.description for subtask in plan.subtasks}
         reports = []
         for report in result.subtasks:

@@ -7,10 +7,10 @@ from activities.conversation import Opening
 from activities.judgement_contracts import RefineInput, RefineReply
 from activities.judgement_prompts import REFINE_SYSTEM, refine_request
 from activities.model_call import ModelCalls
+from activities.plan_reading import read_plan
 from activities.structured_reply import read_reply
 from supervision import limits
 from supervision.base import Model
-from supervision.plan import Plan
 from supervision.text import cut, size
 
 
@@ -30,7 +30,7 @@ class RefinementActivities:
     async def refine(self, input: RefineInput) -> RefineReply:
         """A description that avoids what failed; without a usable one the old description stays in force."""
         store = self._calls.store
-        subtask = Plan.model_validate_json(await store.get(input.plan_ref)).subtask(input.subtask_id)
+        subtask = (await read_plan(store, input.plan_ref)).subtask(input.subtask_id)
         if input.description_ref is not None:
             subtask = subtask.model_copy(update={"description": await read_text(store, input.description_ref)})
         text = refine_request(await read_text(store, input.goal_ref), subtask, input.role, input.error)

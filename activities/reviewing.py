@@ -7,10 +7,10 @@ from activities.conversation import Opening
 from activities.judgement_contracts import ReviewInput, ReviewReply, Verdict
 from activities.judgement_prompts import REVIEW_SYSTEM, review_request
 from activities.model_call import ModelCalls
+from activities.plan_reading import read_plan
 from activities.structured_reply import read_reply
 from supervision import limits
 from supervision.base import Model
-from supervision.plan import Plan
 from supervision.result import Contradiction
 from supervision.text import cut
 
@@ -47,7 +47,7 @@ class ReviewingActivities:
     async def review(self, input: ReviewInput) -> ReviewReply:
         """The findings that fall short, with what to mend, and those that disagree."""
         store = self._calls.store
-        plan = Plan.model_validate_json(await store.get(input.plan_ref))
+        plan = await read_plan(store, input.plan_ref)
         known = list(dict.fromkeys(finding.subtask_id for finding in input.findings))
         text = review_request(
             await read_text(store, input.goal_ref),

@@ -10,6 +10,7 @@ from activities import answer_schema
 from activities.artifact_store import ArtifactStore
 from activities.context import read_findings, read_text
 from activities.contracts import AttachmentRef, RunRef, RunSetup, SetupInput
+from activities.plan_reading import read_plan
 from activities.pricing import is_priced
 from activities.prompts import finding_block
 from activities.stored_teams import StoredTeams
@@ -17,7 +18,6 @@ from activities.team_files import team_card
 from supervision import limits
 from supervision.base import SupervisionError
 from supervision.keys import is_upload
-from supervision.plan import Plan
 from supervision.request import Attachment, Budget, RunRequest
 from supervision.team import TeamCard
 from supervision.text import size
@@ -56,7 +56,7 @@ class RunSetupActivities:
         try:
             if request.answer_schema is not None:
                 answer_schema.check_schema(request.answer_schema)
-            team_ref, loaded = await self._teams.save(run.key("team"), request.team, worker_model)
+            team_ref, loaded = await self._teams.save(run.run_id, request.team, worker_model)
             card = team_card(loaded, worker_model)
             unpriced = [] if facts.model_notice else _unpriced(supervisor_model, card)
             warnings = _budget_warnings(request, unpriced)
@@ -87,7 +87,7 @@ class RunSetupActivities:
         brief = input.brief
         if brief is None:
             return input.request.goal
-        whole = Plan.model_validate_json(await self._store.get(brief.plan_ref)).subtask(brief.subtask_id).description
+        whole = (await read_plan(self._store, brief.plan_ref)).subtask(brief.subtask_id).description
         if brief.description_ref:
             whole = await read_text(self._store, brief.description_ref)
         findings = await read_findings(self._store, brief.dependencies, limits.AGENT_CONTEXT_CHARS)

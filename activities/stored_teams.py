@@ -28,18 +28,18 @@ class StoredTeams:
         self._files = files
         self._cache: dict[str, StoredTeam] = {}
 
-    async def save(self, ref: str, team: str | Team, worker_model: str | None = None) -> tuple[str, LoadedTeam]:
-        """Stores the named or inline team of a run at `ref`, and returns that. Raises TeamError."""
+    async def save(self, run_id: str, team: str | Team, worker_model: str | None = None) -> tuple[str, LoadedTeam]:
+        """Stores the named or inline team for a run; returns its reference. Raises TeamError."""
         if isinstance(team, str):
             loaded = self._files.load(team)
             stored = StoredTeam(source="file", team=loaded.team, worker_model=worker_model)
         else:
             loaded = self._files.load_inline(team)
             stored = StoredTeam(source="inline", team=team, worker_model=worker_model)
-        return await self._put(ref, stored), loaded
+        return await self._put(run_id, stored), loaded
 
-    async def extend(self, ref: str, grown_ref: str, new_roles: list[NewRole]) -> str:
-        """Stores the team at `ref` with a plan's new roles at `grown_ref`, and returns that. Raises TeamError.
+    async def extend(self, run_id: str, ref: str, new_roles: list[NewRole]) -> str:
+        """Stores the team at `ref` with a plan's new roles; returns its reference. Raises TeamError.
 
         The roles must be without `supervision.new_roles.problems`.
         """
@@ -48,7 +48,7 @@ class StoredTeams:
         own_names = dict(zip(resolved, stored.team.toolbox, strict=True))  # an inline team says `team/tool`
         roles = [role.model_copy(update={"tools": [own_names[tool] for tool in role.tools]}) for role in new_roles]
         grown = stored.model_copy(update={"team": with_new_roles(stored.team, roles)})
-        return await self._put(grown_ref, grown)
+        return await self._put(run_id, grown)
 
     async def load(self, ref: str) -> LoadedTeam:
         """The team of a run with its tools. Raises TeamError when its files are gone."""
@@ -63,10 +63,8 @@ class StoredTeams:
         model = (await self._stored(ref)).worker_model or default_model
         return team_card(await self.load(ref), model)
 
-    async def _put(self, ref: str, stored: StoredTeam) -> str:
-        await self._store.put(ref, stored.model_dump_json().encode())
-        self._cache.pop(ref, None)
-        return ref
+    async def _put(self, run_id: str, stored: StoredTeam) -> str:
+        return await self._store.put_output(run_id, stored.model_dump_json().encode())
 
     async def _stored(self, ref: str) -> StoredTeam:
         stored = self._cache.get(ref)

@@ -21,6 +21,7 @@ from activities.judgement_prompts import (
 )
 from activities.model_call import Answered, ModelCalls
 from activities.model_port import Json
+from activities.plan_reading import read_plan
 from activities.structured import first_json
 from supervision import limits
 from supervision.base import Model
@@ -67,7 +68,7 @@ class SynthesisActivities:
     async def synthesize(self, input: SynthesisInput) -> SynthesisReply:
         """One text from the findings; citations that do not hold are dropped here, in code."""
         step = f"synthesis.{input.number}"
-        plan = Plan.model_validate_json(await self._calls.store.get(input.plan_ref))
+        plan = await read_plan(self._calls.store, input.plan_ref)
         schema = await self._schema(input)
         if input.head is None:
             text = await self._request(input, plan, schema)

@@ -57,11 +57,12 @@ class Board:
                 )
             elif report.depends_on != subtask.depends_on:
                 report.depends_on = subtask.depends_on
-                if report.state == "skipped":
-                    self._move(subtask.id, "waiting").error = None
             for old in subtask.replaces:
                 self._reports[old].replaced_by = subtask.id
         self._dependencies_first = tuple(TopologicalSorter({s.id: s.depends_on for s in plan.subtasks}).static_order())
+        for report in map(self._reports.__getitem__, self._dependencies_first):
+            if report.state == "skipped" and not self._hopeless(report):
+                self._move(report.id, "waiting").error = None
 
     def __getitem__(self, subtask_id: str) -> SubtaskReport:
         return self._reports[subtask_id]
@@ -160,10 +161,6 @@ class Board:
         if self._reports[subtask_id].state == "waiting":
             self._move(subtask_id, "running")
         self._end(subtask_id, "completed")
-
-    def assign(self, subtask_id: str, role: str) -> None:
-        """Gives a subtask to a role."""
-        self._reports[subtask_id].role = role
 
     def set_nested(self, subtask_id: str, reports: list[SubtaskReport]) -> None:
         """Shows the subtasks of a nested supervisor under the subtask it works on."""

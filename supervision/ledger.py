@@ -106,13 +106,17 @@ class Ledger:
             usd=None if grant.usd is None or usage.usd is None else max(0.0, grant.usd - usage.usd),
         )
 
-    def extend(self, tokens: int | None, usd: float | None) -> None:
-        """Sets new totals; ValueError when one is below what is spent and promised."""
+    def check(self, tokens: int | None, usd: float | None) -> None:
+        """ValueError when a total would be below what is spent and promised."""
         tokens_gone, usd_gone = self._gone()
         if tokens is not None and tokens < tokens_gone:
             raise ValueError(f"budget.tokens must be at least {tokens_gone}: so much is spent or promised")
         if usd is not None and self._spent.usd is not None and usd < usd_gone:
             raise ValueError(f"budget.usd must be at least {usd_gone:.6f}: so much is spent or promised")
+
+    def extend(self, tokens: int | None, usd: float | None) -> None:
+        """Sets new totals; ValueError as `check`."""
+        self.check(tokens, usd)
         self._total = Grant(tokens=tokens, usd=usd)
 
     def card(self) -> dict[str, JsonValue]:

@@ -8,18 +8,18 @@ from typing import Literal
 from pydantic import JsonValue
 
 from supervision import limits
+from supervision.allowance import Allowance
 from supervision.board import Board
-from supervision.details import markdown, money
+from supervision.details import markdown
 from supervision.finding import ArtifactRef
 from supervision.fitting import fit_page
 from supervision.grant import Grant
 from supervision.honesty import with_gaps
-from supervision.ledger import Ledger
 from supervision.plan import Plan
 from supervision.request import Budget, RunRequest
 from supervision.result import Citation, Contradiction, Gap, RunResult
 from supervision.role_breaker import RoleBreaker
-from supervision.status import Flags, Phase, RunLimits, Status, TraceEvent, TracePage
+from supervision.status import Flags, Phase, Status, TraceEvent, TracePage
 from supervision.text import cut, one_line, size
 from supervision.timing import timing
 from supervision.usage import Usage
@@ -37,9 +37,7 @@ class RunState:
         self.board = Board(self.plan, now)
         self.phase: Phase = "planning"
         self.own_usage = Usage()
-        self.deadline = request.deadline
-        self.budget = Budget.model_construct(**grant.model_dump()) if grant else request.budget
-        self.ledger = Ledger(self.budget.tokens, self.budget.usd)
+        self.allowance = Allowance(request, now, started_at, grant)
         self._seen_requests: set[str] = set()
         self.open_points: list[Gap] = []
         self.resumes = 0
@@ -65,24 +63,9 @@ class RunState:
         self.finished_at: datetime | None = None
 
     @property
-    def deadline_at(self) -> datetime:
-        """When the run must have answered."""
-        return self.started_at + self.deadline
-
-    @property
-    def reserve(self) -> timedelta:
-        """The part of the deadline kept back for the synthesis."""
-        return min(limits.SYNTHESIS_RESERVE, self.deadline * limits.SYNTHESIS_RESERVE_SHARE)
-
-    @property
     def usage(self) -> Usage:
         """What the run consumed: the supervisor's own calls and all subtasks'."""
         return sum((report.usage for report in self.board.reports()), start=self.own_usage)
-
-    @property
-    def time_left(self) -> bool:
-        """Whether work on subtasks may still begin."""
-        return self._now() < self.deadline_at - self.reserve
 
     @property
     def flags(self) -> Flags:
@@ -104,16 +87,6 @@ class RunState:
             self._breakers[role] = RoleBreaker(role, self._now)
         return self._breakers[role]
 
-    def shares(self) -> int:
-        """Among how many subtasks what is free of the budget is to be shared now."""
-        counts, granted = self.board.counts(), self.ledger.open_grants
-        return max(1, min(self.request.max_parallel, counts.waiting + counts.running) - granted)
-
-    @property
-    def out_of_budget(self) -> bool:
-        """Whether no worker agent can be paid any more."""
-        return self.ledger.exhausted
-
     def once(self, request_id: str | None) -> bool:
         """Whether a message with that id has not been taken yet; marks it as taken."""
         if request_id is None:
@@ -122,27 +95,10 @@ class RunState:
         self._seen_requests.add(request_id)
         return fresh
 
-    def check_extension(self, budget: Budget | None, deadline: timedelta | None) -> None:
-        """ValueError when these totals can't be set."""
-        if budget is None and deadline is None:
-            raise ValueError("nothing to change: give a budget, a deadline, or both")
-        if deadline is not None and self.started_at + deadline <= self._now():
-            raise ValueError("the new deadline has passed already: it counts from the run's start")
-        if budget is not None:
-            tokens, usd = self.ledger.spent.tokens, self.ledger.spent.usd
-            if budget.tokens is not None and budget.tokens < tokens:
-                raise ValueError(f"budget.tokens must be at least {tokens}: so much is spent")
-            if budget.usd is not None and usd is not None and budget.usd < usd:
-                raise ValueError(f"budget.usd must be at least {usd:.6f}: so much is spent")
-
     def extend(self, budget: Budget | None, deadline: timedelta | None) -> None:
-        """Sets new totals; ValueError as `check_extension`, or when more is promised to worker agents."""
-        if budget is not None:
-            self.ledger.extend(budget.tokens, budget.usd)
-            self.budget = budget
-        if deadline is not None:
-            self.deadline = deadline
-        self.note("limits_extended", deadline_seconds=self.deadline.total_seconds(), tokens=self.budget.tokens)
+        """Extends the allowance and notes it; ValueError when that can't be."""
+        self.allowance.extend(budget, deadline)
+        self.note("limits_extended", limits=self.allowance.spent())
 
     def recent_events(self, limit: int) -> list[TraceEvent]:
         """The latest events in at most about `limit` bytes of JSON."""
@@ -153,14 +109,6 @@ class RunState:
                 break
             kept += 1
         return self.events[len(self.events) - kept :]
-
-    def spent(self) -> str:
-        """One line on the budget."""
-        used = self.ledger.spent
-        cost = (
-            "" if used.usd is None else f", {money(used.usd)} of {money(self.budget.usd) if self.budget.usd else 'any'}"
-        )
-        return f"{used.tokens} of {self.budget.tokens or 'any number of'} tokens spent{cost}"
 
     def warn(self, warning: str) -> None:
         """Adds a warning to the result, once."""
@@ -212,18 +160,10 @@ class RunState:
             subtasks=fit_page(page),
             next_cursor=following if following < len(reports) else None,
             usage=self.usage,
-            limits=RunLimits(
-                max_subtasks=self.request.max_subtasks,
-                max_parallel=self.request.max_parallel,
-                max_turns=self.request.max_turns,
-                deadline_seconds=self.deadline.total_seconds(),
-                budget_tokens=self.budget.tokens,
-                budget_usd=self.budget.usd,
-                ledger=self.ledger.card(),
-            ),
+            limits=self.allowance.card(),
             breakers=[breaker.card() for breaker in self._breakers.values() if breaker.failures],
             review=f"up to {self.request.max_revisions} rounds" if self.request.max_revisions else "off",
-            deadline_at=self.deadline_at.isoformat(),
+            deadline_at=self.allowance.deadline_at.isoformat(),
             warnings=self.warnings,
             model_notice=self.model_notice,
             error=self.error,

@@ -51,7 +51,6 @@ class Attempt:
         """The next attempt of a subtask, by one worker agent or by several candidates of which the best is kept."""
         state = self._context.state
         attempt = state.board.start(subtask_id, child_id(subtask_id, state.board[subtask_id].attempts + 1))
-        state.board.assign(subtask_id, pursuit.role.name)
         state.note("subtask_started", subtask_id, attempt=attempt, role=pursuit.role.name)
         self._context.show()
         candidates = state.board.subtask(subtask_id).candidates
@@ -71,9 +70,9 @@ class Attempt:
         state, progress, pauses = self._context.state, Progress(), 0
         account = f"{subtask_id}.{candidate}"
         while True:
-            grant = state.ledger.grant(account, state.shares())
+            grant = state.allowance.ledger.grant(account, state.allowance.shares(state.board.counts()))
             if grant is None:
-                return Outcome(WorkerAgentResult(), Problem(type="BudgetExhausted", message=state.spent()))
+                return Outcome(WorkerAgentResult(), Problem(type="BudgetExhausted", message=state.allowance.spent()))
             description = state.board.subtask(subtask_id).description
             if pursuit.role.team:
                 request, nested = nested_input(
@@ -86,7 +85,7 @@ class Attempt:
                     input.model_copy(update={"candidate": candidate, "grant": grant, "progress": progress}), description
                 )
             result = outcome.result
-            state.ledger.settle(account, result.usage)
+            state.allowance.ledger.settle(account, result.usage)
             state.board.record(subtask_id, result.turns, result.usage)
             state.board[subtask_id].subtasks = result.subtasks or state.board[subtask_id].subtasks
             what = outcome.problem
@@ -128,7 +127,7 @@ class Attempt:
             max_turns=min(state.request.max_turns, role.max_turns or limits.MAX_TURNS),
             tools_queue=pool_queue(role.pool) if role.pool else context.setup.tools_queue,
             model_queue=pool_queue(role.pool) if role.pool else MODEL_QUEUE,
-            expires_at=state.deadline_at,
+            expires_at=state.allowance.deadline_at,
             timeout_seconds=state.board.subtask(subtask_id).timeout_seconds,
         )
 

@@ -63,7 +63,7 @@ class Delegation:
             if not self._running and self._held_until is None:
                 timers.cancel()
                 return True
-            deadline = timers.at("deadline", self._state.deadline_at - self._state.reserve)
+            deadline = timers.at("deadline", self._state.allowance.work_until)
             wakers: list[asyncio.Task[None]] = [timers.at("breaker", self._held_until)] if self._held_until else []
             bell = asyncio.ensure_future(self._context.bell.wait())
             await workflow.wait(
@@ -76,7 +76,7 @@ class Delegation:
                 if task.done():
                     del self._running[subtask_id]
                     task.result()
-            if workflow.now() >= self._state.deadline_at - self._state.reserve:
+            if workflow.now() >= self._state.allowance.work_until:
                 timers.cancel()
                 return False
 

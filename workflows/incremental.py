@@ -66,7 +66,7 @@ class Drafts:
         )
         tokens = call_estimate(sum(finding.bytes for finding in draft.findings) + limits.PLAN_PROMPT_BYTES)
         try:
-            reply = await context.ask("a draft", tokens, lambda: calls.synthesize(draft, state.deadline_at))
+            reply = await context.ask("a draft", tokens, lambda: calls.synthesize(draft, context.expires_at))
         except (SupervisionError, ActivityError, asyncio.CancelledError):
             state.note("draft_failed")
             return

@@ -58,7 +58,7 @@ async def _judge(
     )
     tokens = call_estimate(sum(finding.bytes for finding in findings) + limits.PLAN_PROMPT_BYTES)
     try:
-        return await context.ask("the judge", tokens, lambda: calls.judge(input, state.deadline_at))
+        return await context.ask("the judge", tokens, lambda: calls.judge(input, context.expires_at))
     except SupervisionError as error:
         state.warn(f"there was no judgement: {error.message}")
         return None
@@ -80,7 +80,7 @@ async def refine(context: RunContext, subtask_id: str, role: str, known_ref: str
     )
     tokens = call_estimate(limits.PLAN_PROMPT_BYTES)
     try:
-        reply = await context.ask(f"refine {subtask_id}", tokens, lambda: calls.refine(input, state.deadline_at))
+        reply = await context.ask(f"refine {subtask_id}", tokens, lambda: calls.refine(input, context.expires_at))
     except SupervisionError as error:
         state.warn(f"{subtask_id} could not be described better: {error.message}")
         return None

@@ -52,12 +52,12 @@ class Messages:
             state.extend(extension.budget, extension.deadline)
             self._bell.set()
             self._show()
-        return UpdateReply(accepted=True, phase=state.phase, message=state.spent())
+        return UpdateReply(accepted=True, phase=state.phase, message=state.allowance.spent())
 
     @extend_limits.validator
     def _extend_limits_valid(self, extension: ExtendLimits) -> None:
         self._open()
-        self._known().check_extension(extension.budget, extension.deadline)
+        self._known().allowance.check(extension.budget, extension.deadline)
 
     @workflow.update
     def resume(self, asked: Resume) -> UpdateReply:

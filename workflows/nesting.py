@@ -18,7 +18,7 @@ def nested_input(
 ) -> tuple[RunRequest, NestedInput]:
     """What a nested supervisor gets: the subtask as its goal, a slice of budget and deadline, one level less."""
     state = context.state
-    left = (state.deadline_at - state.reserve - workflow.now()) * limits.NESTED_DEADLINE_SHARE
+    left = (state.allowance.work_until - workflow.now()) * limits.NESTED_DEADLINE_SHARE
     deadline = max(left, limits.MIN_DEADLINE)
     request = state.request.model_copy(
         update={

@@ -29,6 +29,7 @@ class Pursuits:
         board, state = self._context.state.board, self._context.state
         await self._divert(subtask_id, pursuit)
         while True:
+            board.begin(subtask_id, pursuit.role.name)
             outcome = await self._attempt.make(subtask_id, pursuit)
             what = outcome.problem
             if outcome.stopped:

@@ -22,7 +22,7 @@ async def review(context: RunContext, delegation: Delegation, drafts: Drafts) ->
     state = context.state
     settled: set[frozenset[str]] = set()
     for round in range(1, state.request.max_revisions + 2):
-        if not state.time_left:
+        if not state.allowance.time_left:
             return
         reply = await _review(context, round)
         if reply is None:
@@ -57,7 +57,7 @@ async def _review(context: RunContext, round: int) -> ReviewReply | None:
         findings=findings,
     )
     try:
-        reply = await context.ask("the review", _estimate(findings), lambda: calls.review(input, state.deadline_at))
+        reply = await context.ask("the review", _estimate(findings), lambda: calls.review(input, context.expires_at))
     except SupervisionError as error:
         state.warn(f"the findings were not reviewed: {error.message}")
         return None

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Protocol, TypeVar
 
 from temporalio import workflow
@@ -57,17 +57,24 @@ class RunContext:
         """1 for the root."""
         return self.nested.depth if self.nested else 1
 
+    @property
+    def expires_at(self) -> datetime:
+        """When the run's time is over: no call is retried beyond it."""
+        return self.state.allowance.deadline_at
+
     async def ask(self, name: str, tokens: int, call: Callable[[], Awaitable[R]], *, last: bool = False) -> R:
         """A model call of the supervisor's own; `tokens` is what it may take.
 
         The `last` one writes the answer: it may use all that is left. SupervisionError when the budget has no room
         for it, the deadline comes first, or it failed for good.
         """
-        ledger = self.state.ledger
+        ledger = self.state.allowance.ledger
         if last and (left := ledger.for_synthesis.tokens) is not None:
             tokens = min(tokens, max(left, 1))
         if not ledger.reserve_call(tokens, synthesis=last):
-            raise SupervisionError("BudgetExhausted", f"the budget has no room for {name}: {self.state.spent()}")
+            raise SupervisionError(
+                "BudgetExhausted", f"the budget has no room for {name}: {self.state.allowance.spent()}"
+            )
         try:
             reply = await self._patiently(name, call)
         except Exception:
@@ -108,7 +115,7 @@ class RunContext:
     async def wait_for_resume(self, name: str, why: str) -> None:
         """Waits until a person has mended the account and says `resume`."""
         seen = self.state.resumes
-        left = self.state.deadline_at - workflow.now()
+        left = self.expires_at - workflow.now()
         with self.state.waiting_provider(name):
             self.state.note("waiting_provider", data=why)
             self.show()
@@ -121,5 +128,5 @@ class RunContext:
         self.show()
 
     def _in_time(self, pause: timedelta) -> None:
-        if workflow.now() + pause >= self.state.deadline_at:
+        if workflow.now() + pause >= self.expires_at:
             raise SupervisionError("DeadlineExceeded", "the model provider is out of service past the deadline")

@@ -98,7 +98,7 @@ class SupervisorWorkflow(Messages):
         self._enter(state, "executing")
         await delegation.execute()
         replans = 0
-        while state.time_left and not state.out_of_budget:
+        while state.allowance.time_left and not state.allowance.out_of_budget:
             if step and len(state.plan.subtasks) < state.request.max_subtasks:
                 if (await make_plan(context, "step")).finished:
                     break
@@ -126,9 +126,9 @@ class SupervisorWorkflow(Messages):
         """SupervisionError when what succeeded is not enough for the rule, or is nothing at all."""
         usable = state.board.usable()
         if not usable:
-            if state.out_of_budget:
-                raise SupervisionError("BudgetExhausted", f"no finding within the budget: {state.spent()}")
-            if not state.time_left:
+            if state.allowance.out_of_budget:
+                raise SupervisionError("BudgetExhausted", f"no finding within the budget: {state.allowance.spent()}")
+            if not state.allowance.time_left:
                 raise SupervisionError("DeadlineExceeded", "the deadline came before there was any finding")
             reasons = "; ".join(f"{gap.subtask_id}: {gap.reason}" for gap in state.gaps[:5])
             raise SupervisionError("AllSubtasksFailed", f"no subtask succeeded ({reasons})")

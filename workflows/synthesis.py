@@ -106,7 +106,7 @@ async def _call(
         reply = await context.ask(
             "the answer",
             call_estimate(size),
-            lambda input=input: calls.synthesize(input, state.deadline_at),  # type: ignore[misc]
+            lambda input=input: calls.synthesize(input, context.expires_at),  # type: ignore[misc]
             last=True,
         )
         if reply.answer is not None:

@@ -16,6 +16,7 @@ exception as the name and first line of the error. Output is cleaned and capped 
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
@@ -77,5 +78,10 @@ class Tool(Generic[A]):
     local: bool = False
 
     def schema(self) -> dict[str, Any]:
-        """The JSON schema of the arguments."""
-        return self.arguments.model_json_schema()
+        """The JSON schema of the arguments; shared, so not to be changed."""
+        return _schema(self.arguments)
+
+
+@cache
+def _schema(arguments: type[Arguments]) -> dict[str, Any]:
+    return arguments.model_json_schema()

@@ -124,8 +124,9 @@ def test_artifacts_and_findings_of_cancelled_subtasks_count_as_usable() -> None:
 @given(st.integers(5, 30 * 24 * 3600))
 def test_the_synthesis_gets_a_part_of_the_deadline_and_never_all_of_it(seconds: int) -> None:
     run = state(deadline=seconds)
-    assert 0 < run.reserve.total_seconds() <= min(60, 0.2 * seconds)
-    assert (run.deadline_at - START).total_seconds() == seconds
+    reserve = run.allowance.deadline_at - run.allowance.work_until
+    assert 0 < reserve.total_seconds() <= min(60, 0.2 * seconds)
+    assert (run.allowance.deadline_at - START).total_seconds() == seconds
 
 
 def test_the_clock_of_a_finished_run_stands_still() -> None:

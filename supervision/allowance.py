@@ -1,0 +1,86 @@
+"""What a run may still use: time until its deadline, and budget. Both can be extended while it runs."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from supervision import limits
+from supervision.details import money
+from supervision.grant import Grant
+from supervision.ledger import Ledger
+from supervision.request import Budget, RunRequest
+from supervision.status import Counts, RunLimits
+
+
+class Allowance:
+    """Deadline and budget of one supervisor. `now` is the run's clock; `grant` is a nested supervisor's slice."""
+
+    def __init__(
+        self, request: RunRequest, now: Callable[[], datetime], started_at: datetime, grant: Grant | None = None
+    ) -> None:
+        self._request = request
+        self._now = now
+        self._started_at = started_at
+        self.deadline = request.deadline
+        self.budget = Budget.model_construct(**grant.model_dump()) if grant else request.budget
+        self.ledger = Ledger(self.budget.tokens, self.budget.usd)
+
+    @property
+    def deadline_at(self) -> datetime:
+        """When the run must have answered."""
+        return self._started_at + self.deadline
+
+    @property
+    def work_until(self) -> datetime:
+        """When work on subtasks ends, so that there is time for the synthesis."""
+        return self.deadline_at - min(limits.SYNTHESIS_RESERVE, self.deadline * limits.SYNTHESIS_RESERVE_SHARE)
+
+    @property
+    def time_left(self) -> bool:
+        """Whether work on subtasks may still begin."""
+        return self._now() < self.work_until
+
+    @property
+    def out_of_budget(self) -> bool:
+        """Whether no worker agent can be paid any more."""
+        return self.ledger.exhausted
+
+    def shares(self, counts: Counts) -> int:
+        """Among how many subtasks what is free of the budget is to be shared now."""
+        return max(1, min(self._request.max_parallel, counts.waiting + counts.running) - self.ledger.open_grants)
+
+    def spent(self) -> str:
+        """One line on the budget."""
+        used, limit = self.ledger.spent, self.budget
+        said = f"{used.tokens} of {'any number of' if limit.tokens is None else limit.tokens} tokens spent"
+        if used.usd is not None and limit.usd is not None:
+            said += f", {money(used.usd)} of {money(limit.usd)}"
+        return said
+
+    def check(self, budget: Budget | None, deadline: timedelta | None) -> None:
+        """ValueError when these can't be the new totals."""
+        if budget is None and deadline is None:
+            raise ValueError("nothing to change: give a budget, a deadline, or both")
+        if deadline is not None and self._started_at + deadline <= self._now():
+            raise ValueError("the new deadline has passed already: it counts from the run's start")
+        if budget is not None:
+            self.ledger.check(budget.tokens, budget.usd)
+
+    def extend(self, budget: Budget | None, deadline: timedelta | None) -> None:
+        """Sets new totals; ValueError as `check`."""
+        if budget is not None:
+            self.ledger.extend(budget.tokens, budget.usd)
+            self.budget = budget
+        if deadline is not None:
+            self.deadline = deadline
+
+    def card(self) -> RunLimits:
+        """The limits in force, for `status`."""
+        return RunLimits(
+            max_subtasks=self._request.max_subtasks,
+            max_parallel=self._request.max_parallel,
+            max_turns=self._request.max_turns,
+            deadline_seconds=self.deadline.total_seconds(),
+            budget_tokens=self.budget.tokens,
+            budget_usd=self.budget.usd,
+            ledger=self.ledger.card(),
+        )
