@@ -1,17 +1,13 @@
 """Whether a plan can run with this team, and what it becomes: capabilities covered, roles known."""
 
 from dataclasses import dataclass, field
-from typing import cast, get_args
 
 from activities.planning_contracts import PlanInput
 from supervision import capabilities, new_roles, revisions
 from supervision.plan import NewRole, Plan
 from supervision.plan_graph import problems
-from supervision.result import SubtaskState
 from supervision.team import RoleCard, Team, TeamCard
 from supervision.text import one_line
-
-_STATES = get_args(SubtaskState)
 
 
 @dataclass(frozen=True)
@@ -26,7 +22,7 @@ class Checked:
 
 def checked(plan: Plan, previous: Plan | None, team: Team, card: TeamCard, input: PlanInput) -> Checked:
     """The plan as it will run, or everything wrong with it. With `previous`, `plan` is what is added to it."""
-    states = {note.subtask_id: cast(SubtaskState, note.state) for note in input.done if note.state in _STATES}
+    states = {note.subtask_id: note.state for note in input.done}
     names = [attachment.name for attachment in input.attachments]
     if previous is None:
         found = problems(plan, input.max_subtasks, names)

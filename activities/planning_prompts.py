@@ -7,6 +7,7 @@ from activities.planning_contracts import WorkNote
 from activities.prompts import DATA_RULE, tag
 from supervision import limits
 from supervision.plan import Plan, Subtask
+from supervision.revisions import replacements
 from supervision.team import Role, Team
 from supervision.text import one_line
 
@@ -120,7 +121,9 @@ ROUTE_WORDS = "Choose the role."
 def history(previous: Plan, done: Iterable[WorkNote]) -> str:
     """The plan so far and what became of each subtask."""
     notes = {note.subtask_id: note for note in done}
-    return tag("plan_so_far", "\n".join(_outcome(subtask, notes.get(subtask.id)) for subtask in previous.subtasks))
+    replaced = replacements(previous.subtasks)
+    listed = [_outcome(one, notes.get(one.id), replaced.get(one.id, [])) for one in previous.subtasks]
+    return tag("plan_so_far", "\n".join(listed))
 
 
 def plan_repair(problems: list[str]) -> str:
@@ -141,8 +144,9 @@ def _new_roles(team: Team) -> str:
     return _NEW_ROLES.format(tools=tools, most=limits.NEW_ROLES)
 
 
-def _outcome(subtask: Subtask, note: WorkNote | None) -> str:
+def _outcome(subtask: Subtask, note: WorkNote | None, replaced_by: list[str]) -> str:
     after = f' depends_on="{", ".join(subtask.depends_on)}"' if subtask.depends_on else ""
+    after += f' replaced_by="{", ".join(replaced_by)}"' if replaced_by else ""
     state, said = (note.state, one_line(note.note, _NOTE_BYTES)) if note else ("waiting", "")
     role = note.role if note else subtask.role
     outcome = f"\nOutcome: {said}" if said else ""

@@ -7,9 +7,15 @@ from standin.compose import FOOTER, is_document, key_lines, sections, strip
 from standin.figures import result_of, statements
 from standin.request import Json, Request, ToolCall
 from standin.tables import parse_grids, parse_tables
-from standin.words import clip
+from standin.words import clip, sentences
 
 _CONFIDENCE = re.compile(r"^\s*Confidence:\s*([01](?:\.\d+)?)", re.IGNORECASE | re.MULTILINE)
+_DRAFT = re.compile(r"\bdraft of the answer\b", re.IGNORECASE)
+_MARK = re.compile(r"(.+?)\s*\[([\w-]+(?:,\s*[\w-]+)*)\]", re.DOTALL)
+_LAST_WORDS = 600  # of a prompt: what it asks for, after all material
+DIGEST = "digest"  # the role of a finding that condenses others
+_DIGEST_ROOM = 12_000  # characters: a digest of many findings is a third of what they may take
+_LEAST_ROOM = 80  # of one finding among very many
 _SHOWN_ROWS = 15  # longer tables are told in sentences
 _CLAIMS = 3  # of one finding
 _MOST_CLAIMS = 60
@@ -39,6 +45,13 @@ def synthesis(request: Request) -> Json:
     goal = prompt.focus(prompt.block(request.prompt, "goal") or "")
     found = prompt.findings(request.prompt)
     texts = {finding.subtask_id: strip(finding.text) for finding in found}
+    if _DRAFT.search(request.last_text[-_LAST_WORDS:]):
+        return {
+            "answer": digest(found, goal),
+            "confidence": _confidence(request, found),
+            "citations": _citations(found, goal),
+            "contradictions": [],
+        }
     document = next((text for text in reversed(texts.values()) if is_document(text)), None)
     draft = prompt.block(request.prompt, "draft")
     text = document or "\n\n".join(f"## {one['heading']}\n\n{one['body']}" for one in sections(found, goal))
@@ -47,9 +60,30 @@ def synthesis(request: Request) -> Json:
     return {
         "answer": f"{text}\n\n{FOOTER}",
         "confidence": _confidence(request, found),
-        "citations": _citations(texts, goal),
+        "citations": [*_marked(draft or ""), *_citations(found, goal)][:_MOST_CLAIMS],
         "contradictions": [],
     }
+
+
+def digest(found: list[prompt.FindingText], goal: str) -> str:
+    """The key sentences and tables of all findings, each with the ids of the findings that hold it."""
+    room = max(_LEAST_ROOM, _DIGEST_ROOM // max(1, len(found)))
+    parts = []
+    for finding in found:
+        mark = "" if finding.role == DIGEST else f" [{finding.subtask_id}]"
+        grids = [f"\n{grid.markdown()}\n\nFrom{mark}." for grid in parse_grids(finding.text) if mark]
+        lines = [f"- {line}{mark}" for line in key_lines(strip(finding.text), goal)]
+        parts.append(_within([*lines, *grids], room))
+    return "\n".join(part for part in parts if part) + f"\n\n{FOOTER}"
+
+
+def _within(parts: list[str], room: int) -> str:
+    """The parts that fit, the first in any case."""
+    kept = parts[:1]
+    for part in parts[1:]:
+        if sum(map(len, kept)) + len(part) <= room:
+            kept.append(part)
+    return "\n".join(kept)
 
 
 def plain_answer(request: Request) -> str:
@@ -57,7 +91,7 @@ def plain_answer(request: Request) -> str:
     found = prompt.findings(request.prompt)
     goal = prompt.block(request.prompt, "goal") or request.user_text
     if found:
-        return str(synthesis(request)["answer"])
+        return digest(found, goal)
     source = request.user_text
     for tag in ("goal", "subtask"):
         source = re.sub(rf"<{tag}\b[^>]*>.*?</{tag}>", "", source, flags=re.DOTALL)
@@ -104,9 +138,21 @@ def _confidence(request: Request, found: list[prompt.FindingText]) -> float:
     return round(mean * len(found) / (len(found) + len(prompt.missing(request.prompt))), 2)
 
 
-def _citations(texts: dict[str, str], goal: str) -> list[Json]:
+def _citations(found: list[prompt.FindingText], goal: str) -> list[Json]:
+    """Key sentences with the findings that hold them; sentences of a digest name theirs at their end."""
+    own = {finding.subtask_id: strip(finding.text) for finding in found if finding.role != DIGEST}
     claims: dict[str, list[str]] = {}
-    for text in list(texts.values())[:_MOST_CLAIMS]:
+    for text in list(own.values())[:_MOST_CLAIMS]:
         for line in key_lines(text, goal)[:_CLAIMS]:
-            claims[line] = [id for id, other in texts.items() if id and line in other]
-    return [{"claim": line, "subtask_ids": ids} for line, ids in claims.items() if ids][:_MOST_CLAIMS]
+            claims[line] = [id for id, other in own.items() if id and line in other]
+    digests = [cited for finding in found if finding.role == DIGEST for cited in _marked(finding.text)]
+    return [*digests, *({"claim": line, "subtask_ids": ids} for line, ids in claims.items() if ids)][:_MOST_CLAIMS]
+
+
+def _marked(text: str) -> list[Json]:
+    """The sentences of a text that name their subtasks in brackets at their end."""
+    return [
+        {"claim": found.group(1).strip(), "subtask_ids": re.split(r",\s*", found.group(2))}
+        for line in sentences(text)
+        if (found := _MARK.fullmatch(line))
+    ]

@@ -5,12 +5,13 @@ import secrets
 from dataclasses import dataclass, field
 from typing import Any
 
-from standin import planner
+from standin import judgement, next_steps, planner
 from standin.answer import plain_answer, synthesis, worker_answer
 from standin.compose import FOOTER
 from standin.guess import Guesses
 from standin.request import Json, Request
 from standin.schema_fill import Filler
+from standin.structured_answer import structured_answer
 from standin.tool_use import next_calls
 
 
@@ -52,10 +53,28 @@ def _structured(request: Request) -> Any:
     filler = Filler(request.schema or {}, Guesses(request, lambda: plain_answer(request)))
     fields = filler.properties()
     if "items" in fields.get("subtasks", {}):
-        made = planner.plan(request, filler)
-        if made.get("direct_answer"):
-            made["direct_answer"] += f"\n\n{FOOTER}"
-        return filler.fill(made)
+        return filler.fill(_planned(request, filler, fields))
     if "answer" in fields:
-        return filler.fill(synthesis(request))
+        made = synthesis(request)
+        if "answer_json" in fields:
+            made["answer_json"] = structured_answer(request, fields["answer_json"])
+        return filler.fill(made)
+    for name, judge in (("verdicts", judgement.review), ("choice", judgement.select), ("prefer", judgement.settle)):
+        if name in fields:
+            return filler.fill(judge(request))
+    if "secondary_role" in fields:
+        return filler.fill(next_steps.route(request, filler))
+    if list(fields) == ["description"]:
+        return filler.fill(next_steps.refined(request))
     return filler.fill(None if fields == {} else {})
+
+
+def _planned(request: Request, filler: Filler, fields: Json) -> Json:
+    if "finished" in fields:
+        return next_steps.step(request, filler)
+    if "replaces" in filler.properties(fields["subtasks"]["items"]):
+        return next_steps.revision(request)
+    made = planner.plan(request, filler)
+    if made.get("direct_answer"):
+        made["direct_answer"] += f"\n\n{FOOTER}"
+    return made

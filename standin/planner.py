@@ -9,13 +9,11 @@ from typing import Any
 from standin import prompt
 from standin.prompt import RoleLine
 from standin.request import Json, Request
+from standin.role_choice import chosen, composes, measures, roles_of
 from standin.schema_fill import Filler, limit_hint
-from standin.words import clip, key_stems, overlap
+from standin.words import clip, key_stems
 from supervision import limits
 
-_COMPOSES = re.compile(r"(?:\b|_)(writ|format|compos|draft|edit|render|report)", re.IGNORECASE)
-_GATHERS = re.compile(r"(?:\b|_)(search|read|find|fetch|look)", re.IGNORECASE)
-_MEASURES = re.compile(r"(?:\b|_)(data|figure|number|quer|sql|calculat|statisti|analy|table|measure)", re.IGNORECASE)
 _PARTS = re.compile(r"\s*;\s*|(?<=\?)\s+(?=[A-Z])|(?:^|\s)\(?\d{1,2}[.)]\s+(?=\S)|^\s*[-*]\s+(?=\S)", re.MULTILINE)
 _CAP = re.compile(r"(?:at most|no more than|up to) (\d+) subtasks|subtasks[^.\n]{0,60}? at most (\d+)", re.IGNORECASE)
 _NO_DIRECT = re.compile(r"direct answer is not (wanted|allowed)", re.IGNORECASE)
@@ -34,7 +32,6 @@ _SPOKEN = (
     ("×", "*"),
     ("^", "**"),
 )
-_MOST_ROLES = 4  # of a larger team only those that fit the goal best
 _MOST_PARTS = 4
 _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add,
@@ -106,48 +103,23 @@ def _cap(request: Request, subtasks: Json) -> int:
 def _subtasks(request: Request, filler: Filler, goal: str, cap: int) -> list[Json]:
     item = filler.properties(filler.properties()["subtasks"].get("items"))
     options = item.get("role", {}).get("enum")
-    chosen = _chosen(_roles(request, options), key_stems(goal))
-    composing = [role for role in chosen if _composes(role)] if len(chosen) > 1 else []
-    work = _work([role for role in chosen if role not in composing] or chosen, _parts(goal))
+    fitting = chosen(roles_of(request, options), key_stems(goal))
+    composing = [role for role in fitting if composes(role)] if len(fitting) > 1 else []
+    work = _work([role for role in fitting if role not in composing] or fitting, _parts(goal))
     composing = composing if len(work) < cap else []
     work = work[: cap - len(composing[:1])] or work[:1]
     attachments = prompt.attachments(request.prompt)
-    start = _first_number(request)
-    made = [_subtask(start + at, role, part, [], attachments) for at, (role, part) in enumerate(work)]
+    start = first_number(request)
+    made = [subtask(start + at, role, part, [], attachments) for at, (role, part) in enumerate(work)]
     ids = [one["id"] for one in made]
     for role in composing[: cap - len(made)]:
-        made.append(_subtask(start + len(made), role, goal, ids, attachments))
+        made.append(subtask(start + len(made), role, goal, ids, attachments))
     return made
-
-
-def _roles(request: Request, options: list[str] | None) -> list[RoleLine]:
-    listed = prompt.roles(request.prompt)
-    if options is None:
-        return listed or [RoleLine("auto")]
-    known = [role for role in listed if role.name in options]
-    return known or [RoleLine(name, name) for name in options if name != "auto"] or [RoleLine(options[0])]
-
-
-def _composes(role: RoleLine) -> bool:
-    tools = " ".join(role.tools)
-    purpose = f"{role.name} {tools} {' '.join(role.description.split()[:4])}"
-    return bool(_COMPOSES.search(purpose)) and not (_MEASURES.search(tools) or _GATHERS.search(tools))
-
-
-def _chosen(roles: list[RoleLine], goal: list[str]) -> list[RoleLine]:
-    """All roles of a small team; of a larger one those that share most words with the goal."""
-    if len(roles) <= _MOST_ROLES:
-        return roles
-    scores = {role.name: overlap(goal, role.text) for role in roles}
-    best = sorted(roles, key=lambda role: -scores[role.name])[: _MOST_ROLES - 1]
-    fitting = [role for role in best if scores[role.name]] or best[:1]
-    composer = next((role for role in roles if _composes(role)), None)
-    return [role for role in roles if role in fitting or role is composer]
 
 
 def _work(roles: list[RoleLine], parts: list[str]) -> list[tuple[RoleLine, str]]:
     """Each role once for the whole goal; the role that measures once for each part of it."""
-    measuring = max(roles, key=lambda role: len(_MEASURES.findall(role.text)))
+    measuring = max(roles, key=measures)
     whole = "; ".join(parts)
     return [(role, part) for role in roles for part in (parts if role is measuring else [whole])]
 
@@ -157,7 +129,8 @@ def _parts(goal: str) -> list[str]:
     return split[:_MOST_PARTS] if 1 < len(split) <= _MOST_PARTS else [goal]
 
 
-def _subtask(number: int, role: RoleLine, part: str, depends_on: list[str], attachments: list[str]) -> Json:
+def subtask(number: int, role: RoleLine, part: str, depends_on: list[str], attachments: list[str]) -> Json:
+    """The fields of a subtask: what the role is for, its tools, and the question."""
     tools = f" Use {', '.join(role.tools)}." if role.tools else ""
     said = clip(role.description.rstrip(".") or f"Work as {role.name}", 300)
     basis = " Build on the findings of the other subtasks." if depends_on else ""
@@ -174,7 +147,7 @@ def _subtask(number: int, role: RoleLine, part: str, depends_on: list[str], atta
     }
 
 
-def _first_number(request: Request) -> int:
-    """Numbers go on after those of an earlier revision that the prompt shows."""
+def first_number(request: Request) -> int:
+    """The number of the next subtask: they go on after those of an earlier revision that the prompt shows."""
     used = re.findall(r'"?\b(?:subtask_)?id"?\s*[=:]\s*"t(\d+)"', request.user_text)
     return max((int(number) for number in used), default=0) + 1

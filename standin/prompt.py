@@ -9,6 +9,8 @@ _EXTRAS = re.compile(r"\(([^()]*(?:tools|capabilities):[^()]*)\)\s*$")
 _FINDING = re.compile(r"<finding\b([^>]*)>((?:(?!<finding\b).)*?)</finding>", re.DOTALL)
 _MISSING = re.compile(r"<missing\b([^>]*?)/?>")
 _ATTRIBUTE = re.compile(r'([\w-]+)\s*=\s*"([^"]*)"')
+_CANDIDATE = re.compile(r"<candidate\b[^>]*>((?:(?!<candidate\b).)*?)</candidate>", re.DOTALL)
+_OUTCOME = re.compile(r"<subtask\b([^>]*\bstate=[^>]*)>((?:(?!<subtask\b).)*?)</subtask>", re.DOTALL)
 _QUESTION = re.compile(r"^.*?\bQuestion:\s*(.+)$", re.MULTILINE)
 
 
@@ -34,6 +36,19 @@ class FindingText:
     subtask_id: str
     role: str
     text: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A subtask of the plan so far and what became of it."""
+
+    subtask_id: str
+    role: str
+    state: str
+    depends_on: list[str]
+    description: str
+    note: str = ""
+    replaced: bool = False
 
 
 def block(prompt: str, tag: str) -> str | None:
@@ -70,6 +85,32 @@ def findings(prompt: str) -> list[FindingText]:
         marks = attributes(head)
         found.append(
             FindingText(marks.get("subtask_id", marks.get("id", "")), marks.get("role", ""), unescape(text).strip())
+        )
+    return found
+
+
+def candidates(prompt: str) -> list[str]:
+    """The texts of the `<candidate>` blocks, in order."""
+    return [unescape(text).strip() for text in _CANDIDATE.findall(prompt)]
+
+
+def outcomes(prompt: str) -> list[Outcome]:
+    """The subtasks of a plan that has been worked on, in order."""
+    found = []
+    for head, text in _OUTCOME.findall(prompt):
+        marks = attributes(head)
+        description, _, note = unescape(text).strip().partition("\nOutcome: ")
+        depends_on = [one.strip() for one in marks.get("depends_on", "").split(",") if one.strip()]
+        found.append(
+            Outcome(
+                subtask_id=marks.get("id", ""),
+                role=marks.get("role", ""),
+                state=marks.get("state", ""),
+                depends_on=depends_on,
+                description=description,
+                note=note,
+                replaced="replaced_by" in marks,
+            )
         )
     return found
 

@@ -100,6 +100,7 @@ class Filler:
 
     def _array(self, schema: Json, wanted: Any, name: str, depth: int) -> list[Any]:
         items = schema.get("items", {})
+        wanted = self._guess(name, schema) if wanted is None else wanted
         chosen = list(wanted) if isinstance(wanted, list | tuple) else []
         chosen += [None] * (limit_hint(schema, "minItems", 0) - len(chosen))
         return [self._fit(items, one, name, depth + 1) for one in chosen[: limit_hint(schema, "maxItems", len(chosen))]]

@@ -122,6 +122,12 @@ def test_step_by_step_the_next_role_is_one_that_has_not_worked() -> None:
     assert ask(done, schema, ROLES) == {"next": "finish"}
 
 
-def test_a_refined_description_keeps_the_subtask() -> None:
-    value = ask("<goal>G</goal><subtask>Count the pears of 1990</subtask><error>failed</error>", item(description=TEXT))
-    assert value == {"description": "Count the pears of 1990"}
+def test_a_refined_description_keeps_the_subtask_and_names_the_error() -> None:
+    prompt = "<goal>G</goal><subtask>{}</subtask><error>{}</error>"
+    value = ask(prompt.format("Count the pears of 1990", "Timeout: too slow"), item(description=TEXT))
+    first = "An earlier attempt failed: Timeout: too slow. Take another way.\nQuestion: Count the pears of 1990"
+    assert value == {"description": first}
+    again = ask(prompt.format(first, "TurnLimit: ten turns"), item(description=TEXT))["description"]
+    assert "too slow" not in again
+    assert again.endswith("ten turns. Take another way.\nQuestion: Count the pears of 1990")
+    assert ask("<subtask>Count the pears</subtask>", item(description=TEXT)) == {"description": "Count the pears"}

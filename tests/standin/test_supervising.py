@@ -1,0 +1,241 @@
+"""The supervisor's own activities with the stand-in behind them: every call gets a sensible answer."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from activities.contracts import (
+    DependencyRef,
+    JudgeInput,
+    JudgeReply,
+    PlanInput,
+    PlanReply,
+    RefineInput,
+    ReviewInput,
+    SynthesisInput,
+    SynthesisReply,
+    WorkNote,
+)
+from activities.judging import JudgingActivities
+from activities.planning import PlanningActivities
+from activities.refinement import RefinementActivities
+from activities.reviewing import ReviewingActivities
+from activities.synthesis import SynthesisActivities
+from standin.compose import FOOTER
+from supervision.plan import Subtask
+from supervision.result import Problem
+from supervision.team import Role, Team
+from tests.activity.supervising import MODEL, Desk
+from tests.scripted_model import ScriptedModel
+from tests.standin.conftest import Served
+
+GOAL = "How many pears did the orchards of the valley harvest from 1980 to 2020?"
+ORCHARD = Team(
+    name="orchard",
+    generalist="reader",
+    roles=[
+        Role(name="reader", description="Reads the almanac for causes.", system_prompt="Read."),
+        Role(name="counter", description="Queries tables: pears harvested by orchards.", system_prompt="Count."),
+        Role(name="scribe", description="Writes a document from findings.", system_prompt="Write."),
+    ],
+)
+T1 = Subtask(id="t1", description="Queries tables. Question: How many pears?", role="counter")
+T2 = Subtask(id="t2", description="Reads. Question: Why so many pears?", role="reader")
+
+
+@pytest.fixture
+async def desk(served: Served, run_id: str, tmp_path: Path) -> AsyncIterator[Desk]:
+    model = ScriptedModel()
+    model.url = served.url
+    made = Desk(model, run_id, tmp_path / "artifacts", tmp_path)
+    yield made
+    await made.close()
+
+
+async def plan(desk: Desk, goal: str = GOAL, **fields: Any) -> PlanReply:
+    input = PlanInput(
+        run=await desk.run_ref(),
+        goal_ref=await desk.put("goal", goal),
+        team_ref=await desk.team(ORCHARD),
+        model=MODEL,
+        max_subtasks=12,
+        **fields,
+    )
+    return await desk.do(PlanningActivities(desk.calls, desk.teams).plan, input)
+
+
+def shape(reply: PlanReply) -> list[tuple[str, str, list[str]]]:
+    assert reply.problems == []
+    assert reply.plan is not None
+    return [(s.id, s.role, s.depends_on) for s in reply.plan.subtasks]
+
+
+@pytest.mark.parametrize("strategy", ["auto", "plan"])
+async def test_a_goal_is_planned_for_the_teams_roles(desk: Desk, strategy: str) -> None:
+    reply = await plan(desk, strategy=strategy)
+    assert shape(reply) == [("t1", "reader", []), ("t2", "counter", []), ("t3", "scribe", ["t1", "t2"])]
+    assert reply.strategy == "plan"
+
+
+async def test_small_talk_is_answered_at_once(desk: Desk) -> None:
+    reply = await plan(desk, "What is 2 + 3?")
+    assert reply.plan is not None
+    assert (reply.plan.direct_answer or "").startswith("2 + 3 = 5")
+
+
+async def test_a_goal_is_routed_to_the_role_whose_description_fits_best(desk: Desk) -> None:
+    reply = await plan(desk, strategy="route")
+    assert shape(reply) == [("t1", "counter", [])]
+    assert reply.plan is not None
+    assert GOAL in reply.plan.subtasks[0].description
+
+
+async def test_step_by_step_each_fitting_role_works_once_and_then_it_ends(desk: Desk) -> None:
+    reply = await plan(desk, strategy="step")
+    notes: list[WorkNote] = []
+    for revision in range(2, 5):
+        assert reply.plan is not None
+        last = reply.plan.subtasks[-1]
+        notes.append(WorkNote(subtask_id=last.id, role=last.role, state="completed", note="44 pears"))
+        previous: dict[str, Any] = {"previous_ref": reply.plan_ref, "done": notes, "revision": revision}
+        before, reply = reply, await plan(desk, strategy="step", **previous)
+    assert shape(before) == [("t1", "reader", []), ("t2", "counter", []), ("t3", "scribe", ["t1", "t2"])]
+    assert (reply.finished, reply.plan) == (True, None)
+
+
+async def test_failed_work_is_tried_once_more_in_a_revision(desk: Desk) -> None:
+    notes = [
+        WorkNote(subtask_id="t1", role="counter", state="failed", note="TurnLimit: ten turns"),
+        WorkNote(subtask_id="t2", role="reader", state="completed", note="It rained."),
+    ]
+    previous_ref = await desk.plan(T1, T2)
+    reply = await plan(desk, previous_ref=previous_ref, done=notes, revision=2)
+    assert shape(reply) == [("t1", "counter", []), ("t2", "reader", []), ("t3", "counter", [])]
+    assert reply.plan is not None
+    again = reply.plan.subtasks[2]
+    assert again.replaces == ["t1"]
+    assert "ten turns" in again.description
+    assert again.description.endswith("Question: How many pears?")
+    notes.append(WorkNote(subtask_id="t3", role="counter", state="failed", note="TurnLimit"))
+    last = await plan(desk, previous_ref=reply.plan_ref, done=notes, revision=3)
+    assert (last.finished, last.problems) == (True, [])
+
+
+async def test_a_failed_subtask_is_refined(desk: Desk) -> None:
+    input = RefineInput(
+        run=await desk.run_ref(),
+        goal_ref=await desk.put("goal", GOAL),
+        plan_ref=await desk.plan(T1),
+        subtask_id="t1",
+        role="counter",
+        model=MODEL,
+        attempt=2,
+        error=Problem(type="Timeout", message="too slow"),
+    )
+    reply = await desk.do(RefinementActivities(desk.calls).refine, input)
+    assert reply.preview.startswith("An earlier attempt failed: Timeout: too slow.")
+    assert reply.preview.endswith("Question: How many pears?")
+
+
+async def test_only_empty_findings_fall_short(desk: Desk) -> None:
+    input = ReviewInput(
+        run=await desk.run_ref(),
+        goal_ref=await desk.put("goal", GOAL),
+        plan_ref=await desk.plan(T1, T2),
+        model=MODEL,
+        round=1,
+        findings=await desk.findings(t1=f"Confidence: 0.2\n\n{FOOTER}", t2="It rained."),
+    )
+    reply = await desk.do(ReviewingActivities(desk.calls).review, input)
+    assert (reply.problem, [verdict.subtask_id for verdict in reply.verdicts]) == (None, ["t1"])
+
+
+async def judged(desk: Desk, question: Literal["select", "conflict"]) -> JudgeReply:
+    input = JudgeInput(
+        run=await desk.run_ref(),
+        goal_ref=await desk.put("goal", GOAL),
+        plan_ref=await desk.plan(T1, T2),
+        model=MODEL,
+        number=1,
+        question=question,
+        description="How many pears?",
+        findings=await desk.findings(t1="Many pears, a great many of them.", t2="44 pears in 2020, 20 in 1980."),
+    )
+    return await desk.do(JudgingActivities(desk.calls).judge, input)
+
+
+@pytest.mark.parametrize("question", ["select", "conflict"])
+async def test_the_finding_with_most_figures_is_chosen(desk: Desk, question: Literal["select", "conflict"]) -> None:
+    reply = await judged(desk, question)
+    assert (reply.choice, "figures" in reply.resolution) == (1, True)
+
+
+async def synthesized(desk: Desk, findings: list[DependencyRef], number: int = 1, **fields: Any) -> SynthesisReply:
+    input = SynthesisInput(
+        run=await desk.run_ref(),
+        goal_ref=await desk.put("goal", GOAL),
+        plan_ref=await desk.plan(T1, T2),
+        model=MODEL,
+        findings=findings,
+        number=number,
+        max_tokens=9000,
+        **fields,
+    )
+    return await desk.do(SynthesisActivities(desk.calls).synthesize, input)
+
+
+CROP = "- Hill: pears went from 20 (1980) to 44 (2020).\n\n| farm | pears |\n| --- | --- |\n| Hill | 44 |"
+
+
+async def test_a_digest_keeps_figures_with_their_subtasks_and_an_answer_cites_them(desk: Desk) -> None:
+    digest = await synthesized(desk, await desk.findings(t1=CROP, t2="It rained in the valley."), mode="digest")
+    text = await desk.read(digest.answer_ref)
+    assert "- Hill: pears went from 20 (1980) to 44 (2020). [t1]" in text
+    assert "It rained in the valley. [t2]" in text
+    assert "| Hill | 44 |" in text
+    handed_on = [DependencyRef(subtask_id="digest-1", role="digest", text_ref=digest.answer_ref or "")]
+    answer = await synthesized(desk, handed_on, number=2)
+    assert "20 (1980) to 44 (2020)" in (answer.answer or "")
+    assert {id for citation in answer.citations for id in citation.subtask_ids} == {"t1", "t2"}
+
+
+async def test_a_draft_is_taken_up_by_the_answer_with_its_citations(desk: Desk) -> None:
+    draft = await synthesized(desk, await desk.findings(t1=CROP), mode="draft")
+    assert "[t1]" in (draft.answer or "")
+    answer = await synthesized(desk, await desk.findings(t2="It rained in the valley."), 2, draft_ref=draft.answer_ref)
+    assert "20 (1980) to 44 (2020)" in (answer.answer or "")
+    assert "It rained in the valley." in (answer.answer or "")
+    assert {id for citation in answer.citations for id in citation.subtask_ids} == {"t1", "t2"}
+    assert (answer.answer or "").count(FOOTER) == 1
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        (
+            {
+                "type": "object",
+                "properties": {
+                    "pears": {"type": "integer"},
+                    "farm": {"enum": ["Mill", "Hill"]},
+                    "summary": {"type": "string"},
+                    "claims": {"type": "array", "items": {"type": "string"}},
+                },
+            },
+            {
+                "pears": 44,
+                "farm": "Hill",
+                "summary": "Hill: pears went from 20 (1980) to 44 (2020).",
+                "claims": ["Hill: pears went from 20 (1980) to 44 (2020)."],
+            },
+        ),
+        ({"type": "object", "additionalProperties": {"type": "integer"}}, {}),
+    ],
+)
+async def test_a_structured_answer_is_filled_from_the_findings(desk: Desk, schema: Any, value: Any) -> None:
+    ref = await desk.put("answer-schema", json.dumps(schema))
+    reply = await synthesized(desk, await desk.findings(t1=CROP), answer_schema_ref=ref)
+    assert (reply.problems, reply.answer_json) == ([], value)
