@@ -26,6 +26,7 @@ PAYLOAD_AIM_BYTES = 64 * KIB  # what the project's own payloads stay below
 PAYLOAD_HARD_BYTES = 256 * KIB  # the server warns above; 2 MiB ends a run on some servers
 REPLY_PREVIEW_BYTES = 2 * KIB  # enough for the Web UI to tell the story
 TOOL_PREVIEW_BYTES = 512
+LABEL_BYTES = 90  # a child's label in the timeline: longer ones run out of the picture
 ARGUMENTS_PREVIEW_BYTES = 160  # a tool call's label in the timeline is one line
 SUMMARY_BYTES = 2 * KIB  # a finding's summary, by contract
 ANSWER_JSON_BYTES = 64 * KIB  # it travels whole: half of it would be no JSON
@@ -134,6 +135,7 @@ PACE_MAX = timedelta(seconds=60)  # a 429 holds the model's other calls back for
 GATE_WAIT = timedelta(seconds=5)  # wait in process for pacing and tokens; a longer one is a later attempt
 TPM_BURST_SHARE = 0.1  # of a minute's tokens at once; the rest flows evenly, so that no minute has more than its own
 TPM_DELAY_MAX = timedelta(seconds=60)  # a caller sent away comes back after at most this
+FAIRNESS_KEY_BYTES = 64  # the server refuses longer ones, and the workflow task with them
 OUTPUT_TOKENS_GUESS = 1000  # of a first answer, until there are recent ones to go by
 
 # --- Heartbeats and recovery ----------------------------------------------------------------------

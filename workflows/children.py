@@ -9,6 +9,7 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError, ChildWorkflowError, FailureError
 
 with workflow.unsafe.imports_passed_through():
+    from supervision import limits
     from supervision.finding import Finding
     from supervision.fitting import slim
     from supervision.request import RunRequest
@@ -36,7 +37,7 @@ def child_id(subtask_id: str, attempt: int, candidate: int = 0) -> str:
 async def run_worker_agent(input: WorkerAgentInput, description: str) -> Outcome:
     """Runs a worker agent to its end; see `_run` for how it stops."""
     id = child_id(input.subtask_id, input.attempt, input.candidate)
-    summary = one_line(f"{input.subtask_id} · {input.role.name}: {description}", 200)
+    summary = one_line(f"{input.subtask_id} · {input.role.name}: {description}", limits.LABEL_BYTES)
 
     return await _run(id, workflow.start_child_workflow(WorkerAgentWorkflow.run, input, id=id, static_summary=summary))
 
@@ -44,7 +45,7 @@ async def run_worker_agent(input: WorkerAgentInput, description: str) -> Outcome
 async def run_nested(request: RunRequest, nested: NestedInput, attempt: int, description: str) -> Outcome:
     """Runs a nested supervisor to its end, its result as a finding."""
     id = child_id(nested.subtask_id, attempt)
-    summary = one_line(f"{nested.subtask_id} · team {request.team_name}: {description}", 200)
+    summary = one_line(f"{nested.subtask_id} · team {request.team_name}: {description}", limits.LABEL_BYTES)
 
     start = workflow.start_child_workflow(
         "SupervisorWorkflow", args=[request, nested], id=id, static_summary=summary, result_type=RunResult
