@@ -14,7 +14,10 @@ UI_OFFSET = 1000  # the server's own convention: the Web UI's port is the server
 
 # measured 1.5 (WAL) and 1.16 (eager activities) times cheaper than the server's defaults
 PRAGMAS = ("journal_mode=wal", "synchronous=1")
-DYNAMIC_CONFIG: Mapping[str, JsonValue] = {"system.enableActivityEagerExecution": True}
+DYNAMIC_CONFIG: Mapping[str, JsonValue] = {
+    "system.enableActivityEagerExecution": True,
+    "matching.enableFairness": True,  # one large run does not starve small ones; fan-outs are 2 to 4 times faster
+}
 
 
 def choose_ports(wanted: int | None, usual: bool) -> tuple[int, int]:
