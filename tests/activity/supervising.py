@@ -53,7 +53,7 @@ class Desk:
     async def plan(self, *subtasks: Subtask, **fields: Any) -> str:
         """Stores a plan."""
         plan = Plan(goal="Count the pears", subtasks=list(subtasks), **fields)
-        return await self.put("plan.1", plan.model_dump_json())
+        return await self.store.put_output(self.run_id, plan.model_dump_json().encode())
 
     async def findings(self, **texts: str) -> list[DependencyRef]:
         """Stores a finding for each subtask id."""

@@ -7,20 +7,18 @@ from typing import Any, Literal
 
 import pytest
 
-from activities.contracts import (
-    DependencyRef,
+from activities.contracts import DependencyRef
+from activities.judgement_contracts import (
     JudgeInput,
     JudgeReply,
-    PlanInput,
-    PlanReply,
     RefineInput,
     ReviewInput,
     SynthesisInput,
     SynthesisReply,
-    WorkNote,
 )
 from activities.judging import JudgingActivities
 from activities.planning import PlanningActivities
+from activities.planning_contracts import PlanInput, PlanReply, WorkNote
 from activities.refinement import RefinementActivities
 from activities.reviewing import ReviewingActivities
 from activities.synthesis import SynthesisActivities
