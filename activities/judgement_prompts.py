@@ -4,6 +4,8 @@ from activities.prompts import DATA_RULE, Found, contradiction_block, findings_b
 from supervision.plan import Subtask
 from supervision.result import Contradiction, Gap, Problem
 
+DIGEST = "digest"  # the role of a finding that condenses others
+
 REFINE_SYSTEM = f"""You are the supervisor of a team of worker agents. An attempt at a subtask failed. You rewrite \
 the subtask's description so that the next attempt succeeds.
 
@@ -125,6 +127,8 @@ def synthesis_request(
             "below corrects them. Only the findings that came later follow."
         )
     parts.append(findings_block(findings))
+    if any(role == DIGEST for _, role, _ in findings):
+        parts.append(f"A finding of the role {DIGEST} condenses several: cite the ids in its square brackets.")
     parts += [missing_block(gap) for gap in missing]
     if contradictions:
         parts.append("These findings disagree; follow how it was settled, and say so in the answer:")

@@ -10,6 +10,7 @@ from activities.context import read_findings, read_text
 from activities.conversation import Opening
 from activities.judgement_contracts import SynthesisInput, SynthesisReply
 from activities.judgement_prompts import (
+    DIGEST,
     DIGEST_SYSTEM,
     DIGEST_WORDS,
     DRAFT_WORDS,
@@ -162,7 +163,7 @@ def _sound(input: SynthesisInput, plan: Plan) -> set[str]:
     """The subtasks that may be cited: a draft and digests rest on findings that are not shown themselves."""
     shown = {finding.subtask_id for finding in input.findings if finding.complete}
     planned = {subtask.id for subtask in plan.subtasks}
-    if input.draft_ref is None and shown <= planned:
-        return shown
+    if input.draft_ref is None and not any(finding.role == DIGEST for finding in input.findings):
+        return shown & planned
     unfinished = {finding.subtask_id for finding in input.findings if not finding.complete}
     return planned - unfinished - {gap.subtask_id for gap in input.missing}

@@ -81,11 +81,15 @@ async def test_an_answer_from_a_draft_may_cite_what_only_the_draft_rests_on(desk
 
 
 async def test_an_answer_from_digests_may_cite_the_findings_in_them(desk: Desk) -> None:
-    digests = await desk.findings(**{"digest-1": "44 t [t1], 45 t [t2]"})
+    (digest,) = await desk.findings(t1="44 t [t1], 45 t [t2]")
     reply = await synthesize(
-        desk, answer(cites=["t1", "t3"]), findings=digests, missing=[Gap(subtask_id="t3", reason="x")]
+        desk,
+        answer(cites=["t1", "t2", "t3", "t9"]),
+        findings=[digest.model_copy(update={"role": "digest"})],
+        missing=[Gap(subtask_id="t3", reason="failed")],
     )
-    assert [c.subtask_ids for c in reply.citations] == [["t1"]]
+    assert [c.subtask_ids for c in reply.citations] == [["t1"], ["t2"]]
+    assert "cite the ids in its square brackets" in desk.prompt
 
 
 @pytest.mark.parametrize("reply", [stop("refusal"), stop("max_tokens", '{"answer": "It'), stop("end_turn")])
