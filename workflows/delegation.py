@@ -103,7 +103,7 @@ class Delegation:
         return True
 
     def _pursuit(self, subtask_id: str) -> Pursuit:
-        board, team = self._state.board, self._context.roles
+        board, team = self._state.board, self._context.takers
         return Pursuit(role=team.role(role_for(board.subtask(subtask_id), team, board.in_flight())))
 
     async def _stop(self, why: Problem) -> None:

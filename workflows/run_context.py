@@ -1,6 +1,7 @@
 """What the parts of a supervisor share, and how it asks the model itself: within its budget, with patience."""
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,6 +15,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision import limits
     from supervision.base import SupervisionError
     from supervision.run_state import RunState
+    from supervision.status import ProviderWait
     from supervision.team import TeamCard
     from supervision.usage import Usage
     from workflows.contracts import NestedInput
@@ -53,9 +55,24 @@ class RunContext:
         return self.team or self.setup.team
 
     @property
+    def takers(self) -> TeamCard:
+        """The roles that a subtask may be given to: at the last level, none that is a team of its own."""
+        roles = self.roles
+        if self.depth < self.state.request.max_depth:
+            return roles
+        return roles.model_copy(
+            update={"roles": [role for role in roles.roles if role.team is None or role.name == roles.generalist]}
+        )
+
+    @property
     def depth(self) -> int:
         """1 for the root."""
         return self.nested.depth if self.nested else 1
+
+    @property
+    def workflow_id(self) -> str:
+        """This supervisor's own, where `resume` is to be said."""
+        return workflow.info().workflow_id
 
     @property
     def expires_at(self) -> datetime:
@@ -94,39 +111,47 @@ class RunContext:
                     raise
                 what = model_problem(error)
                 if what.type == "CircuitOpen":
-                    await self.wait_for_provider(name, remaining_seconds(error), pauses)
+                    await self.wait_for_provider(name, self.setup.supervisor_model, remaining_seconds(error), pauses)
                     pauses += 1
                 elif what.type in ACCOUNT and self.state.board.counts().completed:
                     await self.wait_for_resume(name, what.message)
                 else:
                     raise SupervisionError(run_error(what.type), what.message) from error
 
-    async def wait_for_provider(self, name: str, remaining: float, pauses: int) -> None:
-        """Waits durably until a provider's breaker may let a call through again, longer each time."""
-        own = limits.PROVIDER_PAUSE * limits.PROVIDER_PAUSE_FACTOR**pauses
+    async def wait_for_provider(self, name: str, model: str, remaining: float, pauses: int) -> None:
+        """Waits durably until the breaker of a model may let a call through again, longer each time.
+
+        SupervisionError `DeadlineExceeded` when the run's time is over first.
+        """
+        own = limits.PROVIDER_PAUSE * limits.PROVIDER_PAUSE_FACTOR ** min(pauses, 20)  # powers grow out of datetimes
         least = max(timedelta(seconds=remaining), min(own, limits.PROVIDER_PAUSE_MAX))
         pause = least * (1 + limits.RETRY_JITTER * workflow.random().random())
-        self._in_time(pause)
-        with self.state.waiting_provider(name):
-            self.show()
-            await workflow.sleep(pause, summary=f"{name}: wait for the model provider")
-        self.show()
+        until = workflow.now() + pause
+        wait = ProviderWait(name=name, workflow_id=self.workflow_id, model=model, retry_at=until.isoformat())
+        await self._wait(wait, f"{name}: wait for the model provider", lambda: workflow.now() >= until, until)
 
     async def wait_for_resume(self, name: str, why: str) -> None:
-        """Waits until a person has mended the account and says `resume`."""
+        """Waits until a person has mended the account and says `resume`; SupervisionError as `wait_for_provider`."""
         seen = self.state.resumes
-        left = self.expires_at - workflow.now()
-        with self.state.waiting_provider(name):
-            self.state.note("waiting_provider", data=why)
-            self.show()
-            try:
-                await workflow.wait_condition(
-                    lambda: self.state.resumes > seen, timeout=left, timeout_summary=f"{name}: wait for resume"
-                )
-            except TimeoutError as error:
-                raise SupervisionError("DeadlineExceeded", f"the deadline came while waiting: {why}") from error
-        self.show()
+        wait = ProviderWait(name=name, workflow_id=self.workflow_id, why=why)
+        self.state.note("waiting_provider", data=why)
+        await self._wait(wait, f"{name}: wait for resume", lambda: self.state.resumes > seen)
 
-    def _in_time(self, pause: timedelta) -> None:
-        if workflow.now() + pause >= self.expires_at:
-            raise SupervisionError("DeadlineExceeded", "the model provider is out of service past the deadline")
+    async def _wait(
+        self, wait: ProviderWait, label: str, over: Callable[[], bool], until: datetime | None = None
+    ) -> None:
+        """Waits until it is `over`, at `until` at the latest; the deadline may move meanwhile."""
+        with self.state.waiting_provider(wait):
+            self.show()
+            while not over():
+                deadline = self.expires_at
+                if workflow.now() >= deadline:
+                    raise SupervisionError("DeadlineExceeded", f"the deadline came first: {label}")
+                left = min(until or deadline, deadline) - workflow.now()
+                with contextlib.suppress(TimeoutError):
+                    await workflow.wait_condition(
+                        lambda deadline=deadline: over() or self.expires_at != deadline,
+                        timeout=left,
+                        timeout_summary=label,
+                    )
+        self.show()

@@ -65,7 +65,7 @@ async def _final(context: RunContext, findings: list[DependencyRef], draft_ref: 
     """The answer; asked again with more room when it was cut, sent back once when its JSON does not fit."""
     reply = await _call(context, findings, "final", draft_ref=draft_ref)
     if reply.problems:
-        reply = await _call(context, findings, "final", head=reply.head, problems=reply.problems)
+        reply = await _call(context, findings, "final", draft_ref, reply.head, reply.problems)
         if reply.problems:
             raise SupervisionError(
                 "ProviderRejected", "answer_json does not fit answer_schema: " + "; ".join(reply.problems)
