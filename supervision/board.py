@@ -10,6 +10,7 @@ One instance lives in a run. Its methods are the only way a subtask changes stat
     skipped -> waiting                              (a revision gave it new dependencies)
 """
 
+from collections import Counter
 from collections.abc import Callable
 from datetime import datetime
 from graphlib import TopologicalSorter
@@ -229,11 +230,7 @@ class Board:
 
     def in_flight(self) -> dict[str, int]:
         """How many subtasks of each role are running."""
-        found: dict[str, int] = {}
-        for report in self._reports.values():
-            if report.state == "running":
-                found[report.role] = found.get(report.role, 0) + 1
-        return found
+        return dict(Counter(report.role for report in self._reports.values() if report.state == "running"))
 
     def usable(self) -> list[SubtaskReport]:
         """Subtasks with a finding: completed ones, and cancelled ones that returned what they had."""
@@ -241,8 +238,11 @@ class Board:
 
 
 def _gap(report: SubtaskReport) -> Gap:
-    reason = f"{report.error.type}: {report.error.message}" if report.error else f"it is {report.state}"
-    return Gap(subtask_id=report.id, reason=cut(f"{report.state}: {reason}" if report.error else reason, 600))
+    error = report.error
+    if error is None:
+        return Gap(subtask_id=report.id, reason=f"it is {report.state}")
+    said = error.message if error.type.lower() == report.state else f"{error.type}: {error.message}"
+    return Gap(subtask_id=report.id, reason=cut(f"{report.state}: {said}", 600))
 
 
 def _capped(error: Problem) -> Problem:

@@ -1,5 +1,9 @@
 """The Markdown that the Web UI shows of a live run."""
 
+from collections.abc import Mapping
+
+from pydantic import JsonValue
+
 from supervision.result import SubtaskReport
 from supervision.status import Counts, Flags, Phase
 from supervision.text import one_line
@@ -31,7 +35,7 @@ def markdown(
         f"**{one_line(goal, 300)}**",
         "",
         f"Phase **{phase}**{' (' + ', '.join(conditions) + ')' if conditions else ''}"
-        f" · {counts.completed}/{counts.total} subtasks"
+        f" · {counts.completed} of {counts.total} subtasks"
         f" · {usage.model_calls} model calls, {usage.tool_calls} tool calls"
         f" · {usage.tokens:,} tokens · {money(usage.usd)}",
     ]
@@ -45,6 +49,14 @@ def markdown(
     return "\n".join(lines)
 
 
+def rest_note(card: Mapping[str, JsonValue]) -> str:
+    """One line on a breaker that is not closed, from its card."""
+    when = f"next try at {card['retry_at']}" if card["retry_at"] else "it is being tried"
+    if "provider" in card:
+        return f"{card['waiting']} waits for the provider of {card['provider']}: {when}"
+    return f"role {card['role']} rests after {card['failures']} failed attempts in a row: {when}"
+
+
 def money(usd: float | None) -> str:
     """A cost for people; an unknown one is never shown as nothing."""
     if usd is None:
@@ -56,6 +68,8 @@ def _row(report: SubtaskReport) -> str:
     state = _MARKS[report.state]
     if report.attempts > 1:
         state += f" (attempt {report.attempts})"
+    if report.replaced_by:
+        state += f", replaced by {report.replaced_by}"
     what = report.error.message if report.error else report.description
     cells = [
         report.id,

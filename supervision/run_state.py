@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from supervision import limits
 from supervision.allowance import Allowance
 from supervision.board import Board
-from supervision.details import markdown
+from supervision.details import markdown, rest_note
 from supervision.finding import ArtifactRef
 from supervision.fitting import fit_page
 from supervision.grant import Grant
@@ -19,7 +19,7 @@ from supervision.plan import Plan
 from supervision.request import Budget, RunRequest
 from supervision.result import Citation, Contradiction, Gap, RunResult
 from supervision.role_breaker import RoleBreaker
-from supervision.status import Flags, Phase, Status, TraceEvent, TracePage
+from supervision.status import Flags, Phase, ProviderWait, Status, TraceEvent, TracePage
 from supervision.text import cut, one_line, size
 from supervision.timing import timing
 from supervision.usage import Usage
@@ -44,7 +44,7 @@ class RunState:
         self.judged = 0
         self.syntheses = 0
         self._breakers: dict[str, RoleBreaker] = {}
-        self._waiting_provider: set[str] = set()
+        self._provider_waits: list[ProviderWait] = []
         self.warnings: list[str] = []
         self.model_notice: str | None = None
         self.error: str | None = None
@@ -54,8 +54,7 @@ class RunState:
         self.confidence: float | None = None
         self.citations: list[Citation] = []
         self.contradictions: list[Contradiction] = []
-        self.planning_seconds = 0.0
-        self.synthesis_seconds = 0.0
+        self.own_seconds = 0.0
         self.events: list[TraceEvent] = []
         self._seq = 0
         self._now = now
@@ -70,16 +69,16 @@ class RunState:
     @property
     def flags(self) -> Flags:
         """The conditions beside the phase."""
-        return Flags(waiting_provider=bool(self._waiting_provider))
+        return Flags(waiting_provider=bool(self._provider_waits))
 
     @contextmanager
-    def waiting_provider(self, name: str) -> Iterator[None]:
-        """Marks that `name` waits for a provider of models."""
-        self._waiting_provider.add(name)
+    def waiting_provider(self, wait: ProviderWait) -> Iterator[None]:
+        """Marks that something waits for a provider of models."""
+        self._provider_waits.append(wait)
         try:
             yield
         finally:
-            self._waiting_provider.discard(name)
+            self._provider_waits.remove(wait)
 
     def breaker(self, role: str) -> RoleBreaker:
         """The breaker of a role."""
@@ -150,6 +149,7 @@ class RunState:
         cursor = max(0, cursor)
         page = reports[cursor : cursor + limits.STATUS_PAGE]
         following = cursor + limits.STATUS_PAGE
+        deadline_at = self.allowance.deadline_at.isoformat()
         return Status(
             goal=one_line(self.request.goal, 400),
             team=self.request.team_name,
@@ -161,9 +161,10 @@ class RunState:
             next_cursor=following if following < len(reports) else None,
             usage=self.usage,
             limits=self.allowance.card(),
-            breakers=[breaker.card() for breaker in self._breakers.values() if breaker.failures],
+            waiting=[wait.request(deadline_at) for wait in self._provider_waits if wait.retry_at is None],
+            breakers=[*self._cards()],
             review=f"up to {self.request.max_revisions} rounds" if self.request.max_revisions else "off",
-            deadline_at=self.allowance.deadline_at.isoformat(),
+            deadline_at=deadline_at,
             warnings=self.warnings,
             model_notice=self.model_notice,
             error=self.error,
@@ -171,10 +172,18 @@ class RunState:
 
     def details(self) -> str:
         """The Markdown for the Web UI."""
-        notes = [*([self.model_notice] if self.model_notice else []), *([self.error] if self.error else [])]
+        revised = f"plan revision {self.plan.revision}" if self.plan.revision > 1 else None
+        asked = [f"{w.name} waits for resume: {w.why}" for w in self._provider_waits if w.retry_at is None]
+        held = [rest_note(card) for card in self._cards() if card["state"] != "closed"]
+        notes = [note for note in (self.model_notice, revised, *held, *asked, self.error) if note]
         return markdown(
             self.request.goal, self.phase, self.flags, self.board.counts(), self.board.reports(), self.usage, notes
         )
+
+    def _cards(self) -> list[dict[str, JsonValue]]:
+        """The breakers that hold something back, of roles and of providers."""
+        roles = [breaker.card() for breaker in self._breakers.values() if breaker.failures]
+        return roles + [wait.card() for wait in self._provider_waits if wait.retry_at is not None]
 
     def result(self) -> RunResult:
         """The result so far; final once the phase is `done`."""
@@ -196,8 +205,7 @@ class RunState:
             timing=timing(
                 reports,
                 (now - self.started_at).total_seconds(),
-                self.planning_seconds,
-                self.synthesis_seconds,
+                self.own_seconds,
                 now,
             ),
             plan_revisions=self.plan.revision if self.plan.subtasks or self.plan.direct_answer else 0,

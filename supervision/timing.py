@@ -6,18 +6,18 @@ from graphlib import TopologicalSorter
 from supervision.result import SubtaskReport, Timing
 
 
-def timing(reports: list[SubtaskReport], wall: float, planning: float, synthesis: float, now: datetime) -> Timing:
-    """Seconds of a run: `planning` and `synthesis` are on every path, subtasks count from start to end.
+def timing(reports: list[SubtaskReport], wall: float, own: float, now: datetime) -> Timing:
+    """Seconds of a run: the supervisor's `own` (planning, review, synthesis) are on every path, subtasks count from
+    start to end.
 
     The critical path is the longest chain of dependent subtasks: no parallelism can beat it.
     """
     times = {report.id: _time(report, now) for report in reports}
-    frame = planning + synthesis
-    sequential = frame + sum(times.values(), timedelta()).total_seconds()
+    sequential = own + sum(times.values(), timedelta()).total_seconds()
     return Timing(
         wall_seconds=round(wall, 3),
         sequential_seconds=round(sequential, 3),
-        critical_path_seconds=round(frame + _longest_chain(reports, times).total_seconds(), 3),
+        critical_path_seconds=round(own + _longest_chain(reports, times).total_seconds(), 3),
         speedup=round(sequential / wall, 2) if wall > 0 else 0.0,
     )
 

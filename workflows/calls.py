@@ -92,30 +92,30 @@ async def prepare_run(input: SetupInput) -> RunSetup:
 
 async def plan(input: PlanInput, expires_at: datetime) -> PlanReply:
     """One planning call."""
-    summary = "plan" if input.revision == 1 else f"plan, revision {input.revision}"
+    summary = "the goal" if input.revision == 1 else f"revision {input.revision}"
     if input.attempt > 1:
-        summary += f" (try {input.attempt})"
+        summary += f", try {input.attempt}"
     return await workflow.execute_activity_method(PlanningActivities.plan, input, **_model_call(expires_at, summary))
 
 
 async def refine(input: RefineInput, expires_at: datetime) -> RefineReply:
     """A better description of a subtask whose attempt failed."""
     return await workflow.execute_activity_method(
-        RefinementActivities.refine, input, **_model_call(expires_at, f"describe {input.subtask_id} better")
+        RefinementActivities.refine, input, **_model_call(expires_at, f"{input.subtask_id} after a failure")
     )
 
 
 async def review(input: ReviewInput, expires_at: datetime) -> ReviewReply:
     """The findings held against the goal."""
     return await workflow.execute_activity_method(
-        ReviewingActivities.review, input, **_model_call(expires_at, f"review, round {input.round}")
+        ReviewingActivities.review, input, **_model_call(expires_at, f"round {input.round}")
     )
 
 
 async def judge(input: JudgeInput, expires_at: datetime) -> JudgeReply:
     """A choice between candidates, or a word on a conflict."""
     return await workflow.execute_activity_method(
-        JudgingActivities.judge, input, **_model_call(expires_at, f"judge: {input.question} of {len(input.findings)}")
+        JudgingActivities.judge, input, **_model_call(expires_at, f"{input.question} of {len(input.findings)} findings")
     )
 
 
@@ -170,7 +170,7 @@ async def run_tool(input: ToolInput, tool: ToolCard | None, queue: str) -> ToolR
 
 async def synthesize(input: SynthesisInput, expires_at: datetime) -> SynthesisReply:
     """The answer from the findings, a draft of it, or a digest of some."""
-    what = {"final": "write the answer", "draft": "draft the answer", "digest": "condense"}[input.mode]
+    what = {"final": "the answer", "draft": "a draft", "digest": "a digest"}[input.mode]
     return await workflow.execute_activity_method(
         SynthesisActivities.synthesize, input, **_model_call(expires_at, f"{what} from {len(input.findings)} findings")
     )

@@ -63,8 +63,8 @@ class Delegation:
             if not self._running and self._held_until is None:
                 timers.cancel()
                 return True
-            deadline = timers.at("deadline", self._state.allowance.work_until)
-            wakers: list[asyncio.Task[None]] = [timers.at("breaker", self._held_until)] if self._held_until else []
+            deadline = timers.at("subtasks stop", self._state.allowance.work_until)
+            wakers: list[asyncio.Task[None]] = [timers.at("breaker probe", self._held_until)] if self._held_until else []
             bell = asyncio.ensure_future(self._context.bell.wait())
             await workflow.wait(
                 [*self._running.values(), *self._drafts.tasks(), deadline, bell, *wakers],
@@ -89,14 +89,15 @@ class Delegation:
             return False
         breaker = self._state.breaker(role.name)
         pursuit.ticket = breaker.admit()
-        if pursuit.ticket is None and not pursuit.fell_back:
-            fallback = self._context.roles.find(role.fallback)
-            if fallback is not None and (ticket := self._state.breaker(fallback.name).admit()):
+        rests = [breaker.retry_at]
+        fallback = None if pursuit.fell_back else self._context.roles.find(role.fallback)
+        if pursuit.ticket is None and fallback is not None:
+            other = self._state.breaker(fallback.name)
+            if ticket := other.admit():
                 pursuit.role, pursuit.fell_back, pursuit.ticket = fallback, True, ticket
+            rests.append(other.retry_at)
         if pursuit.ticket is None:
-            at = breaker.retry_at
-            if at is not None and (self._held_until is None or at < self._held_until):
-                self._held_until = at
+            self._held_until = min((at for at in [self._held_until, *rests] if at is not None), default=None)
             return False
         self._pursuits[subtask_id] = pursuit
         self._state.board.begin(subtask_id, pursuit.role.name)
@@ -131,7 +132,7 @@ class Timers:
             if known is not None:
                 known[1].cancel()
             left = max(when - workflow.now(), limits.LEAST_CALL_TIME)
-            known = self._set[name] = (when, asyncio.create_task(_sleep(left.total_seconds(), name)))
+            known = self._set[name] = (when, asyncio.create_task(_sleep(left.total_seconds(), f"{name} at {when:%H:%M:%S} UTC")))
         return known[1]
 
     def cancel(self) -> None:
@@ -140,5 +141,5 @@ class Timers:
             task.cancel()
 
 
-def _sleep(seconds: float, name: str) -> Coroutine[Any, Any, None]:
-    return workflow.sleep(seconds, summary=name)
+def _sleep(seconds: float, summary: str) -> Coroutine[Any, Any, None]:
+    return workflow.sleep(seconds, summary=summary)

@@ -41,7 +41,7 @@ async def make_plan(context: RunContext, strategy: Strategy) -> PlanReply:
         )
         tokens = plan_estimate(size(state.request.goal))
         reply = await context.ask("a plan", tokens, lambda input=input: calls.plan(input, context.expires_at))  # type: ignore[misc]
-        state.planning_seconds += (workflow.now() - began).total_seconds()
+        state.own_seconds += (workflow.now() - began).total_seconds()
         began = workflow.now()
         if reply.refusal:
             raise SupervisionError("InvalidPlan", f"the planner refused the goal: {reply.refusal}")
@@ -59,7 +59,7 @@ async def make_plan(context: RunContext, strategy: Strategy) -> PlanReply:
 def _adopt(context: RunContext, reply: PlanReply) -> None:
     state = context.state
     if reply.plan is None or reply.plan_ref is None:
-        state.note("steps_finished")
+        state.note("nothing_to_add", revision=state.plan.revision)
         return
     context.plan_ref = reply.plan_ref
     if reply.team is not None and reply.team_ref is not None:

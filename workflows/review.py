@@ -24,10 +24,12 @@ async def review(context: RunContext, delegation: Delegation, drafts: Drafts) ->
     for round in range(1, state.request.max_revisions + 2):
         if not state.allowance.time_left:
             return
+        began = workflow.now()
         reply = await _review(context, round)
         if reply is None:
             return
         await _settle_conflicts(context, reply.conflicts, settled)
+        state.own_seconds += (workflow.now() - began).total_seconds()
         flagged = [v for v in reply.verdicts if state.board[v.subtask_id].state == "completed"]
         state.note("reviewed", round=round, flagged=[v.subtask_id for v in flagged])
         if not flagged:

@@ -47,7 +47,7 @@ class SupervisorWorkflow(Messages):
         try:
             asked = self._parse(request, surplus)
         except SupervisionError as error:
-            raise ApplicationError(error.message, type=error.type, non_retryable=True) from error
+            raise ApplicationError(error.message, type=error.type, non_retryable=True) from None
         state = self._state = RunState(
             asked, workflow.now, workflow.info().start_time, self._nested.grant if self._nested else None
         )
@@ -105,7 +105,8 @@ class SupervisorWorkflow(Messages):
             elif not step and replans < limits.REPLANS and self._worth_replanning(state):
                 replans += 1
                 try:
-                    await make_plan(context, "plan")
+                    if (await make_plan(context, "plan")).finished:
+                        break
                 except SupervisionError as error:
                     state.warn(f"no better plan: {error.message}")
                     break

@@ -32,7 +32,7 @@ async def write_answer(context: RunContext, drafts: Drafts) -> None:
     for found in reply.contradictions:
         if not any(set(found.subtask_ids) == set(known.subtask_ids) for known in state.contradictions):
             state.contradictions.append(found)
-    state.synthesis_seconds = (workflow.now() - began).total_seconds()
+    state.own_seconds += (workflow.now() - began).total_seconds()
 
 
 async def _reduced(context: RunContext, findings: list[DependencyRef]) -> list[DependencyRef]:
