@@ -112,8 +112,11 @@ class ModelGate(LanguageModel):
         except BaseException as error:
             if isinstance(error, ModelFailure):
                 breaker.failed(ticket, self._clock(), error.kind, error.retry_after)
+                rest = breaker.remaining(self._clock())
+                if error.retryable and rest >= limits.CIRCUIT_RETRY_BELOW.total_seconds():
+                    raise _circuit_open(request.model, rest, error.message) from error
                 # there is no use in coming back earlier, nor later as the call may be the next probe
-                error.retry_after = max(error.retry_after or 0, breaker.remaining(self._clock())) or None
+                error.retry_after = max(error.retry_after or 0, rest) or None
             else:  # cancelled
                 breaker.released(ticket)
             if tokens and not answering:
@@ -145,10 +148,10 @@ class ModelGate(LanguageModel):
         _log.warning("provider breaker of %s: %s -> %s%s", model, before, state, detail)
 
 
-def _circuit_open(model: str, seconds: float) -> ModelFailure:
+def _circuit_open(model: str, seconds: float, why: str = "not sent") -> ModelFailure:
     return ModelFailure(
         "CircuitOpen",
-        f"not sent: the provider of {model} is in an outage, next try in {seconds:.0f} s",
+        f"{why}: the provider of {model} is in an outage, next try in {seconds:.0f} s",
         retryable=seconds < limits.CIRCUIT_RETRY_BELOW.total_seconds(),
         retry_after=seconds,
     )

@@ -96,8 +96,8 @@ class Attempt:
             if what.type == "BudgetExhausted" and result.turns == 0:
                 return outcome
             progress = result.progress.told()
-            if not await self._wait(subtask_id, what, result.retry_after, pauses):
-                return outcome
+            if not await self._wait(subtask_id, pursuit.role.model, what, result.retry_after, pauses):
+                return Outcome(result.model_copy(update={"stopped": True}), stopped=True)
             pauses += what.type == "CircuitOpen"
 
     def _brief(self, subtask_id: str, pursuit: Pursuit) -> SubtaskBrief:
@@ -131,11 +131,11 @@ class Attempt:
             timeout_seconds=state.board.subtask(subtask_id).timeout_seconds,
         )
 
-    async def _wait(self, subtask_id: str, what: Problem, retry_after: float, pauses: int) -> bool:
+    async def _wait(self, subtask_id: str, model: str, what: Problem, retry_after: float, pauses: int) -> bool:
         """Waits for what stopped an attempt to pass; False when the run was stopped meanwhile."""
         try:
             if what.type == "CircuitOpen":
-                await self._context.wait_for_provider(subtask_id, retry_after, pauses)
+                await self._context.wait_for_provider(subtask_id, model, retry_after, pauses)
             elif what.type in ACCOUNT:
                 await self._context.wait_for_resume(subtask_id, what.message)
         except (asyncio.CancelledError, SupervisionError):

@@ -1,6 +1,9 @@
 """Pursuing a subtask over its attempts: better described after each failure, by the fallback role in the end."""
 
+import asyncio
+
 from temporalio import workflow
+from temporalio.exceptions import ActivityError
 
 with workflow.unsafe.imports_passed_through():
     from supervision import limits
@@ -9,7 +12,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows import calls
     from workflows.attempt import Attempt, Pursuit
     from workflows.contracts import WorkerAgentResult
-    from workflows.failures import FATAL, run_error
+    from workflows.failures import FATAL, cancelled, run_error
     from workflows.judgement import refine
     from workflows.run_context import RunContext
 
@@ -26,6 +29,16 @@ class Pursuits:
 
         Raises SupervisionError when the provider serves nobody, CancelledError never: a stopped subtask has ended.
         """
+        try:
+            return await self._pursue(subtask_id, pursuit)
+        except (ActivityError, asyncio.CancelledError) as error:
+            if not cancelled(error):
+                raise
+            self._give_back(pursuit)
+            self._stopped(subtask_id, pursuit, WorkerAgentResult(stopped=True))
+            return True
+
+    async def _pursue(self, subtask_id: str, pursuit: Pursuit) -> bool:
         board, state = self._context.state.board, self._context.state
         await self._divert(subtask_id, pursuit)
         while True:
@@ -74,15 +87,16 @@ class Pursuits:
         """
         state = self._context.state
         fallback = self._context.roles.find(pursuit.role.fallback)
-        if pursuit.failures >= limits.SUBTASK_ATTEMPTS or pursuit.fell_back:
-            if pursuit.fell_back or fallback is None:
-                return False
-            pursuit.role, pursuit.fell_back = fallback, True
-        else:
+        last = pursuit.failures >= limits.SUBTASK_ATTEMPTS
+        if last and (pursuit.fell_back or fallback is None):
+            return False
+        if not last or what.type == "Refused":
             better = await refine(self._context, subtask_id, pursuit.role.name, pursuit.description_ref, what)
             if better is None and what.type == "Refused":
                 return False
             pursuit.description_ref = better or pursuit.description_ref
+        if last and fallback is not None:
+            pursuit.role, pursuit.fell_back = fallback, True
         state.note("subtask_retried", subtask_id, error=what.type, role=pursuit.role.name)
         pursuit.ticket = state.breaker(pursuit.role.name).admit()
         if pursuit.ticket is None and fallback is not None and not pursuit.fell_back:

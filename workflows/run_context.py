@@ -147,11 +147,11 @@ class RunContext:
                 deadline = self.expires_at
                 if workflow.now() >= deadline:
                     raise SupervisionError("DeadlineExceeded", f"the deadline came first: {label}")
+
+                def changed(deadline: datetime = deadline) -> bool:
+                    return over() or self.expires_at != deadline
+
                 left = min(until or deadline, deadline) - workflow.now()
                 with contextlib.suppress(TimeoutError):
-                    await workflow.wait_condition(
-                        lambda deadline=deadline: over() or self.expires_at != deadline,
-                        timeout=left,
-                        timeout_summary=label,
-                    )
+                    await workflow.wait_condition(changed, timeout=left, timeout_summary=label)
         self.show()

@@ -187,19 +187,22 @@ class WorkerAgentWorkflow:
         return WorkerAgentResult(finding=finding, stopped=stopped, turns=turns, usage=progress.usage)
 
     def _stopped(self) -> WorkerAgentResult:
-        """What a cancelled worker agent has: its words so far, or nothing."""
+        """What a cancelled worker agent has."""
+        return self._result(self._so_far(), stopped=True)
+
+    def _so_far(self) -> Finding | None:
+        """Its words up to now, if any, as a finding."""
         assert self._input is not None
         progress = self._input.progress
-        finding = None
-        if progress.last_text_ref:
-            finding = Finding(
-                summary=progress.last_preview,
-                text_ref=progress.last_text_ref,
-                sources=progress.sources,
-                artifacts=progress.artifacts,
-                limitations=["the worker agent was stopped before it had finished"],
-            )
-        return self._result(finding, stopped=True)
+        if not progress.last_text_ref:
+            return None
+        return Finding(
+            summary=progress.last_preview,
+            text_ref=progress.last_text_ref,
+            sources=progress.sources,
+            artifacts=progress.artifacts,
+            limitations=["the worker agent was stopped before it had finished"],
+        )
 
     def _failure(self, what: Problem, retry_after: float = 0.0) -> ApplicationError:
         """The error of this attempt; one that it can go on from later carries where it stands."""
@@ -207,6 +210,7 @@ class WorkerAgentWorkflow:
         progress = self._input.progress
         consumed = self._result(None)
         if what.type in RESUMABLE:
+            consumed.finding = self._so_far()
             # The turn that could not be made is counted when it is.
             consumed.turns = max(0, consumed.turns - 1)
             consumed.progress = progress.model_copy(update={"turn": progress.turn - 1})
