@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import TypedDict
 
 from temporalio import workflow
-from temporalio.common import RetryPolicy
+from temporalio.common import Priority, RetryPolicy
 from temporalio.exceptions import ActivityError
 
 with workflow.unsafe.imports_passed_through():
@@ -36,6 +36,7 @@ with workflow.unsafe.imports_passed_through():
     from activities.tool_calls import ToolActivities
     from activities.turn_contracts import ToolInput, ToolReply, TurnInput, TurnReply
     from supervision import limits
+    from supervision.fairness import fairness_key
     from supervision.queues import MODEL_QUEUE, pool_queue
     from supervision.status import TraceEvent
     from supervision.team import ToolCard
@@ -66,6 +67,7 @@ class _ModelCall(TypedDict):
     heartbeat_timeout: timedelta
     retry_policy: RetryPolicy
     summary: str
+    priority: Priority
 
 
 def _model_call(expires_at: datetime, summary: str, queue: str = MODEL_QUEUE) -> _ModelCall:
@@ -76,7 +78,14 @@ def _model_call(expires_at: datetime, summary: str, queue: str = MODEL_QUEUE) ->
         "heartbeat_timeout": limits.HEARTBEAT_TIMEOUT,
         "retry_policy": _MODEL_RETRY,
         "summary": summary,
+        "priority": _priority(),
     }
+
+
+def _priority() -> Priority:
+    """Behind a rate limit runs take turns, whatever their size; nested supervisors share their root's turn."""
+    info = workflow.info()
+    return Priority(fairness_key=fairness_key(info.root.workflow_id if info.root else info.workflow_id))
 
 
 async def prepare_run(input: SetupInput) -> RunSetup:
