@@ -1,0 +1,168 @@
+"""Findings held against the goal, done again where they fall short, judged where they disagree or compete."""
+
+import asyncio
+
+import pytest
+from temporalio.client import Client
+
+from supervision import limits
+from tests.scripted_model import Reply, ScriptedModel, Step, as_json, script, text, tools, when
+from tests.waiting import until
+from tests.workflow.house import item, prompt, reviewed, start, started_children, subtasks, verdicts
+from workflows.supervisor import SupervisorWorkflow
+
+pytestmark = pytest.mark.usefixtures("worker")
+
+
+def said(step: Step) -> Reply:
+    """A turn whose finding names its attempt."""
+    return text(f"finding of {step.subtask_id}, attempt {step.attempt}\n\nConfidence: 0.8")
+
+
+PAIR = subtasks(item("t1"), item("t2"))
+
+
+async def test_only_what_a_review_flags_runs_again_with_the_feedback_and_its_old_finding(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    turns = {id: said for id in ("t1", "t2")}
+    model.play(run_id, reviewed(PAIR, verdicts(t2="the unit is missing"), verdicts(), turns=turns))
+    handle = await start(client, run_id, max_revisions=3)
+    result = await handle.result()
+    assert model.steps(run_id)[3:] == ["review.1", "t2/2/turn.1", "review.2", "synthesis.1"]
+    again = prompt(model, run_id, "t2/2/turn.1")
+    assert "<feedback>\nthe unit is missing\n</feedback>" in again
+    assert "finding of t2, attempt 1" in again
+    assert "finding of t2, attempt 2" in prompt(model, run_id, "review.2")
+    assert {r.id: r.attempts for r in result.subtasks} == {"t1": 1, "t2": 2}
+    assert (result.status, result.gaps) == ("completed", [])
+    assert result.subtasks[1].finding is not None
+    assert result.subtasks[1].finding.summary == "finding of t2, attempt 2"
+    assert await started_children(handle) == [f"{run_id}/t1/1", f"{run_id}/t2/1", f"{run_id}/t2/2"]
+    trace = (await handle.query(SupervisorWorkflow.trace)).events
+    assert [e.data["flagged"] for e in trace if e.type == "reviewed"] == [["t2"], []]
+
+
+async def test_what_is_still_open_after_the_last_round_is_a_gap_of_a_completed_run(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    model.play(run_id, reviewed(PAIR, verdicts(t1="name the source")))
+    result = await (await start(client, run_id, max_revisions=2)).result()
+    assert [s for s in model.steps(run_id) if s.startswith("review")] == ["review.1", "review.2", "review.3"]
+    assert result.subtasks[0].attempts == 3
+    assert result.status == "completed"
+    assert [gap.subtask_id for gap in result.gaps] == ["t1"]
+    assert "name the source" in result.gaps[0].reason
+    assert "name the source" in result.answer
+    assert "name the source" in model.of(run_id)[-1].step.prompt
+
+
+async def test_a_finding_that_could_not_be_mended_is_kept(client: Client, model: ScriptedModel, run_id: str) -> None:
+    def turns(step: Step) -> Reply:
+        return text("the old finding") if step.attempt == 1 else tools(("nothing", {}))
+
+    model.play(run_id, reviewed(PAIR, verdicts(t1="name the source"), verdicts(), turns={"t1": turns}))
+    result = await (await start(client, run_id, max_revisions=1, max_turns=1)).result()
+    first = result.subtasks[0]
+    assert (first.state, first.finding and first.finding.summary) == ("completed", "the old finding")
+    assert first.attempts == 1 + limits.SUBTASK_ATTEMPTS
+    assert result.status == "completed"
+    assert [gap.subtask_id for gap in result.gaps] == ["t1"]
+    assert "name the source" in result.gaps[0].reason
+    assert "the old finding" in model.of(run_id)[-1].step.prompt
+
+
+@pytest.mark.parametrize("bad", [text("I like it."), as_json({"verdicts": "all fine"})], ids=["prose", "shape"])
+async def test_a_review_that_can_not_be_read_is_a_warning(
+    client: Client, model: ScriptedModel, run_id: str, bad: Reply
+) -> None:
+    model.play(run_id, reviewed(PAIR, bad))
+    handle = await start(client, run_id, max_revisions=1)
+    result = await handle.result()
+    assert (result.status, result.gaps) == ("completed", [])
+    assert "review" in result.warnings[0]
+    assert (await handle.query(SupervisorWorkflow.status)).warnings == result.warnings
+
+
+async def test_conflicting_findings_go_to_a_judge_and_stay_in_the_result(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    conflict = {"subtask_ids": ["t1", "t2"], "description": "44 or 45 pears"}
+    judge = as_json({"prefer": "t2", "resolution": "t2 counted later"})
+    again = verdicts([conflict], t1="count again")
+    model.play(run_id, reviewed(PAIR, again, verdicts([conflict]), judge=judge))
+    handle = await start(client, run_id, max_revisions=3)
+    result = await handle.result()
+    assert [s for s in model.steps(run_id) if s.startswith("judge")] == ["judge.1"]
+    assert "44 or 45 pears" in prompt(model, run_id, "judge.1")
+    assert [(c.subtask_ids, c.description, c.resolution) for c in result.contradictions] == [
+        (["t1", "t2"], "44 or 45 pears", "t2 counted later")
+    ]
+    assert "t2 counted later" in model.of(run_id)[-1].step.prompt
+
+
+async def test_the_run_is_in_its_phase_validating_while_it_is_reviewed(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    hold = asyncio.Event()
+    model.play(run_id, reviewed(PAIR, when(hold, verdicts())))
+    handle = await start(client, run_id, max_revisions=1)
+    await until(lambda: "review.1" in model.steps(run_id))
+    shown = await handle.query(SupervisorWorkflow.status)
+    assert (shown.phase, shown.counts.completed, shown.review) == ("validating", 2, "up to 1 rounds")
+    hold.set()
+    assert (await handle.result()).status == "completed"
+
+
+# --- candidates -----------------------------------------------------------------------------------------
+
+
+async def test_candidates_are_several_children_of_which_the_judge_picks_one(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    shape = subtasks(item("t1", candidates=3), item("t2", depends_on=["t1"]))
+
+    def turns(step: Step) -> Reply:
+        return text(f"candidate {step.call.split('/')[2]}")
+
+    usual = script(shape, {"t1": turns})
+    best = as_json({"choice": 3, "reason": "it has figures"})
+    model.play(run_id, lambda step: best if step.kind == "judge" else usual(step))
+    handle = await start(client, run_id)
+    result = await handle.result()
+    children = [f"{run_id}/t1/1.1", f"{run_id}/t1/1.2", f"{run_id}/t1/1.3", f"{run_id}/t2/1"]
+    assert await started_children(handle) == children
+    asked = prompt(model, run_id, "judge.1")
+    assert all(f"candidate 1.{k}" in asked for k in (1, 2, 3))
+    chosen = asked[: asked.index('number="3"')].count("candidate 1.") and asked.split('number="3"')[1].split("1.")[1][0]
+    first = result.subtasks[0]
+    assert (first.state, first.attempts, first.turns, first.usage.model_calls) == ("completed", 1, 3, 3)
+    assert first.finding is not None
+    assert first.finding.summary == f"candidate 1.{chosen}"
+    assert first.workflow_id == f"{run_id}/t1/1.{chosen}"
+    assert result.usage.model_calls == 7
+    assert (await handle.query(SupervisorWorkflow.status)).counts.total == 2
+
+
+async def test_candidates_that_fail_leave_the_choice_to_the_others(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    def turns(step: Step) -> Reply:
+        return text("the only one") if step.call.split("/")[2] == "1.2" else tools(("nothing", {}))
+
+    model.play(run_id, script(subtasks(item("t1", candidates=2)), {"t1": turns}))
+    result = await (await start(client, run_id, max_turns=1)).result()
+    assert result.subtasks[0].finding is not None
+    assert result.subtasks[0].finding.summary == "the only one"
+    assert not [step for step in model.steps(run_id) if step.startswith("judge")]
+    assert result.usage.model_calls == 4
+
+
+async def test_more_than_five_candidates_are_sent_back(client: Client, model: ScriptedModel, run_id: str) -> None:
+    shapes = [subtasks(item("t1", candidates=6)), subtasks(item("t1", candidates=5))]
+    usual = script(shapes[1])
+    model.play(run_id, lambda step: shapes[step.number - 1] if step.kind == "plan" else usual(step))
+    handle = await start(client, run_id)
+    assert (await handle.result()).status == "completed"
+    assert "candidates" in prompt(model, run_id, "plan.1.2")
+    assert len(await started_children(handle)) == 5
