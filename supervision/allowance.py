@@ -4,11 +4,12 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from supervision import limits
+from supervision.board import Board
 from supervision.details import money
 from supervision.grant import Grant
 from supervision.ledger import Ledger
 from supervision.request import Budget, RunRequest
-from supervision.status import Counts, RunLimits
+from supervision.status import RunLimits
 
 
 class Allowance:
@@ -44,9 +45,9 @@ class Allowance:
         """Whether no worker agent can be paid any more."""
         return self.ledger.exhausted
 
-    def shares(self, counts: Counts) -> int:
-        """Among how many subtasks what is free of the budget is to be shared now."""
-        return max(1, min(self._request.max_parallel, counts.waiting + counts.running) - self.ledger.open_grants)
+    def shares(self, board: Board) -> int:
+        """Among how many worker agents what is free of the budget is to be shared now."""
+        return max(1, board.agents(self._request.max_parallel) - self.ledger.open_grants)
 
     def spent(self) -> str:
         """One line on the budget."""

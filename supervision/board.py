@@ -232,6 +232,12 @@ class Board:
         """How many subtasks of each role are running."""
         return dict(Counter(report.role for report in self._reports.values() if report.state == "running"))
 
+    def agents(self, slots: int) -> int:
+        """How many worker agents the next `slots` subtasks take, those that run first; each candidate is one."""
+        unfinished = [report for report in self._reports.values() if report.state in ("running", "waiting")]
+        unfinished.sort(key=lambda report: report.state)
+        return sum(self._subtasks[report.id].candidates for report in unfinished[:slots])
+
     def usable(self) -> list[SubtaskReport]:
         """Subtasks with a finding: completed ones, and cancelled ones that returned what they had."""
         return [report for report in self._reports.values() if report.finding is not None]

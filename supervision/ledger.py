@@ -94,6 +94,11 @@ class Ledger:
         self._grants[subtask_id] = grant
         return grant
 
+    def last_grant(self, subtask_id: str) -> Grant:
+        """Whatever is free, be it nothing: for the one call in which an attempt under way can still conclude."""
+        grant = self._grants[subtask_id] = self.free
+        return grant
+
     def settle(self, subtask_id: str, usage: Usage) -> Grant:
         """Ends a grant with what the attempt consumed, and returns what it did not use.
 

@@ -39,7 +39,7 @@ class RunState:
         self.own_usage = Usage()
         self.allowance = Allowance(request, now, started_at, grant)
         self._seen_requests: set[str] = set()
-        self.open_points: list[Gap] = []
+        self._open_points: dict[str, Gap] = {}
         self.resumes = 0
         self.judged = 0
         self.syntheses = 0
@@ -115,13 +115,17 @@ class RunState:
             self.warnings.append(warning)
 
     def open_point(self, subtask_id: str, reason: str) -> None:
-        """Adds a gap in a subtask that did complete."""
-        self.open_points.append(Gap(subtask_id=subtask_id, reason=cut(reason, 600)))
+        """Sets the gap in a subtask that did complete."""
+        self._open_points[subtask_id] = Gap(subtask_id=subtask_id, reason=cut(reason, 600))
+
+    def mended(self, subtask_id: str) -> None:
+        """Takes back the gap in a subtask that has a better finding now."""
+        self._open_points.pop(subtask_id, None)
 
     @property
     def gaps(self) -> list[Gap]:
         """What is missing from the answer: subtasks without a finding, and points that stayed open."""
-        return [*self.board.gaps(), *self.open_points]
+        return [*self.board.gaps(), *self._open_points.values()]
 
     def adopt(self, plan: Plan) -> None:
         """Takes a plan over, the first or a later revision of it."""

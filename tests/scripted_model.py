@@ -115,7 +115,7 @@ def _step(exchange: Exchange) -> Step:
     return Step(
         run_id=run_id,
         subtask_id=rest[0] if rest else None,
-        attempt=int(rest[1]) if len(rest) > 1 else 1,
+        attempt=int(rest[1].split(".")[0]) if len(rest) > 1 else 1,
         kind=kind,
         number=int(numbers[-1]),
         call=call,

@@ -4,19 +4,21 @@ import asyncio
 from dataclasses import dataclass
 
 from temporalio import workflow
+from temporalio.exceptions import ActivityError
 
 with workflow.unsafe.imports_passed_through():
     from activities.contracts import SubtaskBrief
     from supervision import limits
     from supervision.base import SupervisionError
     from supervision.finding import Finding
+    from supervision.grant import Grant
     from supervision.queues import MODEL_QUEUE, pool_queue
     from supervision.result import Problem
     from supervision.role_breaker import Ticket
     from supervision.team import RoleCard
     from workflows.children import Outcome, child_id, run_nested, run_worker_agent
     from workflows.contracts import Progress, WorkerAgentInput, WorkerAgentResult
-    from workflows.failures import ACCOUNT, RESUMABLE, run_error
+    from workflows.failures import ACCOUNT, RESUMABLE, cancelled, run_error
     from workflows.findings import as_refs
     from workflows.judgement import select
     from workflows.nesting import nested_input
@@ -50,29 +52,42 @@ class Attempt:
     async def make(self, subtask_id: str, pursuit: Pursuit) -> Outcome:
         """The next attempt of a subtask, by one worker agent or by several candidates of which the best is kept."""
         state = self._context.state
-        attempt = state.board.start(subtask_id, child_id(subtask_id, state.board[subtask_id].attempts + 1))
+        candidates = 1 if pursuit.role.team else state.board.subtask(subtask_id).candidates
+        attempt = state.board[subtask_id].attempts + 1
+        state.board.start(subtask_id, child_id(subtask_id, attempt, int(candidates > 1)))
         state.note("subtask_started", subtask_id, attempt=attempt, role=pursuit.role.name)
         self._context.show()
-        candidates = state.board.subtask(subtask_id).candidates
-        if candidates == 1 or pursuit.role.team:
+        if candidates == 1:
             return await self._one(subtask_id, pursuit, attempt, 0)
         running = [asyncio.create_task(self._one(subtask_id, pursuit, attempt, k)) for k in range(1, candidates + 1)]
         try:
             await asyncio.gather(*running)
-        except asyncio.CancelledError:
+            chosen = await select(self._context, subtask_id, [task.result() for task in running])
+        except (asyncio.CancelledError, ActivityError) as error:
+            if not cancelled(error):
+                raise
             await workflow.wait(running, timeout=limits.CHILD_CLOSE_WAIT.total_seconds())
             had = [task.result() for task in running if task.done() and not task.cancelled()]
             return next((one for one in had if one.result.finding), _NOTHING)
-        return await select(self._context, subtask_id, [task.result() for task in running])
+        number = next(k for k, task in enumerate(running, 1) if task.result() is chosen)
+        state.board[subtask_id].workflow_id = child_id(subtask_id, attempt, number)
+        return chosen
 
     async def _one(self, subtask_id: str, pursuit: Pursuit, attempt: int, candidate: int) -> Outcome:
         """One worker agent to its end, through waits for the provider and refills of its share of the budget."""
         state, progress, pauses = self._context.state, Progress(), 0
         account = f"{subtask_id}.{candidate}"
+        result = WorkerAgentResult()
         while True:
-            grant = state.allowance.ledger.grant(account, state.allowance.shares(state.board.counts()))
+            try:
+                grant = await self._grant(account)
+            except asyncio.CancelledError:
+                return Outcome(result.model_copy(update={"stopped": True}), stopped=True)
+            concluding = grant is None
             if grant is None:
-                return Outcome(WorkerAgentResult(), Problem(type="BudgetExhausted", message=state.allowance.spent()))
+                if progress.turn == 0:
+                    return Outcome(result, Problem(type="BudgetExhausted", message=state.allowance.spent()))
+                grant = state.allowance.ledger.last_grant(account)
             description = state.board.subtask(subtask_id).description
             if pursuit.role.team:
                 request, nested = nested_input(
@@ -81,8 +96,9 @@ class Attempt:
                 outcome = await run_nested(request, nested, attempt, description)
             else:
                 input = self._input(subtask_id, pursuit, attempt)
+                slice = {"grant": grant, "last_grant": concluding}
                 outcome = await run_worker_agent(
-                    input.model_copy(update={"candidate": candidate, "grant": grant, "progress": progress}), description
+                    input.model_copy(update={"candidate": candidate, "progress": progress, **slice}), description
                 )
             result = outcome.result
             state.allowance.ledger.settle(account, result.usage)
@@ -93,12 +109,22 @@ class Attempt:
                 return outcome
             if what.type in ACCOUNT and not state.board.counts().completed:
                 raise SupervisionError(run_error(what.type), what.message)
-            if what.type == "BudgetExhausted" and result.turns == 0:
+            if what.type == "BudgetExhausted" and concluding:
                 return outcome
             progress = result.progress.told()
             if not await self._wait(subtask_id, pursuit.role.model, what, result.retry_after, pauses):
                 return Outcome(result.model_copy(update={"stopped": True}), stopped=True)
             pauses += what.type == "CircuitOpen"
+
+    async def _grant(self, account: str) -> Grant | None:
+        """A slice of the budget; waits while others may give back some of theirs, None when nobody can any more."""
+        allowance = self._context.state.allowance
+        ledger = allowance.ledger
+        while (grant := ledger.grant(account, allowance.shares(self._context.state.board))) is None:
+            if not ledger.open_grants:
+                return None
+            await workflow.wait_condition(lambda: not ledger.exhausted or not ledger.open_grants)
+        return grant
 
     def _brief(self, subtask_id: str, pursuit: Pursuit) -> SubtaskBrief:
         context, board = self._context, self._context.state.board
@@ -127,7 +153,7 @@ class Attempt:
             max_turns=min(state.request.max_turns, role.max_turns or limits.MAX_TURNS),
             tools_queue=pool_queue(role.pool) if role.pool else context.setup.tools_queue,
             model_queue=pool_queue(role.pool) if role.pool else MODEL_QUEUE,
-            expires_at=state.allowance.deadline_at,
+            expires_at=state.started_at + limits.MAX_DEADLINE,
             timeout_seconds=state.board.subtask(subtask_id).timeout_seconds,
         )
 

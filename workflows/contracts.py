@@ -38,7 +38,11 @@ class Progress(Model):
 
 
 class WorkerAgentInput(Model):
-    """One attempt of one subtask. `expires_at` is the run's deadline: no call is retried beyond it."""
+    """One attempt of one subtask.
+
+    No call is retried beyond `expires_at`, which is later than any deadline: the supervisor ends the attempt at its
+    own, and that may move. With its `last_grant` a worker agent concludes; any other one may be followed by more.
+    """
 
     run: RunRef
     team_ref: str
@@ -53,6 +57,7 @@ class WorkerAgentInput(Model):
     candidate: int = 0
     model_queue: str = MODEL_QUEUE
     grant: Grant = Grant()
+    last_grant: bool = False
     progress: Progress = Progress()
 
 

@@ -52,6 +52,7 @@ class Pursuits:
             if what is None and outcome.result.finding is not None:
                 self._settle(pursuit, succeeded=True)
                 board.complete(subtask_id, outcome.result.finding)
+                state.mended(subtask_id)
                 state.note("subtask_completed", subtask_id, turns=outcome.result.turns)
                 return True
             what = what or Problem(type="Cancelled", message="the worker agent was cancelled by itself")
@@ -132,10 +133,10 @@ class Pursuits:
         state = self._context.state
         if result.finding is not None and not result.stopped:
             state.board.complete(subtask_id, result.finding)
+            state.mended(subtask_id)
             state.note("subtask_completed", subtask_id, turns=result.turns)
         elif pursuit.previous is not None:
             state.board.keep(subtask_id)
-            state.open_point(subtask_id, f"there was no time to mend it: {pursuit.feedback}")
         else:
             state.board.cancel(subtask_id, Problem(type="Cancelled", message="it was stopped"), result.finding)
             state.note("subtask_cancelled", subtask_id, turns=result.turns)

@@ -39,6 +39,7 @@ async def review(context: RunContext, delegation: Delegation, drafts: Drafts) ->
                 state.open_point(verdict.subtask_id, f"a review still finds: {verdict.feedback}")
             return
         for verdict in flagged:
+            state.open_point(verdict.subtask_id, f"there was no time to mend it: {verdict.feedback}")
             drafts.forget(verdict.subtask_id)
             delegation.reopen(verdict.subtask_id, verdict.feedback)
         await delegation.execute()

@@ -57,9 +57,11 @@ class WorkerAgentWorkflow:
         while True:
             progress.turn += 1
             estimate = progress.last_tokens + limits.TURN_GROWTH_TOKENS
-            if not may_call(input.grant, progress.usage, estimate):
+            closing = last_call(input.grant, progress.usage, estimate)
+            may_have_more = closing and not input.last_grant and progress.usage.model_calls > 0
+            if may_have_more or not may_call(input.grant, progress.usage, estimate):
                 raise self._failure(Problem(type="BudgetExhausted", message="its share of the budget is used up"))
-            last = progress.turn == input.max_turns or last_call(input.grant, progress.usage, estimate)
+            last = progress.turn == input.max_turns or (closing and input.last_grant)
             if last and progress.turn > 1:
                 note = LAST_TURN
             reply = await self._call_model(input, note, max_tokens)
