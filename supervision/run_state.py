@@ -51,6 +51,7 @@ class RunState:
         self.answer = ""
         self.answer_json: JsonValue = None
         self.answer_ref: str | None = None
+        self.result_ref: str | None = None
         self.confidence: float | None = None
         self.citations: list[Citation] = []
         self.contradictions: list[Contradiction] = []
@@ -199,6 +200,7 @@ class RunState:
             answer=with_gaps(self.answer, gaps) if self.answer else "",
             answer_json=self.answer_json,
             answer_ref=self.answer_ref,
+            result_ref=self.result_ref,
             confidence=self.confidence,
             gaps=gaps,
             contradictions=self.contradictions,

@@ -46,7 +46,7 @@ async def test_a_failed_attempt_is_tried_again_with_a_description_rewritten_from
     assert "Count the swans" in relay.prompt(model, run_id, "refine.t1.2")
     assert "Find it out in another way (attempt 2)" in relay.prompt(model, run_id, "t1/2/turn.1")
     assert "Count the swans" not in relay.prompt(model, run_id, "t1/2/turn.1")
-    assert "describe t1 better" in await relay.labels(client, run_id, "activity")
+    assert "t1 after a failure" in await relay.labels(client, run_id, "activity")
     assert [e for e in await relay.events(handle) if e.startswith("subtask")] == [
         "subtask_started",
         "subtask_retried",

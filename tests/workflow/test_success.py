@@ -1,0 +1,307 @@
+"""When a run has succeeded: the rule, replanning, failed dependencies, failure of everything, and being cancelled."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from temporalio.client import Client, WorkflowFailureError
+
+from supervision import limits
+from tests.scripted_model import (
+    Reply,
+    Script,
+    ScriptedModel,
+    Step,
+    answer,
+    plan,
+    script,
+    when,
+)
+from tests.scripted_model import status as http_error
+from tests.waiting import until
+from tests.workflow import relay
+from tests.workflow.relay import FOUND, GIVES_UP, revision
+from workflows.supervisor import SupervisorWorkflow
+
+pytestmark = pytest.mark.usefixtures("worker")
+
+REFUSED = http_error(400, "invalid_request_error", "no")
+"""After the first finding it ends its subtask for good, without another attempt."""
+
+
+def failing(*ids: str) -> dict[str, Callable[[Step], Reply]]:
+    """Turns with which those subtasks never come to a finding."""
+    return {id: lambda step: GIVES_UP for id in ids}
+
+
+def planned(*ids: str, **optional: Any) -> Reply:
+    """Subtasks without dependencies; those given by keyword are optional."""
+    more = [{"id": id, "role": "lone", "importance": "optional"} for id in optional]
+    return plan(*[{"id": id, "role": "lone"} for id in ids], *more)
+
+
+def revised(first: Reply, turns: dict[str, Callable[[Step], Reply]], *revisions: Reply) -> Script:
+    """A run whose plan is revised; a revision that is asked for beyond those given adds nothing."""
+    played, left = script(first, turns), list(revisions)
+
+    def reply(step: Step) -> Reply:
+        if step.kind == "plan" and ".1." not in step.call.rpartition("/")[2]:
+            return left.pop(0) if left else revision()
+        return played(step)
+
+    return reply
+
+
+@pytest.fixture(autouse=True)
+def short_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A role whose subtasks fail rests for a moment only."""
+    monkeypatch.setattr(limits, "ROLE_BREAKER_COOLDOWN", timedelta(milliseconds=50))
+
+
+# --- The rule -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("success", "shape", "fails", "done"),
+    [
+        ("any", planned("t1", t2=True), ["t1"], True),
+        ("all", planned("t1", "t2"), [], True),
+        ("all", planned("t1", t2=True), ["t2"], True),
+        ("all", planned(t1=True, t2=True), ["t2"], False),
+        ("2/3", planned("t1", "t2", "t3"), ["t3"], True),
+        ("2/3", planned("t1", "t2", t3=True), ["t2"], False),
+        (0.5, planned("t1", "t2", "t3"), ["t2", "t3"], False),
+    ],
+    ids=["any-optional", "all", "all-required", "all-optional", "fraction", "optional-counts-not", "rounded-up"],
+)
+async def test_what_completed_is_enough_or_not_by_the_success_rule(
+    client: Client, model: ScriptedModel, run_id: str, success: Any, shape: Reply, fails: list[str], done: bool
+) -> None:
+    model.play(run_id, revised(shape, failing(*fails)))
+    handle = await relay.start(client, run_id, max_turns=1, success=success)
+    if done:
+        result = await handle.result()
+        assert result.status == ("partial" if fails else "completed")
+    else:
+        error, result = await relay.failure(handle)
+        assert error.type == "QuorumNotMet"
+        assert f'success "{success}"' in error.message
+        assert all(id in error.message for id in fails)
+        assert not any(step.startswith("synthesis") for step in model.steps(run_id))
+        assert "QuorumNotMet" in await relay.details(handle)
+        assert (await relay.status(handle)).phase == "failed"
+        assert any(s.finding for s in result.subtasks)
+    assert [gap.subtask_id for gap in result.gaps] == fails
+
+
+# --- Replanning -----------------------------------------------------------------------------------
+
+CHAIN = plan(
+    {"id": "t1", "role": "lone"},
+    {"id": "t2", "role": "scribe"},
+    {"id": "t3", "role": "scribe", "after": ["t1"]},
+)
+
+
+async def test_failed_work_is_replaced_by_a_revision_and_finished_work_is_kept(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    hold = asyncio.Event()
+    turns = failing("t1") | {"t1b": lambda step: when(hold, FOUND)}
+    better = revision({"id": "t1b", "replaces": ["t1"], "description": "Ask the neighbours"})
+    model.play(run_id, revised(CHAIN, turns, better))
+    handle = await relay.start(client, run_id, max_turns=1, success="all")
+    await until(lambda: "t1b/1/turn.1" in model.steps(run_id))
+    shown = await relay.status(handle)
+    assert (shown.revision, shown.phase) == (2, "executing")
+    assert {s.id: s.state for s in shown.subtasks} == {
+        "t1": "failed",
+        "t2": "completed",
+        "t3": "waiting",
+        "t1b": "running",
+    }
+    assert (shown.subtasks[0].replaced_by, shown.subtasks[2].depends_on) == ("t1b", ["t1b"])
+    said = await relay.details(handle)
+    assert "plan revision 2" in said
+    assert "replaced by t1b" in said
+    known = await handle.query(SupervisorWorkflow.plan)
+    assert [s.id for s in known.subtasks] == ["t1", "t2", "t3", "t1b"]
+    hold.set()
+    result = await handle.result()
+    assert (result.status, result.plan_revisions, result.gaps) == ("completed", 2, [])
+    asked = relay.prompt(model, run_id, "plan.2.1")
+    assert "TurnLimit" in asked
+    assert 'state="completed"' in asked
+    assert model.steps(run_id).count("t2/1/turn.1") == 1
+    assert "found it" in relay.prompt(model, run_id, "t3/1/turn.1")
+    assert "revision 2" in await relay.labels(client, run_id, "activity")
+    assert [s.state for s in result.subtasks] == ["failed", "completed", "completed", "completed"]
+
+
+async def test_a_revision_may_replace_neither_finished_nor_replaced_work(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    wrong = revision({"id": "t2b", "replaces": ["t2"]})
+    right = revision({"id": "t1b", "replaces": ["t1"]})
+    model.play(run_id, revised(CHAIN, failing("t1"), wrong, right))
+    result = await (await relay.start(client, run_id, max_turns=1, success="all")).result()
+    assert "t2b" not in {s.id for s in result.subtasks}
+    assert "only failed or skipped ones can be" in relay.prompt(model, run_id, "plan.2.2")
+    assert result.status == "completed"
+
+
+async def test_a_planner_with_nothing_to_add_is_asked_once(client: Client, model: ScriptedModel, run_id: str) -> None:
+    model.play(run_id, revised(planned("t1", "t2"), failing("t1")))
+    error, partial = await relay.failure(await relay.start(client, run_id, max_turns=1, success="all"))
+    assert error.type == "QuorumNotMet"
+    assert [step for step in model.steps(run_id) if step.startswith("plan")] == ["plan.1.1", "plan.2.1"]
+    assert partial.plan_revisions == 1
+
+
+async def test_replacements_that_fail_too_end_after_two_revisions_with_gaps(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    second = revision({"id": "t1b", "replaces": ["t1"]})
+    third = revision({"id": "t1c", "replaces": ["t1b"]})
+    more = revision({"id": "t1d", "replaces": ["t1c"]})
+    model.play(run_id, revised(planned("t1", "t2"), failing("t1", "t1b", "t1c"), second, third, more))
+    error, partial = await relay.failure(await relay.start(client, run_id, max_turns=1, success="all"))
+    assert (error.type, partial.plan_revisions) == ("QuorumNotMet", 3)
+    assert "t1d" not in {s.id for s in partial.subtasks}
+    assert "t1c" in {gap.subtask_id for gap in partial.gaps}
+
+
+async def test_a_revision_that_cannot_be_had_is_a_warning(client: Client, model: ScriptedModel, run_id: str) -> None:
+    bad = revision({"id": "t2"})
+    model.play(run_id, revised(planned("t1", "t2"), failing("t1"), bad, bad, bad))
+    error, partial = await relay.failure(await relay.start(client, run_id, max_turns=1, success="all"))
+    assert error.type == "QuorumNotMet"
+    assert any("no better plan" in warning for warning in partial.warnings)
+
+
+async def test_a_run_that_has_enough_is_not_planned_anew(client: Client, model: ScriptedModel, run_id: str) -> None:
+    model.play(run_id, revised(planned("t1", "t2"), failing("t1")))
+    result = await (await relay.start(client, run_id, max_turns=1, success="1/2")).result()
+    assert (result.status, result.plan_revisions) == ("partial", 1)
+    assert "plan.2.1" not in model.steps(run_id)
+
+
+# --- Failed dependencies --------------------------------------------------------------------------
+
+
+async def test_a_subtask_runs_from_what_succeeded_and_is_skipped_where_nothing_did(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    shape = plan(
+        {"id": "T1", "role": "lone"},
+        {"id": "T2", "role": "scribe"},
+        {"id": "T3", "role": "scribe", "after": ["T1"]},
+        {"id": "T4", "role": "scribe", "after": ["T2"]},
+        {"id": "T5", "role": "scribe", "after": ["T3", "T4"]},
+    )
+    model.play(run_id, script(shape, failing("T1"), answer("from the rest", ["T5", "T3"])))
+    handle = await relay.start(client, run_id, max_turns=1)
+    result = await handle.result()
+    assert result.status == "partial"
+    assert {s.id: (s.state, s.attempts) for s in result.subtasks} == {
+        "T1": ("failed", 3),
+        "T2": ("completed", 1),
+        "T3": ("skipped", 0),
+        "T4": ("completed", 1),
+        "T5": ("completed", 1),
+    }
+    told = relay.prompt(model, run_id, "T5/1/turn.1")
+    assert "finding of T4" in told
+    assert '<missing subtask_id="T3"' in told
+    assert "say in your finding what you could not do without them" in told
+    assert [gap.subtask_id for gap in result.gaps] == ["T1", "T3"]
+    assert "`T1`" in result.answer
+    assert "`T3`" in result.answer
+    assert [c.subtask_ids for c in result.citations] == [["T5"]]
+    assert 'subtask_id="T1"' in relay.prompt(model, run_id, "synthesis.1")
+    assert "| T3 | scribe | – skipped | T1 |" in await relay.details(handle)
+    children = await relay.labels(client, run_id, "child")
+    assert not any(label.startswith("T3") for label in children)
+
+
+async def test_whole_chains_are_skipped_behind_a_failure(client: Client, model: ScriptedModel, run_id: str) -> None:
+    chain = [{"id": f"t{n}", "role": "scribe", "after": [f"t{n - 1}"]} for n in (2, 3, 4)]
+    shape = plan({"id": "t1", "role": "lone"}, *chain, {"id": "t5", "role": "scribe"})
+    model.play(run_id, script(shape, failing("t1")))
+    handle = await relay.start(client, run_id, max_turns=1)
+    result = await handle.result()
+    assert [s.state for s in result.subtasks] == ["failed", "skipped", "skipped", "skipped", "completed"]
+    assert (await relay.events(handle)).count("subtask_skipped") == 3
+    assert (await relay.status(handle)).counts.skipped == 3
+    assert all("none of its dependencies succeeded" in gap.reason for gap in result.gaps[1:])
+
+
+async def test_when_nothing_succeeds_the_run_fails_with_every_reason(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    shape = plan(
+        {"id": "t1", "role": "lone"}, {"id": "t2", "role": "scribe"}, {"id": "t3", "role": "scribe", "after": ["t1"]}
+    )
+    model.play(run_id, script(shape, failing("t1", "t2")))
+    handle = await relay.start(client, run_id, max_turns=1)
+    error, partial = await relay.failure(handle)
+    assert error.type == "AllSubtasksFailed"
+    assert "TurnLimit" in error.message
+    assert [s.state for s in partial.subtasks] == ["failed", "failed", "skipped"]
+    assert [gap.subtask_id for gap in partial.gaps] == ["t1", "t2", "t3"]
+    assert not any(step.startswith("synthesis") for step in model.steps(run_id))
+    assert partial.result_ref is not None
+
+
+async def test_a_rejected_request_ends_its_subtask_and_not_the_run(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    shape = plan({"id": "t1", "role": "scribe"}, {"id": "t2", "role": "scribe", "after": ["t1"]})
+    model.play(run_id, script(shape, {"t2": lambda step: REFUSED}))
+    result = await (await relay.start(client, run_id)).result()
+    assert (result.status, result.subtasks[1].state, result.subtasks[1].attempts) == ("partial", "failed", 1)
+
+
+# --- Cancelled runs -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("phase", ["planning", "executing", "waiting_provider", "validating", "synthesizing"])
+async def test_a_cancelled_run_closes_soon_keeps_what_it_had_and_calls_no_more(
+    client: Client, model: ScriptedModel, run_id: str, phase: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = {"planning": "plan", "validating": "review", "synthesizing": "synthesis"}.get(phase)
+    shape = plan({"id": "t1", "role": "lone"}, {"id": "t2", "role": "scribe", "after": ["t1"]})
+    never = when(asyncio.Event(), FOUND)
+    second = http_error(529, "overloaded_error", retry_after="90") if phase == "waiting_provider" else never
+    turns = {"t2": lambda step: second} if held is None else {}
+    played = script(shape, turns)
+    model.play(run_id, lambda step: never if step.kind == held else played(step))
+    handle = await relay.start(client, run_id, max_revisions=1, models={"workers": f"{run_id}-workers"})
+
+    async def there() -> bool:
+        shown = await relay.status(handle)
+        if phase == "waiting_provider":
+            return shown.flags.waiting_provider
+        waited_for = f"{held}." if held else "t2/"
+        return shown.phase == phase and any(step.startswith(waited_for) for step in model.steps(run_id))
+
+    await until(there)
+    calls = len(model.of(run_id))
+    await handle.cancel()
+    await until(lambda: relay.closed(handle), seconds=5)
+    with pytest.raises(WorkflowFailureError):
+        await handle.result()
+    shown = await relay.status(handle)
+    assert (shown.phase, shown.flags.waiting_provider) == ("cancelled", False)
+    partial = await handle.query(SupervisorWorkflow.result)
+    assert partial.status == "partial"
+    done = {"planning": []}.get(phase, ["t1"] if held is None else ["t1", "t2"])
+    assert [s.id for s in partial.subtasks if s.state == "completed"] == done
+    kept = (await (await client.get_workflow_handle(run_id).describe()).memo())["partial"]
+    assert kept["ref"] == partial.result_ref
+    assert all(f"finding of {id}" in kept["preview"] for id in done)
+    assert "Phase **cancelled**" in await relay.details(handle)
+    await until(lambda: all(call.answered_at or call.aborted_at for call in model.of(run_id)), seconds=5)
+    assert len(model.of(run_id)) == calls
