@@ -1,7 +1,10 @@
 """Reading stored content into a prompt, within a size."""
 
+from collections.abc import Callable
+
 from activities.artifact_store import ArtifactStore
 from activities.contracts import DependencyRef
+from activities.prompts import Found
 from supervision import limits
 from supervision.context import allot
 
@@ -15,7 +18,7 @@ async def read_text(store: ArtifactStore, ref: str) -> str:
 
 async def read_findings(
     store: ArtifactStore, refs: list[DependencyRef], budget: int = limits.CONTEXT_CHARS
-) -> list[tuple[str, str, str]]:
+) -> list[Found]:
     """(subtask id, role, text) of each finding, texts of at most `budget` characters together.
 
     What does not fit is cut, optional findings first, and says how much is missing.
@@ -26,6 +29,12 @@ async def read_findings(
         (ref.subtask_id, ref.role, _beginning(text, length))
         for ref, text, length in zip(refs, texts, lengths, strict=True)
     ]
+
+
+async def with_findings(store: ArtifactStore, refs: list[DependencyRef], write: Callable[[list[Found]], str]) -> str:
+    """The prompt that `write` makes of findings: they get the room that its other parts leave of CONTEXT_CHARS."""
+    others = len(write([(ref.subtask_id, ref.role, "") for ref in refs]))
+    return write(await read_findings(store, refs, max(0, limits.CONTEXT_CHARS - others)))
 
 
 def _beginning(text: str, length: int) -> str:

@@ -84,7 +84,7 @@ class JudgeReply(Model):
 
 
 class SynthesisInput(Model):
-    """Findings to write the answer from, and what is missing.
+    """Findings to write the answer from, what is missing, and what a review left open in them.
 
     `digest` condenses some findings into one text for a later synthesis; `draft` is an answer from what has come so
     far, which later ones take up by `draft_ref`. `answer_schema_ref` asks for `answer_json` of that JSON schema;
@@ -97,6 +97,7 @@ class SynthesisInput(Model):
     model: str
     findings: list[DependencyRef]
     missing: list[Gap] = []
+    open_points: list[Gap] = []
     contradictions: list[Contradiction] = []
     mode: Literal["final", "draft", "digest"] = "final"
     draft_ref: str | None = None
@@ -108,11 +109,12 @@ class SynthesisInput(Model):
 
 
 class SynthesisReply(Model):
-    """The answer, shortened when it is long (`answer_ref` has all of it). None when the model refused."""
+    """The answer, shortened when it is long (`answer_ref` has all of it, `answer_bytes`). None when it was refused."""
 
     head: str
     answer: str | None = None
     answer_ref: str | None = None
+    answer_bytes: int = 0
     answer_json: JsonValue = None
     confidence: float | None = None
     citations: list[Citation] = []

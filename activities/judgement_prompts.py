@@ -1,8 +1,10 @@
 """Prompts of the supervisor's judgement: refining, reviewing, judging, and writing the answer."""
 
-from activities.prompts import DATA_RULE, Found, contradiction_block, findings_block, missing_block, tag
+from activities.prompts import DATA_RULE, Found, contradiction_block, findings_block, gap_blocks, tag
+from supervision import limits
 from supervision.plan import Subtask
 from supervision.result import Contradiction, Gap, Problem
+from supervision.text import one_line
 
 DIGEST = "digest"  # the role of a finding that condenses others
 
@@ -44,7 +46,8 @@ missing. The worker agent sees this feedback and its old finding, nothing else. 
 
 def review_request(goal: str, subtasks: list[Subtask], findings: list[Found]) -> str:
     """The goal, what each subtask asked for, and what came back."""
-    asked = "\n".join(f"- {subtask.id}: {' '.join(subtask.description.split())}" for subtask in subtasks)
+    room = limits.ASKED_BYTES // max(1, len(subtasks))
+    asked = "\n".join(f"- {subtask.id}: {one_line(subtask.description, room)}" for subtask in subtasks)
     return "\n\n".join([tag("goal", goal), tag("subtasks", asked), findings_block(findings), "Review the findings."])
 
 
@@ -112,6 +115,7 @@ def synthesis_request(
     final_instruction: str,
     findings: list[Found],
     missing: list[Gap],
+    open_points: list[Gap],
     contradictions: list[Contradiction],
     draft: str | None,
     last_words: str,
@@ -129,7 +133,10 @@ def synthesis_request(
     parts.append(findings_block(findings))
     if any(role == DIGEST for _, role, _ in findings):
         parts.append(f"A finding of the role {DIGEST} condenses several: cite the ids in its square brackets.")
-    parts += [missing_block(gap) for gap in missing]
+    parts += gap_blocks("missing", missing)
+    if open_points:
+        parts.append("A review found fault with these findings, and it could not be mended; say so in the answer:")
+        parts += gap_blocks("open_point", open_points)
     if contradictions:
         parts.append("These findings disagree; follow how it was settled, and say so in the answer:")
         parts += [contradiction_block(item) for item in contradictions]

@@ -2,7 +2,7 @@
 
 from temporalio import activity
 
-from activities.context import read_findings, read_text
+from activities.context import read_text, with_findings
 from activities.conversation import Opening
 from activities.judgement_contracts import JudgeInput, JudgeReply
 from activities.judgement_prompts import CONFLICT_SYSTEM, SELECT_SYSTEM, conflict_request, select_request
@@ -41,7 +41,6 @@ class JudgingActivities:
         """The judge's choice; None when there is none, or none that can be read."""
         store = self._calls.store
         goal = await read_text(store, input.goal_ref)
-        findings = await read_findings(store, input.findings)
         select = input.question == "select"
         draft: type[Model] = ChoiceDraft if select else ResolutionDraft
         opening = Opening(
@@ -49,7 +48,8 @@ class JudgingActivities:
             model=input.model,
             output_schema=self._calls.model.output_schema(draft),
         )
-        text = (select_request if select else conflict_request)(goal, input.description, findings)
+        request = select_request if select else conflict_request
+        text = await with_findings(store, input.findings, lambda found: request(goal, input.description, found))
         answered = await self._calls.begin(input.run, f"judge.{input.number}", opening, text, limits.JUDGE_MAX_TOKENS)
         reply = JudgeReply(head=answered.head, usage=answered.usage)
         try:

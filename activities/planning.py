@@ -129,6 +129,9 @@ class PlanningActivities:
         whole = found.plan.model_dump_json().encode()
         reply.plan_ref = await self._calls.store.put_output(input.run.run_id, whole)
         reply.plan = shortened(found.plan)
+        if found.plan.direct_answer:
+            answer = found.plan.direct_answer.encode("utf-8", "replace")
+            reply.answer_ref = await self._calls.store.put_output(input.run.run_id, answer)
 
 
 def usable_roles(team: Team, nesting_left: int) -> list[Role]:

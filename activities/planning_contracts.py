@@ -47,13 +47,15 @@ class PlanInput(Model):
 class PlanReply(Model):
     """A plan that can run, or the problems with what came. `plan` may hold shortened descriptions.
 
-    `team_ref` and `team` replace the run's team when the plan defines roles of its own. `finished` is the `step`
-    strategy's word that nothing more is needed. `incapable` says that no roles have a capability asked for.
+    `team_ref` and `team` replace the run's team when the plan defines roles of its own. `answer_ref` is the text of
+    a direct answer. `finished` is the `step` strategy's word that nothing more is needed. `incapable` says that no
+    roles have a capability asked for.
     """
 
     head: str
     plan: Plan | None = None
     plan_ref: str | None = None
+    answer_ref: str | None = None
     strategy: Strategy = "plan"
     team_ref: str | None = None
     team: TeamCard | None = None

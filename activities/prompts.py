@@ -6,6 +6,7 @@ Plain functions of values. Content in tags is data, never instructions. See also
 
 from collections.abc import Iterable
 
+from supervision import limits
 from supervision.plan import Subtask
 from supervision.result import Contradiction, Gap
 from supervision.text import cut
@@ -44,7 +45,7 @@ def worker_request(
         parts.append(findings_block(findings))
     if missing:
         parts.append("These findings are missing; say in your finding what you could not do without them:")
-        parts.append("\n".join(missing_block(gap) for gap in missing))
+        parts.append("\n".join(gap_blocks("missing", missing)))
     if attachments:
         parts.append(tag("attachments", "\n".join(f"- {name}" for name in attachments)))
     if feedback and feedback.strip():
@@ -78,9 +79,11 @@ def findings_block(findings: Iterable[Found]) -> str:
     return tag("findings", "\n".join(finding_block(*finding) for finding in findings))
 
 
-def missing_block(gap: Gap) -> str:
-    """A finding that is not there, and why."""
-    return f'<missing subtask_id="{gap.subtask_id}" reason="{_attribute(gap.reason)}"/>'
+def gap_blocks(name: str, gaps: list[Gap]) -> list[str]:
+    """Findings that are not there or fall short, and why; of a great many the first ones."""
+    shown = [f'<{name} subtask_id="{gap.subtask_id}" reason="{_attribute(gap.reason)}"/>' for gap in gaps]
+    more = len(gaps) - limits.GAPS_SHOWN
+    return shown if more <= 0 else [*shown[: limits.GAPS_SHOWN], f'<{name} more="{more}"/>']
 
 
 def contradiction_block(item: Contradiction) -> str:

@@ -2,7 +2,7 @@
 
 from temporalio import activity
 
-from activities.context import read_findings, read_text
+from activities.context import read_text, with_findings
 from activities.conversation import Opening
 from activities.judgement_contracts import ReviewInput, ReviewReply, Verdict
 from activities.judgement_prompts import REVIEW_SYSTEM, review_request
@@ -49,11 +49,9 @@ class ReviewingActivities:
         store = self._calls.store
         plan = await read_plan(store, input.plan_ref)
         known = list(dict.fromkeys(finding.subtask_id for finding in input.findings))
-        text = review_request(
-            await read_text(store, input.goal_ref),
-            [subtask for subtask in plan.subtasks if subtask.id in known],
-            await read_findings(store, input.findings),
-        )
+        goal = await read_text(store, input.goal_ref)
+        asked = [subtask for subtask in plan.subtasks if subtask.id in known]
+        text = await with_findings(store, input.findings, lambda found: review_request(goal, asked, found))
         opening = Opening(
             system=REVIEW_SYSTEM, model=input.model, output_schema=self._calls.model.output_schema(ReviewDraft)
         )

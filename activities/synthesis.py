@@ -6,7 +6,7 @@ from pydantic import JsonValue, WithJsonSchema, create_model
 from temporalio import activity
 
 from activities import answer_schema
-from activities.context import read_findings, read_text
+from activities.context import read_text, with_findings
 from activities.conversation import Opening
 from activities.judgement_contracts import SynthesisInput, SynthesisReply
 from activities.judgement_prompts import (
@@ -23,6 +23,7 @@ from activities.judgement_prompts import (
 from activities.model_call import Answered, ModelCalls
 from activities.model_port import Json
 from activities.plan_reading import read_plan
+from activities.prompts import Found
 from activities.structured import first_json
 from supervision import limits
 from supervision.base import Model
@@ -92,16 +93,24 @@ class SynthesisActivities:
         return schema
 
     async def _request(self, input: SynthesisInput, plan: Plan, schema: Json | None) -> str:
-        store = self._calls.store
-        return synthesis_request(
-            await read_text(store, input.goal_ref),
-            plan.final_instruction if input.mode != "digest" else "",
-            await read_findings(store, input.findings),
-            input.missing if input.mode != "digest" else [],
-            input.contradictions,
-            await read_text(store, input.draft_ref) if input.draft_ref else None,
-            "\n".join([_WORDS[input.mode], *([JSON_WORDS] if schema is not None else [])]),
-        )
+        store, digest = self._calls.store, input.mode == "digest"
+        goal = await read_text(store, input.goal_ref)
+        draft = (await read_text(store, input.draft_ref))[: limits.CONTEXT_CHARS // 2] if input.draft_ref else None
+        last_words = "\n".join([_WORDS[input.mode], *([JSON_WORDS] if schema is not None else [])])
+
+        def write(findings: list[Found]) -> str:
+            return synthesis_request(
+                goal,
+                "" if digest else plan.final_instruction,
+                findings,
+                [] if digest else input.missing,
+                [] if digest else input.open_points,
+                input.contradictions,
+                draft,
+                last_words,
+            )
+
+        return await with_findings(store, input.findings, write)
 
     def _opening(self, input: SynthesisInput, schema: Json | None) -> Opening:
         if input.mode == "digest":
@@ -113,9 +122,15 @@ class SynthesisActivities:
         return Opening(system=SYNTHESIS_SYSTEM, model=input.model, output_schema=self._calls.model.output_schema(sent))
 
     async def _digested(self, input: SynthesisInput, reply: SynthesisReply, text: str) -> SynthesisReply:
-        reply.answer = cut(text, limits.REPLY_PREVIEW_BYTES)  # it is read by reference only
-        reply.answer_ref = await self._calls.store.put_output(input.run.run_id, text.encode("utf-8", "replace"))
+        await self._store(input, reply, text)
         return reply
+
+    async def _store(self, input: SynthesisInput, reply: SynthesisReply, answer: str) -> None:
+        """Stores the text; of drafts and digests, which are read by reference only, history gets a preview."""
+        data = answer.encode("utf-8", "replace")
+        inline = limits.ANSWER_INLINE_BYTES if input.mode == "final" else limits.REPLY_PREVIEW_BYTES
+        reply.answer, reply.answer_bytes = cut(answer, inline), len(data)
+        reply.answer_ref = await self._calls.store.put_output(input.run.run_id, data)
 
     async def _answered(
         self, input: SynthesisInput, reply: SynthesisReply, answered: Answered, plan: Plan, schema: Json | None
@@ -135,8 +150,7 @@ class SynthesisActivities:
             reply.confidence = min(1.0, max(0.0, draft.confidence))
             if schema is not None:
                 _take_json(reply, fields, schema)
-        reply.answer = cut(draft.answer, limits.ANSWER_INLINE_BYTES)
-        reply.answer_ref = await self._calls.store.put_output(input.run.run_id, draft.answer.encode("utf-8", "replace"))
+        await self._store(input, reply, draft.answer)
         sound = _sound(input, plan)
         citations = [Citation(claim=cut(c.claim, 300), subtask_ids=c.subtask_ids) for c in draft.citations]
         reply.citations = checked_citations(citations, sound)[:_KEPT]

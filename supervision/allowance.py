@@ -10,6 +10,7 @@ from supervision.grant import Grant
 from supervision.ledger import Ledger
 from supervision.request import Budget, RunRequest
 from supervision.status import RunLimits
+from supervision.updates import NewBudget
 
 
 class Allowance:
@@ -57,20 +58,21 @@ class Allowance:
             said += f", {money(used.usd)} of {money(limit.usd)}"
         return said
 
-    def check(self, budget: Budget | None, deadline: timedelta | None) -> None:
+    def check(self, budget: NewBudget | None, deadline: timedelta | None) -> None:
         """ValueError when these can't be the new totals."""
         if budget is None and deadline is None:
             raise ValueError("nothing to change: give a budget, a deadline, or both")
         if deadline is not None and self._started_at + deadline <= self._now():
             raise ValueError("the new deadline has passed already: it counts from the run's start")
         if budget is not None:
-            self.ledger.check(budget.tokens, budget.usd)
+            new = budget.over(self.budget)
+            self.ledger.check(new.tokens, new.usd)
 
-    def extend(self, budget: Budget | None, deadline: timedelta | None) -> None:
+    def extend(self, budget: NewBudget | None, deadline: timedelta | None) -> None:
         """Sets new totals; ValueError as `check`."""
         if budget is not None:
-            self.ledger.extend(budget.tokens, budget.usd)
-            self.budget = budget
+            self.budget = budget.over(self.budget)
+            self.ledger.extend(self.budget.tokens, self.budget.usd)
         if deadline is not None:
             self.deadline = deadline
 

@@ -1,7 +1,8 @@
 """What the code checks of an answer, whatever the model claims."""
 
-from supervision.result import Citation, Contradiction, Gap
-from supervision.text import one_line
+from supervision import limits
+from supervision.result import Citation, Contradiction, Gap, SubtaskReport
+from supervision.text import cut, one_line
 
 _REASON_BYTES = 600
 
@@ -24,6 +25,14 @@ def checked_contradictions(contradictions: list[Contradiction], completed: set[s
         if ids and item.description.strip():
             kept.append(item.model_copy(update={"subtask_ids": ids}))
     return kept
+
+
+def unwritten(reports: list[SubtaskReport], why: str) -> str:
+    """The findings as they came, in place of an answer that could not be written."""
+    found = [(report.id, report.finding.summary) for report in reports if report.finding]
+    room = limits.ANSWER_INLINE_BYTES // max(1, len(found))
+    parts = [f"**{subtask_id}**\n\n{cut(summary, room)}" for subtask_id, summary in found]
+    return "\n\n".join([f"No answer could be written: {why}. These are the findings as they came.", *parts])
 
 
 def with_gaps(answer: str, gaps: list[Gap]) -> str:

@@ -78,7 +78,8 @@ REPLANS = 2  # revisions after failures, when the success rule could not be met 
 TURN_GROWTH_TOKENS = 500  # by how much a worker agent's next call is expected to be larger than its last one
 NOTE_BYTES = 600  # what the planner is told of one finding
 NOTES_BYTES = 40 * KIB  # and of all of them
-DIGEST_BYTES = 8 * KIB  # what a condensed group of findings is expected to take
+ASKED_BYTES = 60 * KIB  # what the reviewer is told of all subtasks
+GAPS_SHOWN = 100  # missing findings named one by one in a prompt; the answer's own list has all
 PUBLISH_BYTES = 200 * KIB  # a result or trace on its way into the store, as an activity's input
 JUDGED_CONFLICTS = 5  # conflicts settled one by one; more than that are listed as found
 PROVIDER_PAUSE = timedelta(seconds=30)  # first durable wait for a provider; grows by PROVIDER_PAUSE_FACTOR

@@ -16,12 +16,13 @@ from supervision.fitting import fit_page
 from supervision.grant import Grant
 from supervision.honesty import with_gaps
 from supervision.plan import Plan
-from supervision.request import Budget, RunRequest
+from supervision.request import RunRequest
 from supervision.result import Citation, Contradiction, Gap, RunResult
 from supervision.role_breaker import RoleBreaker
 from supervision.status import Flags, Phase, ProviderWait, Status, TraceEvent, TracePage
 from supervision.text import cut, one_line, size
 from supervision.timing import timing
+from supervision.updates import NewBudget
 from supervision.usage import Usage
 
 
@@ -49,6 +50,7 @@ class RunState:
         self.model_notice: str | None = None
         self.error: str | None = None
         self.answer = ""
+        self.makeshift = False  # the answer is the findings as they came
         self.answer_json: JsonValue = None
         self.answer_ref: str | None = None
         self.result_ref: str | None = None
@@ -91,11 +93,15 @@ class RunState:
         """Whether a message with that id has not been taken yet; marks it as taken."""
         if request_id is None:
             return True
-        fresh = request_id not in self._seen_requests
+        fresh = not self.seen(request_id)
         self._seen_requests.add(request_id)
         return fresh
 
-    def extend(self, budget: Budget | None, deadline: timedelta | None) -> None:
+    def seen(self, request_id: str | None) -> bool:
+        """Whether a message with that id was taken."""
+        return request_id in self._seen_requests
+
+    def extend(self, budget: NewBudget | None, deadline: timedelta | None) -> None:
         """Extends the allowance and notes it; ValueError when that can't be."""
         self.allowance.extend(budget, deadline)
         self.note("limits_extended", limits=self.allowance.spent())
@@ -126,7 +132,12 @@ class RunState:
     @property
     def gaps(self) -> list[Gap]:
         """What is missing from the answer: subtasks without a finding, and points that stayed open."""
-        return [*self.board.gaps(), *self._open_points.values()]
+        return [*self.board.gaps(), *self.open_points]
+
+    @property
+    def open_points(self) -> list[Gap]:
+        """What reviews found fault with and was not mended."""
+        return list(self._open_points.values())
 
     def adopt(self, plan: Plan) -> None:
         """Takes a plan over, the first or a later revision of it."""
@@ -225,4 +236,4 @@ class RunState:
         if self.phase not in ("done", "failed", "cancelled"):
             return "running"
         complete = all(report.state == "completed" for report in self.board.current())
-        return "completed" if complete and self.answer and self.phase == "done" else "partial"
+        return "completed" if complete and self.answer and not self.makeshift and self.phase == "done" else "partial"

@@ -17,10 +17,21 @@ class Resume(StrictModel):
     request_id: str | None = None
 
 
+class NewBudget(StrictModel):
+    """New totals of a budget; None leaves one as it is."""
+
+    tokens: Annotated[int, Field(ge=1)] | None = None
+    usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+
+    def over(self, budget: Budget) -> Budget:
+        """`budget` with the new totals."""
+        return budget.model_copy(update=self.model_dump(exclude_none=True))
+
+
 class ExtendLimits(StrictModel):
     """New totals: the deadline counts from the run's start. None leaves a limit as it is."""
 
-    budget: Budget | None = None
+    budget: NewBudget | None = None
     deadline: Annotated[timedelta, Field(le=limits.MAX_DEADLINE)] | None = None
     request_id: str | None = None
 

@@ -90,22 +90,35 @@ def _consumed(error: BaseException) -> WorkerAgentResult:
         return WorkerAgentResult()
     if "plan_revisions" in cause.details[0]:
         result = RunResult.model_validate(cause.details[0])
-        return WorkerAgentResult(usage=result.usage, subtasks=slim(result.subtasks))
+        return _as_result(result)
     return WorkerAgentResult.model_validate(cause.details[0])
 
 
 def _as_result(value: WorkerAgentResult | RunResult) -> WorkerAgentResult:
-    """A nested supervisor's answer is its finding; what it could not find out is carried upward."""
+    """A nested supervisor's answer is its finding; what it could not find out is carried upward.
+
+    One that was cancelled or failed has none, and is `stopped`.
+    """
     if isinstance(value, WorkerAgentResult):
         return value
-    gaps = [f"{gap.subtask_id}: {gap.reason}" for gap in value.gaps]
-    finding = Finding(
-        summary=cut(value.answer, 2048),
-        text_ref=value.answer_ref or "",
-        text_bytes=size(value.answer),
-        confidence=value.confidence,
-        artifacts=value.artifacts[:20],
-        limitations=[cut(gap, 300) for gap in gaps[:10]],
+    return WorkerAgentResult(
+        finding=_answered(value) if value.answer_ref else None,
+        stopped=value.answer_ref is None,
+        turns=sum(report.turns for report in value.subtasks),
+        usage=value.usage,
+        subtasks=slim(value.subtasks),
     )
-    turns = sum(report.turns for report in value.subtasks)
-    return WorkerAgentResult(finding=finding, turns=turns, usage=value.usage, subtasks=slim(value.subtasks))
+
+
+def _answered(result: RunResult) -> Finding:
+    gaps = [f"{gap.subtask_id}: {gap.reason}" for gap in result.gaps]
+    sources = [source for report in result.subtasks if report.finding for source in report.finding.sources]
+    return Finding(
+        summary=cut(result.answer, limits.SUMMARY_BYTES),
+        text_ref=result.answer_ref or "",
+        text_bytes=size(result.answer),
+        confidence=result.confidence,
+        sources=list(dict.fromkeys(sources))[:20],
+        artifacts=result.artifacts[:20],
+        limitations=[cut(gap, 300) for gap in [*gaps, *result.warnings][:10]],
+    )

@@ -89,7 +89,6 @@ class NestedInput(Model):
     depth: int
     scope: str
     brief: SubtaskBrief
-    expires_at: datetime
     grant: Grant = Grant()
 
 

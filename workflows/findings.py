@@ -7,6 +7,7 @@ with workflow.unsafe.imports_passed_through():
     from activities.planning_contracts import WorkNote
     from supervision import limits
     from supervision.board import Board
+    from supervision.grant import call_estimate
     from supervision.result import SubtaskReport
     from supervision.text import one_line
 
@@ -25,6 +26,12 @@ def as_refs(reports: list[SubtaskReport], board: Board | None = None) -> list[De
         for report in reports
         if report.finding
     ]
+
+
+def estimate(findings: list[DependencyRef]) -> int:
+    """Tokens of a call with those findings in its prompt, which holds at most so much."""
+    shown = min(sum(finding.bytes for finding in findings), limits.CONTEXT_CHARS)
+    return call_estimate(shown + limits.PLAN_PROMPT_BYTES)
 
 
 def notes(board: Board) -> list[WorkNote]:

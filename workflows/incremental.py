@@ -9,9 +9,8 @@ with workflow.unsafe.imports_passed_through():
     from activities.judgement_contracts import SynthesisInput
     from supervision import limits
     from supervision.base import SupervisionError
-    from supervision.grant import call_estimate
     from workflows import calls
-    from workflows.findings import as_refs
+    from workflows.findings import as_refs, estimate
     from workflows.run_context import RunContext
 
 
@@ -64,9 +63,8 @@ class Drafts:
             number=state.syntheses,
             max_tokens=limits.SYNTHESIS_MAX_TOKENS,
         )
-        tokens = call_estimate(sum(finding.bytes for finding in draft.findings) + limits.PLAN_PROMPT_BYTES)
         try:
-            reply = await context.ask("a draft", tokens, lambda: calls.synthesize(draft, context.expires_at))
+            reply = await context.ask("a draft", estimate(draft.findings), lambda by: calls.synthesize(draft, by))
         except (SupervisionError, ActivityError, asyncio.CancelledError):
             state.note("draft_failed")
             return

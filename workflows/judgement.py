@@ -13,7 +13,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.result import Contradiction, Problem
     from workflows import calls
     from workflows.children import Outcome
-    from workflows.findings import as_refs
+    from workflows.findings import as_refs, estimate
     from workflows.run_context import RunContext
 
 
@@ -56,9 +56,8 @@ async def _judge(
         description=description,
         findings=findings,
     )
-    tokens = call_estimate(sum(finding.bytes for finding in findings) + limits.PLAN_PROMPT_BYTES)
     try:
-        return await context.ask("the judge", tokens, lambda: calls.judge(input, context.expires_at))
+        return await context.ask("the judge", estimate(findings), lambda by: calls.judge(input, by))
     except SupervisionError as error:
         state.warn(f"there was no judgement: {error.message}")
         return None
@@ -80,7 +79,7 @@ async def refine(context: RunContext, subtask_id: str, role: str, known_ref: str
     )
     tokens = call_estimate(limits.PLAN_PROMPT_BYTES)
     try:
-        reply = await context.ask(f"refine {subtask_id}", tokens, lambda: calls.refine(input, context.expires_at))
+        reply = await context.ask(f"refine {subtask_id}", tokens, lambda by: calls.refine(input, by))
     except SupervisionError as error:
         state.warn(f"{subtask_id} could not be described better: {error.message}")
         return None

@@ -57,7 +57,8 @@ class Messages:
     @extend_limits.validator
     def _extend_limits_valid(self, extension: ExtendLimits) -> None:
         self._open()
-        self._known().allowance.check(extension.budget, extension.deadline)
+        if not self._known().seen(extension.request_id):
+            self._known().allowance.check(extension.budget, extension.deadline)
 
     @workflow.update
     def resume(self, asked: Resume) -> UpdateReply:

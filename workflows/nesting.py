@@ -40,7 +40,6 @@ def nested_input(
         depth=context.depth + 1,
         scope=f"{context.run.scope}{subtask_id}.{attempt}.",
         brief=brief,
-        expires_at=workflow.now() + deadline,
         grant=grant,
     )
     return request, nested

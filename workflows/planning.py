@@ -40,7 +40,7 @@ async def make_plan(context: RunContext, strategy: Strategy) -> PlanReply:
             problems=problems if head else [],
         )
         tokens = plan_estimate(size(state.request.goal))
-        reply = await context.ask("a plan", tokens, lambda input=input: calls.plan(input, context.expires_at))  # type: ignore[misc]
+        reply = await context.ask("a plan", tokens, lambda by, input=input: calls.plan(input, by))  # type: ignore[misc]
         state.own_seconds += (workflow.now() - began).total_seconds()
         began = workflow.now()
         if reply.refusal:

@@ -3,15 +3,13 @@
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts import DependencyRef
     from activities.judgement_contracts import ReviewInput, ReviewReply
     from supervision import limits
     from supervision.base import SupervisionError
-    from supervision.grant import call_estimate
     from supervision.result import Contradiction
     from workflows import calls
     from workflows.delegation import Delegation
-    from workflows.findings import as_refs
+    from workflows.findings import as_refs, estimate
     from workflows.incremental import Drafts
     from workflows.judgement import settle
     from workflows.run_context import RunContext
@@ -60,7 +58,7 @@ async def _review(context: RunContext, round: int) -> ReviewReply | None:
         findings=findings,
     )
     try:
-        reply = await context.ask("the review", _estimate(findings), lambda: calls.review(input, context.expires_at))
+        reply = await context.ask("the review", estimate(findings), lambda by: calls.review(input, by))
     except SupervisionError as error:
         state.warn(f"the findings were not reviewed: {error.message}")
         return None
@@ -82,7 +80,3 @@ async def _settle_conflicts(context: RunContext, conflicts: list[Contradiction],
             conflict = conflict.model_copy(update={"resolution": await settle(context, conflict)})
         state.contradictions.append(conflict)
         state.note("conflict", subtasks=list(conflict.subtask_ids), resolved=bool(conflict.resolution))
-
-
-def _estimate(findings: list[DependencyRef]) -> int:
-    return call_estimate(sum(finding.bytes for finding in findings) + limits.PLAN_PROMPT_BYTES)

@@ -74,16 +74,15 @@ class RunContext:
         """This supervisor's own, where `resume` is to be said."""
         return workflow.info().workflow_id
 
-    @property
-    def expires_at(self) -> datetime:
-        """When the run's time is over: no call is retried beyond it."""
-        return self.state.allowance.deadline_at
+    def expires_at(self, last: bool = False) -> datetime:
+        """When the time for work is over, or that for its `last` part, the answer; both move when limits change."""
+        return self.state.allowance.deadline_at if last else self.state.allowance.work_until
 
-    async def ask(self, name: str, tokens: int, call: Callable[[], Awaitable[R]], *, last: bool = False) -> R:
-        """A model call of the supervisor's own; `tokens` is what it may take.
+    async def ask(self, name: str, tokens: int, call: Callable[[datetime], Awaitable[R]], *, last: bool = False) -> R:
+        """A model call of the supervisor's own; `tokens` is what it may take, `call` is told when its time is over.
 
-        The `last` one writes the answer: it may use all that is left. SupervisionError when the budget has no room
-        for it, the deadline comes first, or it failed for good.
+        The `last` one writes the answer: it may use all that is left, of the budget and of the time.
+        SupervisionError when the budget has no room for it, the deadline comes first, or it failed for good.
         """
         ledger = self.state.allowance.ledger
         if last and (left := ledger.for_synthesis.tokens) is not None:
@@ -93,32 +92,35 @@ class RunContext:
                 "BudgetExhausted", f"the budget has no room for {name}: {self.state.allowance.spent()}"
             )
         try:
-            reply = await self._patiently(name, call)
-        except Exception:
+            reply = await self._patiently(name, call, last)
+        except BaseException:  # also when it is given up
             ledger.settle_call(tokens, Usage())
             raise
         ledger.settle_call(tokens, reply.usage)
         self.state.own_usage += reply.usage
         return reply
 
-    async def _patiently(self, name: str, call: Callable[[], Awaitable[R]]) -> R:
+    async def _patiently(self, name: str, call: Callable[[datetime], Awaitable[R]], last: bool) -> R:
         pauses = 0
         while True:
             try:
-                return await call()
+                return await call(self.expires_at(last))
             except ActivityError as error:
                 if cancelled(error):
                     raise
                 what = model_problem(error)
                 if what.type == "CircuitOpen":
-                    await self.wait_for_provider(name, self.setup.supervisor_model, remaining_seconds(error), pauses)
+                    model, rest = self.setup.supervisor_model, remaining_seconds(error)
+                    await self.wait_for_provider(name, model, rest, pauses, last=last)
                     pauses += 1
                 elif what.type in ACCOUNT and self.state.board.counts().completed:
-                    await self.wait_for_resume(name, what.message)
-                else:
+                    await self.wait_for_resume(name, what.message, last=last)
+                elif what.type != "Timeout" or workflow.now() >= self.expires_at(last):  # the deadline may have moved
                     raise SupervisionError(run_error(what.type), what.message) from error
 
-    async def wait_for_provider(self, name: str, model: str, remaining: float, pauses: int) -> None:
+    async def wait_for_provider(
+        self, name: str, model: str, remaining: float, pauses: int, *, last: bool = False
+    ) -> None:
         """Waits durably until the breaker of a model may let a call through again, longer each time.
 
         SupervisionError `DeadlineExceeded` when the run's time is over first.
@@ -128,28 +130,28 @@ class RunContext:
         pause = least * (1 + limits.RETRY_JITTER * workflow.random().random())
         until = workflow.now() + pause
         wait = ProviderWait(name=name, workflow_id=self.workflow_id, model=model, retry_at=until.isoformat())
-        await self._wait(wait, f"{name}: wait for the model provider", lambda: workflow.now() >= until, until)
+        await self._wait(wait, f"{name}: wait for the model provider", last, lambda: workflow.now() >= until, until)
 
-    async def wait_for_resume(self, name: str, why: str) -> None:
+    async def wait_for_resume(self, name: str, why: str, *, last: bool = False) -> None:
         """Waits until a person has mended the account and says `resume`; SupervisionError as `wait_for_provider`."""
         seen = self.state.resumes
         wait = ProviderWait(name=name, workflow_id=self.workflow_id, why=why)
         self.state.note("waiting_provider", data=why)
-        await self._wait(wait, f"{name}: wait for resume", lambda: self.state.resumes > seen)
+        await self._wait(wait, f"{name}: wait for resume", last, lambda: self.state.resumes > seen)
 
     async def _wait(
-        self, wait: ProviderWait, label: str, over: Callable[[], bool], until: datetime | None = None
+        self, wait: ProviderWait, label: str, last: bool, over: Callable[[], bool], until: datetime | None = None
     ) -> None:
         """Waits until it is `over`, at `until` at the latest; the deadline may move meanwhile."""
         with self.state.waiting_provider(wait):
             self.show()
             while not over():
-                deadline = self.expires_at
+                deadline = self.expires_at(last)
                 if workflow.now() >= deadline:
                     raise SupervisionError("DeadlineExceeded", f"the deadline came first: {label}")
 
                 def changed(deadline: datetime = deadline) -> bool:
-                    return over() or self.expires_at != deadline
+                    return over() or self.expires_at(last) != deadline
 
                 left = min(until or deadline, deadline) - workflow.now()
                 with contextlib.suppress(TimeoutError):

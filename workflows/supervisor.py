@@ -57,13 +57,11 @@ class SupervisorWorkflow(Messages):
             raise await self._failed(state, error.type, error.message) from error
         except ActivityError as error:
             if cancelled(error):
-                await self._cancelled(state)
-                raise
+                return await self._cancelled(state, error)
             what = problem(error)
             raise await self._failed(state, what.type, what.message) from error
-        except asyncio.CancelledError:
-            await self._cancelled(state)
-            raise
+        except asyncio.CancelledError as error:
+            return await self._cancelled(state, error)
 
     async def _supervise(self, state: RunState) -> RunResult:
         run = self._run_ref()
@@ -82,11 +80,14 @@ class SupervisorWorkflow(Messages):
         self._context = context
         self._enter(state, "planning")
         reply = await make_plan(context, state.request.strategy)
-        if state.plan.direct_answer:
-            state.answer = state.plan.direct_answer
-            return await self._done(state)
         drafts = Drafts(context, state.request.incremental_synthesis)
-        await self._work(context, drafts, step=reply.strategy == "step")
+        if state.plan.direct_answer:
+            state.answer, state.answer_ref = state.plan.direct_answer, reply.answer_ref
+            drafts.draft_ref = reply.answer_ref
+            if setup.answer_schema_ref is None:
+                return await self._done(state)
+        else:
+            await self._work(context, drafts, step=reply.strategy == "step")
         self._enter(state, "synthesizing")
         await write_answer(context, drafts)
         return await self._done(state)
@@ -152,11 +153,17 @@ class SupervisorWorkflow(Messages):
         result = await self._closed(state, "failed", Problem(type=type, message=message))
         return ApplicationError(cut(message, limits.ERROR_BYTES), result, type=type, non_retryable=True)
 
-    async def _cancelled(self, state: RunState) -> None:
-        """Keeps what a cancelled run had, in the store and in the memo: a cancelled run can return nothing."""
+    async def _cancelled(self, state: RunState, error: BaseException) -> RunResult:
+        """Keeps what a cancelled run had, in the store and in the memo: a cancelled run can return nothing.
+
+        A nested supervisor returns what it had, as worker agents do: the root counts all that was paid.
+        """
         state.finished_at = workflow.now()
         result = await self._closed(state, "cancelled", Problem(type="Cancelled", message="the run was cancelled"))
-        self._visibility.keep_partial(result)
+        if self._nested is None:
+            self._visibility.keep_partial(result)
+            raise error
+        return result
 
     async def _closed(self, state: RunState, phase: Phase, why: Problem) -> RunResult:
         state.board.close(why)

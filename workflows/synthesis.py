@@ -10,23 +10,35 @@ with workflow.unsafe.imports_passed_through():
     from supervision import limits
     from supervision.base import SupervisionError
     from supervision.context import groups
-    from supervision.grant import call_estimate
+    from supervision.honesty import unwritten
     from supervision.turns import more_room
     from workflows import calls
-    from workflows.findings import as_refs
+    from workflows.findings import as_refs, estimate
     from workflows.incremental import Drafts
     from workflows.run_context import RunContext
 
 
+_OUT_OF_MEANS = ("DeadlineExceeded", "BudgetExhausted")
+
+
 async def write_answer(context: RunContext, drafts: Drafts) -> None:
-    """Puts the answer into the run's state; SupervisionError when none could be written."""
+    """Puts the answer into the run's state; SupervisionError when none could be written.
+
+    When time or budget do not suffice for it, the findings as they came are the answer, unless it should be JSON.
+    """
     state, began = context.state, workflow.now()
     await drafts.stop()
     findings = as_refs(state.board.usable(), state.board)
     if drafts.draft_ref:
         findings = [finding for finding in findings if finding.subtask_id not in drafts.folded]
-    findings = await _reduced(context, findings)
-    reply = await _final(context, findings, drafts.draft_ref)
+    try:
+        reply = await _final(context, await _reduced(context, findings), drafts.draft_ref)
+    except SupervisionError as error:
+        if error.type not in _OUT_OF_MEANS or context.setup.answer_schema_ref:
+            raise
+        state.answer, state.makeshift = unwritten(state.board.usable(), error.message), True
+        state.warn(f"no answer could be written: {error.message}")
+        return
     state.answer, state.answer_ref, state.answer_json = reply.answer or "", reply.answer_ref, reply.answer_json
     state.confidence, state.citations = reply.confidence, reply.citations
     for found in reply.contradictions:
@@ -52,7 +64,7 @@ async def _reduced(context: RunContext, findings: list[DependencyRef]) -> list[D
                     subtask_id=members[0].subtask_id,
                     role="digest",
                     text_ref=reply.answer_ref,
-                    bytes=limits.DIGEST_BYTES,
+                    bytes=reply.answer_bytes,
                 )
             )
         if len(condensed) >= len(findings):
@@ -83,7 +95,6 @@ async def _call(
 ) -> SynthesisReply:
     state, setup = context.state, context.setup
     max_tokens = limits.SYNTHESIS_MAX_TOKENS
-    size = sum(finding.bytes for finding in findings) + limits.PLAN_PROMPT_BYTES
     for _ in range(limits.CUT_RETRIES + 1):
         state.syntheses += 1
         input = SynthesisInput(
@@ -92,7 +103,8 @@ async def _call(
             plan_ref=context.plan_ref,
             model=setup.supervisor_model,
             findings=findings,
-            missing=state.gaps if mode == "final" else [],
+            missing=state.board.gaps() if mode == "final" else [],
+            open_points=state.open_points if mode == "final" else [],
             contradictions=state.contradictions,
             mode=mode,
             draft_ref=draft_ref,
@@ -105,8 +117,8 @@ async def _call(
         state.note("synthesis_started", number=input.number, findings=len(findings), mode=mode)
         reply = await context.ask(
             "the answer",
-            call_estimate(size),
-            lambda input=input: calls.synthesize(input, context.expires_at),  # type: ignore[misc]
+            estimate(findings),
+            lambda by, input=input: calls.synthesize(input, by),  # type: ignore[misc]
             last=True,
         )
         if reply.answer is not None:

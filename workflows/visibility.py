@@ -10,7 +10,7 @@ from temporalio.exceptions import FailureError
 with workflow.unsafe.imports_passed_through():
     from supervision import limits
     from supervision.fitting import slim
-    from supervision.result import RunResult
+    from supervision.result import RunResult, SubtaskReport
     from supervision.run_state import RunState
     from supervision.text import cut
     from workflows.contracts import NestedInput, NestedReport
@@ -29,7 +29,8 @@ class Visibility:
         self._shown_team = False
         self._waits: list[str] = []
         self._told: object = None
-        self._sending: list[asyncio.Task[None]] = []
+        self._news: NestedReport | None = None
+        self._sending: asyncio.Task[None] | None = None
 
     def enter(self, state: RunState) -> None:
         """Shows the phase, once the team, and the cost so far."""
@@ -58,17 +59,27 @@ class Visibility:
             )
 
     def tell_parent(self, nested: NestedInput, state: RunState) -> None:
-        """Sends the subtasks of a nested supervisor upward when one of them has changed its state."""
-        parent = workflow.info().parent
+        """Sends the subtasks of a nested supervisor upward when one of them has changed its state.
+
+        One signal is under way at a time: what changes meanwhile goes with the next one.
+        """
         reports = slim(state.board.reports())
-        shape = (state.phase, tuple((r.id, r.state, tuple(s.state for s in r.subtasks)) for r in reports))
-        if parent is None or shape == self._told:
+        shape = (state.phase, _shape(reports))
+        if shape == self._told:
             return
         self._told = shape
-        report = NestedReport(subtask_id=nested.subtask_id, phase=state.phase, subtasks=reports)
-        handle = workflow.get_external_workflow_handle(parent.workflow_id)
-        self._sending.append(asyncio.create_task(_send(handle, report)))
-        self._sending = [task for task in self._sending if not task.done()]
+        self._news = NestedReport(subtask_id=nested.subtask_id, phase=state.phase, subtasks=reports)
+        if self._sending is None or self._sending.done():
+            self._sending = asyncio.create_task(self._send())
+
+    async def _send(self) -> None:
+        parent = workflow.info().parent
+        while self._news is not None and parent is not None:
+            news, self._news = self._news, None
+            try:
+                await workflow.get_external_workflow_handle(parent.workflow_id).signal("nested_report", news)
+            except FailureError:
+                workflow.logger.debug("the parent has ended: nobody to tell")
 
     def keep_partial(self, result: RunResult) -> None:
         """Leaves the partial result of a cancelled run where `describe` finds it without a worker."""
@@ -76,11 +87,8 @@ class Visibility:
         workflow.upsert_memo({"partial": {"ref": result.result_ref, "preview": preview}})
 
 
-async def _send(handle: workflow.ExternalWorkflowHandle[Any], report: NestedReport) -> None:
-    try:
-        await handle.signal("nested_report", report)
-    except FailureError:
-        workflow.logger.debug("the parent has ended: nobody to tell")
+def _shape(reports: list[SubtaskReport]) -> tuple[object, ...]:
+    return tuple((report.id, report.state, _shape(report.subtasks)) for report in reports)
 
 
 def fit_for_memo(result: RunResult) -> str:

@@ -8,7 +8,7 @@ from temporalio.client import Client
 from supervision import limits
 from tests.scripted_model import Reply, ScriptedModel, Step, as_json, script, text, tools, when
 from tests.waiting import until
-from tests.workflow.house import item, prompt, reviewed, start, started_children, subtasks, verdicts
+from tests.workflow.house import Turns, item, prompt, reviewed, start, started_children, subtasks, verdicts
 from workflows.supervisor import SupervisorWorkflow
 
 pytestmark = pytest.mark.usefixtures("worker")
@@ -25,7 +25,7 @@ PAIR = subtasks(item("t1"), item("t2"))
 async def test_only_what_a_review_flags_runs_again_with_the_feedback_and_its_old_finding(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
-    turns = {id: said for id in ("t1", "t2")}
+    turns: Turns = {id: said for id in ("t1", "t2")}
     model.play(run_id, reviewed(PAIR, verdicts(t2="the unit is missing"), verdicts(), turns=turns))
     handle = await start(client, run_id, max_revisions=3)
     result = await handle.result()
