@@ -4,7 +4,7 @@ A named role of the team stands, an unknown one gives way to the generalist, as 
 For `auto` with capabilities the roles that have all of them are able; where no single role has, a combination is.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import combinations
 from math import comb
 
@@ -26,10 +26,18 @@ def choose(able: Sequence[RoleCard], in_flight: Mapping[str, int]) -> str:
     return min(able, key=lambda role: in_flight.get(role.name, 0)).name
 
 
-def role_for(subtask: Subtask, team: TeamCard, in_flight: Mapping[str, int]) -> str:
-    """The role that takes a subtask at its dispatch."""
+def role_for(
+    subtask: Subtask,
+    team: TeamCard,
+    in_flight: Mapping[str, int],
+    free: Callable[[RoleCard], bool] = lambda _: True,
+) -> str:
+    """The role that takes a subtask at its dispatch; of several that are able, one that is `free` if there is one."""
     role = settled(subtask, team)
-    return choose(able(team.roles, subtask.capabilities), in_flight) if role == "auto" else role
+    if role != "auto":
+        return role
+    roles = able(team.roles, subtask.capabilities)
+    return choose([one for one in roles if free(one)] or roles, in_flight)
 
 
 def settled(subtask: Subtask, team: TeamCard) -> str:

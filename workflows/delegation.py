@@ -12,20 +12,23 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base import SupervisionError
     from supervision.capabilities import role_for
     from supervision.result import Problem
+    from supervision.team import RoleCard
     from workflows.attempt import Pursuit
     from workflows.incremental import Drafts
     from workflows.pursuit import Pursuits
+    from workflows.revising import Revisions
     from workflows.run_context import RunContext
 
 
 class Delegation:
-    """Runs the board of a run to its end, or to the deadline; again after a revision or a review."""
+    """Runs the board of a run to its end, or to the deadline; again after a step or a review."""
 
-    def __init__(self, context: RunContext, drafts: Drafts) -> None:
+    def __init__(self, context: RunContext, drafts: Drafts, revisions: Revisions) -> None:
         self._context = context
         self._state = context.state
         self._pursue = Pursuits(context).pursue
         self._drafts = drafts
+        self._revisions = revisions
         self._pursuits: dict[str, Pursuit] = {}
         self._running: dict[str, asyncio.Task[bool]] = {}
         self._held_until: datetime | None = None
@@ -56,18 +59,21 @@ class Delegation:
             for subtask_id in board.skip_hopeless():
                 self._state.note("subtask_skipped", subtask_id)
             self._held_until = None
+            self._revisions.consider()
             for subtask_id in board.ready(self._state.request.max_parallel - len(self._running), self._admits):
                 self._running[subtask_id] = asyncio.create_task(self._pursue(subtask_id, self._pursuits[subtask_id]))
             self._drafts.consider()
             self._context.show()
-            if not self._running and self._held_until is None:
+            if not self._running and not self._revisions.tasks() and self._held_until is None:
                 timers.cancel()
                 return True
             deadline = timers.at("subtasks stop", self._state.allowance.work_until)
-            wakers: list[asyncio.Task[None]] = [timers.at("breaker probe", self._held_until)] if self._held_until else []
+            wakers: list[asyncio.Task[None]] = (
+                [timers.at("breaker probe", self._held_until)] if self._held_until else []
+            )
             bell = asyncio.ensure_future(self._context.bell.wait())
             await workflow.wait(
-                [*self._running.values(), *self._drafts.tasks(), deadline, bell, *wakers],
+                [*self._running.values(), *self._drafts.tasks(), *self._revisions.tasks(), deadline, bell, *wakers],
                 return_when=asyncio.FIRST_COMPLETED,
             )
             bell.cancel()
@@ -81,11 +87,15 @@ class Delegation:
                 return False
 
     def _admits(self, subtask_id: str) -> bool:
-        """Whether a role can take the subtask now; leases the role's breaker for it."""
+        """Whether a role can take the subtask now; leases the role's breaker for it.
+
+        What lacks a dependency waits for a revision being made: that may replace it.
+        """
+        if self._revisions.tasks() and self._state.board.missing_for(subtask_id):
+            return False
         pursuit = self._pursuits.get(subtask_id) or self._pursuit(subtask_id)
         role = pursuit.role
-        load = self._state.board.in_flight().get(role.name, 0)
-        if role.max_parallel is not None and load >= role.max_parallel:
+        if self._is_full(role):
             return False
         breaker = self._state.breaker(role.name)
         pursuit.ticket = breaker.admit()
@@ -105,13 +115,21 @@ class Delegation:
 
     def _pursuit(self, subtask_id: str) -> Pursuit:
         board, team = self._state.board, self._context.takers
-        return Pursuit(role=team.role(role_for(board.subtask(subtask_id), team, board.in_flight())))
+        return Pursuit(role=team.role(role_for(board.subtask(subtask_id), team, board.in_flight(), self._is_free)))
+
+    def _is_full(self, role: RoleCard) -> bool:
+        load = self._state.board.in_flight().get(role.name, 0)
+        return role.max_parallel is not None and load >= role.max_parallel
+
+    def _is_free(self, role: RoleCard) -> bool:
+        return not self._is_full(role) and self._state.breaker(role.name).admits()
 
     async def _stop(self, why: Problem) -> None:
         """Stops what runs, keeps what it had, and closes what had not started."""
         for task in self._running.values():
             task.cancel()
         await self._drafts.stop()
+        await self._revisions.stop()
         if self._running:
             await workflow.wait(self._running.values(), timeout=limits.CHILD_CLOSE_WAIT.total_seconds())
         self._running.clear()
@@ -132,7 +150,10 @@ class Timers:
             if known is not None:
                 known[1].cancel()
             left = max(when - workflow.now(), limits.LEAST_CALL_TIME)
-            known = self._set[name] = (when, asyncio.create_task(_sleep(left.total_seconds(), f"{name} at {when:%H:%M:%S} UTC")))
+            known = self._set[name] = (
+                when,
+                asyncio.create_task(_sleep(left.total_seconds(), f"{name} at {when:%H:%M:%S} UTC")),
+            )
         return known[1]
 
     def cancel(self) -> None:

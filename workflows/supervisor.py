@@ -26,6 +26,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.messages import Messages
     from workflows.planning import make_plan
     from workflows.review import review
+    from workflows.revising import Revisions
     from workflows.run_context import RunContext
     from workflows.synthesis import write_answer
 
@@ -95,34 +96,29 @@ class SupervisorWorkflow(Messages):
     async def _work(self, context: RunContext, drafts: Drafts, step: bool) -> None:
         """Has the plan carried out, revised where that helps, and reviewed."""
         state = context.state
-        delegation = Delegation(context, drafts)
+        delegation = Delegation(context, drafts, Revisions(context, 0 if step else limits.REPLANS))
         self._enter(state, "executing")
         await delegation.execute()
-        replans = 0
-        while state.allowance.time_left and not state.allowance.out_of_budget:
-            if step and len(state.plan.subtasks) < state.request.max_subtasks:
-                if (await make_plan(context, "step")).finished:
-                    break
-            elif not step and replans < limits.REPLANS and self._worth_replanning(state):
-                replans += 1
-                try:
-                    if (await make_plan(context, "plan")).finished:
-                        break
-                except SupervisionError as error:
-                    state.warn(f"no better plan: {error.message}")
-                    break
-            else:
-                break
+        while step and await self._next_step(context):
             await delegation.execute()
         self._check_success(state)
         if state.request.max_revisions:
             self._enter(state, "validating")
             await review(context, delegation, drafts)
 
-    def _worth_replanning(self, state: RunState) -> bool:
-        """Whether the success rule is not met, and only new subtasks could still meet it."""
-        rule, room = state.request.success, len(state.plan.subtasks) < state.request.max_subtasks
-        return room and rule != "any" and not met(rule, state.board.current(), importance(state.plan))
+    async def _next_step(self, context: RunContext) -> bool:
+        """Whether there is one more subtask to work on; without a usable word of the planner's there is none."""
+        state = context.state
+        room = len(state.plan.subtasks) < state.request.max_subtasks
+        if not room or not state.allowance.time_left or state.allowance.out_of_budget:
+            return False
+        try:
+            return not (await make_plan(context, "step")).finished
+        except SupervisionError as error:
+            if not state.board.usable():
+                raise
+            state.warn(f"no next step: {error.message}")
+            return False
 
     def _check_success(self, state: RunState) -> None:
         """SupervisionError when what succeeded is not enough for the rule, or is nothing at all."""
@@ -190,7 +186,7 @@ class SupervisorWorkflow(Messages):
             ),
             state.recent_events(limits.PUBLISH_BYTES),
         )
-        result.result_ref = published.result_ref
+        result.result_ref = state.result_ref = published.result_ref
         return fit(result)
 
     def _enter(self, state: RunState, phase: Phase) -> None:

@@ -152,3 +152,12 @@ def test_every_plan_stays_one_that_can_run_and_every_capability_is_covered(
     for s in before.subtasks:
         parts = [p for p in after.subtasks if p.id == s.id or p.id.startswith(f"{s.id}-")]
         assert sorted(c for p in parts for c in p.capabilities) == sorted(s.capabilities)
+
+
+def test_of_the_able_roles_a_free_one_goes_before_the_least_loaded() -> None:
+    roles = [role("reader", "reading"), role("librarian", "reading")]
+    team = TeamCard(name="crew", generalist="reader", roles=roles)
+    busy = {"reader": 1, "librarian": 3}
+    assert role_for(auto("t1", "reading"), team, busy) == "reader"
+    assert role_for(auto("t1", "reading"), team, busy, lambda one: one.name == "librarian") == "librarian"
+    assert role_for(auto("t1", "reading"), team, busy, lambda one: False) == "reader"
