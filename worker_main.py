@@ -1,6 +1,6 @@
 """The Worker process: settings -> client -> activity objects -> Workers. Composes, decides nothing.
 
-python worker_main.py [--roles workflows,model,tools]
+python worker_main.py [--roles workflows,model,tools | --pool NAME]
 """
 
 import argparse
@@ -44,6 +44,7 @@ from runtime.settings import Settings
 from supervision import limits
 from supervision.queues import TOOLS_QUEUE, WORKFLOW_QUEUE
 from supervision.request import describe_errors
+from supervision.team import is_pool
 from workflows.supervisor import SupervisorWorkflow
 from workflows.worker_agent import WorkerAgentWorkflow
 
@@ -153,11 +154,21 @@ def parse_roles(text: str) -> list[WorkerRole]:
     return [role for role in ALL_ROLES if role in named]
 
 
+def parse_pool(text: str) -> str:
+    """The name of a pool; ArgumentTypeError for what can't be one."""
+    if not is_pool(text):
+        raise argparse.ArgumentTypeError(f"must be 1 to 32 lower-case letters, digits or hyphens, not '{text}'")
+    return text
+
+
 def main() -> None:
     """The command `temporal-supervisor-worker`. Exit codes: 0 stopped, 1 failed, 2 can't serve as configured."""
     parser = argparse.ArgumentParser(description="Serve supervisor runs: workflows, model calls and tools.")
-    parser.add_argument("--roles", type=parse_roles, default=list(ALL_ROLES), help="default: workflows,model,tools")
-    parser.add_argument("--pool", help="serve only the roles of this pool, with model calls and tools")
+    serves = parser.add_mutually_exclusive_group()
+    serves.add_argument("--roles", type=parse_roles, default=list(ALL_ROLES), help="default: workflows,model,tools")
+    serves.add_argument(
+        "--pool", type=parse_pool, help="make the model and tool calls of this pool's roles, only those"
+    )
     options = parser.parse_args()
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     check_ownership()

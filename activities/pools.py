@@ -16,7 +16,10 @@ class PoolActivities:
 
     @activity.defn
     async def pool_backlog(self, queue: str) -> float:
-        """Seconds that the oldest activity in `queue` has waited; 0 when nothing waits or the server will not say."""
+        """Seconds that the oldest activity in `queue` has waited; 0 when nothing waits or the server will not say.
+
+        The server remembers its answer for a while (`matching.TaskQueueInfoByBuildIdTTL`, 5 s): it may be that old.
+        """
         request = DescribeTaskQueueRequest(
             namespace=self._client.namespace,
             task_queue=TaskQueue(name=queue),

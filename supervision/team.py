@@ -17,6 +17,17 @@ def is_name(text: str) -> bool:
     return re.fullmatch(r"[a-z][a-z0-9_-]{0,47}", text) is not None
 
 
+def is_pool(text: str) -> bool:
+    """Whether `text` may name a pool of Workers: it is part of a task queue's name."""
+    return re.fullmatch(r"[a-z0-9][a-z0-9-]{0,31}", text) is not None
+
+
+def _pool(text: str) -> str:
+    if not is_pool(text):
+        raise ValueError("must be 1 to 32 lower-case letters, digits or hyphens")
+    return text
+
+
 def _name(text: str) -> str:
     if not is_name(text):
         raise ValueError("must be 1 to 48 lower-case letters, digits, hyphens or underscores, a letter first")
@@ -48,12 +59,12 @@ class Role(StrictModel):
     system_prompt: Annotated[str, Field(max_length=40_000)] = ""
     tools: list[str] = []
     capabilities: list[str] = []
-    model: str | None = None
+    model: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     max_turns: Annotated[int, Field(ge=1, le=200)] | None = None
     max_parallel: Annotated[int, Field(ge=1, le=200)] | None = None
     fallback: str | None = None
     team: str | None = None
-    pool: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,31}$")] | None = None
+    pool: Annotated[str, AfterValidator(_pool)] | None = None
     backup: str | None = None
     backlog_seconds: Annotated[float, Field(gt=0)] = 30.0
 

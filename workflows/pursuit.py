@@ -69,14 +69,15 @@ class Pursuits:
                 return False
 
     async def _divert(self, subtask_id: str, pursuit: Pursuit) -> None:
-        """Gives the subtask to the role's backup while work has waited too long for the role's own pool."""
+        """Gives the subtask to the role's backup, unless that rests, while work waits too long for the role's pool."""
         role, backup = pursuit.role, self._context.roles.find(pursuit.role.backup)
         if role.pool is None or backup is None:
             return
         waited = await calls.pool_backlog(role.pool)
-        if waited > role.backlog_seconds:
+        ticket = self._context.state.breaker(backup.name).admit() if waited > role.backlog_seconds else None
+        if ticket is not None:
             self._give_back(pursuit)
-            pursuit.role, pursuit.ticket = backup, self._context.state.breaker(backup.name).admit()
+            pursuit.role, pursuit.ticket = backup, ticket
             self._context.state.note(
                 "subtask_diverted", subtask_id, role=backup.name, pool=role.pool, waited_seconds=round(waited, 1)
             )
@@ -124,7 +125,7 @@ class Pursuits:
             return True
         state.board.fail(subtask_id, what)
         state.note("subtask_failed", subtask_id, error=what.type, attempts=state.board[subtask_id].attempts)
-        if what.type in FATAL and not state.board.counts().completed:
+        if what.type in FATAL and not state.has_finding:
             raise SupervisionError(run_error(what.type), what.message)
         return True
 

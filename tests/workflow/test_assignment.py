@@ -2,7 +2,12 @@
 
 import asyncio
 import contextlib
+import os
+import signal
+import sys
+from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,8 +15,10 @@ from temporalio.client import Client
 
 import worker_main
 from activities.pools import PoolActivities
+from console.queues import ACTIVITIES, WORKFLOWS, pollers
 from runtime.settings import Settings
 from supervision.queues import pool_queue
+from tests.conftest import LAB
 from tests.scripted_model import Reply, ScriptedModel, Step, as_json, text, tools, when
 from tests.waiting import until
 from tests.workflow.crew import (
@@ -30,6 +37,8 @@ from tests.workflow.crew import (
 from workflows.supervisor import SupervisorWorkflow
 
 pytestmark = pytest.mark.usefixtures("worker")
+
+ROOT = Path(__file__).parents[2]
 
 
 def auto(id: str, *capabilities: str, **more: Any) -> dict[str, Any]:
@@ -320,3 +329,62 @@ async def test_a_subtask_goes_to_the_backup_while_work_waits_too_long_for_the_po
     events = (await handle.query(SupervisorWorkflow.trace)).events
     diverted = next(event for event in events if event.type == "subtask_diverted")
     assert (diverted.subtask_id, diverted.data["role"], diverted.data["pool"]) == ("t3", "hand", "far")
+
+
+async def test_a_worker_process_of_a_pool_serves_its_roles_and_nothing_else(
+    client: Client, model: ScriptedModel, settings: Settings, run_id: str, tmp_path: Path
+) -> None:
+    model.play(run_id, plans(subtasks(item("t1", "abroad")), turns={"t1": fetches}))
+    async with worker_process(client, settings, tmp_path, "--pool", "abroad") as (process, log):
+        await until(lambda: "worker ready (pool abroad)" in log.read_text(), 60)
+        result = await (await start(client, run_id)).result()
+        assert (result.status, result.subtasks[0].role) == ("completed", "abroad")
+        serves = [queue for queue in QUEUES if await polls(client, queue, process.pid)]
+        assert serves == ["supervisor.abroad"]
+        process.send_signal(signal.SIGTERM)
+        assert await process.wait() == 0
+
+
+QUEUES = ["supervisor", "supervisor-model", "supervisor-tools", "supervisor.far", "supervisor.abroad"]
+
+
+@contextlib.asynccontextmanager
+async def worker_process(
+    client: Client, settings: Settings, folder: Path, *options: str
+) -> AsyncIterator[tuple[Process, Path]]:
+    """`worker_main.py` with those options, and what it writes."""
+    log = folder / "worker.log"
+    environ = {
+        **{k: v for k, v in os.environ.items() if not k.startswith(("ANTHROPIC_", "SUPERVISOR_", "TEMPORAL_"))},
+        "TEMPORAL_ADDRESS": client.service_client.config.target_host,
+        "ANTHROPIC_BASE_URL": str(settings.anthropic_base_url),
+        "SUPERVISOR_ARTIFACTS_URL": settings.artifacts_url,
+        "SUPERVISOR_TEAMS_DIR": str(LAB),
+    }
+    with log.open("wb") as written:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, str(ROOT / "worker_main.py"), *options, env=environ, cwd=folder, stderr=written
+        )
+    try:
+        yield process, log
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+async def polls(client: Client, queue: str, pid: int) -> bool:
+    """Whether the process polls a queue for activities or workflows."""
+    identities = [identity for kind in (ACTIVITIES, WORKFLOWS) for identity in await pollers(client, queue, kind)]
+    return any(identity.startswith(f"{pid}@") for identity in identities)
+
+
+@pytest.mark.parametrize(
+    "options", [["--pool", "Far Away"], ["--pool", "far", "--roles", "tools"]], ids=["bad name", "with roles"]
+)
+async def test_a_pool_that_can_not_be_served_is_a_usage_error(
+    client: Client, settings: Settings, tmp_path: Path, options: list[str]
+) -> None:
+    async with worker_process(client, settings, tmp_path, *options) as (process, log):
+        assert await process.wait() == 2
+        assert "--pool" in log.read_text()
