@@ -46,6 +46,8 @@ class RunState:
         self.syntheses = 0
         self._breakers: dict[str, RoleBreaker] = {}
         self._provider_waits: list[ProviderWait] = []
+        self.root_has_finding = False
+        self.nested_waits: dict[str, list[ProviderWait]] = {}
         self.warnings: list[str] = []
         self.model_notice: str | None = None
         self.error: str | None = None
@@ -72,7 +74,19 @@ class RunState:
     @property
     def flags(self) -> Flags:
         """The conditions beside the phase."""
-        return Flags(waiting_provider=bool(self._provider_waits))
+        return Flags(waiting_provider=bool(self.provider_waits))
+
+    @property
+    def provider_waits(self) -> list[ProviderWait]:
+        """What waits for a provider of models, here and in nested supervisors that run."""
+        running = {report.id for report in self.board.reports() if report.state == "running"}
+        nested = [wait for id, waits in self.nested_waits.items() if id in running for wait in waits]
+        return [*self._provider_waits, *nested]
+
+    @property
+    def has_finding(self) -> bool:
+        """Whether the run has anything to lose: then it waits for what a person must mend."""
+        return self.root_has_finding or self.board.counts().completed > 0
 
     @contextmanager
     def waiting_provider(self, wait: ProviderWait) -> Iterator[None]:
@@ -177,7 +191,7 @@ class RunState:
             next_cursor=following if following < len(reports) else None,
             usage=self.usage,
             limits=self.allowance.card(),
-            waiting=[wait.request(deadline_at) for wait in self._provider_waits if wait.retry_at is None],
+            waiting=[wait.request(deadline_at) for wait in self.provider_waits if wait.retry_at is None],
             breakers=[*self._cards()],
             review=f"up to {self.request.max_revisions} rounds" if self.request.max_revisions else "off",
             deadline_at=deadline_at,
@@ -189,7 +203,7 @@ class RunState:
     def details(self) -> str:
         """The Markdown for the Web UI."""
         revised = f"plan revision {self.plan.revision}" if self.plan.revision > 1 else None
-        asked = [f"{w.name} waits for resume: {w.why}" for w in self._provider_waits if w.retry_at is None]
+        asked = [f"{w.name} waits for resume: {w.why}" for w in self.provider_waits if w.retry_at is None]
         held = [rest_note(card) for card in self._cards() if card["state"] != "closed"]
         notes = [note for note in (self.model_notice, revised, *held, *asked, self.error) if note]
         return markdown(
@@ -199,7 +213,7 @@ class RunState:
     def _cards(self) -> list[dict[str, JsonValue]]:
         """The breakers that hold something back, of roles and of providers."""
         roles = [breaker.card() for breaker in self._breakers.values() if breaker.failures]
-        return roles + [wait.card() for wait in self._provider_waits if wait.retry_at is not None]
+        return roles + [wait.card() for wait in self.provider_waits if wait.retry_at is not None]
 
     def result(self) -> RunResult:
         """The result so far; final once the phase is `done`."""

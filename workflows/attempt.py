@@ -107,7 +107,7 @@ class Attempt:
             what = outcome.problem
             if outcome.stopped or what is None or what.type not in RESUMABLE or result.progress is None:
                 return outcome
-            if what.type in ACCOUNT and not state.board.counts().completed:
+            if what.type in ACCOUNT and not state.has_finding:
                 raise SupervisionError(run_error(what.type), what.message)
             if what.type == "BudgetExhausted" and concluding:
                 return outcome

@@ -9,6 +9,7 @@ from supervision.finding import ArtifactRef, Finding
 from supervision.grant import Grant
 from supervision.queues import MODEL_QUEUE
 from supervision.result import SubtaskReport
+from supervision.status import ProviderWait
 from supervision.team import RoleCard
 from supervision.usage import Usage
 
@@ -90,11 +91,13 @@ class NestedInput(Model):
     scope: str
     brief: SubtaskBrief
     grant: Grant = Grant()
+    root_has_finding: bool = False
 
 
 class NestedReport(Model):
-    """A nested supervisor's news for its parent: its subtasks, slim, for the one tree in `status`."""
+    """A nested supervisor's news for its parent: its subtasks, slim, for the one tree in `status`, and its waits."""
 
     subtask_id: str
     phase: str
     subtasks: list[SubtaskReport] = []
+    waits: list[ProviderWait] = []

@@ -1,8 +1,10 @@
 """The messages that a run takes: queries, updates, and the signal of nested supervisors."""
 
 import asyncio
+import contextlib
 
 from temporalio import workflow
+from temporalio.exceptions import FailureError
 
 with workflow.unsafe.imports_passed_through():
     from supervision.fitting import fit
@@ -61,11 +63,15 @@ class Messages:
             self._known().allowance.check(extension.budget, extension.deadline)
 
     @workflow.update
-    def resume(self, asked: Resume) -> UpdateReply:
-        """Go on after a wait for the provider."""
+    async def resume(self, asked: Resume) -> UpdateReply:
+        """Go on after a wait for the provider, here and in nested supervisors."""
         state = self._known()
         if state.once(asked.request_id):
             state.resumes += 1
+            waiting = {wait.workflow_id for wait in state.provider_waits if wait.retry_at is None}
+            for workflow_id in sorted(waiting - {workflow.info().workflow_id}):
+                with contextlib.suppress(FailureError):  # it has ended
+                    await workflow.get_external_workflow_handle(workflow_id).signal("nested_resume")
         return UpdateReply(accepted=True, phase=state.phase)
 
     @resume.validator
@@ -77,7 +83,13 @@ class Messages:
         """News of a nested supervisor, for the one tree in `status`."""
         if self._state is not None:
             self._state.board.set_nested(report.subtask_id, report.subtasks)
+            self._state.nested_waits[report.subtask_id] = report.waits
             self._show()
+
+    @workflow.signal
+    def nested_resume(self) -> None:
+        """The word of a person, said to the root."""
+        self._known().resumes += 1
 
     def _show(self) -> None:
         """Makes a change visible: in the details, in the search attributes, in the parent's status."""

@@ -41,5 +41,6 @@ def nested_input(
         scope=f"{context.run.scope}{subtask_id}.{attempt}.",
         brief=brief,
         grant=grant,
+        root_has_finding=state.has_finding,
     )
     return request, nested

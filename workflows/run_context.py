@@ -113,7 +113,7 @@ class RunContext:
                     model, rest = self.setup.supervisor_model, remaining_seconds(error)
                     await self.wait_for_provider(name, model, rest, pauses, last=last)
                     pauses += 1
-                elif what.type in ACCOUNT and self.state.board.counts().completed:
+                elif what.type in ACCOUNT and self.state.has_finding:
                     await self.wait_for_resume(name, what.message, last=last)
                 elif what.type != "Timeout" or workflow.now() >= self.expires_at(last):  # the deadline may have moved
                     raise SupervisionError(run_error(what.type), what.message) from error

@@ -52,6 +52,8 @@ class SupervisorWorkflow(Messages):
         state = self._state = RunState(
             asked, workflow.now, workflow.info().start_time, self._nested.grant if self._nested else None
         )
+        if self._nested is not None:
+            state.root_has_finding = self._nested.root_has_finding
         try:
             return await self._supervise(state)
         except SupervisionError as error:

@@ -64,11 +64,12 @@ class Visibility:
         One signal is under way at a time: what changes meanwhile goes with the next one.
         """
         reports = slim(state.board.reports())
-        shape = (state.phase, _shape(reports))
+        waits = state.provider_waits
+        shape = (state.phase, _shape(reports), waits)
         if shape == self._told:
             return
         self._told = shape
-        self._news = NestedReport(subtask_id=nested.subtask_id, phase=state.phase, subtasks=reports)
+        self._news = NestedReport(subtask_id=nested.subtask_id, phase=state.phase, subtasks=reports, waits=waits)
         if self._sending is None or self._sending.done():
             self._sending = asyncio.create_task(self._send())
 

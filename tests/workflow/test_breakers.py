@@ -274,6 +274,30 @@ async def test_an_account_that_is_refused_later_is_waited_for_until_a_person_say
     assert result.usage.model_calls == 5
 
 
+async def test_what_waits_in_a_nested_supervisor_is_shown_and_resumed_at_the_root(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    mended = asyncio.Event()
+    played = script(plan({"id": "t1", "role": "lone"}, {"id": "t2", "role": "group", "after": ["t1"]}))
+
+    def reply(step: Step) -> Reply:
+        if step.subtask_id == "t2" and step.kind == "plan":
+            return plan({"id": "n1", "role": "scribe"})
+        return NO_KEY if "/n1/" in step.call and not mended.is_set() else played(step)
+
+    model.play(run_id, reply)
+    handle = await relay.start(client, run_id)
+    await until(lambda: relay.waits_for_provider(handle))
+    asked = (await relay.status(handle)).waiting[0]
+    assert (asked.id, asked.workflow_id) == ("n1", f"{run_id}/t2/1")
+    assert await relay.search_attribute(handle, "SupervisorWaiting") == "provider"
+    mended.set()
+    await handle.execute_update(SupervisorWorkflow.resume, Resume())
+    result = await handle.result()
+    assert (result.status, [s.attempts for s in result.subtasks]) == ("completed", [1, 1])
+    assert not (await relay.status(handle)).flags.waiting_provider
+
+
 async def test_the_answer_too_waits_for_a_refused_account(client: Client, model: ScriptedModel, run_id: str) -> None:
     good, mended = script(plan({"id": "t1", "role": "lone"})), asyncio.Event()
     model.play(run_id, lambda step: NO_KEY if step.kind == "synthesis" and not mended.is_set() else good(step))
