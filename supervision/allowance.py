@@ -47,8 +47,8 @@ class Allowance:
         return self.ledger.exhausted
 
     def shares(self, board: Board) -> int:
-        """Among how many worker agents what is free of the budget is to be shared now."""
-        return max(1, board.agents(self._request.max_parallel) - self.ledger.open_grants)
+        """Among how many what is free of the budget is to be shared now: worker agents, and the supervisor itself."""
+        return 1 + max(1, board.agents(self._request.max_parallel) - self.ledger.open_grants)
 
     def spent(self) -> str:
         """One line on the budget."""

@@ -67,6 +67,7 @@ class Drafts:
             reply = await context.ask("a draft", estimate(draft.findings), lambda by: calls.synthesize(draft, by))
         except (SupervisionError, ActivityError, asyncio.CancelledError):
             state.note("draft_failed")
+            self._after = 0  # a draft saves time: what keeps one from being written is not worth trying again
             return
         if reply.answer_ref:
             self.draft_ref = reply.answer_ref

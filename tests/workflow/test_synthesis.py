@@ -1,0 +1,236 @@
+"""Writing the answer: from many findings, from drafts, as JSON, and with citations that hold."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from temporalio.client import Client
+
+from supervision import limits
+from tests.scripted_model import Reply, ScriptedModel, Step, answer, as_json, plan, script, text, when
+from tests.waiting import until
+from tests.workflow.house import Turns, failure, item, prompt, reviewed, start, subtasks, verdicts
+from workflows.supervisor import SupervisorWorkflow
+
+pytestmark = pytest.mark.usefixtures("worker")
+
+PAIR = subtasks(item("t1"), item("t2"))
+SCHEMA = {
+    "type": "object",
+    "properties": {"pears": {"type": "integer", "minimum": 10}},
+    "required": ["pears"],
+    "additionalProperties": False,
+}
+
+
+def kinds(model: ScriptedModel, run_id: str) -> list[str]:
+    """The supervisor's own calls, in order."""
+    return [step for step in model.steps(run_id) if "/" not in step]
+
+
+def modes(model: ScriptedModel, run_id: str) -> list[str]:
+    """What each synthesis was for."""
+    words = {"Condense these": "digest", "write a short draft": "draft", "Write the answer": "final"}
+    prompts = [call.step.prompt for call in model.of(run_id) if call.step.kind == "synthesis"]
+    return [next(mode for said, mode in words.items() if said in shown) for shown in prompts]
+
+
+async def test_citations_name_completed_subtasks_only(client: Client, model: ScriptedModel, run_id: str) -> None:
+    cites = ["t1", "t9", "t2"]
+    model.play(run_id, script(PAIR, {"t2": lambda step: text("")}, answer("44 pears", cites)))
+    result = await (await start(client, run_id, max_turns=1)).result()
+    assert [c.subtask_ids for c in result.citations] == [["t1"]]
+    assert (result.status, result.confidence) == ("partial", 0.9)
+    assert result.answer.startswith("44 pears")
+    assert "`t2`" in result.answer
+
+
+async def test_contradictions_that_the_synthesis_finds_are_in_the_result(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    found = [{"subtask_ids": ["t1", "t2"], "description": "44 or 45", "resolution": "45"}]
+    strange = [{"subtask_ids": ["t7"], "description": "nobody", "resolution": ""}]
+    words = {"answer": "45", "confidence": 1, "citations": [], "contradictions": [*found, *strange]}
+    model.play(run_id, script(PAIR, None, as_json(words)))
+    result = await (await start(client, run_id)).result()
+    assert [c.model_dump() for c in result.contradictions] == found
+
+
+async def test_an_answer_that_is_cut_is_asked_for_again_with_more_room(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    usual = script(PAIR)
+    cut = text('{"answer": "It', stop_reason="max_tokens")
+    model.play(run_id, lambda step: cut if step.call.endswith("synthesis.1") else usual(step))
+    result = await (await start(client, run_id)).result()
+    assert result.answer == "the answer"
+    rooms = [call.step.body["max_tokens"] for call in model.of(run_id) if call.step.kind == "synthesis"]
+    assert rooms[0] < rooms[1]
+
+
+# --- more findings than a prompt holds ------------------------------------------------------------------
+
+
+async def test_findings_beyond_the_context_are_condensed_first_and_still_cited(
+    client: Client, model: ScriptedModel, run_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "CONTEXT_CHARS", 20_000)
+    items = [item(f"t{n}") for n in range(12)]
+
+    def play(step: Step) -> Reply:
+        if step.kind == "synthesis" and "Condense these" in step.prompt:
+            return text(f"condensed by {step.call.rpartition('/')[2]}: pears [t1]")
+        return usual(step)
+
+    turns: Turns = {f"t{n}": lambda step: text(f"part {step.subtask_id} " + "pears " * 800) for n in range(12)}
+    usual = script(subtasks(*items), turns, answer("all", ["t0", "t11"]))
+    model.play(run_id, play)
+    result = await (await start(client, run_id, goal="g" * 2000)).result()
+    assert modes(model, run_id) == ["digest", "digest", "digest", "final"]
+    last = model.of(run_id)[-1].step.prompt
+    assert "condensed by synthesis.1" in last
+    assert "condensed by synthesis.3" in last
+    assert [c.subtask_ids for c in result.citations] == [["t0"], ["t11"]]
+    assert result.status == "completed"
+
+
+async def test_every_prompt_of_the_supervisor_keeps_to_its_size_however_many_findings_there_are(
+    client: Client, model: ScriptedModel, run_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "CONTEXT_CHARS", 60_000)
+    monkeypatch.setattr(limits, "ASKED_BYTES", 8_000)
+    monkeypatch.setattr(limits, "NOTES_BYTES", 8_000)
+    many = [item(f"t{n}", description="Look closely " * 300) for n in range(60)]
+    turns: Turns = {f"t{n}": lambda step: text("pears " * 2000) for n in range(60)}
+    turns["t7"] = lambda step: text("")
+    conflict = [{"subtask_ids": ["t1", "t2"], "description": "44 or 45"}]
+    play = reviewed(subtasks(*many), verdicts(conflict, t3="again"), verdicts(), turns=turns)
+
+    def digests(step: Step) -> Reply:
+        wanted = step.kind == "synthesis" and "Condense these" in step.prompt
+        return text("condensed [t1] " * 2000) if wanted else play(step)
+
+    model.play(run_id, digests)
+    handle = await start(
+        client, run_id, max_subtasks=80, max_parallel=60, goal="g" * 5_000, max_revisions=2, max_turns=1,
+        success=0.9, incremental_synthesis=20,
+    )  # fmt: skip
+    result = await handle.result()
+    own = {call.step.call: len(call.step.prompt) for call in model.of(run_id) if call.step.subtask_id is None}
+    assert {step.rsplit("/")[-1].split(".")[0] for step in own} == {"plan", "refine", "review", "judge", "synthesis"}
+    assert max(own.values()) <= 60_000
+    assert {"draft", "final"} <= set(modes(model, run_id))
+    assert result.status == "partial"
+
+
+# --- drafts ---------------------------------------------------------------------------------------------
+
+
+async def test_drafts_begin_with_the_kth_finding_one_at_a_time_and_the_answer_takes_the_last_one_up(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    gates = {name: asyncio.Event() for name in ("draft", "t3", "t4", "t5")}
+    drafts = 0
+
+    def play(step: Step) -> Reply:
+        nonlocal drafts
+        if step.kind == "synthesis" and "short draft" in step.prompt:
+            drafts += 1
+            words = answer(f"draft number {drafts}")
+            return when(gates["draft"], words) if drafts == 1 else words
+        return usual(step)
+
+    turns: Turns = {f"t{n}": lambda step: text(f"[{step.subtask_id}] has pears") for n in (1, 2)}
+    turns |= {id: lambda step: when(gates[step.subtask_id or ""], text("late pears")) for id in ("t3", "t4", "t5")}
+    usual = script(subtasks(*[item(f"t{n}") for n in range(1, 6)]), turns, answer("all", ["t1", "t5"]))
+    model.play(run_id, play)
+    handle = await start(client, run_id, incremental_synthesis=2)
+
+    async def completed(count: int) -> bool:
+        return (await handle.query(SupervisorWorkflow.status)).counts.completed >= count
+
+    await until(lambda: modes(model, run_id) == ["draft"])
+    gates["t3"].set()
+    gates["t4"].set()
+    await until(lambda: completed(4))
+    assert modes(model, run_id) == ["draft"]
+    gates["draft"].set()
+    await until(lambda: modes(model, run_id) == ["draft", "draft"])
+    second = prompt(model, run_id, "synthesis.2")
+    assert "draft number 1" in second
+    assert "[t1] has pears" not in second
+    assert second.count("late pears") == 2
+    await until(lambda: drafted(handle, 4))
+    gates["t5"].set()
+    result = await handle.result()
+    assert modes(model, run_id) == ["draft", "draft", "final"]
+    final = prompt(model, run_id, "synthesis.3")
+    assert "draft number 2" in final
+    assert final.count("late pears") == 1
+    assert result.answer == "all"
+    assert [c.subtask_ids for c in result.citations] == [["t1"], ["t5"]]
+    assert result.usage.model_calls == 9
+
+
+async def drafted(handle: Any, findings: int) -> bool:
+    """Whether a draft holds so many findings."""
+    events = (await handle.query(SupervisorWorkflow.trace)).events
+    return any(e.type == "draft_written" and e.data["findings"] == findings for e in events)
+
+
+# --- structured answers ---------------------------------------------------------------------------------
+
+
+async def test_a_structured_answer_is_checked_and_returned(client: Client, model: ScriptedModel, run_id: str) -> None:
+    model.play(run_id, script(PAIR, None, answer("44 pears", answer_json={"pears": 44})))
+    result = await (await start(client, run_id, answer_schema=SCHEMA)).result()
+    assert (result.answer, result.answer_json) == ("44 pears", {"pears": 44})
+
+
+async def test_a_structured_answer_is_repaired_once(client: Client, model: ScriptedModel, run_id: str) -> None:
+    good = script(PAIR, None, answer("44 pears", answer_json={"pears": 44}))
+    bad = answer("4 pears", answer_json={"pears": 4})
+    model.play(run_id, lambda step: bad if step.call.endswith("synthesis.1") else good(step))
+    result = await (await start(client, run_id, answer_schema=SCHEMA)).result()
+    assert (result.answer, result.answer_json) == ("44 pears", {"pears": 44})
+    assert "4 is less than the minimum of 10" in prompt(model, run_id, "synthesis.2")
+
+
+async def test_a_structured_answer_that_never_fits_fails_typed_with_what_was_found(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    model.play(run_id, script(PAIR, None, answer("4 pears", answer_json={"pears": 4})))
+    error = await failure(await start(client, run_id, answer_schema=SCHEMA))
+    assert error.type == "ProviderRejected"
+    assert "minimum of 10" in error.message
+    assert kinds(model, run_id) == ["plan.1.1", "synthesis.1", "synthesis.2"]
+    assert {r["state"] for r in error.details[0]["subtasks"]} == {"completed"}
+
+
+async def test_a_direct_answer_is_given_its_structure(client: Client, model: ScriptedModel, run_id: str) -> None:
+    model.play(run_id, script(plan(answer="44 pears"), None, answer("44 pears", answer_json={"pears": 44})))
+    result = await (await start(client, run_id, answer_schema=SCHEMA)).result()
+    assert (result.answer_json, result.status) == ({"pears": 44}, "completed")
+    assert "44 pears" in prompt(model, run_id, "synthesis.1")
+
+
+async def test_a_schema_that_is_none_is_refused_before_any_call(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    error = await failure(await start(client, run_id, answer_schema={"type": "pear"}))
+    assert error.type == "InvalidRequest"
+    assert "answer_schema" in error.message
+    assert model.of(run_id) == []
+
+
+async def test_models_are_chosen_per_run(client: Client, model: ScriptedModel, run_id: str) -> None:
+    model.play(run_id, reviewed(PAIR, verdicts()))
+    chosen = {"supervisor": "claude-sonnet-5", "workers": "claude-opus-5-5"}
+    await (await start(client, run_id, models=chosen, max_revisions=1)).result()
+    asked = {call.step.kind: call.step.body["model"] for call in model.of(run_id)}
+    assert asked == {
+        "plan": "claude-sonnet-5",
+        "turn": "claude-opus-5-5",
+        "review": "claude-sonnet-5",
+        "synthesis": "claude-sonnet-5",
+    }
