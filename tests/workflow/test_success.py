@@ -15,25 +15,27 @@ from tests.scripted_model import (
     ScriptedModel,
     Step,
     answer,
+    as_json,
     plan,
     script,
+    stop,
     when,
 )
 from tests.scripted_model import status as http_error
 from tests.waiting import until
 from tests.workflow import relay
-from tests.workflow.relay import FOUND, GIVES_UP, revision
+from tests.workflow.relay import FOUND, revision
 from workflows.supervisor import SupervisorWorkflow
 
 pytestmark = pytest.mark.usefixtures("worker")
 
-REFUSED = http_error(400, "invalid_request_error", "no")
-"""After the first finding it ends its subtask for good, without another attempt."""
+REFUSAL = stop("refusal", details={"category": "cyber"})
+REJECTED = http_error(400, "invalid_request_error", "no")
 
 
 def failing(*ids: str) -> dict[str, Callable[[Step], Reply]]:
     """Turns with which those subtasks never come to a finding."""
-    return {id: lambda step: GIVES_UP for id in ids}
+    return {id: lambda step: REFUSAL for id in ids}
 
 
 def planned(*ids: str, **optional: Any) -> Reply:
@@ -43,13 +45,13 @@ def planned(*ids: str, **optional: Any) -> Reply:
 
 
 def revised(first: Reply, turns: dict[str, Callable[[Step], Reply]], *revisions: Reply) -> Script:
-    """A run whose plan is revised; a revision that is asked for beyond those given adds nothing."""
+    """A run whose plan is revised, by nothing beyond those revisions; what fails is not described better."""
     played, left = script(first, turns), list(revisions)
 
     def reply(step: Step) -> Reply:
         if step.kind == "plan" and ".1." not in step.call.rpartition("/")[2]:
             return left.pop(0) if left else revision()
-        return played(step)
+        return as_json({"description": ""}) if step.kind == "refine" else played(step)
 
     return reply
 
@@ -80,7 +82,7 @@ async def test_what_completed_is_enough_or_not_by_the_success_rule(
     client: Client, model: ScriptedModel, run_id: str, success: Any, shape: Reply, fails: list[str], done: bool
 ) -> None:
     model.play(run_id, revised(shape, failing(*fails)))
-    handle = await relay.start(client, run_id, max_turns=1, success=success)
+    handle = await relay.start(client, run_id, success=success)
     if done:
         result = await handle.result()
         assert result.status == ("partial" if fails else "completed")
@@ -112,7 +114,7 @@ async def test_failed_work_is_replaced_by_a_revision_and_finished_work_is_kept(
     turns = failing("t1") | {"t1b": lambda step: when(hold, FOUND)}
     better = revision({"id": "t1b", "replaces": ["t1"], "description": "Ask the neighbours"})
     model.play(run_id, revised(CHAIN, turns, better))
-    handle = await relay.start(client, run_id, max_turns=1, success="all")
+    handle = await relay.start(client, run_id, success="all")
     await until(lambda: "t1b/1/turn.1" in model.steps(run_id))
     shown = await relay.status(handle)
     assert (shown.revision, shown.phase) == (2, "executing")
@@ -132,7 +134,7 @@ async def test_failed_work_is_replaced_by_a_revision_and_finished_work_is_kept(
     result = await handle.result()
     assert (result.status, result.plan_revisions, result.gaps) == ("completed", 2, [])
     asked = relay.prompt(model, run_id, "plan.2.1")
-    assert "TurnLimit" in asked
+    assert "Refused" in asked
     assert 'state="completed"' in asked
     assert model.steps(run_id).count("t2/1/turn.1") == 1
     assert "found it" in relay.prompt(model, run_id, "t3/1/turn.1")
@@ -146,7 +148,7 @@ async def test_a_revision_may_replace_neither_finished_nor_replaced_work(
     wrong = revision({"id": "t2b", "replaces": ["t2"]})
     right = revision({"id": "t1b", "replaces": ["t1"]})
     model.play(run_id, revised(CHAIN, failing("t1"), wrong, right))
-    result = await (await relay.start(client, run_id, max_turns=1, success="all")).result()
+    result = await (await relay.start(client, run_id, success="all")).result()
     assert "t2b" not in {s.id for s in result.subtasks}
     assert "only failed or skipped ones can be" in relay.prompt(model, run_id, "plan.2.2")
     assert result.status == "completed"
@@ -154,7 +156,7 @@ async def test_a_revision_may_replace_neither_finished_nor_replaced_work(
 
 async def test_a_planner_with_nothing_to_add_is_asked_once(client: Client, model: ScriptedModel, run_id: str) -> None:
     model.play(run_id, revised(planned("t1", "t2"), failing("t1")))
-    error, partial = await relay.failure(await relay.start(client, run_id, max_turns=1, success="all"))
+    error, partial = await relay.failure(await relay.start(client, run_id, success="all"))
     assert error.type == "QuorumNotMet"
     assert [step for step in model.steps(run_id) if step.startswith("plan")] == ["plan.1.1", "plan.2.1"]
     assert partial.plan_revisions == 1
@@ -167,7 +169,7 @@ async def test_replacements_that_fail_too_end_after_two_revisions_with_gaps(
     third = revision({"id": "t1c", "replaces": ["t1b"]})
     more = revision({"id": "t1d", "replaces": ["t1c"]})
     model.play(run_id, revised(planned("t1", "t2"), failing("t1", "t1b", "t1c"), second, third, more))
-    error, partial = await relay.failure(await relay.start(client, run_id, max_turns=1, success="all"))
+    error, partial = await relay.failure(await relay.start(client, run_id, success="all"))
     assert (error.type, partial.plan_revisions) == ("QuorumNotMet", 3)
     assert "t1d" not in {s.id for s in partial.subtasks}
     assert "t1c" in {gap.subtask_id for gap in partial.gaps}
@@ -176,14 +178,14 @@ async def test_replacements_that_fail_too_end_after_two_revisions_with_gaps(
 async def test_a_revision_that_cannot_be_had_is_a_warning(client: Client, model: ScriptedModel, run_id: str) -> None:
     bad = revision({"id": "t2"})
     model.play(run_id, revised(planned("t1", "t2"), failing("t1"), bad, bad, bad))
-    error, partial = await relay.failure(await relay.start(client, run_id, max_turns=1, success="all"))
+    error, partial = await relay.failure(await relay.start(client, run_id, success="all"))
     assert error.type == "QuorumNotMet"
     assert any("no better plan" in warning for warning in partial.warnings)
 
 
 async def test_a_run_that_has_enough_is_not_planned_anew(client: Client, model: ScriptedModel, run_id: str) -> None:
     model.play(run_id, revised(planned("t1", "t2"), failing("t1")))
-    result = await (await relay.start(client, run_id, max_turns=1, success="1/2")).result()
+    result = await (await relay.start(client, run_id, success="1/2")).result()
     assert (result.status, result.plan_revisions) == ("partial", 1)
     assert "plan.2.1" not in model.steps(run_id)
 
@@ -202,7 +204,7 @@ async def test_a_subtask_runs_from_what_succeeded_and_is_skipped_where_nothing_d
         {"id": "T5", "role": "scribe", "after": ["T3", "T4"]},
     )
     model.play(run_id, script(shape, failing("T1"), answer("from the rest", ["T5", "T3"])))
-    handle = await relay.start(client, run_id, max_turns=1)
+    handle = await relay.start(client, run_id)
     result = await handle.result()
     assert result.status == "partial"
     assert {s.id: (s.state, s.attempts) for s in result.subtasks} == {
@@ -230,7 +232,7 @@ async def test_whole_chains_are_skipped_behind_a_failure(client: Client, model: 
     chain = [{"id": f"t{n}", "role": "scribe", "after": [f"t{n - 1}"]} for n in (2, 3, 4)]
     shape = plan({"id": "t1", "role": "lone"}, *chain, {"id": "t5", "role": "scribe"})
     model.play(run_id, script(shape, failing("t1")))
-    handle = await relay.start(client, run_id, max_turns=1)
+    handle = await relay.start(client, run_id)
     result = await handle.result()
     assert [s.state for s in result.subtasks] == ["failed", "skipped", "skipped", "skipped", "completed"]
     assert (await relay.events(handle)).count("subtask_skipped") == 3
@@ -245,10 +247,10 @@ async def test_when_nothing_succeeds_the_run_fails_with_every_reason(
         {"id": "t1", "role": "lone"}, {"id": "t2", "role": "scribe"}, {"id": "t3", "role": "scribe", "after": ["t1"]}
     )
     model.play(run_id, script(shape, failing("t1", "t2")))
-    handle = await relay.start(client, run_id, max_turns=1)
+    handle = await relay.start(client, run_id)
     error, partial = await relay.failure(handle)
     assert error.type == "AllSubtasksFailed"
-    assert "TurnLimit" in error.message
+    assert "Refused" in error.message
     assert [s.state for s in partial.subtasks] == ["failed", "failed", "skipped"]
     assert [gap.subtask_id for gap in partial.gaps] == ["t1", "t2", "t3"]
     assert not any(step.startswith("synthesis") for step in model.steps(run_id))
@@ -259,7 +261,7 @@ async def test_a_rejected_request_ends_its_subtask_and_not_the_run(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
     shape = plan({"id": "t1", "role": "scribe"}, {"id": "t2", "role": "scribe", "after": ["t1"]})
-    model.play(run_id, script(shape, {"t2": lambda step: REFUSED}))
+    model.play(run_id, script(shape, {"t2": lambda step: REJECTED}))
     result = await (await relay.start(client, run_id)).result()
     assert (result.status, result.subtasks[1].state, result.subtasks[1].attempts) == ("partial", "failed", 1)
 
