@@ -47,7 +47,8 @@ class RunSetupActivities:
     async def prepare_run(self, input: SetupInput) -> RunSetup:
         """Stores goal, team, answer schema and attachments.
 
-        ApplicationError `UnknownTeam` or `InvalidRequest` on bad ones, and on a dollar budget nobody can keep.
+        ApplicationError `UnknownTeam` or `InvalidRequest` on bad ones, on roles without a model, and on a dollar budget
+        nobody can keep.
         """
         request, facts = input.request, self._facts
         run = RunRef(run_id=input.run_id, store_id="", scope=input.scope)
@@ -58,6 +59,7 @@ class RunSetupActivities:
                 answer_schema.check_schema(request.answer_schema)
             team_ref, loaded = await self._teams.save(run.run_id, request.team, worker_model)
             card = team_card(loaded, worker_model)
+            _require_models(supervisor_model, card)
             unpriced = [] if facts.model_notice else _unpriced(supervisor_model, card)
             warnings = _budget_warnings(request, unpriced)
             attachments = [await self._attachment(run, i, a) for i, a in enumerate(request.attachments)]
@@ -116,6 +118,21 @@ class RunSetupActivities:
             )
         copied = await self._store.put_output(run.run_id, found)  # the run's own, so that uploads may be pruned
         return AttachmentRef(name=attachment.name, ref=copied, bytes=len(found))
+
+
+def _require_models(supervisor_model: str, team: TeamCard) -> None:
+    """SupervisionError `InvalidRequest` naming whoever has no model to call."""
+    if not supervisor_model:
+        raise SupervisionError(
+            "InvalidRequest", "the supervisor has no model: set models.supervisor, or SUPERVISOR_SUPERVISOR_MODEL"
+        )
+    without = [role.name for role in team.roles if role.team is None and not role.model]
+    if without:
+        raise SupervisionError(
+            "InvalidRequest",
+            f"these roles have no model: {', '.join(without)}; set models.workers, a role's own model in the team "
+            "file, or SUPERVISOR_WORKER_MODEL",
+        )
 
 
 def _unpriced(supervisor_model: str, team: TeamCard) -> list[str]:

@@ -41,7 +41,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.status import TraceEvent
     from supervision.team import ToolCard
     from supervision.text import one_line
-    from workflows.failures import cancelled
+    from workflows.failures import cancelled, wrapped
 
 _MODEL_RETRY = RetryPolicy(
     initial_interval=limits.MODEL_RETRY_INITIAL,
@@ -90,12 +90,14 @@ def _priority() -> Priority:
 
 async def prepare_run(input: SetupInput) -> RunSetup:
     """Fixes team, references and process facts for the run; local, so it costs no server round trip."""
-    return await workflow.execute_local_activity_method(
-        RunSetupActivities.prepare_run,
-        input,
-        start_to_close_timeout=limits.SETUP_TIMEOUT,
-        retry_policy=_STORE_RETRY,
-        summary="prepare the run",
+    return await wrapped(
+        workflow.execute_local_activity_method(
+            RunSetupActivities.prepare_run,
+            input,
+            start_to_close_timeout=limits.SETUP_TIMEOUT,
+            retry_policy=_STORE_RETRY,
+            summary="prepare the run",
+        )
     )
 
 
@@ -138,12 +140,14 @@ async def call_model(input: TurnInput, turn: int, expires_at: datetime, queue: s
 async def pool_backlog(pool: str) -> float:
     """Seconds that work has waited for the Workers of a pool; 0 when that can't be known."""
     try:
-        return await workflow.execute_local_activity_method(
-            PoolActivities.pool_backlog,
-            pool_queue(pool),
-            start_to_close_timeout=limits.CONNECT_TIMEOUT,
-            retry_policy=RetryPolicy(maximum_attempts=1),
-            summary=f"backlog of pool {pool}",
+        return await wrapped(
+            workflow.execute_local_activity_method(
+                PoolActivities.pool_backlog,
+                pool_queue(pool),
+                start_to_close_timeout=limits.CONNECT_TIMEOUT,
+                retry_policy=RetryPolicy(maximum_attempts=1),
+                summary=f"backlog of pool {pool}",
+            )
         )
     except ActivityError as error:
         if cancelled(error):
@@ -159,12 +163,14 @@ async def run_tool(input: ToolInput, tool: ToolCard | None, queue: str) -> ToolR
     summary = one_line(f"{input.call.name}: {input.call.preview}", limits.ARGUMENTS_PREVIEW_BYTES)
     retry = RetryPolicy(maximum_attempts=1 if tool and tool.effects == "write" else limits.TOOL_ATTEMPTS)
     if tool is None or tool.local:
-        return await workflow.execute_local_activity_method(
-            ToolActivities.run_tool,
-            input,
-            start_to_close_timeout=limits.LOCAL_TOOL_TIMEOUT,
-            retry_policy=retry,
-            summary=summary,
+        return await wrapped(
+            workflow.execute_local_activity_method(
+                ToolActivities.run_tool,
+                input,
+                start_to_close_timeout=limits.LOCAL_TOOL_TIMEOUT,
+                retry_policy=retry,
+                summary=summary,
+            )
         )
     return await workflow.execute_activity_method(
         ToolActivities.run_tool,
@@ -187,10 +193,12 @@ async def synthesize(input: SynthesisInput, expires_at: datetime) -> SynthesisRe
 
 async def publish_result(input: PublishInput, trace: list[TraceEvent]) -> Published:
     """Stores the whole result and trace; local, so the result is not written to history twice."""
-    return await workflow.execute_local_activity_method(
-        PublishingActivities.publish_result,
-        args=[input, trace],
-        start_to_close_timeout=limits.PUBLISH_TIMEOUT,
-        retry_policy=_STORE_RETRY,
-        summary="store result and trace",
+    return await wrapped(
+        workflow.execute_local_activity_method(
+            PublishingActivities.publish_result,
+            args=[input, trace],
+            start_to_close_timeout=limits.PUBLISH_TIMEOUT,
+            retry_policy=_STORE_RETRY,
+            summary="store result and trace",
+        )
     )

@@ -1,6 +1,8 @@
 """Turning what activities and children raise into the typed errors of the contract."""
 
 import asyncio
+from collections.abc import Awaitable
+from typing import TypeVar
 
 from temporalio.exceptions import (
     ActivityError,
@@ -22,6 +24,27 @@ RESUMABLE = ("CircuitOpen", "BudgetExhausted", *ACCOUNT)
 """Ends of an attempt that are no failure of its work: it goes on from where it stood."""
 
 _WORLD = ("ArtifactUnavailable", "ArtifactMissing", "ArtifactTooLarge")
+
+
+T = TypeVar("T")
+
+
+async def wrapped(local_activity: Awaitable[T]) -> T:
+    """The result of a local activity; its failure as an ActivityError, as with any other: the SDK raises it bare."""
+    try:
+        return await local_activity
+    except ActivityError:
+        raise
+    except FailureError as error:
+        raise ActivityError(
+            "Local activity failed",
+            scheduled_event_id=0,
+            started_event_id=0,
+            identity="",
+            activity_type="",
+            activity_id="",
+            retry_state=None,
+        ) from error
 
 
 def cancelled(error: BaseException) -> bool:
