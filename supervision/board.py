@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable
 from datetime import datetime
 from graphlib import TopologicalSorter
+from itertools import islice
 
 from supervision import limits
 from supervision.finding import Finding
@@ -83,10 +84,8 @@ class Board:
 
     def counts(self) -> Counts:
         """How many subtasks stand in each state."""
-        counts = {"total": len(self._reports)}
-        for report in self._reports.values():
-            counts[report.state] = counts.get(report.state, 0) + 1
-        return Counts.model_validate(counts)
+        states = Counter(report.state for report in self._reports.values())
+        return Counts.model_validate({"total": len(self._reports), **states})
 
     def skip_hopeless(self) -> list[str]:
         """Skips each waiting subtask whose dependencies all ended without success; returns their ids.
@@ -111,18 +110,12 @@ class Board:
 
         A subtask is ready when all its dependencies have ended and one succeeded, or when it has none.
         """
-        found: list[str] = []
-        for report in self._reports.values():
-            if len(found) >= max(0, slots):
-                break
-            if report.state != "waiting":
-                continue
-            states = [self._reports[dependency].state for dependency in report.depends_on]
-            if (not states or (all(state in _ENDED for state in states) and "completed" in states)) and admits(
-                report.id
-            ):
-                found.append(report.id)
-        return found
+        waiting = (r.id for r in self._reports.values() if r.state == "waiting" and self._unblocked(r))
+        return list(islice((subtask_id for subtask_id in waiting if admits(subtask_id)), max(0, slots)))
+
+    def _unblocked(self, report: SubtaskReport) -> bool:
+        states = [self._reports[dependency].state for dependency in report.depends_on]
+        return not states or (all(state in _ENDED for state in states) and "completed" in states)
 
     def missing_for(self, subtask_id: str) -> list[Gap]:
         """The dependencies of a subtask that did not succeed."""

@@ -87,7 +87,7 @@ PROVIDER_PAUSE_FACTOR = 1.5
 PROVIDER_PAUSE_MAX = timedelta(minutes=10)
 NESTED_DEADLINE_SHARE = 0.9  # of what is left: the parent must still write its answer
 ROLE_BREAKER_FAILURES = 3  # failed attempts in a row, by contract
-ROLE_BREAKER_COOLDOWN = timedelta(seconds=30)  # a role that fails at once may not burn a run's attempts in seconds
+ROLE_BREAKER_COOLDOWN = timedelta(seconds=10)  # a role that fails at once may not burn a run's attempts in seconds
 ROLE_BREAKER_COOLDOWN_MAX = timedelta(minutes=5)  # doubled by each failed probe up to here
 SYNTHESIS_RESERVE = timedelta(seconds=60)  # kept back from the deadline, at most this
 SYNTHESIS_RESERVE_SHARE = 0.2  # and at most this share of the whole deadline
@@ -205,6 +205,7 @@ BENCH_SETTLE = timedelta(seconds=1)  # between rows: the server's work after a r
 
 # --- The command line -----------------------------------------------------------------------------
 CLI_RPC_TIMEOUT = timedelta(seconds=3)  # a query waits for a Worker: with none it would hang for its default
+CLI_UPDATE_WAIT = timedelta(seconds=10)  # an update needs one workflow task; on a busy Worker some seconds
 CLI_CANCEL_WAIT = timedelta(seconds=20)  # a cancelled run closes in under a second, after a Worker restart in some
 POLLER_FRESH = timedelta(seconds=70)  # a live Worker polls anew every 60 s; the server lists dead ones for minutes
 FOLLOW_POLL = timedelta(seconds=1)  # how often a followed run is asked where it stands
