@@ -46,10 +46,10 @@ def _fail(breaker: RoleBreaker, times: int = 1) -> None:
         breaker.failed(_admit(breaker))
 
 
-def test_three_failures_in_a_row_open_it_for_thirty_seconds(breaker: RoleBreaker, clock: Clock) -> None:
+def test_three_failures_in_a_row_open_it_for_ten_seconds(breaker: RoleBreaker, clock: Clock) -> None:
     _fail(breaker, 3)
     assert (_state(breaker), breaker.admits(), breaker.admit()) == ("open", False, None)
-    assert breaker.retry_at == START + timedelta(seconds=30)
+    assert breaker.retry_at == START + timedelta(seconds=10)
     clock.now += COOLDOWN
     assert _state(breaker) == "half_open"
     assert breaker.admits()
@@ -80,7 +80,7 @@ def test_each_failed_probe_doubles_the_cooldown_up_to_its_cap(breaker: RoleBreak
         waits.append((breaker.retry_at - clock.now).total_seconds())
         clock.now = breaker.retry_at
         _fail(breaker)
-    assert waits == [30, 60, 120, 240, 300, 300, 300]
+    assert waits == [10, 20, 40, 80, 160, 300, 300]
 
 
 def test_after_a_good_probe_the_cooldown_starts_small_again(breaker: RoleBreaker, clock: Clock) -> None:
@@ -135,7 +135,7 @@ def test_a_cancelled_probe_gives_its_lease_back(breaker: RoleBreaker, clock: Clo
 def test_its_card_is_plain_json(breaker: RoleBreaker) -> None:
     assert breaker.card() == {"role": "finder", "state": "closed", "failures": 0, "retry_at": None}
     _fail(breaker, 3)
-    card = {"role": "finder", "state": "open", "failures": 3, "retry_at": "2026-01-01T00:00:30+00:00"}
+    card = {"role": "finder", "state": "open", "failures": 3, "retry_at": "2026-01-01T00:00:10+00:00"}
     assert breaker.card() == card
 
 
