@@ -22,8 +22,9 @@ setup: $(READY) temporal ## Install everything into .venv, and get the temporal 
 demo: $(READY) ## Start a server, a worker and a run on bundled data; follow it and print the answer
 	@$(VENV) -m console.demo
 
+# Most tests wait for processes and timers: three at a time keep two cores busy.
 test: setup ## Run all tests
-	$(VENV) -m pytest
+	$(VENV) -m pytest -n 3 --dist loadfile
 
 check: $(READY) ## Check format, lint, types and the lock
 	$(VENV) -m ruff format --check .
