@@ -1,7 +1,6 @@
 """The state of a run as its workflow keeps it: what the queries show and the result is made of."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Literal
 
@@ -10,16 +9,17 @@ from pydantic import JsonValue
 from supervision import limits
 from supervision.allowance import Allowance
 from supervision.board import Board
-from supervision.details import markdown, rest_note
+from supervision.details import markdown
 from supervision.finding import ArtifactRef
 from supervision.fitting import fit_page
 from supervision.grant import Grant
+from supervision.holds import Holds
 from supervision.honesty import with_gaps
 from supervision.plan import Plan
 from supervision.request import RunRequest
 from supervision.result import Citation, Contradiction, Gap, RunResult
 from supervision.role_breaker import RoleBreaker
-from supervision.status import Flags, Phase, ProviderWait, Status, TraceEvent, TracePage
+from supervision.status import Flags, Phase, Status, TraceEvent, TracePage
 from supervision.text import cut, one_line, size
 from supervision.timing import timing
 from supervision.updates import NewBudget
@@ -44,10 +44,8 @@ class RunState:
         self.resumes = 0
         self.judged = 0
         self.syntheses = 0
-        self._breakers: dict[str, RoleBreaker] = {}
-        self._provider_waits: list[ProviderWait] = []
+        self.holds = Holds(self.board, now)
         self.root_has_finding = False
-        self.nested_waits: dict[str, list[ProviderWait]] = {}
         self.warnings: list[str] = []
         self.model_notice: str | None = None
         self.error: str | None = None
@@ -74,34 +72,16 @@ class RunState:
     @property
     def flags(self) -> Flags:
         """The conditions beside the phase."""
-        return Flags(waiting_provider=bool(self.provider_waits))
-
-    @property
-    def provider_waits(self) -> list[ProviderWait]:
-        """What waits for a provider of models, here and in nested supervisors that run."""
-        running = {report.id for report in self.board.reports() if report.state == "running"}
-        nested = [wait for id, waits in self.nested_waits.items() if id in running for wait in waits]
-        return [*self._provider_waits, *nested]
+        return Flags(waiting_provider=bool(self.holds.waits))
 
     @property
     def has_finding(self) -> bool:
         """Whether the run has anything to lose: then it waits for what a person must mend."""
         return self.root_has_finding or self.board.counts().completed > 0
 
-    @contextmanager
-    def waiting_provider(self, wait: ProviderWait) -> Iterator[None]:
-        """Marks that something waits for a provider of models."""
-        self._provider_waits.append(wait)
-        try:
-            yield
-        finally:
-            self._provider_waits.remove(wait)
-
     def breaker(self, role: str) -> RoleBreaker:
         """The breaker of a role."""
-        if role not in self._breakers:
-            self._breakers[role] = RoleBreaker(role, self._now)
-        return self._breakers[role]
+        return self.holds.breaker(role)
 
     def once(self, request_id: str | None) -> bool:
         """Whether a message with that id has not been taken yet; marks it as taken."""
@@ -191,8 +171,8 @@ class RunState:
             next_cursor=following if following < len(reports) else None,
             usage=self.usage,
             limits=self.allowance.card(),
-            waiting=[wait.request(deadline_at) for wait in self.provider_waits if wait.retry_at is None],
-            breakers=[*self._cards()],
+            waiting=[wait.request(deadline_at) for wait in self.holds.asked()],
+            breakers=[*self.holds.cards()],
             review=f"up to {self.request.max_revisions} rounds" if self.request.max_revisions else "off",
             deadline_at=deadline_at,
             warnings=self.warnings,
@@ -203,17 +183,10 @@ class RunState:
     def details(self) -> str:
         """The Markdown for the Web UI."""
         revised = f"plan revision {self.plan.revision}" if self.plan.revision > 1 else None
-        asked = [f"{w.name} waits for resume: {w.why}" for w in self.provider_waits if w.retry_at is None]
-        held = [rest_note(card) for card in self._cards() if card["state"] != "closed"]
-        notes = [note for note in (self.model_notice, revised, *held, *asked, self.error) if note]
+        notes = [note for note in (self.model_notice, revised, *self.holds.notes(), self.error) if note]
         return markdown(
             self.request.goal, self.phase, self.flags, self.board.counts(), self.board.reports(), self.usage, notes
         )
-
-    def _cards(self) -> list[dict[str, JsonValue]]:
-        """The breakers that hold something back, of roles and of providers."""
-        roles = [breaker.card() for breaker in self._breakers.values() if breaker.failures]
-        return roles + [wait.card() for wait in self.provider_waits if wait.retry_at is not None]
 
     def result(self) -> RunResult:
         """The result so far; final once the phase is `done`."""

@@ -41,30 +41,6 @@ class Waiting(Model):
     expires_at: str | None = None
 
 
-class ProviderWait(Model):
-    """Work that waits for a provider of models: until `retry_at`, or without it for a person's `resume`."""
-
-    name: str
-    workflow_id: str
-    model: str = ""
-    why: str = ""
-    retry_at: str | None = None
-
-    def card(self) -> dict[str, JsonValue]:
-        """How `status` shows the provider's breaker."""
-        return {"provider": self.model, "state": "open", "waiting": self.name, "retry_at": self.retry_at}
-
-    def request(self, expires_at: str) -> Waiting:
-        """How `status` asks a person to mend the account."""
-        return Waiting(
-            id=self.name,
-            kind="resume",
-            workflow_id=self.workflow_id,
-            prompt_preview=self.why,
-            expires_at=expires_at,
-        )
-
-
 class RunLimits(Model):
     """The limits in force."""
 

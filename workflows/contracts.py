@@ -7,9 +7,9 @@ from activities.turn_contracts import ToolResultRef
 from supervision.base import Model
 from supervision.finding import ArtifactRef, Finding
 from supervision.grant import Grant
+from supervision.holds import ProviderWait
 from supervision.queues import MODEL_QUEUE
 from supervision.result import SubtaskReport
-from supervision.status import ProviderWait
 from supervision.team import RoleCard
 from supervision.usage import Usage
 

@@ -68,7 +68,7 @@ class Messages:
         state = self._known()
         if state.once(asked.request_id):
             state.resumes += 1
-            waiting = {wait.workflow_id for wait in state.provider_waits if wait.retry_at is None}
+            waiting = {wait.workflow_id for wait in state.holds.asked()}
             for workflow_id in sorted(waiting - {workflow.info().workflow_id}):
                 with contextlib.suppress(FailureError):  # it has ended
                     await workflow.get_external_workflow_handle(workflow_id).signal("nested_resume")
@@ -83,7 +83,7 @@ class Messages:
         """News of a nested supervisor, for the one tree in `status`."""
         if self._state is not None:
             self._state.board.set_nested(report.subtask_id, report.subtasks)
-            self._state.nested_waits[report.subtask_id] = report.waits
+            self._state.holds.nested[report.subtask_id] = report.waits
             self._show()
 
     @workflow.signal

@@ -14,8 +14,8 @@ with workflow.unsafe.imports_passed_through():
     from activities.contracts import RunRef, RunSetup
     from supervision import limits
     from supervision.base import SupervisionError
+    from supervision.holds import ProviderWait
     from supervision.run_state import RunState
-    from supervision.status import ProviderWait
     from supervision.team import TeamCard
     from supervision.usage import Usage
     from workflows.contracts import NestedInput
@@ -143,7 +143,7 @@ class RunContext:
         self, wait: ProviderWait, label: str, last: bool, over: Callable[[], bool], until: datetime | None = None
     ) -> None:
         """Waits until it is `over`, at `until` at the latest; the deadline may move meanwhile."""
-        with self.state.waiting_provider(wait):
+        with self.state.holds.waiting(wait):
             self.show()
             while not over():
                 deadline = self.expires_at(last)

@@ -64,7 +64,7 @@ class Visibility:
         One signal is under way at a time: what changes meanwhile goes with the next one.
         """
         reports = slim(state.board.reports())
-        waits = state.provider_waits
+        waits = state.holds.waits
         shape = (state.phase, _shape(reports), waits)
         if shape == self._told:
             return
