@@ -45,7 +45,7 @@ def short_outages(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def short_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     """A role rests for some seconds."""
-    monkeypatch.setattr(limits, "ROLE_BREAKER_COOLDOWN", timedelta(seconds=3))
+    monkeypatch.setattr(limits, "ROLE_BREAKER_COOLDOWN", timedelta(seconds=4))
 
 
 def phases(*replies: Reply) -> Callable[[Step], Reply]:
@@ -57,6 +57,11 @@ def phases(*replies: Reply) -> Callable[[Step], Reply]:
 async def cards(handle: relay.Handle) -> list[Any]:
     """The breakers that a run shows."""
     return [*(await relay.status(handle)).breakers]
+
+
+async def rests(handle: relay.Handle) -> bool:
+    """Whether a run shows one breaker, and that it is open."""
+    return [card["state"] for card in await cards(handle)] == ["open"]
 
 
 # --- A role's breaker -----------------------------------------------------------------------------
@@ -72,13 +77,10 @@ async def test_a_role_that_fails_three_times_in_a_row_rests_and_one_probe_shows_
     model.play(run_id, lambda step: when(opened, played(step)) if step.kind == "refine" else played(step))
     handle = await relay.start(client, run_id, max_turns=1, max_parallel=3)
 
-    async def open() -> bool:
-        return [card["state"] for card in await cards(handle)] == ["open"]
-
     async def held() -> bool:
         return (await relay.events(handle)).count("subtask_held") == 3
 
-    await until(open)
+    await until(lambda: rests(handle))
     opened.set()
     await until(held)
     await until(lambda: "t4/1/turn.1" in model.steps(run_id))  # the resting ones hold no slot
@@ -107,13 +109,16 @@ async def test_a_role_that_fails_three_times_in_a_row_rests_and_one_probe_shows_
 async def test_while_a_role_rests_its_subtasks_go_to_the_fallback_with_all_their_attempts(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
+    opened = asyncio.Event()
     fails = {f"t{n}": (lambda step: GIVES_UP if step.attempt == 1 else FOUND) for n in (1, 2, 3, 4)}
-    shape = plan(*[{"id": id, "role": "junior"} for id in fails])
-    model.play(run_id, script(shape, fails))
-    result = await (await relay.start(client, run_id, max_turns=1, max_parallel=3)).result()
+    played = script(plan(*[{"id": id, "role": "junior"} for id in fails]), fails)
+    model.play(run_id, lambda step: when(opened, played(step)) if step.kind == "refine" else played(step))
+    handle = await relay.start(client, run_id, max_turns=1, max_parallel=3)
+    await until(lambda: rests(handle))
+    opened.set()
+    result = await handle.result()
     assert result.status == "completed"
-    assert [(s.role, s.attempts) for s in result.subtasks][3] == ("senior", 2)
-    assert "junior" not in {s.role for s in result.subtasks[2:]}
+    assert [(s.role, s.attempts) for s in result.subtasks] == [("senior", 2)] * 4
 
 
 # --- A provider's breaker -------------------------------------------------------------------------
