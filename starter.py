@@ -12,6 +12,7 @@ import typer
 
 from console.access import Access
 from console.asking import ask, put_file
+from console.changing import extend, resume
 from console.command import Command
 from console.doctor import examine
 from console.listing import print_runs, print_teams
@@ -70,12 +71,18 @@ def run(
     goal_file: Annotated[Path | None, typer.Option(help="read the goal from a file")] = None,
     request: Annotated[Path | None, typer.Option(help="a JSON file with a whole request; options override it")] = None,
     team: Annotated[str | None, typer.Option(help="see `teams`")] = None,
-    strategy: Annotated[str | None, typer.Option(help="auto or plan")] = None,
+    strategy: Annotated[str | None, typer.Option(help="auto, plan, route or step")] = None,
+    success: Annotated[str | None, typer.Option(help="any, all or a fraction such as 2/3; default any")] = None,
     max_subtasks: Annotated[int | None, typer.Option(help="default 12")] = None,
     max_parallel: Annotated[int | None, typer.Option(help="subtasks at a time, default 8")] = None,
     max_turns: Annotated[int | None, typer.Option(help="model calls per subtask, default 10")] = None,
-    max_revisions: Annotated[int | None, typer.Option(help="rounds of review, 0 for none")] = None,
+    max_revisions: Annotated[int | None, typer.Option(help="rounds of review, default 3, 0 for none")] = None,
+    max_depth: Annotated[int | None, typer.Option(help="levels of teams within teams, default 2")] = None,
+    incremental: Annotated[int | None, typer.Option(help="draft the answer from so many findings on, 0 never")] = None,
     deadline: Annotated[str | None, typer.Option(help="ISO 8601, default PT30M")] = None,
+    budget_tokens: Annotated[int | None, typer.Option(help="default 1,000,000")] = None,
+    budget_usd: Annotated[float | None, typer.Option(help="default 5")] = None,
+    answer_schema: Annotated[Path | None, typer.Option(help="a JSON schema: the answer comes as JSON, too")] = None,
     supervisor_model: Annotated[str | None, typer.Option(help="plans and writes the answer")] = None,
     worker_model: Annotated[str | None, typer.Option(help="works on subtasks")] = None,
     attach: Annotated[list[Path] | None, typer.Option(help="a text file for worker agents; may be repeated")] = None,
@@ -87,10 +94,12 @@ def run(
     """Start a run and follow it to its answer. Ctrl-C stops following, never the run."""
 
     fields: dict[str, Any] = dict(team=team, strategy=strategy, max_subtasks=max_subtasks, max_parallel=max_parallel)
-    fields |= dict(max_turns=max_turns, max_revisions=max_revisions, deadline=deadline)
-    models = {"supervisor": supervisor_model, "workers": worker_model}
+    fields |= dict(max_turns=max_turns, max_revisions=max_revisions, max_depth=max_depth, deadline=deadline)
+    fields |= dict(success=success, incremental_synthesis=incremental)
+    parts: dict[str, dict[str, Any]] = {"models": {"supervisor": supervisor_model, "workers": worker_model}}
+    parts["budget"] = {"tokens": budget_tokens, "usd": budget_usd}
     how = How(run_id, detach, as_json, queue_anyway)
-    do(lambda access: run_goal(access, ask(goal, goal_file, request, attach or [], fields, models), how))
+    do(lambda access: run_goal(access, ask(goal, goal_file, request, attach or [], fields, parts, answer_schema), how))
 
 
 @app.command()
@@ -138,6 +147,23 @@ def list_runs(limit: Annotated[int, typer.Option(min=1, help="newest first")] = 
 def cancel_run(run_id: RunId) -> None:
     """Cancel a run; what it had found is kept."""
     with_run(run_id, lambda run, _: cancel(run))
+
+
+@app.command("extend")
+def extend_limits(
+    run_id: RunId,
+    deadline: Annotated[str | None, typer.Option(help="ISO 8601, counted from the run's start")] = None,
+    tokens: Annotated[int | None, typer.Option(help="the new total")] = None,
+    usd: Annotated[float | None, typer.Option(help="the new total")] = None,
+) -> None:
+    """Give a run new limits: totals, not additions. What is not named stays as it is."""
+    with_run(run_id, lambda run, _: extend(run, deadline, tokens, usd))
+
+
+@app.command("resume")
+def resume_run(run_id: RunId) -> None:
+    """Let a run go on that waits for the model provider, once key or account are mended."""
+    with_run(run_id, lambda run, _: resume(run))
 
 
 @app.command()

@@ -37,13 +37,16 @@ def ask(
     request_file: Path | None,
     attach: list[Path],
     fields: dict[str, Any],
-    models: dict[str, str | None],
+    parts: dict[str, dict[str, Any]],
+    answer_schema: Path | None = None,
 ) -> Asked:
     """The request out of a file, the goal and single fields, the latter ones first. None is "not given".
 
+    `parts` are single fields of fields that are objects, such as `budget`.
+
     Raises SupervisionError `InvalidRequest` and CommandFailed; nothing is stored or started.
     """
-    asked = _request_file(request_file) if request_file else {}
+    asked = _object_file(request_file) if request_file else {}
     text = _goal(goal, goal_file)
     if text is not None:
         asked["goal"] = text
@@ -52,9 +55,11 @@ def ask(
             BAD_INPUT, 'no goal: say what to find out, as in `python starter.py run "How has ... changed?"`'
         )
     asked |= {name: value for name, value in fields.items() if value is not None}
-    chosen = {name: value for name, value in models.items() if value is not None}
-    if chosen:
-        asked["models"] = {**_object(asked.get("models")), **chosen}
+    for whole, part in parts.items():
+        if chosen := {name: value for name, value in part.items() if value is not None}:
+            asked[whole] = {**_object(asked.get(whole)), **chosen}
+    if answer_schema is not None:
+        asked["answer_schema"] = _object_file(answer_schema, '{"type": "object", "properties": {...}}')
     uploads = [read_text_file(path) for path in attach]
     if attach:
         refs = [upload_key(hashlib.sha256(data).hexdigest()) for data in uploads]
@@ -119,13 +124,13 @@ def _text(data: bytes) -> str | None:
         return None
 
 
-def _request_file(path: Path) -> dict[str, Any]:
+def _object_file(path: Path, example: str = '{"goal": "..."}') -> dict[str, Any]:
     try:
         value = json.loads(read_text_file(path))
     except ValueError as error:
         raise CommandFailed(BAD_INPUT, f"{path} is not JSON: {error}") from error
     if not isinstance(value, dict):
-        raise CommandFailed(BAD_INPUT, f'{path} must hold an object such as {{"goal": "..."}}')
+        raise CommandFailed(BAD_INPUT, f"{path} must hold an object such as {example}")
     return value
 
 

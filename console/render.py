@@ -11,8 +11,9 @@ from console.plan_tree import Row, fitted, rows
 from console.safe_text import safe_line
 from console.watch import Call, Picture
 from supervision import limits
-from supervision.details import money
+from supervision.details import money, rest_note
 from supervision.result import SubtaskReport
+from supervision.status import Waiting
 
 GLYPHS = {"completed": "✔", "failed": "✘", "skipped": "–", "cancelled": "■", "running": "▶", "waiting": "·"}
 _STATE_STYLES = {
@@ -27,6 +28,7 @@ _MOODS: dict[Mood, str] = {"plain": "", "good": "green", "bad": "red", "faint": 
 _DEEPEST = 6  # further levels are not indented any more
 _FOOTER_ROWS = 7  # of footer and margin
 _LEAST_ROWS = 3
+_HELD_ROWS = 3  # lines on what waits
 
 
 def log_line(line: Line) -> Text:
@@ -49,7 +51,7 @@ def draw(picture: Picture, width: int, height: int, hint: str = "") -> Renderabl
     tree = rows(list(picture.reports.values()))
     if tree:
         running = sum(1 for row in tree if row.report.state == "running")
-        room = max(_LEAST_ROWS, height - _FOOTER_ROWS - min(running, height // 4))
+        room = max(_LEAST_ROWS, height - _FOOTER_ROWS - len(_held(picture)) - min(running, height // 4))
         shown, left_out = fitted(tree, room)
         parts.append(_table(picture, shown, width, tails=height // 4))
         if left_out:
@@ -73,7 +75,7 @@ def _table(picture: Picture, shown: list[Row], width: int, tails: int) -> Table:
         report = row.report
         style = _STATE_STYLES[report.state]
         name = Text("  " * min(row.depth, _DEEPEST) + ("└ " if row.depth else " "), style="dim")
-        name.append(f"{GLYPHS[report.state]} {safe_line(report.id, 60)}", style=f"not dim {style}")
+        name.append(f"{GLYPHS[report.state]} {safe_line(row.path, 60)}", style=f"not dim {style}")
         agent = picture.agent(report)
         turn = max(report.turns, agent.turn if agent else 0)
         table.add_row(
@@ -121,7 +123,7 @@ def _footer(picture: Picture, hint: str) -> list[RenderableType]:
     if picture.started:
         words.append(clock((datetime.now(UTC) - picture.started).total_seconds()))
     line = Text(" " + " · ".join(words), style="bold", no_wrap=True, overflow="ellipsis")
-    rows: list[RenderableType] = [line]
+    rows: list[RenderableType] = [line, *_held(picture)]
     if picture.notice:
         rows.append(Text(f" {safe_line(picture.notice, 200)}", style="yellow", no_wrap=True, overflow="ellipsis"))
     if status and status.model_notice:
@@ -131,6 +133,25 @@ def _footer(picture: Picture, hint: str) -> list[RenderableType]:
     if hint:
         rows.append(_faint(f" {hint}"))
     return rows
+
+
+def _held(picture: Picture) -> list[Text]:
+    """What waits, and for what: roles and providers that rest, people who are asked for something."""
+    status = picture.status
+    if status is None:
+        return []
+    cards = [card for card in status.breakers if isinstance(card, dict) and card.get("state") != "closed"]
+    said = [_asked(wait, picture.run_id) for wait in status.waiting] + [rest_note(card) for card in cards]
+    more = [f"and {len(said) - _HELD_ROWS} more that wait"] if len(said) > _HELD_ROWS else []
+    return [
+        Text(f" ⏸ {safe_line(text, limits.FOLLOW_LINE_CHARS)}", style="yellow", no_wrap=True, overflow="ellipsis")
+        for text in [*said[:_HELD_ROWS], *more]
+    ]
+
+
+def _asked(wait: Waiting, run_id: str) -> str:
+    how = f" (`python starter.py resume {run_id}`)" if wait.kind == "resume" else ""
+    return f"{wait.id} waits for {wait.kind}{how}: {wait.prompt_preview}"
 
 
 def _faint(text: str) -> Text:

@@ -1,6 +1,7 @@
 """What `status`, `plan`, `trace` and `result` print of one run, with or without a worker to ask."""
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 from rich.console import Console
@@ -10,12 +11,14 @@ from console.access import Access, web_address
 from console.answer import exit_code, print_outcome
 from console.failures import DONE, FAILED, UNREACHABLE, CommandFailed
 from console.outcome import Outcome, outcome, stored_result
+from console.plan_tree import rows
 from console.render import draw
 from console.runs import NO_WORKER, NoAnswer, Run, facts, is_open, state_word, stuck
 from console.safe_text import safe_line
 from console.terminal import tell, tell_json
 from console.watch import Picture
 from supervision import limits
+from supervision.details import money
 from supervision.keys import named_key
 from supervision.plan import Plan
 from supervision.status import Status, TraceEvent
@@ -42,11 +45,21 @@ async def print_status(run: Run, console: Console, as_json: bool) -> int:
     tell(
         f"{safe_line(status.goal, limits.FOLLOW_LINE_CHARS)}\nrun {run.id}, {state_word(described)}, team {status.team}"
     )
-    height = len(status.subtasks) + limits.STATUS_PAGE
-    console.print(draw(picture, min(console.width, 120), height))
+    tell(_limits(status))
+    height = len(rows(status.subtasks)) + limits.STATUS_PAGE
+    console.print(draw(picture, min(console.width, _WIDEST), height))
     for text in [*([status.error] if status.error else []), *status.warnings]:
         tell(safe_line(text, limits.ERROR_BYTES))
     return DONE
+
+
+def _limits(status: Status) -> str:
+    """One line on review, deadline and budget."""
+    allowed, used = status.limits, status.usage
+    tokens = "any" if allowed.budget_tokens is None else f"{allowed.budget_tokens:,}"
+    dollars = "" if allowed.budget_usd is None else f", {money(used.usd)} of {money(allowed.budget_usd)}"
+    ends = f"{datetime.fromisoformat(status.deadline_at).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return f"review {status.review} · deadline {ends} · budget {used.tokens:,} of {tokens} tokens{dollars}"
 
 
 async def print_plan(run: Run, store: ArtifactStore | None, as_json: bool) -> int:

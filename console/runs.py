@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
+from pydantic import BaseModel
 from temporalio.client import (
     Client,
     WorkflowExecution,
@@ -13,8 +14,11 @@ from temporalio.client import (
     WorkflowHandle,
     WorkflowQueryFailedError,
     WorkflowQueryRejectedError,
+    WorkflowUpdateFailedError,
+    WorkflowUpdateRPCTimeoutOrCancelledError,
 )
 from temporalio.common import SearchAttributeKey
+from temporalio.exceptions import FailureError
 from temporalio.service import RPCError, RPCStatusCode
 
 from console.failures import FAILED, CommandFailed
@@ -22,6 +26,7 @@ from supervision import limits
 from supervision.plan import Plan
 from supervision.result import RunResult
 from supervision.status import Status, TracePage
+from supervision.updates import UpdateReply
 
 RUN_TYPE = "SupervisorWorkflow"
 NO_WORKER = "no worker answers; the run is safe and goes on when one is back"
@@ -59,6 +64,19 @@ class Run:
     async def trace(self, cursor: int = 0, workflow_id: str | None = None) -> TracePage:
         """Events after `cursor`, of the run or of one of its worker agents."""
         return await self._query("trace", cursor, TracePage, workflow_id)
+
+    async def update(self, name: str, argument: BaseModel) -> UpdateReply:
+        """Changes the run; CommandFailed with its words when it refuses."""
+        async with self._told(self.id):
+            try:
+                async with asyncio.timeout(limits.CLI_UPDATE_WAIT.total_seconds()):
+                    reply: UpdateReply = await self.handle.execute_update(name, argument, result_type=UpdateReply)
+                    return reply
+            except WorkflowUpdateFailedError as error:
+                why = error.cause.message if isinstance(error.cause, FailureError) else str(error.cause)
+                raise CommandFailed(FAILED, f"run '{self.id}' refuses: {why}") from error
+            except (TimeoutError, WorkflowUpdateRPCTimeoutOrCancelledError) as error:
+                raise NoAnswer(NO_WORKER) from error
 
     async def describe(self, workflow_id: str | None = None) -> WorkflowExecutionDescription:
         """What the server knows of the run, or of one of its worker agents."""

@@ -1,7 +1,7 @@
 """Watching a run: one round of questions at a time, gathered into a picture that can be drawn at any moment."""
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from temporalio.client import WorkflowExecutionDescription
@@ -9,10 +9,11 @@ from temporalio.service import RPCError
 
 from console.events import Line, line
 from console.failures import CommandFailed
+from console.plan_tree import rows
 from console.runs import NO_WORKER, NoAnswer, Run, facts, is_open, state_word, stuck
 from supervision import limits
 from supervision.result import SubtaskReport
-from supervision.status import Status
+from supervision.status import Status, TraceEvent
 
 
 @dataclass(frozen=True)
@@ -26,8 +27,12 @@ class Call:
 
 @dataclass
 class Agent:
-    """What is known of one worker agent, by the workflow id of its attempt."""
+    """What is known of one worker agent or nested supervisor, by the workflow id of its attempt.
 
+    `path` is its subtask's id, below those of the subtasks that it is nested in.
+    """
+
+    path: str = ""
     cursor: int = 0
     turn: int = 0
     tokens: int = 0
@@ -57,8 +62,15 @@ class Picture:
     @property
     def tokens(self) -> int:
         """Tokens of ended subtasks and of the turns of running ones."""
-        running = [self.agent(r) for r in self.reports.values() if r.state == "running"]
-        return (self.status.usage.tokens if self.status else 0) + sum(agent.tokens for agent in running if agent)
+        return (self.status.usage.tokens if self.status else 0) + sum(map(self._live_tokens, self.reports.values()))
+
+    def _live_tokens(self, report: SubtaskReport) -> int:
+        """What a running subtask used and its supervisor has not booked yet."""
+        if report.state != "running":
+            return 0
+        agent = self.agent(report)
+        nested = sum(one.usage.tokens + self._live_tokens(one) for one in report.subtasks)
+        return nested + (agent.tokens if agent else 0)
 
 
 class Watch:
@@ -108,9 +120,11 @@ class Watch:
             pages.append(await self._run.status(self._page))
         for report in (report for page in pages for report in page.subtasks):
             self.picture.reports[report.id] = report
-            if report.workflow_id:
-                self.picture.agents.setdefault(report.workflow_id, Agent())
-        live = {report.workflow_id for report in self.picture.reports.values() if report.state == "running"}
+        tree = rows(list(self.picture.reports.values()))
+        for row in tree:
+            if row.report.workflow_id:
+                self.picture.agents.setdefault(row.report.workflow_id, Agent(row.path))
+        live = {row.report.workflow_id for row in tree if row.report.state == "running"}
         for workflow_id, agent in self.picture.agents.items():
             agent.ended = workflow_id not in live
 
@@ -156,7 +170,7 @@ class Watch:
             if event.type == "turn":
                 agent.tokens += _number(event.data.get("tokens"))
                 agent.turn = _number(event.data.get("turn"))
-        return [line(event) for event in page.events]
+        return [replace(line(event), subject=_subject(agent.path, event)) for event in page.events]
 
     async def _call(self, described: WorkflowExecutionDescription) -> Call | None:
         """The call in flight that says most: the one with a text, else any."""
@@ -169,6 +183,12 @@ class Watch:
                 trouble = f"attempt {activity.attempt}, after: {activity.last_failure.message or 'a lost worker'}"
             calls.append(Call(_number(said.get("tokens")), str(said.get("tail") or ""), trouble))
         return max(calls, key=lambda call: (bool(call.tail), call.tokens), default=None)
+
+
+def _subject(path: str, event: TraceEvent) -> str:
+    """What an event of a worker agent or nested supervisor is about: that has subtasks of its own."""
+    own = event.type in ("turn", "tool") or event.subtask_id is None
+    return path if own else f"{path}/{event.subtask_id}"
 
 
 def _number(value: object) -> int:

@@ -18,7 +18,13 @@ QUICK = 10  # seconds, on a busy machine
         (["run", "a \x1b[31mgoal"], "control character"),
         (["run", GOAL, "--max-subtasks", "0"], "max_subtasks"),
         (["run", GOAL, "--deadline", "soon"], "deadline"),
-        (["run", GOAL, "--strategy", "route"], "not built yet"),
+        (["run", GOAL, "--strategy", "swarm"], "strategy"),
+        (["run", GOAL, "--success", "3/2"], "success"),
+        (["run", GOAL, "--budget-tokens", "0"], "budget.tokens"),
+        (["run", GOAL, "--max-depth", "9"], "max_depth"),
+        (["run", GOAL, "--answer-schema", "list.json"], "must hold an object"),
+        (["run", GOAL, "--request", "approval.json"], "not built yet"),
+        (["extend", "some-run"], "give --deadline, --tokens or --usd"),
         (["run", GOAL, "--goal-file", "x"], "twice"),
         (["run", "--goal-file", "missing.txt"], "No such file"),
         (["run", GOAL, "--request", "list.json"], "must hold an object"),
@@ -36,6 +42,7 @@ QUICK = 10  # seconds, on a busy machine
 async def test_bad_input_ends_with_2(alone: Cli, words: list[str], said: str) -> None:
     (alone.folder / "list.json").write_text("[1, 2]")
     (alone.folder / "broken.json").write_text("{")
+    (alone.folder / "approval.json").write_text(json.dumps({"goal": GOAL, "review_plan": True}))
     (alone.folder / "unknown.json").write_text(json.dumps({"goal": GOAL, "colour": "red"}))
     (alone.folder / "binary.bin").write_bytes(b"\x00\xff\xfe")
     done = await alone(*words)
@@ -82,7 +89,7 @@ async def test_without_a_worker_no_run_is_started(alone: Cli) -> None:
     assert (await alone("status", "nobody-there")).code == 1
 
 
-@pytest.mark.parametrize("command", ["follow", "status", "plan", "trace", "result", "cancel"])
+@pytest.mark.parametrize("command", ["follow", "status", "plan", "trace", "result", "cancel", "resume"])
 async def test_an_unknown_run_ends_with_1(alone: Cli, command: str) -> None:
     done = await alone(command, "no-such-run")
     assert done.code == 1

@@ -14,7 +14,7 @@ from console.plan_tree import fitted, rows
 from console.render import draw, log_line, plain_line
 from console.watch import Agent, Call, Picture
 from supervision.result import SubtaskReport
-from supervision.status import Counts, RunLimits, Status
+from supervision.status import Counts, RunLimits, Status, Waiting
 
 NASTY = "[bold]markup[/bold] [link=https://evil.example]x[/link] \x1b[31mred\x1b]8;;https://evil.example\x07 :smile:"
 
@@ -61,6 +61,19 @@ def test_what_runs_stays_on_a_low_screen() -> None:
     assert "live" in [row.report.id for row in shown]
 
 
+def test_the_subtasks_of_a_nested_supervisor_stand_under_the_one_it_works_on() -> None:
+    deep = SubtaskReport(id="t2", subtasks=[SubtaskReport(id="t1")])
+    crew = SubtaskReport(id="t1", subtasks=[SubtaskReport(id="t1"), deep])
+    tree = rows([crew, SubtaskReport(id="t2", depends_on=["t1"])])
+    assert [(row.path, row.depth) for row in tree] == [
+        ("t1", 0),
+        ("t1/t1", 1),
+        ("t1/t2", 1),
+        ("t1/t2/t1", 2),
+        ("t2", 1),
+    ]
+
+
 def picture(subtasks: int = 6) -> Picture:
     """A run in the middle of things, with foreign text everywhere."""
     began = datetime.now(UTC).isoformat()
@@ -86,6 +99,28 @@ def picture(subtasks: int = 6) -> Picture:
     return found
 
 
+def held(found: Picture) -> Picture:
+    """The same with a role and a provider that rest, and a person who is asked for something."""
+    assert found.status is not None
+    card = {"state": "open", "retry_at": "2030-01-01T00:00:00+00:00"}
+    found.status.breakers = [
+        {**card, "role": NASTY, "failures": 3},
+        {"role": "well", "failures": 1, "state": "closed", "retry_at": None},
+        {**card, "provider": NASTY, "waiting": "t4"},
+    ]
+    found.status.waiting = [Waiting(id="t4", kind="resume", workflow_id="w", prompt_preview=NASTY)]
+    return found
+
+
+def test_what_waits_is_told_with_the_way_out() -> None:
+    shown = printed(250, 40, held(picture()))
+    assert "t4 waits for resume (`python starter.py resume run-1`): " in shown
+    assert "rests after 3 failed attempts in a row: next try at 2030-01-01" in shown
+    assert "t4 waits for the provider of " in shown
+    assert "role well" not in shown
+    assert "\x1b]8" not in shown
+
+
 def printed(columns: int, lines: int, what: Picture) -> str:
     out = io.StringIO()
     console = Console(file=out, width=columns, height=lines, force_terminal=True, color_system="truecolor")
@@ -96,13 +131,14 @@ def printed(columns: int, lines: int, what: Picture) -> str:
 @pytest.mark.parametrize("columns", [40, 80, 120, 200])
 def test_no_line_is_wider_than_the_terminal(columns: int) -> None:
     out = io.StringIO()
-    Console(file=out, width=columns, height=30, color_system=None).print(draw(picture(), columns, 30, "hint"))
+    Console(file=out, width=columns, height=30, color_system=None).print(draw(held(picture()), columns, 30, "hint"))
     assert max(cell_len(line.rstrip()) for line in out.getvalue().splitlines()) <= columns
 
 
 @pytest.mark.parametrize("lines", [14, 24, 50])
 def test_a_plan_of_hundreds_fits_the_height(lines: int) -> None:
     assert len(printed(100, lines, picture(300)).splitlines()) <= lines
+    assert len(printed(100, lines, held(picture(300))).splitlines()) <= max(lines, 17)
 
 
 def test_foreign_text_is_shown_as_it_is_and_never_obeyed() -> None:
