@@ -89,7 +89,11 @@ class Visibility:
 
 
 def _shape(reports: list[SubtaskReport]) -> tuple[object, ...]:
-    return tuple((report.id, report.state, _shape(report.subtasks)) for report in reports)
+    """What is worth telling; that a subtask runs only once it is known where."""
+    return tuple(
+        (r.id, r.state if r.workflow_id or r.state != "running" else "waiting", r.workflow_id, _shape(r.subtasks))
+        for r in reports
+    )
 
 
 def fit_for_memo(result: RunResult) -> str:
