@@ -79,7 +79,8 @@ class Ledger:
     def grant(self, subtask_id: str, share_of: int) -> Grant | None:
         """A slice of what is free for one attempt of a subtask; None when not even the smallest is.
 
-        `share_of` is among how many what is free is to be shared now, this one included. ValueError: the subtask holds a grant already.
+        `share_of` is among how many what is free is to be shared now, this one included. ValueError: the subtask
+        holds a grant already.
         """
         if subtask_id in self._grants:
             raise ValueError(f"'{subtask_id}' has a grant that is not settled")
