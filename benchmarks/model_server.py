@@ -3,7 +3,8 @@
 `python -m benchmarks.model_server --port 7480`. It knows only what the project sends (streamed Messages requests;
 plan and answer as structured outputs) and does what markers in the texts say:
 
-    goal      [[bench n=10 t=2 run=r1 tool=lookup]]    n worker agents, t tool turns each, the tool they call
+    goal      [[bench n=10 t=2 run=r1 tool=lookup]]    n worker agents, t tool turns each, the tool they call;
+              roles=5: the plan defines five roles for them
     subtask   [[task i=3 n=10 t=2 run=r1 tool=...]]    written into the plan's descriptions
     finding   [[done i=3 n=10 run=r1]]                 written into the worker agents' last messages
 
@@ -133,11 +134,19 @@ def all_text(value: object) -> str:
 def _plan(schema: Json, bench: Fields) -> Json:
     item = _resolved(schema["properties"]["subtasks"]["items"], schema)
     fields = " ".join(f"{key}={value}" for key, value in bench.items())
-    subtasks = [
-        _filled(item, {"id": f"t{i}", "description": f"Do part {i} of the job. [[task i={i} {fields}]]"}, schema)
-        for i in range(1, int(bench["n"]) + 1)
-    ]
-    return _filled(schema, {"subtasks": subtasks})
+    new_roles = [_new_role(number, bench.get("tool", "lookup")) for number in range(int(bench.get("roles", 0)))]
+    subtasks = []
+    for i in range(1, int(bench["n"]) + 1):
+        known = {"id": f"t{i}", "description": f"Do part {i} of the job. [[task i={i} {fields}]]"}
+        if new_roles:
+            known["new_role"] = new_roles[i % len(new_roles)]["name"]
+        subtasks.append(_filled(item, known, schema))
+    return _filled(schema, {"subtasks": subtasks, "new_roles": new_roles})
+
+
+def _new_role(number: int, tool: str) -> Json:
+    words = {"description": "Looks things up.", "system_prompt": "You look things up and report what you found."}
+    return {"name": f"own-{number}", **words, "tools": [tool]}
 
 
 def _answer(text: str, bench: Fields) -> str:

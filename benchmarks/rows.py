@@ -8,6 +8,8 @@ class Row:
     """`runs` goals, `at_once` at a time; each plans `agents` worker agents of `tool_turns` tool calls and an answer.
 
     `latency` is what each model call takes, in seconds. `floor` is False where the floor has nothing comparable.
+    With `new_roles` the plan defines so many roles of its own and gives them all the work: only the bench's own model
+    server writes such plans.
     """
 
     name: str
@@ -18,6 +20,7 @@ class Row:
     at_once: int = 1
     tool: str = "lookup"
     floor: bool = True
+    new_roles: int = 0
 
     @property
     def model_calls(self) -> int:
@@ -36,11 +39,13 @@ class Row:
     @property
     def extra(self) -> str:
         """What the marker holds beyond the defaults, with a leading space."""
-        return "" if self.tool == "lookup" else f" tool={self.tool}"
+        tool = "" if self.tool == "lookup" else f" tool={self.tool}"
+        return tool + (f" roles={self.new_roles}" if self.new_roles else "")
 
 
 FAN_100 = Row("100 agents, 200 ms a call", 100, 2, 0.2)
 FAN_10 = Row("10 agents, 200 ms a call", 10, 2, 0.2)
+DYNAMIC_10 = Row("10 agents in 5 new roles, 200 ms a call", 10, 2, 0.2, floor=False, new_roles=5)
 SLOW_10 = Row("10 agents, 1 s a call", 10, 2, 1.0)
 SMALL_8 = Row("small runs, 8 at a time", 3, 1, 0.0, runs=64, at_once=8)
 SMALL_1 = Row("small runs, 1 at a time", 3, 1, 0.0, runs=20)
@@ -48,7 +53,7 @@ TURNS_10 = Row("1 agent, 10 tool turns of 5 KB", 1, 10, 0.0, tool="lookup_long",
 TURNS_40 = Row("1 agent, 40 tool turns of 5 KB", 1, 40, 0.0, tool="lookup_long", floor=False)
 WARM_UP = Row("warm-up", 3, 1, 0.0, runs=4, at_once=2)
 
-ROWS = [SMALL_1, SMALL_8, FAN_10, SLOW_10, FAN_100, TURNS_10, TURNS_40]
+ROWS = [SMALL_1, SMALL_8, FAN_10, DYNAMIC_10, SLOW_10, FAN_100, TURNS_10, TURNS_40]
 
 
 def shorter(row: Row) -> Row:

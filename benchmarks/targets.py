@@ -33,6 +33,7 @@ def verdicts(samples: list[Sample]) -> list[Verdict]:
             "time beyond the critical path, 100 agents, to the floor", 1.5, ratio(rows.FAN_100, lambda s: s.beyond)
         ),
         at_most("wall of 10 agents at 1 s, to the critical path", 1.3, own(rows.SLOW_10, _to_ideal)),
+        at_most("wall with roles of the plan's own, to a team's", 1.15, divided(*_walls(own))),
         at_most("CPU per model call, 100 agents, to the floor", 1.6, ratio(rows.FAN_100, lambda s: s.cpu)),
         at_least(
             "small runs per second, 8 at a time, to the floor", 0.6, ratio(rows.SMALL_8, lambda s: s.runs_per_second)
@@ -59,6 +60,10 @@ def at_least(name: str, bound: float, measured: float | None) -> Verdict:
 
 def _to_ideal(sample: Sample) -> float:
     return sample.wall / rows.SLOW_10.critical_path
+
+
+def _walls(own: Callable[[Row, Callable[[Sample], float]], float | None]) -> tuple[float | None, float | None]:
+    return own(rows.DYNAMIC_10, lambda s: s.wall), own(rows.FAN_10, lambda s: s.wall)
 
 
 def _bytes(sample: Sample) -> float:
