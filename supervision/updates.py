@@ -1,13 +1,13 @@
 """What the updates of a run take and return."""
 
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, TypeVar
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from supervision import limits
 from supervision.base import Model, StrictModel
-from supervision.request import Budget
+from supervision.request import Budget, describe_errors
 from supervision.status import Phase
 
 
@@ -34,6 +34,17 @@ class ExtendLimits(StrictModel):
     budget: NewBudget | None = None
     deadline: Annotated[timedelta, Field(le=limits.MAX_DEADLINE)] | None = None
     request_id: str | None = None
+
+
+U = TypeVar("U", bound=StrictModel)
+
+
+def read(kind: type[U], asked: object) -> U:
+    """The update that was asked for, out of any JSON; ValueError says what is wrong with it."""
+    try:
+        return kind.model_validate({} if asked is None else asked)
+    except ValidationError as error:
+        raise ValueError(describe_errors(error, root="update")) from error
 
 
 class UpdateReply(Model):

@@ -7,18 +7,23 @@ from temporalio import workflow
 from temporalio.exceptions import FailureError
 
 with workflow.unsafe.imports_passed_through():
+    from pydantic import JsonValue
+
     from supervision.fitting import fit
     from supervision.plan import Plan
     from supervision.result import RunResult
     from supervision.run_state import RunState
     from supervision.status import Status, TracePage
-    from supervision.updates import ExtendLimits, Resume, UpdateReply
+    from supervision.updates import ExtendLimits, Resume, UpdateReply, read
     from workflows.contracts import NestedInput, NestedReport
     from workflows.visibility import Visibility
 
 
 class Messages:
-    """The state of a supervisor that messages read and change. The bell wakes the dispatch when limits changed."""
+    """The state of a supervisor that messages read and change. The bell wakes the dispatch when limits changed.
+
+    Updates take any JSON, so that what is wrong with it is said to the one who sent it.
+    """
 
     def __init__(self) -> None:
         self._state: RunState | None = None
@@ -47,26 +52,27 @@ class Messages:
         return fit(self._known().result())
 
     @workflow.update
-    def extend_limits(self, extension: ExtendLimits) -> UpdateReply:
+    def extend_limits(self, asked: ExtendLimits | JsonValue = None) -> UpdateReply:
         """New totals for budget and deadline; a run that waits or works goes on with them."""
-        state = self._known()
-        if state.once(extension.request_id):
-            state.extend(extension.budget, extension.deadline)
+        state, new = self._known(), read(ExtendLimits, asked)
+        if state.once(new.request_id):
+            state.extend(new.budget, new.deadline)
             self._bell.set()
             self._show()
         return UpdateReply(accepted=True, phase=state.phase, message=state.allowance.spent())
 
     @extend_limits.validator
-    def _extend_limits_valid(self, extension: ExtendLimits) -> None:
+    def _extend_limits_valid(self, asked: ExtendLimits | JsonValue = None) -> None:
         self._open()
-        if not self._known().seen(extension.request_id):
-            self._known().allowance.check(extension.budget, extension.deadline)
+        state, new = self._known(), read(ExtendLimits, asked)
+        if not state.seen(new.request_id):
+            state.allowance.check(new.budget, new.deadline)
 
     @workflow.update
-    async def resume(self, asked: Resume) -> UpdateReply:
+    async def resume(self, asked: Resume | JsonValue = None) -> UpdateReply:
         """Go on after a wait for the provider, here and in nested supervisors."""
         state = self._known()
-        if state.once(asked.request_id):
+        if state.once(read(Resume, asked).request_id):
             state.resumes += 1
             waiting = {wait.workflow_id for wait in state.holds.asked()}
             for workflow_id in sorted(waiting - {workflow.info().workflow_id}):
@@ -75,8 +81,9 @@ class Messages:
         return UpdateReply(accepted=True, phase=state.phase)
 
     @resume.validator
-    def _resume_valid(self, asked: Resume) -> None:
+    def _resume_valid(self, asked: Resume | JsonValue = None) -> None:
         self._open()
+        read(Resume, asked)
 
     @workflow.signal
     def nested_report(self, report: NestedReport) -> None:
