@@ -62,7 +62,8 @@ class RunSetupActivities:
             _require_models(supervisor_model, card)
             unpriced = [] if facts.model_notice else _unpriced(supervisor_model, card)
             warnings = _budget_warnings(request, unpriced)
-            attachments = [await self._attachment(run, i, a) for i, a in enumerate(request.attachments)]
+            given = input.brief.attachments if input.brief else []
+            attachments = [*given, *[await self._attachment(run, i, a) for i, a in enumerate(request.attachments)]]
         except SupervisionError as error:
             raise ApplicationError(
                 error.message, type=error.type, non_retryable=True, category=ApplicationErrorCategory.BENIGN

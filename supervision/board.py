@@ -11,7 +11,7 @@ One instance lives in a run. Its methods are the only way a subtask changes stat
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from graphlib import TopologicalSorter
 from itertools import islice
@@ -77,11 +77,6 @@ class Board:
         """All subtasks in the order of the plan."""
         return list(self._reports.values())
 
-    @property
-    def ended(self) -> bool:
-        """Whether every subtask has reached its last state."""
-        return all(report.state in _ENDED for report in self._reports.values())
-
     def counts(self) -> Counts:
         """How many subtasks stand in each state."""
         states = Counter(report.state for report in self._reports.values())
@@ -138,7 +133,7 @@ class Board:
         """Begins the next attempt of a subtask and returns its number, from 1."""
         report = self._move(subtask_id, "running")
         report.attempts += 1
-        report.workflow_id = workflow_id
+        report.workflow_id, report.subtasks, report.gaps = workflow_id, [], []
         report.started_at = report.started_at or self._now().isoformat()
         return report.attempts
 
@@ -156,10 +151,10 @@ class Board:
             self._move(subtask_id, "running")
         self._end(subtask_id, "completed")
 
-    def set_nested(self, subtask_id: str, reports: list[SubtaskReport]) -> None:
-        """Shows the subtasks of a nested supervisor under the subtask it works on."""
-        if subtask_id in self._reports:
-            self._reports[subtask_id].subtasks = reports
+    def set_nested(self, subtask_id: str, reports: list[SubtaskReport], gaps: Sequence[Gap] = ()) -> None:
+        """Shows the subtasks of a nested supervisor under the one it works on; `gaps` is what its answer lacks."""
+        if report := self._reports.get(subtask_id):
+            report.subtasks, report.gaps = reports or report.subtasks, list(gaps)
 
     def record(self, subtask_id: str, turns: int, usage: Usage) -> None:
         """Adds what an attempt consumed, whatever became of it."""
@@ -208,8 +203,13 @@ class Board:
         return report
 
     def gaps(self) -> list[Gap]:
-        """Every subtask that is missing from the answer, with the reason; not those that a completed one replaced."""
-        return [_gap(r) for r in self._reports.values() if r.state != "completed" and not self._made_good(r)]
+        """What is missing from the answer and why, below too: subtasks, not those that a completed one replaced."""
+        reports = self._reports.values()
+        below = [(r.id, gap) for r in reports if r.state == "completed" for gap in r.gaps]
+        return [
+            *[_gap(r) for r in reports if r.state != "completed" and not self._made_good(r)],
+            *[Gap(subtask_id=f"{id}/{gap.subtask_id}", reason=gap.reason) for id, gap in below],
+        ]
 
     def _made_good(self, report: SubtaskReport) -> bool:
         """Whether the subtask that replaced this one, or that one's replacement, completed."""

@@ -59,6 +59,7 @@ def slim(reports: list[SubtaskReport]) -> list[SubtaskReport]:
             turns=report.turns,
             usage=report.usage,
             workflow_id=report.workflow_id,
+            replaced_by=report.replaced_by,
             subtasks=slim(report.subtasks),
         )
         for report in reports

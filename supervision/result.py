@@ -1,8 +1,8 @@
 """The result of a run: one honest answer, what it rests on, what is missing, what it cost."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import JsonValue, SerializerFunctionWrapHandler, field_serializer
+from pydantic import Field, JsonValue, SerializerFunctionWrapHandler, field_serializer
 
 from supervision import limits
 from supervision.base import Model
@@ -45,7 +45,7 @@ class SubtaskReport(Model):
     """One subtask as it ended, or as it stands; times are ISO 8601 in UTC.
 
     `replaced_by` names the subtask that a later revision of the plan put in its place. `subtasks` are those of the
-    nested supervisor that worked on it.
+    nested supervisor that worked on it, `gaps` what its answer lacks: the run lists these among its own.
     """
 
     id: str
@@ -63,6 +63,7 @@ class SubtaskReport(Model):
     workflow_id: str | None = None
     replaced_by: str | None = None
     subtasks: list["SubtaskReport"] = []
+    gaps: Annotated[list[Gap], Field(exclude=True)] = []
 
 
 class Timing(Model):

@@ -17,7 +17,7 @@ from supervision.holds import Holds
 from supervision.honesty import with_gaps
 from supervision.plan import Plan
 from supervision.request import RunRequest
-from supervision.result import Citation, Contradiction, Gap, RunResult
+from supervision.result import Citation, Contradiction, Gap, RunResult, SubtaskReport
 from supervision.role_breaker import RoleBreaker
 from supervision.status import Flags, Phase, Status, TraceEvent, TracePage
 from supervision.text import cut, one_line, size
@@ -222,5 +222,13 @@ class RunState:
     def _status(self) -> Literal["completed", "partial", "running"]:
         if self.phase not in ("done", "failed", "cancelled"):
             return "running"
-        complete = all(report.state == "completed" for report in self.board.current())
-        return "completed" if complete and self.answer and not self.makeshift and self.phase == "done" else "partial"
+        return (
+            "completed"
+            if _complete(self.board.current()) and self.answer and not self.makeshift and self.phase == "done"
+            else "partial"
+        )
+
+
+def _complete(reports: list[SubtaskReport]) -> bool:
+    """Whether nothing is missing, on any level."""
+    return all(r.state == "completed" and _complete(r.subtasks) for r in reports if r.replaced_by is None)

@@ -103,7 +103,7 @@ class Attempt:
             result = outcome.result
             state.allowance.ledger.settle(account, result.usage)
             state.board.record(subtask_id, result.turns, result.usage)
-            state.board[subtask_id].subtasks = result.subtasks or state.board[subtask_id].subtasks
+            state.board.set_nested(subtask_id, result.subtasks, result.gaps)
             what = outcome.problem
             if outcome.stopped or what is None or what.type not in RESUMABLE or result.progress is None:
                 return outcome

@@ -13,7 +13,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.finding import Finding
     from supervision.fitting import slim
     from supervision.request import RunRequest
-    from supervision.result import Problem, RunResult
+    from supervision.result import Gap, Problem, RunResult
     from supervision.text import cut, one_line, size
     from workflows.contracts import NestedInput, WorkerAgentInput, WorkerAgentResult
     from workflows.failures import cancelled, problem
@@ -107,11 +107,11 @@ def _as_result(value: WorkerAgentResult | RunResult) -> WorkerAgentResult:
         turns=sum(report.turns for report in value.subtasks),
         usage=value.usage,
         subtasks=slim(value.subtasks),
+        gaps=[Gap(subtask_id=gap.subtask_id, reason=cut(gap.reason, 300)) for gap in value.gaps[: limits.GAPS_SHOWN]],
     )
 
 
 def _answered(result: RunResult) -> Finding:
-    gaps = [f"{gap.subtask_id}: {gap.reason}" for gap in result.gaps]
     sources = [source for report in result.subtasks if report.finding for source in report.finding.sources]
     return Finding(
         summary=cut(result.answer, limits.SUMMARY_BYTES),
@@ -120,5 +120,5 @@ def _answered(result: RunResult) -> Finding:
         confidence=result.confidence,
         sources=list(dict.fromkeys(sources))[:20],
         artifacts=result.artifacts[:20],
-        limitations=[cut(gap, 300) for gap in [*gaps, *result.warnings][:10]],
+        limitations=[cut(warning, 300) for warning in result.warnings[:10]],
     )

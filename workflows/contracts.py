@@ -9,7 +9,7 @@ from supervision.finding import ArtifactRef, Finding
 from supervision.grant import Grant
 from supervision.holds import ProviderWait
 from supervision.queues import MODEL_QUEUE
-from supervision.result import SubtaskReport
+from supervision.result import Gap, SubtaskReport
 from supervision.team import RoleCard
 from supervision.usage import Usage
 
@@ -76,6 +76,7 @@ class WorkerAgentResult(Model):
     progress: Progress | None = None
     retry_after: float = 0.0
     subtasks: list[SubtaskReport] = []
+    gaps: list[Gap] = []
 
 
 class NestedInput(Model):
