@@ -33,7 +33,7 @@ check: $(READY) ## Check format, lint, types and the lock
 	$(UV) lock --check
 
 serve: $(READY) ## Run the embedded Temporal server with its Web UI until Ctrl-C
-	@$(VENV) -m runtime.embedded_server
+	@$(VENV) -m runtime.server.embedded_server
 
 worker: $(READY) ## Run a Worker process
 	@$(VENV) worker_main.py
@@ -42,7 +42,7 @@ bench: setup ## Run the benchmarks
 	@$(VENV) -m benchmarks
 
 temporal: $(READY)
-	@$(VENV) -m runtime.temporal_binary >/dev/null
+	@$(VENV) -m runtime.server.temporal_binary >/dev/null
 
 # An existing .venv keeps its Python; a new one gets the one found above.
 $(READY): pyproject.toml uv.lock | python

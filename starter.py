@@ -11,17 +11,17 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from console.access import Access
-from console.asking import ask, put_file
-from console.changing import extend, resume
 from console.command import Command
-from console.doctor import examine
-from console.listing import print_runs, print_teams
-from console.pruning import prune
-from console.reports import print_plan, print_result, print_status, print_trace
-from console.running import How, cancel, run_goal, watch
-from console.runs import Run
+from console.commands.doctor import examine
+from console.commands.listing import print_runs, print_teams
+from console.commands.pruning import prune
+from console.commands.report_commands import print_plan, print_result, print_status, print_trace
+from console.commands.run_commands import How, cancel, run_goal, watch
+from console.commands.update_commands import extend, resume
+from console.run.request_options import ask, put_file
+from console.run.run_handle import Run
 from console.terminal import console
-from runtime.leaving import leave
+from runtime.exit import leave
 from supervision import limits
 
 EXIT_CODES = (__doc__ or "").partition("\n\n")[2].strip()

@@ -19,32 +19,32 @@ from temporalio.client import Client
 from temporalio.worker import Worker
 
 from activities.agent_turn import AgentTurnActivities
-from activities.anthropic_model import AnthropicModel
-from activities.artifact_store import ArtifactStore, open_store
-from activities.conversation import ConversationStore
 from activities.judging import JudgingActivities
-from activities.model_call import ModelCalls
-from activities.model_gate import ModelGate
+from activities.model.anthropic_model import AnthropicModel
+from activities.model.conversation import ConversationStore
+from activities.model.gate import ModelGate
+from activities.model.journalled_call import ModelCalls
 from activities.planning import PlanningActivities
 from activities.pools import PoolActivities
 from activities.publishing import PublishingActivities
 from activities.refinement import RefinementActivities
 from activities.reviewing import ReviewingActivities
 from activities.run_setup import ProcessFacts, RunSetupActivities
-from activities.stored_teams import StoredTeams
+from activities.store.artifacts import ArtifactStore, open_store
 from activities.synthesis import SynthesisActivities
-from activities.team_files import TeamFiles
+from activities.teams.stored_teams import StoredTeams
+from activities.teams.team_files import TeamFiles
 from activities.tool_calls import ToolActivities
 from runtime import search_attributes, telemetry
 from runtime.connection import ConnectionFailed, connect
-from runtime.leaving import leave
+from runtime.exit import leave
 from runtime.ownership import check_ownership
-from runtime.serving import ALL_ROLES, WorkerRole, workers
 from runtime.settings import Settings
+from runtime.workers import ALL_ROLES, WorkerRole, workers
 from supervision import limits
+from supervision.contract.request import describe_errors
+from supervision.contract.team import is_pool
 from supervision.queues import TOOLS_QUEUE, WORKFLOW_QUEUE
-from supervision.request import describe_errors
-from supervision.team import is_pool
 from workflows.supervisor import SupervisorWorkflow
 from workflows.worker_agent import WorkerAgentWorkflow
 

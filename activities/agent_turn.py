@@ -5,17 +5,17 @@ import json
 
 from temporalio import activity
 
-from activities.context import read_findings, read_text
-from activities.contracts import SubtaskBrief
-from activities.conversation import Opening
-from activities.model_call import Answered, ModelCalls
-from activities.model_port import Json
-from activities.plan_reading import read_plan
-from activities.prompts import worker_request, worker_system
-from activities.stored_teams import StoredTeams
-from activities.turn_contracts import ConclusionRef, ToolCall, TurnInput, TurnReply
+from activities.contracts.run_contracts import SubtaskBrief
+from activities.contracts.turn_contracts import ConclusionRef, ToolCall, TurnInput, TurnReply
+from activities.model.conversation import Opening
+from activities.model.journalled_call import Answered, ModelCalls
+from activities.model.port import Json
+from activities.prompts.agent_prompts import worker_request, worker_system
+from activities.prompts.excerpts import read_findings, read_text
+from activities.store.stored_plans import read_plan
+from activities.teams.stored_teams import StoredTeams
 from supervision import limits
-from supervision.conclusion import Conclusion, conclude
+from supervision.agent.closing_lines import Conclusion, conclude
 from supervision.text import cut, one_line
 
 

@@ -2,15 +2,15 @@
 
 from temporalio import activity
 
-from activities.context import read_text, with_findings
-from activities.conversation import Opening
-from activities.judgement_contracts import JudgeInput, JudgeReply
-from activities.judgement_prompts import CONFLICT_SYSTEM, SELECT_SYSTEM, conflict_request, select_request
-from activities.model_call import ModelCalls
-from activities.model_port import ModelMessage
-from activities.structured_reply import read_reply
+from activities.contracts.judgement_contracts import JudgeInput, JudgeReply
+from activities.model.conversation import Opening
+from activities.model.journalled_call import ModelCalls
+from activities.model.port import ModelMessage
+from activities.prompts.excerpts import read_text, with_findings
+from activities.prompts.judgement_prompts import CONFLICT_SYSTEM, SELECT_SYSTEM, conflict_request, select_request
+from activities.replies.structured_reply import read_reply
 from supervision import limits
-from supervision.base import Model
+from supervision.contract.base import Model
 from supervision.text import cut
 
 _RESOLUTION_BYTES = 600

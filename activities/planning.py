@@ -2,14 +2,11 @@
 
 from temporalio import activity
 
-from activities.context import read_text
-from activities.conversation import Opening
-from activities.model_call import Answered, ModelCalls
-from activities.plan_checks import Checked, checked
-from activities.plan_draft import PlanDraft, RouteDraft, mode_of, plan_of, routed, sent_model, shortened
-from activities.plan_reading import read_plan
-from activities.planning_contracts import PlanInput, PlanReply
-from activities.planning_prompts import (
+from activities.contracts.planning_contracts import PlanInput, PlanReply
+from activities.model.conversation import Opening
+from activities.model.journalled_call import Answered, ModelCalls
+from activities.prompts.excerpts import read_text
+from activities.prompts.planning_prompts import (
     PLAN_WORDS,
     REVISION_WORDS,
     ROUTE_WORDS,
@@ -23,11 +20,14 @@ from activities.planning_prompts import (
     route_rules,
     step_rules,
 )
-from activities.stored_teams import StoredTeams
-from activities.structured_reply import read_reply, refusal_of
+from activities.replies.plan_checks import Checked, checked
+from activities.replies.plan_draft import PlanDraft, RouteDraft, mode_of, plan_of, routed, sent_model, shortened
+from activities.replies.structured_reply import read_reply, refusal_of
+from activities.store.stored_plans import read_plan
+from activities.teams.stored_teams import StoredTeams
 from supervision import limits
-from supervision.plan import Plan
-from supervision.team import Role, Team
+from supervision.contract.plan import Plan
+from supervision.contract.team import Role, Team
 
 
 class PlanningActivities:

@@ -2,13 +2,13 @@
 
 from temporalio import activity
 
-from activities.artifact_store import ArtifactStore
-from activities.context import read_text
-from activities.contracts import Published, PublishInput
-from activities.plan_reading import read_plan
+from activities.contracts.run_contracts import Published, PublishInput
+from activities.prompts.excerpts import read_text
+from activities.store.artifacts import ArtifactStore
+from activities.store.stored_plans import read_plan
 from supervision import limits
-from supervision.result import RunResult
-from supervision.status import TraceEvent
+from supervision.contract.result import RunResult
+from supervision.contract.status import TraceEvent
 from supervision.text import cut
 
 

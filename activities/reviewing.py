@@ -2,16 +2,16 @@
 
 from temporalio import activity
 
-from activities.context import read_text, with_findings
-from activities.conversation import Opening
-from activities.judgement_contracts import ReviewInput, ReviewReply, Verdict
-from activities.judgement_prompts import REVIEW_SYSTEM, review_request
-from activities.model_call import ModelCalls
-from activities.plan_reading import read_plan
-from activities.structured_reply import read_reply
+from activities.contracts.judgement_contracts import ReviewInput, ReviewReply, Verdict
+from activities.model.conversation import Opening
+from activities.model.journalled_call import ModelCalls
+from activities.prompts.excerpts import read_text, with_findings
+from activities.prompts.judgement_prompts import REVIEW_SYSTEM, review_request
+from activities.replies.structured_reply import read_reply
+from activities.store.stored_plans import read_plan
 from supervision import limits
-from supervision.base import Model
-from supervision.result import Contradiction
+from supervision.contract.base import Model
+from supervision.contract.result import Contradiction
 from supervision.text import cut
 
 

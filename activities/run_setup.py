@@ -6,20 +6,20 @@ from dataclasses import dataclass, field
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
-from activities import answer_schema
-from activities.artifact_store import ArtifactStore
-from activities.context import read_findings, read_text
-from activities.contracts import AttachmentRef, RunRef, RunSetup, SetupInput
-from activities.plan_reading import read_plan
-from activities.pricing import is_priced
-from activities.prompts import finding_block
-from activities.stored_teams import StoredTeams
-from activities.team_files import team_card
+from activities.contracts.run_contracts import AttachmentRef, RunRef, RunSetup, SetupInput
+from activities.model.pricing import is_priced
+from activities.prompts.agent_prompts import finding_block
+from activities.prompts.excerpts import read_findings, read_text
+from activities.replies import answer_schema
+from activities.store.artifacts import ArtifactStore
+from activities.store.stored_plans import read_plan
+from activities.teams.stored_teams import StoredTeams
+from activities.teams.team_files import team_card
 from supervision import limits
-from supervision.base import SupervisionError
-from supervision.keys import is_upload
-from supervision.request import Attachment, Budget, RunRequest
-from supervision.team import TeamCard
+from supervision.contract.base import SupervisionError
+from supervision.contract.request import Attachment, Budget, RunRequest
+from supervision.contract.team import TeamCard
+from supervision.store_keys import is_upload
 from supervision.text import size
 
 

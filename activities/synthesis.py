@@ -5,11 +5,14 @@ from typing import Annotated, Any
 from pydantic import JsonValue, WithJsonSchema, create_model
 from temporalio import activity
 
-from activities import answer_schema
-from activities.context import read_text, with_findings
-from activities.conversation import Opening
-from activities.judgement_contracts import SynthesisInput, SynthesisReply
-from activities.judgement_prompts import (
+from activities.contracts.judgement_contracts import SynthesisInput, SynthesisReply
+from activities.model.conversation import Opening
+from activities.model.journalled_call import Answered, ModelCalls
+from activities.model.port import Json
+from activities.model.structured import first_json
+from activities.prompts.agent_prompts import Found
+from activities.prompts.excerpts import read_text, with_findings
+from activities.prompts.judgement_prompts import (
     DIGEST,
     DIGEST_SYSTEM,
     DIGEST_WORDS,
@@ -20,16 +23,13 @@ from activities.judgement_prompts import (
     answer_repair,
     synthesis_request,
 )
-from activities.model_call import Answered, ModelCalls
-from activities.model_port import Json
-from activities.plan_reading import read_plan
-from activities.prompts import Found
-from activities.structured import first_json
+from activities.replies import answer_schema
+from activities.store.stored_plans import read_plan
 from supervision import limits
-from supervision.base import Model
-from supervision.honesty import checked_citations, checked_contradictions
-from supervision.plan import Plan
-from supervision.result import Citation, Contradiction
+from supervision.contract.base import Model
+from supervision.contract.plan import Plan
+from supervision.contract.result import Citation, Contradiction
+from supervision.run.answer_checks import checked_citations, checked_contradictions
 from supervision.text import cut
 
 _KEPT = 100

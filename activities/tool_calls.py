@@ -5,15 +5,15 @@ from functools import partial
 
 from temporalio import activity
 
-from activities.artifact_store import ArtifactStore
-from activities.context import read_text
-from activities.conversation import ConversationStore
+from activities.contracts.turn_contracts import ToolInput, ToolReply, ToolResultRef
 from activities.heartbeat import beating
-from activities.stored_teams import StoredTeams
+from activities.model.conversation import ConversationStore
+from activities.prompts.excerpts import read_text
+from activities.store.artifacts import ArtifactStore
+from activities.teams.stored_teams import StoredTeams
 from activities.tools.tool import ToolContext
-from activities.turn_contracts import ToolInput, ToolReply, ToolResultRef
 from supervision import limits
-from supervision.finding import ArtifactRef
+from supervision.contract.finding import ArtifactRef
 from supervision.text import cut, one_line
 
 _KEPT_SOURCES = 20

@@ -19,9 +19,9 @@ from benchmarks.rows import ROWS, WARM_UP, Row, shorter
 from benchmarks.systems import CHECKOUT, FLOOR_SETTINGS, Floor, Project, System
 from benchmarks.targets import verdicts
 from runtime.connection import ConnectionFailed, connect
-from runtime.embedded_server import EmbeddedServer, ServerFailed
-from runtime.leaving import leave
-from runtime.temporal_binary import TemporalNotFound
+from runtime.exit import leave
+from runtime.server.embedded_server import EmbeddedServer, ServerFailed
+from runtime.server.temporal_binary import TemporalNotFound
 from supervision import limits
 
 _FLOOR = "reference_temporal.py"

@@ -20,8 +20,8 @@ from benchmarks.history import History, read_history
 from benchmarks.processes import Process, ProcessFailed, environment
 from benchmarks.rows import Row
 from supervision import limits
+from supervision.contract.request import RunRequest
 from supervision.queues import WORKFLOW_QUEUE
-from supervision.request import RunRequest
 from workflows.supervisor import SupervisorWorkflow
 
 CHECKOUT = Path(__file__).resolve().parent.parent

@@ -6,10 +6,10 @@ from urllib.parse import quote, urlsplit
 
 from temporalio.client import Client
 
-from activities.artifact_store import ArtifactStore, open_store
+from activities.store.artifacts import ArtifactStore, open_store
 from runtime.connection import connect
 from runtime.paths import cache_dir
-from runtime.server_record import read_record
+from runtime.server.server_record import read_record
 from runtime.settings import Settings
 from runtime.telemetry import Telemetry, configure
 

@@ -8,7 +8,7 @@ from typing import Any
 from temporalio.runtime import Runtime, TelemetryConfig
 
 from console.access import Access
-from console.failures import explain, sentence, whole_story
+from console.command_errors import explain, sentence, whole_story
 from console.terminal import say
 
 

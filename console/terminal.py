@@ -5,7 +5,7 @@ import sys
 from pydantic import BaseModel, JsonValue
 from rich.console import Console
 
-from console.safe_text import safe, safe_json
+from console.view.safe_text import safe, safe_json
 
 
 def console(*, stderr: bool = False) -> Console:

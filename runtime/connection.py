@@ -11,7 +11,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from runtime.paths import cache_dir
 from runtime.payloads import data_converter
-from runtime.server_record import read_record
+from runtime.server.server_record import read_record
 from runtime.telemetry import Telemetry
 from supervision import limits
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import Field, ValidationError
 
-from supervision.base import StrictModel
+from supervision.contract.base import StrictModel
 
 T = TypeVar("T", bound=StrictModel)
 

@@ -11,10 +11,10 @@ from temporalio.client import Client
 import worker_main
 from runtime import search_attributes
 from runtime.connection import connect
-from runtime.embedded_server import EmbeddedServer
-from runtime.server_record import ServerInfo
-from runtime.serving import ALL_ROLES
+from runtime.server.embedded_server import EmbeddedServer
+from runtime.server.server_record import ServerInfo
 from runtime.settings import Settings
+from runtime.workers import ALL_ROLES
 from tests.scripted_model import ScriptedModel, scripted_model
 
 LAB = Path(__file__).parent / "workflow" / "teams"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
-from tests.activity.http_fixture import Exchange, Json, model_server
+from tests.activity.model.http_fixture import Exchange, Json, model_server
 
 Reply = Callable[[Exchange], Awaitable[None]]
 

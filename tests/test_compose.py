@@ -15,9 +15,9 @@ import pytest
 import yaml
 from temporalio.client import Client
 
-from runtime.embedded_server import EmbeddedServer
 from runtime.search_attributes import WANTED, usable
-from runtime.temporal_binary import find_temporal
+from runtime.server.embedded_server import EmbeddedServer
+from runtime.server.temporal_binary import find_temporal
 from supervision import limits
 
 ROOT = Path(__file__).resolve().parents[1]

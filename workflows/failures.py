@@ -12,7 +12,7 @@ from temporalio.exceptions import (
     is_cancelled_exception,
 )
 
-from supervision.result import Problem
+from supervision.contract.result import Problem
 
 ACCOUNT = ("ProviderAuthentication", "ProviderBilling")
 """Errors that a person must mend at the provider: fatal before the first finding, waited out after it."""

@@ -11,14 +11,14 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts import RunRef, RunSetup
+    from activities.contracts.run_contracts import RunRef, RunSetup
     from supervision import limits
-    from supervision.base import SupervisionError
-    from supervision.holds import ProviderWait
-    from supervision.run_state import RunState
-    from supervision.team import TeamCard
-    from supervision.usage import Usage
-    from workflows.contracts import NestedInput
+    from supervision.contract.base import SupervisionError
+    from supervision.contract.team import TeamCard
+    from supervision.contract.usage import Usage
+    from supervision.run.run_state import RunState
+    from supervision.run.waits import ProviderWait
+    from workflows.child_contracts import NestedInput
     from workflows.failures import ACCOUNT, cancelled, model_problem, remaining_seconds, run_error
 
 

@@ -8,27 +8,27 @@ from temporalio.exceptions import ActivityError, ApplicationError
 with workflow.unsafe.imports_passed_through():
     from pydantic import ValidationError
 
-    from activities.contracts import PublishInput, RunRef, SetupInput
+    from activities.contracts.run_contracts import PublishInput, RunRef, SetupInput
     from supervision import limits
-    from supervision.base import SupervisionError
-    from supervision.fitting import fit
-    from supervision.quorum import explain, importance, met
-    from supervision.request import RunRequest, parse_request
-    from supervision.result import Problem, RunResult
-    from supervision.run_state import RunState
-    from supervision.status import Phase
+    from supervision.contract.base import SupervisionError
+    from supervision.contract.request import RunRequest, parse_request
+    from supervision.contract.result import Problem, RunResult
+    from supervision.contract.status import Phase
+    from supervision.run.payload_fit import fit
+    from supervision.run.run_state import RunState
+    from supervision.run.success_rule import explain, importance, met
     from supervision.text import cut
-    from workflows import calls
-    from workflows.contracts import NestedInput
-    from workflows.delegation import Delegation
+    from workflows.answer.drafts import Drafts
+    from workflows.answer.review_rounds import review
+    from workflows.answer.write_answer import write_answer
+    from workflows.calls import activity_calls
+    from workflows.child_contracts import NestedInput
     from workflows.failures import cancelled, problem
-    from workflows.incremental import Drafts
-    from workflows.messages import Messages
-    from workflows.planning import make_plan
-    from workflows.review import review
-    from workflows.revising import Revisions
+    from workflows.handlers import Messages
+    from workflows.plan.make_plan import make_plan
+    from workflows.plan.replanning import Revisions
     from workflows.run_context import RunContext
-    from workflows.synthesis import write_answer
+    from workflows.subtasks.dispatch import Delegation
 
 
 @workflow.defn
@@ -68,7 +68,7 @@ class SupervisorWorkflow(Messages):
 
     async def _supervise(self, state: RunState) -> RunResult:
         run = self._run_ref()
-        setup = await calls.prepare_run(
+        setup = await activity_calls.prepare_run(
             SetupInput(
                 run_id=run.run_id,
                 scope=run.scope,
@@ -178,7 +178,7 @@ class SupervisorWorkflow(Messages):
         result = state.result()
         if self._context is None:
             return fit(result)
-        published = await calls.publish_result(
+        published = await activity_calls.publish_result(
             PublishInput(
                 run=self._context.run,
                 result=fit(result, limits.PUBLISH_BYTES),

@@ -9,11 +9,11 @@ from temporalio.exceptions import FailureError
 
 with workflow.unsafe.imports_passed_through():
     from supervision import limits
-    from supervision.fitting import slim
-    from supervision.result import RunResult, SubtaskReport
-    from supervision.run_state import RunState
+    from supervision.contract.result import RunResult, SubtaskReport
+    from supervision.run.payload_fit import slim
+    from supervision.run.run_state import RunState
     from supervision.text import cut
-    from workflows.contracts import NestedInput, NestedReport
+    from workflows.child_contracts import NestedInput, NestedReport
 
 PHASE = SearchAttributeKey.for_keyword("SupervisorPhase")
 TEAM = SearchAttributeKey.for_keyword("SupervisorTeam")

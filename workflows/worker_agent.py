@@ -6,17 +6,17 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError
 
 with workflow.unsafe.imports_passed_through():
-    from activities.prompts import LAST_TURN, NUDGE
-    from activities.turn_contracts import ToolCall, ToolInput, ToolReply, ToolResultRef, TurnInput, TurnReply
+    from activities.contracts.turn_contracts import ToolCall, ToolInput, ToolReply, ToolResultRef, TurnInput, TurnReply
+    from activities.prompts.agent_prompts import LAST_TURN, NUDGE
     from supervision import limits
-    from supervision.finding import Finding
-    from supervision.grant import last_call, may_call
-    from supervision.result import Problem
-    from supervision.status import TraceEvent, TracePage
-    from supervision.turns import LoopState, Next, more_room, next_step
-    from supervision.usage import Usage
-    from workflows import calls
-    from workflows.contracts import WorkerAgentInput, WorkerAgentResult
+    from supervision.agent.tool_loop import LoopState, Next, more_room, next_step
+    from supervision.budget.amount import last_call, may_call
+    from supervision.contract.finding import Finding
+    from supervision.contract.result import Problem
+    from supervision.contract.status import TraceEvent, TracePage
+    from supervision.contract.usage import Usage
+    from workflows.calls import activity_calls
+    from workflows.child_contracts import WorkerAgentInput, WorkerAgentResult
     from workflows.failures import RESUMABLE, cancelled, model_problem, problem, remaining_seconds
 
 
@@ -87,7 +87,7 @@ class WorkerAgentWorkflow:
 
     async def _call_model(self, input: WorkerAgentInput, note: str | None, max_tokens: int) -> TurnReply:
         progress = input.progress
-        reply = await calls.call_model(
+        reply = await activity_calls.call_model(
             TurnInput(
                 run=input.run,
                 team_ref=input.team_ref,
@@ -146,7 +146,7 @@ class WorkerAgentWorkflow:
             attachments=input.brief.attachments,
         )
         try:
-            reply = await calls.run_tool(tool_input, granted.get(call.name), input.tools_queue)
+            reply = await activity_calls.run_tool(tool_input, granted.get(call.name), input.tools_queue)
         except ActivityError as error:
             if cancelled(error):
                 raise

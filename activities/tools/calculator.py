@@ -12,7 +12,7 @@ from simpleeval import InvalidExpression, SimpleEval
 
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput
 from supervision import limits
-from supervision.base import StrictModel
+from supervision.contract.base import StrictModel
 from supervision.text import one_line
 
 Number = int | float

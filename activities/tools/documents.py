@@ -13,7 +13,7 @@ from activities.tools.clean import clean
 from activities.tools.files import Fingerprint, files_inside, fingerprint
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput
 from supervision import limits
-from supervision.base import StrictModel
+from supervision.contract.base import StrictModel
 from supervision.text import one_line
 
 

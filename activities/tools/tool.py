@@ -11,7 +11,7 @@
     TOOLS = [Tool("weather", "Returns the current weather of a city.", Weather, weather)]
 
 The model sees name, description and the arguments' schema. ToolMisuse goes back to it as advice, any other
-exception as the name and first line of the error. Output is cleaned and capped by `activities.toolbox`.
+exception as the name and first line of the error. Output is cleaned and capped by `activities.teams.toolbox`.
 """
 
 from collections.abc import Awaitable, Callable
@@ -21,7 +21,7 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from supervision.team import Effects
+from supervision.contract.team import Effects
 
 
 class Arguments(BaseModel):

@@ -7,16 +7,16 @@ from typing import Any, TypeVar
 
 from temporalio.testing import ActivityEnvironment
 
-from activities.anthropic_model import AnthropicModel
-from activities.artifact_store import ArtifactStore, open_store
-from activities.contracts import DependencyRef, RunRef
-from activities.conversation import ConversationStore
-from activities.model_call import ModelCalls
-from activities.stored_teams import StoredTeams
-from activities.team_files import TeamFiles
-from supervision.keys import named_key
-from supervision.plan import Plan, Subtask
-from supervision.team import Team
+from activities.contracts.run_contracts import DependencyRef, RunRef
+from activities.model.anthropic_model import AnthropicModel
+from activities.model.conversation import ConversationStore
+from activities.model.journalled_call import ModelCalls
+from activities.store.artifacts import ArtifactStore, open_store
+from activities.teams.stored_teams import StoredTeams
+from activities.teams.team_files import TeamFiles
+from supervision.contract.plan import Plan, Subtask
+from supervision.contract.team import Team
+from supervision.store_keys import named_key
 from tests.scripted_model import Call, Reply, ScriptedModel
 
 T = TypeVar("T")

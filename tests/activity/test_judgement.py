@@ -5,16 +5,23 @@ from typing import Any, Literal
 import pytest
 
 from activities.agent_turn import AgentTurnActivities
-from activities.contracts import SubtaskBrief
-from activities.judgement_contracts import JudgeInput, JudgeReply, RefineInput, RefineReply, ReviewInput, ReviewReply
+from activities.contracts.judgement_contracts import (
+    JudgeInput,
+    JudgeReply,
+    RefineInput,
+    RefineReply,
+    ReviewInput,
+    ReviewReply,
+)
+from activities.contracts.run_contracts import SubtaskBrief
+from activities.contracts.turn_contracts import TurnInput
 from activities.judging import JudgingActivities
 from activities.refinement import RefinementActivities
 from activities.reviewing import ReviewingActivities
-from activities.turn_contracts import TurnInput
 from supervision import limits
-from supervision.plan import Subtask
-from supervision.result import Contradiction, Problem
-from supervision.team import Role, Team
+from supervision.contract.plan import Subtask
+from supervision.contract.result import Contradiction, Problem
+from supervision.contract.team import Role, Team
 from supervision.text import size
 from tests.activity.supervising import MODEL, ROLE, Desk
 from tests.scripted_model import Reply, as_json, stop, text

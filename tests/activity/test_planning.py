@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from activities.contracts.planning_contracts import PlanInput, PlanReply, WorkNote
 from activities.planning import PlanningActivities
-from activities.planning_contracts import PlanInput, PlanReply, WorkNote
 from supervision import limits
-from supervision.plan import Plan, Subtask
-from supervision.team import Role, Team
+from supervision.contract.plan import Plan, Subtask
+from supervision.contract.team import Role, Team
 from tests.activity.supervising import MODEL, ROLE, Desk
 from tests.scripted_model import Reply, as_json, stop, text
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.contracts import RunSetup, SetupInput
+from activities.contracts.run_contracts import RunSetup, SetupInput
 from activities.run_setup import ProcessFacts, RunSetupActivities
-from supervision.request import RunRequest
-from supervision.team import Role, Team
+from supervision.contract.request import RunRequest
+from supervision.contract.team import Role, Team
 from tests.activity.supervising import ROLE, Desk
 
 

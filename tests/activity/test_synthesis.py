@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from activities.judgement_contracts import SynthesisInput, SynthesisReply
+from activities.contracts.judgement_contracts import SynthesisInput, SynthesisReply
 from activities.synthesis import SynthesisActivities
 from supervision import limits
-from supervision.plan import Subtask
-from supervision.result import Contradiction, Gap
+from supervision.contract.plan import Subtask
+from supervision.contract.result import Contradiction, Gap
 from tests.activity.supervising import MODEL, Desk
 from tests.scripted_model import Reply, answer, stop, text
 

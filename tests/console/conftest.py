@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 
-from console.demo_processes import KeptWorker, stand_in
-from runtime.embedded_server import EmbeddedServer
+from console.demo.demo_processes import KeptWorker, stand_in
+from runtime.server.embedded_server import EmbeddedServer
 from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from console.asking import ask
-from console.failures import CommandFailed
+from console.command_errors import CommandFailed
+from console.run.request_options import ask
 
 SCHEMA = {"type": "object", "properties": {"crop": {"type": "integer"}}}
 

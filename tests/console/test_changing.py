@@ -6,9 +6,9 @@ import json
 import pytest
 from temporalio.client import Client
 
-from console.runs import Run
-from console.watch import Watch
-from supervision.request import RunRequest
+from console.run.run_handle import Run
+from console.view.run_poller import Watch
+from supervision.contract.request import RunRequest
 from tests.console.conftest import GOAL, Cli, Model
 from tests.scripted_model import Reply, ScriptedModel, Step, answer, plan, text, when
 from tests.waiting import until

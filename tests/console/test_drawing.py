@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from console.events import Line
-from console.plan_tree import fitted, rows
-from console.render import draw, log_line, plain_line
-from console.watch import Agent, Call, Picture
-from supervision.result import SubtaskReport
-from supervision.status import Counts, RunLimits, Status, Waiting
+from console.view.event_lines import Line
+from console.view.live_view import draw, log_line, plain_line
+from console.view.plan_tree import fitted, rows
+from console.view.run_poller import Agent, Call, Picture
+from supervision.contract.result import SubtaskReport
+from supervision.contract.status import Counts, RunLimits, Status, Waiting
 
 NASTY = "[bold]markup[/bold] [link=https://evil.example]x[/link] \x1b[31mred\x1b]8;;https://evil.example\x07 :smile:"
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from supervision.keys import run_prefix
-from supervision.plan import Plan
-from supervision.result import RunResult
-from supervision.status import Status, TraceEvent
+from supervision.contract.plan import Plan
+from supervision.contract.result import RunResult
+from supervision.contract.status import Status, TraceEvent
+from supervision.store_keys import run_prefix
 from tests.console.conftest import GOAL, Cli
 
 RUN = "report-1"

@@ -6,7 +6,7 @@ import os
 import signal
 from pathlib import Path
 
-from runtime.embedded_server import EmbeddedServer
+from runtime.server.embedded_server import EmbeddedServer
 from tests.console.conftest import GOAL, Cli, Model
 from tests.waiting import until
 

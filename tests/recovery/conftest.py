@@ -12,7 +12,7 @@ import pytest
 from temporalio.client import Client
 
 from runtime.connection import connect
-from runtime.embedded_server import EmbeddedServer
+from runtime.server.embedded_server import EmbeddedServer
 from tests.conftest import LAB
 from tests.scripted_model import ScriptedModel, scripted_model
 from tests.waiting import until

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from temporalio.client import Client
 
-from supervision.request import RunRequest
-from supervision.result import RunResult
+from supervision.contract.request import RunRequest
+from supervision.contract.result import RunResult
 from tests.recovery.conftest import Workers
 from tests.recovery.ledger import answered_at, repeated
 from tests.scripted_model import Reply, ScriptedModel, Step, answer, plan, script, text, tools, when

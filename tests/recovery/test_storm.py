@@ -8,8 +8,8 @@ import pytest
 from temporalio.client import Client
 
 from supervision import limits
-from supervision.request import RunRequest
-from supervision.result import RunResult
+from supervision.contract.request import RunRequest
+from supervision.contract.result import RunResult
 from tests.recovery.conftest import Workers
 from tests.scripted_model import Reply, ScriptedModel, Step, answer, plan, script, status
 from tests.waiting import until

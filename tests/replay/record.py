@@ -9,9 +9,9 @@ from pathlib import Path
 import worker_main
 from runtime import search_attributes
 from runtime.connection import connect
-from runtime.embedded_server import EmbeddedServer
-from runtime.serving import ALL_ROLES
+from runtime.server.embedded_server import EmbeddedServer
 from runtime.settings import Settings
+from runtime.workers import ALL_ROLES
 from tests.conftest import LAB
 from tests.replay.scenarios import play, scenarios
 from tests.scripted_model import scripted_model

@@ -8,7 +8,7 @@ from typing import Any
 
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 
-from supervision.request import RunRequest
+from supervision.contract.request import RunRequest
 from tests.scripted_model import Script, ScriptedModel, Step, answer, plan, script, stop, text, tools, when
 from tests.waiting import until
 from workflows.supervisor import SupervisorWorkflow

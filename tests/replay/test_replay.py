@@ -8,7 +8,7 @@ from temporalio.client import Client, WorkflowHistory
 from temporalio.worker import Replayer
 
 from runtime.payloads import data_converter
-from runtime.serving import workflow_runner
+from runtime.workers import workflow_runner
 from tests.replay.changed import Changed
 from tests.replay.scenarios import play, scenarios
 from tests.scripted_model import ScriptedModel

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from runtime.server_record import stop_running
-from runtime.temporal_binary import find_temporal
+from runtime.server.server_record import stop_running
+from runtime.server.temporal_binary import find_temporal
 
 
 @pytest.fixture(scope="session")

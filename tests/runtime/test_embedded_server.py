@@ -13,8 +13,8 @@ import psutil
 import pytest
 from temporalio.client import Client, WorkflowExecutionStatus
 
-from runtime.embedded_server import EmbeddedServer, ServerFailed
-from runtime.server_record import ServerInfo, record_path, running, stop_running, write_record
+from runtime.server.embedded_server import EmbeddedServer, ServerFailed
+from runtime.server.server_record import ServerInfo, record_path, running, stop_running, write_record
 
 
 def private(cache: Path, db: Path | None = None, headless: bool = True) -> EmbeddedServer:

@@ -11,14 +11,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from runtime.server_record import ServerInfo, running
+from runtime.server.server_record import ServerInfo, running
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 async def command(*words: str) -> Process:
     return await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "runtime.embedded_server", *words, cwd=ROOT, stdout=PIPE, stderr=PIPE
+        sys.executable, "-m", "runtime.server.embedded_server", *words, cwd=ROOT, stdout=PIPE, stderr=PIPE
     )
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from runtime import temporal_build
 from runtime.paths import cache_dir
-from runtime.temporal_binary import TemporalNotFound, find_temporal, runs
+from runtime.server import temporal_build
+from runtime.server.temporal_binary import TemporalNotFound, find_temporal, runs
 
 TEMPORAL = 'echo "temporal version 9.9.9"'
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from activities.prompts import worker_request, worker_system
-from activities.team_files import LoadedTeam, TeamFiles
+from activities.prompts.agent_prompts import worker_request, worker_system
+from activities.teams.team_files import LoadedTeam, TeamFiles
 from activities.tools.tool import ToolContext
 from standin.brain import think
 from standin.request import parse
-from supervision.plan import Subtask
+from supervision.contract.plan import Subtask
 
 TEAMS = Path(__file__).parents[2] / "teams"
 

@@ -7,8 +7,7 @@ from typing import Any, Literal
 
 import pytest
 
-from activities.contracts import DependencyRef
-from activities.judgement_contracts import (
+from activities.contracts.judgement_contracts import (
     JudgeInput,
     JudgeReply,
     RefineInput,
@@ -16,16 +15,17 @@ from activities.judgement_contracts import (
     SynthesisInput,
     SynthesisReply,
 )
+from activities.contracts.planning_contracts import PlanInput, PlanReply, WorkNote
+from activities.contracts.run_contracts import DependencyRef
 from activities.judging import JudgingActivities
 from activities.planning import PlanningActivities
-from activities.planning_contracts import PlanInput, PlanReply, WorkNote
 from activities.refinement import RefinementActivities
 from activities.reviewing import ReviewingActivities
 from activities.synthesis import SynthesisActivities
 from standin.compose import FOOTER
-from supervision.plan import Subtask
-from supervision.result import Problem
-from supervision.team import Role, Team
+from supervision.contract.plan import Subtask
+from supervision.contract.result import Problem
+from supervision.contract.team import Role, Team
 from tests.activity.supervising import MODEL, Desk
 from tests.scripted_model import ScriptedModel
 from tests.standin.conftest import Served

@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 from hypothesis import strategies as st
 
-from supervision.finding import Finding
-from supervision.plan import Plan, Subtask
-from supervision.result import Problem, SubtaskReport
+from supervision.contract.finding import Finding
+from supervision.contract.plan import Plan, Subtask
+from supervision.contract.result import Problem, SubtaskReport
 
 WORDS = "find the sales of one region"
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -11,9 +11,9 @@ from temporalio.client import Client
 import worker_main
 from runtime import search_attributes
 from runtime.connection import connect
-from runtime.embedded_server import EmbeddedServer
-from runtime.serving import ALL_ROLES
+from runtime.server.embedded_server import EmbeddedServer
 from runtime.settings import Settings
+from runtime.workers import ALL_ROLES
 from tests.conftest import LAB
 from tests.scripted_model import ScriptedModel
 

@@ -8,8 +8,8 @@ from temporalio.api.sdk.v1 import WorkflowMetadata
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.exceptions import ApplicationError
 
-from supervision.request import RunRequest
-from supervision.result import RunResult
+from supervision.contract.request import RunRequest
+from supervision.contract.result import RunResult
 from tests.scripted_model import OTHERS, Reply, ScriptedModel, Step, answer, as_json, text
 from workflows.supervisor import SupervisorWorkflow
 

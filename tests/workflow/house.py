@@ -7,8 +7,8 @@ import pytest
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.exceptions import ApplicationError
 
-from supervision.request import RunRequest
-from supervision.result import RunResult
+from supervision.contract.request import RunRequest
+from supervision.contract.result import RunResult
 from tests.scripted_model import Reply, Script, ScriptedModel, Step, answer, as_json, script
 from workflows.supervisor import SupervisorWorkflow
 

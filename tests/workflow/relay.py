@@ -10,10 +10,10 @@ from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureEr
 from temporalio.common import SearchAttributeKey
 from temporalio.exceptions import ApplicationError
 
-from supervision.request import RunRequest
-from supervision.result import RunResult
-from supervision.status import Status
-from tests.activity.http_fixture import Json
+from supervision.contract.request import RunRequest
+from supervision.contract.result import RunResult
+from supervision.contract.status import Status
+from tests.activity.model.http_fixture import Json
 from tests.scripted_model import Reply, ScriptedModel, as_json, text, tools
 from workflows.supervisor import SupervisorWorkflow
 

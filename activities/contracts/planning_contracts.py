@@ -1,0 +1,66 @@
+"""What goes in and out of the activity that plans. History: see `run_contracts`."""
+
+from typing import Literal
+
+from activities.contracts.run_contracts import AttachmentRef, RunRef
+from supervision.contract.base import Model
+from supervision.contract.plan import Plan
+from supervision.contract.team import TeamCard
+from supervision.contract.usage import Usage
+
+Strategy = Literal["auto", "plan", "route", "step"]
+
+
+class WorkNote(Model):
+    """What the planner is told of a subtask of an earlier revision."""
+
+    subtask_id: str
+    role: str
+    state: str
+    note: str
+
+
+class PlanInput(Model):
+    """One try at a plan; `head` and `problems` carry on from a try that failed.
+
+    From revision 2 on `previous_ref` is the plan so far and `done` what became of it: the reply only adds to it.
+    `nesting_left` is how many levels of nested supervisors may still begin: with 0, roles that are teams are off.
+    """
+
+    run: RunRef
+    goal_ref: str
+    team_ref: str
+    model: str
+    attachments: list[AttachmentRef] = []
+    max_subtasks: int
+    strategy: Strategy = "auto"
+    nesting_left: int = 0
+    in_flight: dict[str, int] = {}
+    done: list[WorkNote] = []
+    previous_ref: str | None = None
+    revision: int = 1
+    attempt: int = 1
+    head: str | None = None
+    problems: list[str] = []
+
+
+class PlanReply(Model):
+    """A plan that can run, or the problems with what came. `plan` may hold shortened descriptions.
+
+    `team_ref` and `team` replace the run's team when the plan defines roles of its own. `answer_ref` is the text of
+    a direct answer. `finished` is the `step` strategy's word that nothing more is needed. `incapable` says that no
+    roles have a capability asked for.
+    """
+
+    head: str
+    plan: Plan | None = None
+    plan_ref: str | None = None
+    answer_ref: str | None = None
+    strategy: Strategy = "plan"
+    team_ref: str | None = None
+    team: TeamCard | None = None
+    finished: bool = False
+    incapable: bool = False
+    problems: list[str] = []
+    refusal: str | None = None
+    usage: Usage

@@ -1,0 +1,80 @@
+"""What goes in and out of a worker agent's turns: model calls and tool calls. History: see `run_contracts`."""
+
+from activities.contracts.run_contracts import AttachmentRef, RunRef, SubtaskBrief
+from supervision.contract.base import Model
+from supervision.contract.finding import ArtifactRef
+from supervision.contract.usage import Usage
+
+
+class ToolResultRef(Model):
+    """The outcome of one tool call by reference, or as `text` when no tool ran."""
+
+    call_id: str
+    ref: str = ""
+    text: str | None = None
+    is_error: bool = False
+
+
+class TurnInput(Model):
+    """One model call of a worker agent: the brief on the first turn, afterwards the head and what is new."""
+
+    run: RunRef
+    team_ref: str
+    role: str
+    model: str
+    step: str
+    brief: SubtaskBrief | None = None
+    head: str | None = None
+    results: list[ToolResultRef] = []
+    note: str | None = None
+    max_tokens: int
+
+
+class ToolCall(Model):
+    """A tool call that the model asks for; its arguments stay in the conversation."""
+
+    call_id: str
+    name: str
+    arguments_sha256: str
+    preview: str = ""
+
+
+class ConclusionRef(Model):
+    """A worker agent's last message, read: its text by reference."""
+
+    text_ref: str
+    bytes: int = 0
+    confidence: float | None = None
+    limitations: list[str] = []
+
+
+class TurnReply(Model):
+    """A model's reply: `preview` is at most 2 KB of its text, `stop_detail` explains a refusal."""
+
+    head: str
+    stop_reason: str
+    stop_detail: str | None = None
+    preview: str = ""
+    calls: list[ToolCall] = []
+    conclusion: ConclusionRef | None = None
+    usage: Usage
+
+
+class ToolInput(Model):
+    """One tool call: the arguments are read from the conversation at `head`."""
+
+    run: RunRef
+    team_ref: str
+    role: str
+    head: str
+    call: ToolCall
+    attachments: list[AttachmentRef] = []
+
+
+class ToolReply(Model):
+    """The outcome of a tool call; `preview` is at most 512 bytes of the output."""
+
+    result: ToolResultRef
+    preview: str = ""
+    sources: list[str] = []
+    artifacts: list[ArtifactRef] = []

@@ -1,0 +1,166 @@
+"""Model calls through the Anthropic SDK: the only module that imports it."""
+
+import asyncio
+import contextlib
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+import anthropic
+import httpx2
+
+from activities.model import structured
+from activities.model.call_errors import classify, failure, no_credential
+from activities.model.port import Json, LanguageModel, ModelMessage, ModelRequest, Progress
+from activities.model.stream import StreamReader, whole_message
+from activities.model.structured import Rung
+from supervision import limits
+from supervision.contract.base import Model
+
+_DEFAULT_URL = "https://api.anthropic.com"
+_NO_KEY = "none"  # endpoints without keys ignore it; the SDK refuses to send a request without one
+
+
+class AnthropicModel(LanguageModel):
+    """A Messages API endpoint, real or compatible.
+
+    `idle_timeout` bounds the wait for the next piece of content, and for the first. `structured` is the way of
+    asking for JSON that the endpoint understands. `cache` asks for prompt caching. `max_connections` must not be
+    below the number of concurrent calls. `http_options` go to the HTTP client (proxy, verify, trust_env).
+
+    Without key, token and `base_url` the object can be built, and every call fails as ProviderAuthentication.
+    ValueError: an address that is none, or a key that no header can carry.
+    """
+
+    def __init__(
+        self,
+        *,
+        api_key: str | None = None,
+        auth_token: str | None = None,
+        base_url: str | None = None,
+        idle_timeout: timedelta = limits.MODEL_IDLE_TIMEOUT,
+        structured: Rung = "format",
+        cache: bool = True,
+        max_connections: int = limits.ACTIVITY_SLOTS,
+        http_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        key, token = (api_key or "").strip(), (auth_token or "").strip()
+        self._secrets = [secret for secret in (key, token) if secret]
+        if not all(secret.isascii() and secret.isprintable() for secret in self._secrets):
+            raise ValueError("ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN holds characters that no header can carry")
+        self._idle = idle_timeout.total_seconds()
+        self._rung = structured
+        self._cache = cache
+        self.endpoint = _host_and_port(base_url or _DEFAULT_URL)
+        self._client: anthropic.AsyncAnthropic | None = None
+        if self._secrets or base_url:
+            self._client = anthropic.AsyncAnthropic(
+                api_key=key or (None if token else _NO_KEY),
+                auth_token=None if key else token or None,
+                base_url=base_url or _DEFAULT_URL,
+                max_retries=0,  # Temporal retries: it shows every attempt and frees the slot meanwhile
+                timeout=self._timeout(),
+                http_client=anthropic.DefaultAsyncHttpxClient(
+                    limits=httpx2.Limits(max_connections=max_connections, max_keepalive_connections=max_connections),
+                    timeout=self._timeout(),
+                    **(http_options or {}),
+                ),
+                # trace ids and content stay with us
+                open_telemetry={"traces": {"content_mode": "metadata_only"}, "propagation": False},
+            )
+
+    async def complete(self, request: ModelRequest, progress: Progress) -> ModelMessage:
+        """Sends one request and returns the whole answer; raises ModelFailure. Cancelling closes the connection."""
+        if self._client is None:
+            raise no_credential()
+        try:
+            async with asyncio.timeout(self._idle) as watchdog:
+                return await self._read(self._client, request, progress, watchdog)
+        except Exception as error:
+            failed = classify(error, model=request.model, endpoint=self.endpoint, secrets=self._secrets)
+        # Raised out here it carries no cause: the SDK's error holds the body, which may quote the prompt.
+        raise failed
+
+    def output_schema(self, model: type[Model]) -> Json:
+        """The JSON schema of `model` in the form the API accepts: limits become descriptions, objects are closed."""
+        return anthropic.transform_schema(model)
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        if self._client is not None:
+            await self._client.close()
+
+    async def _read(
+        self,
+        client: anthropic.AsyncAnthropic,
+        request: ModelRequest,
+        progress: Progress,
+        watchdog: asyncio.Timeout,
+    ) -> ModelMessage:
+        loop = asyncio.get_running_loop()
+        reader = StreamReader(progress)
+        async with client.messages.stream(**self._body(request), extra_headers=request.headers) as stream:
+            async for event in stream:
+                if reader.see(event):
+                    watchdog.reschedule(loop.time() + self._idle)
+                if reader.finished:
+                    break
+            if not reader.finished:
+                raise self._unfinished(reader, stream.response.headers.get("content-type", ""))
+            watchdog.reschedule(None)
+            # Read to the end so that the connection can be used again; nothing can take the answer back now.
+            with contextlib.suppress(Exception):
+                async with asyncio.timeout(limits.MODEL_LINGER.total_seconds()):
+                    await stream.until_done()
+            message = whole_message(stream.current_message_snapshot, stream.request_id, self.endpoint)
+        return self._normalised(message) if request.output_schema is not None else message
+
+    def _body(self, request: ModelRequest) -> Json:
+        body: Json = {
+            "model": request.model,
+            "max_tokens": request.max_tokens,
+            "messages": request.messages,
+        }
+        if request.system:
+            body["system"] = request.system
+        if request.tools:
+            body["tools"] = request.tools
+        if self._cache:
+            body["cache_control"] = {"type": "ephemeral"}
+        if request.output_schema is not None:
+            body = structured.ask(body, request.output_schema, self._rung)
+        return body
+
+    def _normalised(self, message: ModelMessage) -> ModelMessage:
+        if message.stop_reason not in ("end_turn", "stop_sequence", "tool_use"):
+            return message  # cut or refused: what looks like JSON in it is none
+        text = structured.answer(message.content, self._rung)
+        if text is None:
+            return message
+        # a call of our own `submit` is the end of the answer, not a wish for a tool
+        return message.model_copy(update={"json_text": text, "stop_reason": "end_turn"})
+
+    def _unfinished(self, reader: StreamReader, content_type: str) -> Exception:
+        if reader.started or content_type.startswith("text/event-stream"):
+            return failure("StreamBroken", endpoint=self.endpoint, detail="it ended without message_stop")
+        detail = f"content type {content_type or 'missing'} where an event stream was due"
+        return failure("BadResponse", endpoint=self.endpoint, detail=detail)
+
+    def _timeout(self) -> httpx2.Timeout:
+        # The watchdog ends silent streams; the read timeout cannot, as any ping resets it.
+        return httpx2.Timeout(
+            limits.MODEL_CALL_TIMEOUT.total_seconds(),
+            connect=limits.MODEL_CONNECT_TIMEOUT.total_seconds(),
+        )
+
+
+def _host_and_port(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        port = parts.port or {"http": 80, "https": 443}[parts.scheme]
+    except (ValueError, KeyError):
+        raise ValueError("ANTHROPIC_BASE_URL is not an http or https address") from None
+    if not parts.hostname:
+        raise ValueError("ANTHROPIC_BASE_URL names no host")
+    return f"{parts.hostname}:{port}"

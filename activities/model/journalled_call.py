@@ -1,0 +1,169 @@
+"""One model call as an activity makes it: journal first, then the provider, then the journal again.
+
+The stored object is journal and conversation entry in one. It is written right after the answer is read,
+before anything else is awaited, so a call whose answer was stored is never sent again.
+"""
+
+import asyncio
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from datetime import timedelta
+from secrets import SystemRandom
+
+from temporalio import activity
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
+
+from activities.contracts.run_contracts import RunRef
+from activities.heartbeat import beating
+from activities.model.conversation import Conversation, ConversationStore, Entry, Opening
+from activities.model.port import Json, LanguageModel, ModelFailure, ModelMessage, ModelRequest, Progress
+from activities.model.pricing import price
+from activities.store.artifacts import ArtifactStore, ArtifactUnavailable
+from supervision import limits
+from supervision.contract.usage import Usage
+from supervision.store_keys import call_header, call_key
+from supervision.text import cut
+
+CALL_HEADER = "x-supervisor-call"
+
+_WAITING = ("RateLimited", "Overloaded", "CircuitOpen")
+_ODD = ("BadResponse",)
+_jitter = SystemRandom()
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A call's answer: the new head of its conversation, and the message."""
+
+    head: str
+    message: ModelMessage
+    usage: Usage
+
+
+class ModelCalls:
+    """Calls the model for the activities of one process."""
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        store: ArtifactStore,
+        conversations: ConversationStore,
+        *,
+        call_header: bool = True,
+        free: bool = False,
+    ) -> None:
+        """`call_header` sends `x-supervisor-call`; `free` says that calls cost nothing, as the stand-in's."""
+        self.model = model
+        self.store = store
+        self.conversations = conversations
+        self._call_header = call_header
+        self._free = free
+        self._failures: defaultdict[str, Counter[str]] = defaultdict(Counter)
+
+    async def begin(self, run: RunRef, step: str, opening: Opening, text: str, max_tokens: int) -> Answered:
+        """The first call of a conversation."""
+        message = {"role": "user", "content": [{"type": "text", "text": text}]}
+        return await self._call(run, step, None, opening, [message], max_tokens)
+
+    async def go_on(self, run: RunRef, step: str, head: str, input: list[Json], max_tokens: int) -> Answered:
+        """A later call: the conversation at `head` with `input` appended."""
+        return await self._call(run, step, head, None, input, max_tokens)
+
+    async def _call(
+        self, run: RunRef, step: str, head: str | None, opening: Opening | None, input: list[Json], max_tokens: int
+    ) -> Answered:
+        info = activity.info()
+        await self.store.require(run.store_id)
+        key = call_key(run.run_id, info.workflow_run_id or "", info.activity_id)
+        if info.attempt > 1 and (entry := await self.conversations.find(key)):
+            return self._answered(key, entry.reply)
+        past = await self.conversations.load(head) if head else None
+        opening = opening or (past.opening if past else None)
+        assert opening is not None
+        request = ModelRequest(
+            model=opening.model,
+            system=opening.system,
+            messages=await self._messages(past, input),
+            max_tokens=max_tokens,
+            tools=opening.tools,
+            output_schema=opening.output_schema,
+            headers={CALL_HEADER: call_header(info.workflow_id or "", step)} if self._call_header else {},
+        )
+        progress = Progress()
+        async with beating(lambda: {"tokens": progress.output_tokens, "tail": progress.tail}):
+            message = await self._complete(key, request, progress)
+            entry = Entry(
+                opening=None if past else opening,
+                ancestors=[*past.ancestors, past.head] if past else [],
+                input=input,
+                reply=message,
+            )
+            return self._answered(key, (await self._save(key, entry)).reply)
+
+    async def _messages(self, past: Conversation | None, input: list[Json]) -> list[Json]:
+        new = await self.conversations.resolve(input)
+        return [*past.messages, *new] if past else new
+
+    async def _complete(self, key: str, request: ModelRequest, progress: Progress) -> ModelMessage:
+        try:
+            message = await self.model.complete(request, progress)
+        except ModelFailure as failure:
+            # Temporal counts attempts that were held back as well: an outage would use up all patience.
+            self._failures[key][failure.kind] += 1
+            error = to_application_error(failure, self._failures[key][failure.kind])
+            if error.non_retryable:
+                del self._failures[key]
+            raise error from failure
+        except asyncio.CancelledError:
+            self._failures.pop(key, None)
+            raise
+        self._failures.pop(key, None)
+        return message
+
+    async def _save(self, key: str, entry: Entry) -> Entry:
+        """Tries for as long as the attempt lasts: giving up would pay for the same answer again."""
+        while True:
+            try:
+                return await self.conversations.save(key, entry)
+            except ArtifactUnavailable as error:
+                activity.logger.warning("an answer can't be stored yet: %s", error)
+                await asyncio.sleep(limits.STORE_RETRY_MAX.total_seconds())
+
+    def _answered(self, key: str, message: ModelMessage) -> Answered:
+        tokens = message.usage
+        usage = Usage(
+            model_calls=1,
+            input_tokens=tokens.input_tokens,
+            output_tokens=tokens.output_tokens,
+            cache_read_tokens=tokens.cache_read_tokens,
+            cache_write_tokens=tokens.cache_write_tokens,
+            usd=0.0 if self._free else price(message.model, tokens),
+        )
+        return Answered(key, message, usage)
+
+
+def to_application_error(failure: ModelFailure, failures: int) -> ApplicationError:
+    """The failure as Temporal should see it: what kind, whether to try again, and when.
+
+    `failures` counts those of this kind in this call: without the provider's wish the wait grows with them.
+    """
+    retryable = failure.retryable and not (failure.kind in _ODD and failures >= limits.ODD_REPLY_ATTEMPTS)
+    details: Json = {"status": failure.status, "request_id": failure.request_id}
+    if failure.kind == "CircuitOpen":
+        details = {"remaining": failure.retry_after}
+    return ApplicationError(
+        cut(failure.message, limits.ERROR_BYTES),
+        details,
+        type=failure.kind,
+        non_retryable=not retryable,
+        next_retry_delay=_delay(failure.retry_after, failures) if retryable else None,
+        category=(
+            ApplicationErrorCategory.BENIGN if failure.kind in _WAITING else ApplicationErrorCategory.UNSPECIFIED
+        ),
+    )
+
+
+def _delay(wish: float | None, failures: int) -> timedelta:
+    growth = limits.MODEL_RETRY_FACTOR ** min(max(failures - 1, 0), 20)  # a power of thousands overflows
+    wait = timedelta(seconds=wish) if wish else min(limits.MODEL_RETRY_INITIAL * growth, limits.MODEL_RETRY_MAX)
+    return wait * (1 + limits.RETRY_JITTER * _jitter.random())

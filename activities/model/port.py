@@ -1,0 +1,128 @@
+"""The port to language models: what a call is, what comes back, how it fails. Imports no SDK.
+
+`anthropic_model.AnthropicModel` is the one implementation; the provider's own JSON passes through unchanged
+because signed thinking blocks must return byte for byte.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from supervision.contract.base import Model
+
+Json = dict[str, Any]
+
+FailureKind = Literal[
+    "RateLimited",  # 429: wait as told
+    "Overloaded",  # 529, overloaded_error
+    "ProviderError",  # 5xx, 408, 409
+    "ProviderUnreachable",  # refused, reset, DNS, TLS
+    "StreamBroken",  # cut, or ended without message_stop
+    "IdleTimeout",  # no content for too long
+    "BadResponse",  # HTML, no content, not JSON
+    "ProviderAuthentication",  # wrong, missing or forbidden key
+    "ProviderBilling",  # no credit, spend limit
+    "ProviderRejected",  # a request that will never pass
+    "CircuitOpen",  # not sent: the provider is in an outage; `retry_after` says for how long it is left alone
+]
+
+
+@dataclass(frozen=True)
+class ModelRequest:
+    """One call. `messages` and `tools` are in the provider's JSON; `output_schema` asks for JSON text."""
+
+    model: str
+    system: str
+    messages: list[Json]
+    max_tokens: int
+    tools: list[Json] = field(default_factory=list)
+    output_schema: Json | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+class ModelUsage(Model):
+    """Tokens of one call; `input_tokens` are the uncached ones."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+
+
+class ModelMessage(Model):
+    """A whole answer. `content` holds the blocks as plain JSON, unknown ones included.
+
+    `json_text` is the structured answer where it did not come as the plain text of the reply.
+    """
+
+    content: list[Json]
+    stop_reason: str
+    stop_details: Json | None = None
+    usage: ModelUsage
+    model: str
+    message_id: str
+    request_id: str | None = None
+    json_text: str | None = None
+
+    def text(self) -> str:
+        """The structured answer if there is one, else all text blocks joined."""
+        if self.json_text is not None:
+            return self.json_text
+        return "".join(block.get("text", "") for block in self.content if block.get("type") == "text")
+
+    def tool_uses(self) -> list[Json]:
+        """The tool_use blocks, in order."""
+        return [block for block in self.content if block.get("type") == "tool_use"]
+
+
+@dataclass
+class Progress:
+    """What a call has produced so far; the adapter updates it, the heartbeat reads it.
+
+    `on_content` is called once, when the first content comes.
+    """
+
+    output_tokens: int = 0
+    tail: str = ""
+    on_content: Callable[[], None] = field(default=lambda: None)
+
+
+class ModelFailure(Exception):
+    """A call that gave no usable answer, classified once for the whole project.
+
+    `retry_after` is in seconds and already clamped. `message` is safe to show: no prompt, no key.
+    """
+
+    def __init__(
+        self,
+        kind: FailureKind,
+        message: str,
+        *,
+        retryable: bool,
+        retry_after: float | None = None,
+        status: int | None = None,
+        request_id: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+        self.retryable = retryable
+        self.retry_after = retry_after
+        self.status = status
+        self.request_id = request_id
+
+
+class LanguageModel(Protocol):
+    """A provider. Raises ModelFailure; cancelling the caller closes the connection."""
+
+    async def complete(self, request: ModelRequest, progress: Progress) -> ModelMessage:
+        """Sends one request and returns the whole answer; never retries."""
+        ...
+
+    def output_schema(self, model: type[Model]) -> Json:
+        """The JSON schema of `model` in the form that the provider accepts."""
+        ...
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        ...

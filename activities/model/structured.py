@@ -1,0 +1,117 @@
+"""Structured output on endpoints of different ability: how JSON is asked for, and how it is read back.
+
+The rungs, best first: `format` (the API constrains the text), `forced_tool` (a tool that must be called),
+`tool` (a tool that may be called), `text` (JSON asked for in words).
+"""
+
+import json
+import re
+from typing import Any, Literal
+
+from pydantic_core import from_json
+
+from activities.model.port import Json
+
+Rung = Literal["format", "forced_tool", "tool", "text"]
+
+SUBMIT = "submit"  # the tool that carries the answer on the tool rungs
+
+_TOOL_WORDS = f"Give your answer by calling the tool `{SUBMIT}` exactly once; text outside it is not read."
+_TEXT_WORDS = "Answer with one JSON object and nothing else. It must fit this JSON schema:\n"
+_START = re.compile(r"[{\[]")
+
+
+def ask(body: Json, schema: Json, rung: Rung) -> Json:
+    """The request `body`, extended so that the answer is JSON of `schema`."""
+    if rung == "format":
+        return {**body, "output_config": {"format": {"type": "json_schema", "schema": schema}}}
+    if rung == "text":
+        return {**body, "system": _with(body, _TEXT_WORDS + json.dumps(schema, ensure_ascii=False))}
+    tools = body.get("tools", [])
+    submit = {"name": SUBMIT, "description": "Takes the finished answer.", "input_schema": schema}
+    asked = {
+        **body,
+        "system": _with(body, _TOOL_WORDS),
+        "messages": _answered(body["messages"]),
+        "tools": [*tools, submit],
+    }
+    if rung == "forced_tool" and not tools:  # with other tools around, the model must stay free to use them
+        asked["tool_choice"] = {"type": "tool", "name": SUBMIT, "disable_parallel_tool_use": True}
+    return asked
+
+
+def answer(content: list[Json], rung: Rung) -> str | None:
+    """The JSON text of a whole reply; None where its text blocks are to be taken as they are."""
+    if any(block.get("type") == "tool_use" and not _is_submit(block) for block in content):
+        return None  # the model still works
+    if rung in ("forced_tool", "tool"):
+        for block in content:
+            if _is_submit(block):
+                return json.dumps(block.get("input"), ensure_ascii=False)
+    if rung == "format":
+        return None
+    try:
+        text = "".join(block.get("text", "") for block in content if block.get("type") == "text")
+        return json.dumps(first_json(text), ensure_ascii=False)
+    except ValueError:
+        return None
+
+
+def first_json(text: str) -> Any:
+    """The first JSON object in `text`, else the first array; prose and code fences around it are skipped.
+
+    Raises ValueError when there is none, or when the text ends inside it: a part of a cut answer is no answer.
+    """
+    decoder = json.JSONDecoder()
+    array: Any = None
+    end = 0
+    for start in _START.finditer(text):
+        if start.start() < end:
+            continue
+        try:
+            value, end = decoder.raw_decode(text, start.start())
+        except json.JSONDecodeError:
+            if _is_beginning(text[start.start() :]):
+                raise ValueError("the JSON text is cut off") from None
+            continue
+        except RecursionError:
+            raise ValueError("the JSON text is nested too deeply") from None
+        if isinstance(value, dict):
+            return value
+        array = value if array is None else array
+    if array is None:
+        raise ValueError("the text holds no JSON object")
+    return array
+
+
+def _is_beginning(text: str) -> bool:
+    try:
+        from_json(text, allow_partial=True)
+    except ValueError:
+        return False
+    return True
+
+
+def _with(body: Json, words: str) -> str:
+    system = body.get("system", "")
+    return f"{system}\n\n{words}" if system else words
+
+
+def _is_submit(block: Json) -> bool:
+    return block.get("type") == "tool_use" and block.get("name") == SUBMIT
+
+
+def _answered(messages: list[Json]) -> list[Json]:
+    """`messages` with a tool_result for every earlier `submit` call: the API refuses calls left open."""
+    out: list[Json] = []
+    open_ids: list[str] = []
+    for message in messages:
+        content = message.get("content")
+        blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
+        given = {block.get("tool_use_id") for block in blocks}
+        results = [
+            {"type": "tool_result", "tool_use_id": id_, "content": "received"} for id_ in open_ids if id_ not in given
+        ]
+        out.append({**message, "content": [*results, *blocks]} if results else message)
+        open_ids = [str(block.get("id")) for block in blocks if _is_submit(block)]
+    return out

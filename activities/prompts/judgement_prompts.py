@@ -1,0 +1,158 @@
+"""Prompts of the supervisor's judgement: refining, reviewing, judging, and writing the answer."""
+
+from activities.prompts.agent_prompts import DATA_RULE, Found, contradiction_block, findings_block, gap_blocks, tag
+from supervision import limits
+from supervision.contract.plan import Subtask
+from supervision.contract.result import Contradiction, Gap, Problem
+from supervision.text import one_line
+
+DIGEST = "digest"  # the role of a finding that condenses others
+
+REFINE_SYSTEM = f"""You are the supervisor of a team of worker agents. An attempt at a subtask failed. You rewrite \
+the subtask's description so that the next attempt succeeds.
+
+- Keep what the subtask is for: entities, period, units and questions stay, nothing is added to its scope.
+- Take from the error what to avoid or to do differently, and say it plainly: fewer or smaller steps, another way to \
+the same fact, what to do when a source has nothing.
+- The worker agent sees the new description instead of the old one and knows nothing of the error.
+
+{DATA_RULE}"""
+
+
+def refine_request(goal: str, subtask: Subtask, role: str, error: Problem) -> str:
+    """The subtask that failed, and how."""
+    return "\n\n".join(
+        [
+            tag("goal", goal),
+            tag("subtask", subtask.description),
+            f"It was given to the role {role}. The attempt failed:",
+            tag("error", f"{error.type}: {error.message}"),
+            "Write the better description.",
+        ]
+    )
+
+
+REVIEW_SYSTEM = f"""You are the supervisor of a team of worker agents. You hold their findings against the goal.
+
+- One verdict for each finding. ok is true when the finding does what its subtask asks; a finding that says honestly \
+that its sources hold nothing is ok.
+- Where ok is false, feedback says exactly what to mend: which figure, unit, period, source or question is wrong or \
+missing. The worker agent sees this feedback and its old finding, nothing else. No general advice.
+- Do not ask for more than the subtask asks for, nor for style.
+- conflicts lists findings that contradict each other on a fact: the ids of two or more, and what they say differently.
+
+{DATA_RULE}"""
+
+
+def review_request(goal: str, subtasks: list[Subtask], findings: list[Found]) -> str:
+    """The goal, what each subtask asked for, and what came back."""
+    room = limits.ASKED_BYTES // max(1, len(subtasks))
+    asked = "\n".join(f"- {subtask.id}: {one_line(subtask.description, room)}" for subtask in subtasks)
+    return "\n\n".join([tag("goal", goal), tag("subtasks", asked), findings_block(findings), "Review the findings."])
+
+
+SELECT_SYSTEM = f"""You are the supervisor of a team of worker agents. Several of them did the same subtask \
+independently. You choose the best finding.
+
+- Prefer the one that answers the whole subtask with figures, units and sources; then the one that agrees with the \
+others; never the longest for its length.
+- choice is the number of the candidate. reason is one sentence.
+
+{DATA_RULE}"""
+
+
+def select_request(goal: str, description: str, findings: list[Found]) -> str:
+    """The candidates of one subtask, numbered from 1."""
+    candidates = "\n".join(
+        f'<candidate number="{number}" role="{role}">\n{text.strip()}\n</candidate>'
+        for number, (_, role, text) in enumerate(findings, 1)
+    )
+    return "\n\n".join(
+        [tag("goal", goal), tag("subtask", description), tag("candidates", candidates), "Choose the best candidate."]
+    )
+
+
+CONFLICT_SYSTEM = f"""You are the supervisor of a team of worker agents. Some of their findings disagree. You settle \
+it from what the findings say and what they rest on.
+
+- prefer is the id of the finding to go by; null when none deserves it or both hold in their own sense.
+- resolution says in one or two sentences how the answer should treat the difference.
+
+{DATA_RULE}"""
+
+
+def conflict_request(goal: str, description: str, findings: list[Found]) -> str:
+    """The findings that disagree, and on what."""
+    return "\n\n".join(
+        [tag("goal", goal), tag("conflict", description), findings_block(findings), "Settle the conflict."]
+    )
+
+
+SYNTHESIS_SYSTEM = f"""You are the supervisor of a team of worker agents. Their findings are in; you write the one \
+answer to the goal.
+
+- Use only what the findings say. Never add figures or facts of your own.
+- Every statement that rests on a finding gets a citation: the claim in a few words and the ids of the findings.
+- Where findings disagree, list it in contradictions with your resolution, and say so in the answer.
+- Where something is missing, say so plainly; never paper over it.
+- answer is Markdown, complete and to the point. confidence is a number from 0 to 1 for the whole answer.
+
+{DATA_RULE}"""
+
+DIGEST_SYSTEM = f"""You are the supervisor of a team of worker agents. There are more findings than one prompt can \
+hold; you condense some of them for the one who writes the answer.
+
+- Keep every figure with its unit, period and source, and every caveat. Drop repetition and wording.
+- After each statement name the ids of the findings it rests on in square brackets, such as [t3].
+- Add nothing of your own. Where findings disagree, keep both sides with their ids.
+- Answer with the condensed text alone.
+
+{DATA_RULE}"""
+
+
+def synthesis_request(
+    goal: str,
+    final_instruction: str,
+    findings: list[Found],
+    missing: list[Gap],
+    open_points: list[Gap],
+    contradictions: list[Contradiction],
+    draft: str | None,
+    last_words: str,
+) -> str:
+    """Goal and findings as the synthesis sees them; `draft` is an answer from findings not repeated here."""
+    parts = [tag("goal", goal)]
+    if final_instruction.strip():
+        parts.append(tag("final_instruction", final_instruction))
+    if draft is not None:
+        parts.append(tag("draft", draft))
+        parts.append(
+            "The draft already holds what earlier findings said: keep its statements with their ids, unless a finding "
+            "below corrects them. Only the findings that came later follow."
+        )
+    parts.append(findings_block(findings))
+    if any(role == DIGEST for _, role, _ in findings):
+        parts.append(f"A finding of the role {DIGEST} condenses several: cite the ids in its square brackets.")
+    parts += gap_blocks("missing", missing)
+    if open_points:
+        parts.append("A review found fault with these findings, and it could not be mended; say so in the answer:")
+        parts += gap_blocks("open_point", open_points)
+    if contradictions:
+        parts.append("These findings disagree; follow how it was settled, and say so in the answer:")
+        parts += [contradiction_block(item) for item in contradictions]
+    return "\n\n".join([*parts, last_words])
+
+
+FINAL_WORDS = "Write the answer."
+DIGEST_WORDS = "Condense these findings."
+DRAFT_WORDS = (
+    "Some subtasks are still running: write a short draft of the answer from what is here. Name after each statement "
+    "the ids of the findings it rests on in square brackets, such as [t3]: the findings will not be shown again."
+)
+JSON_WORDS = "answer_json holds the answer's facts in the form that was asked for; take every value from the findings."
+
+
+def answer_repair(problems: list[str]) -> str:
+    """Sends an answer back with what is wrong with its `answer_json`."""
+    listed = "\n".join(f"- {problem}" for problem in problems)
+    return f"This answer can't be used:\n{listed}\n\nReturn the whole answer again with these points mended."

@@ -1,0 +1,1 @@
+"""The artifact store: content by reference, and what is read back from it."""

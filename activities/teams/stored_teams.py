@@ -1,0 +1,76 @@
+"""Teams as they were when a run began: a later edit of a team file changes later runs only."""
+
+from typing import Literal
+
+from activities.store.artifacts import ArtifactStore
+from activities.teams.team_files import LoadedTeam, TeamFiles, team_card
+from supervision.contract.base import Model
+from supervision.contract.plan import NewRole
+from supervision.contract.team import Team, TeamCard
+from supervision.planning.new_roles import with_new_roles
+
+_CACHED = 256
+
+
+class StoredTeam(Model):
+    """A team as stored: its definition, where its tools come from, and the model of roles that name none."""
+
+    source: Literal["file", "inline"]
+    team: Team
+    worker_model: str | None = None
+
+
+class StoredTeams:
+    """Saves and loads the teams of runs. Definitions are frozen; tools are the operator's current ones."""
+
+    def __init__(self, store: ArtifactStore, files: TeamFiles) -> None:
+        self._store = store
+        self._files = files
+        self._cache: dict[str, StoredTeam] = {}
+
+    async def save(self, run_id: str, team: str | Team, worker_model: str | None = None) -> tuple[str, LoadedTeam]:
+        """Stores the named or inline team for a run; returns its reference. Raises TeamError."""
+        if isinstance(team, str):
+            loaded = self._files.load(team)
+            stored = StoredTeam(source="file", team=loaded.team, worker_model=worker_model)
+        else:
+            loaded = self._files.load_inline(team)
+            stored = StoredTeam(source="inline", team=team, worker_model=worker_model)
+        return await self._put(run_id, stored), loaded
+
+    async def extend(self, run_id: str, ref: str, new_roles: list[NewRole]) -> str:
+        """Stores the team at `ref` with a plan's new roles; returns its reference. Raises TeamError.
+
+        The roles must be without `supervision.new_roles.problems`.
+        """
+        stored = await self._stored(ref)
+        resolved = (await self.load(ref)).team.toolbox
+        own_names = dict(zip(resolved, stored.team.toolbox, strict=True))  # an inline team says `team/tool`
+        roles = [role.model_copy(update={"tools": [own_names[tool] for tool in role.tools]}) for role in new_roles]
+        grown = stored.model_copy(update={"team": with_new_roles(stored.team, roles)})
+        return await self._put(run_id, grown)
+
+    async def load(self, ref: str) -> LoadedTeam:
+        """The team of a run with its tools. Raises TeamError when its files are gone."""
+        stored = await self._stored(ref)
+        if stored.source == "inline":
+            return self._files.load_inline(stored.team)
+        current = self._files.load(stored.team.name)
+        return LoadedTeam(team=stored.team, folder=current.folder, toolbox=current.toolbox)
+
+    async def card(self, ref: str, default_model: str) -> TeamCard:
+        """What a workflow knows of the team at `ref`; `default_model` is for teams stored without one."""
+        model = (await self._stored(ref)).worker_model or default_model
+        return team_card(await self.load(ref), model)
+
+    async def _put(self, run_id: str, stored: StoredTeam) -> str:
+        return await self._store.put_output(run_id, stored.model_dump_json().encode())
+
+    async def _stored(self, ref: str) -> StoredTeam:
+        stored = self._cache.get(ref)
+        if stored is None:
+            stored = StoredTeam.model_validate_json(await self._store.get(ref))
+            if len(self._cache) >= _CACHED:
+                self._cache.pop(next(iter(self._cache)))
+            self._cache[ref] = stored
+        return stored

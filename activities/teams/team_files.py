@@ -1,0 +1,218 @@
+"""Teams as files: how they are found, read and put together with their tools.
+
+A team is a folder with a `team.toml`; the folder's name is the team's name. A small one:
+
+    name = "default"
+    generalist = "researcher"            # takes subtasks whose role is unknown
+
+    [[roles]]
+    name = "researcher"
+    description = "Finds facts in documents."       # the planner chooses by this
+    system_prompt = "You answer from documents only..."
+    tools = ["search_documents"]                    # nothing else is ever run for this role
+
+    [[tools]]
+    name = "search_documents"
+    uses = "document_search"                        # a kind of activities/teams/tool_kinds.py
+    options = { documents = "documents/*.md" }      # paths are relative to the folder and stay inside it
+
+Tools of one's own go into a `tools.py` beside it, which defines `TOOLS: list[Tool]`; see
+`activities/tools/tool.py` for how to write one. Such a file is code and runs in the Worker with its rights:
+only the operator may place it.
+"""
+
+import logging
+import sys
+import tomllib
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from pydantic import ValidationError
+
+from activities.teams.toolbox import Toolbox, complaints
+from activities.tools.files import Fingerprint, fingerprint
+from activities.tools.tool import Tool
+from supervision import limits
+from supervision.contract.base import SupervisionError
+from supervision.contract.team import RoleCard, Team, TeamCard, ToolCard, is_name
+from supervision.text import one_line
+
+log = logging.getLogger(__name__)
+
+
+class TeamError(SupervisionError):
+    """A team that cannot be used: `UnknownTeam` for names and files, `InvalidRequest` for inline teams."""
+
+
+@dataclass(frozen=True)
+class LoadedTeam:
+    """A team with its tools; `folder` is None for an inline team."""
+
+    team: Team
+    folder: Path | None
+    toolbox: Toolbox
+
+
+class TeamFiles:
+    """The teams in some folders; where two hold the same name, the first folder wins."""
+
+    def __init__(self, folders: list[Path]) -> None:
+        self._folders = folders
+        self._loaded: dict[str, tuple[Fingerprint, LoadedTeam]] = {}
+
+    def names(self) -> list[str]:
+        """All teams that have a file, readable or not."""
+        found = {file.parent.name for folder in self._folders for file in folder.glob("*/team.toml")}
+        return sorted(name for name in found if is_name(name))
+
+    def load(self, name: str) -> LoadedTeam:
+        """The team of that name, read again whenever its team.toml or tools.py changed.
+
+        Raises TeamError `UnknownTeam`: no such team, or what is wrong with its file.
+        """
+        folder = self._folder(name)
+        current = fingerprint([file for file in (folder / "team.toml", folder / "tools.py") if file.is_file()])
+        known = self._loaded.get(name)
+        if known is None or known[0] != current:
+            known = self._loaded[name] = (current, _read(folder))
+        self._require_teams(known[1].team)
+        return known[1]
+
+    def load_inline(self, team: Team) -> LoadedTeam:
+        """A team out of a request, with tools that team files registered.
+
+        Its roles name a tool by its name, or as `team/tool` where several teams have one of that name. Raises
+        TeamError `InvalidRequest` for a tool that no team file has and for a `tools` section: commands, paths and
+        addresses never come from a request.
+        """
+        if team.tools:
+            raise TeamError("InvalidRequest", "team.tools: an inline team has no tools section, its roles name tools")
+        self._require_teams(team)
+        registered = self._registered() if team.toolbox or any(role.tools for role in team.roles) else {}
+        tools: dict[str, Tool[Any]] = {}
+
+        def pick(names: list[str], where: str) -> list[str]:
+            found = [_pick(wanted, registered, where) for wanted in names]
+            for tool in found:
+                if tools.setdefault(tool.name, tool) is not tool:
+                    raise TeamError("InvalidRequest", f"{where}: two different tools are named '{tool.name}'")
+            return [tool.name for tool in found]
+
+        roles = [
+            {**role.model_dump(), "tools": pick(role.tools, f"team.roles.{role.name}.tools")} for role in team.roles
+        ]
+        toolbox = pick(team.toolbox, "team.toolbox")
+        try:  # again, because `team/tool` and `tool` may be one tool that roles would share
+            checked = Team.model_validate({**team.model_dump(), "roles": roles, "toolbox": toolbox})
+        except ValidationError as error:
+            raise TeamError("InvalidRequest", f"team: {complaints(error)}") from error
+        return LoadedTeam(checked, None, Toolbox(tools.values()))
+
+    def _folder(self, name: str) -> Path:
+        for folder in self._folders:
+            if is_name(name) and (folder / name / "team.toml").is_file():
+                return folder / name
+        known = ", ".join(self.names()) or "none"
+        searched = ", ".join(str(folder) for folder in self._folders)
+        shown = one_line(name, 100)
+        raise TeamError("UnknownTeam", f"there is no team '{shown}'; known teams: {known} (searched in {searched})")
+
+    def _require_teams(self, team: Team) -> None:
+        for role in team.roles:
+            if role.team is not None:
+                try:
+                    self._folder(role.team)
+                except TeamError as error:
+                    raise TeamError(error.type, f"roles.{role.name}.team: {error.message}") from None
+
+    def _registered(self) -> dict[str, Tool[Any]]:
+        """All tools of all teams as `team/tool`; a broken team file hides only its own."""
+        tools: dict[str, Tool[Any]] = {}
+        for name in self.names():
+            try:
+                toolbox = self.load(name).toolbox
+            except TeamError as error:
+                log.warning("team %s left out: %s", name, error.message)
+                continue
+            tools |= {f"{name}/{tool.name}": tool for tool in map(toolbox.get, toolbox.names()) if tool}
+        return tools
+
+
+def team_card(loaded: LoadedTeam, default_model: str, override: str | None = None) -> TeamCard:
+    """What a workflow knows of the team. A role's own model wins, then `override`, then `default_model`."""
+    roles = []
+    for role in loaded.team.roles:
+        tools = [tool for tool in map(loaded.toolbox.get, dict.fromkeys(role.tools)) if tool]
+        roles.append(
+            RoleCard(
+                name=role.name,
+                description=role.description,
+                capabilities=role.capabilities,
+                tools=[ToolCard(name=tool.name, effects=tool.effects, local=tool.local) for tool in tools],
+                model=role.model or override or default_model,
+                max_turns=role.max_turns,
+                max_parallel=role.max_parallel,
+                fallback=role.fallback,
+                team=role.team,
+                pool=role.pool,
+                backup=role.backup,
+                backlog_seconds=role.backlog_seconds,
+            )
+        )
+    return TeamCard(name=loaded.team.name, generalist=loaded.team.generalist, roles=roles)
+
+
+def _pick(wanted: str, registered: dict[str, Tool[Any]], where: str) -> Tool[Any]:
+    matches = [name for name in registered if name == wanted or name.split("/")[1] == wanted]
+    if len(matches) == 1:
+        return registered[matches[0]]
+    shown = one_line(wanted, 100)
+    if matches:
+        raise TeamError("InvalidRequest", f"{where}: several teams have a '{shown}', name one: {', '.join(matches)}")
+    known = ", ".join(sorted(registered)) or "none"
+    raise TeamError("InvalidRequest", f"{where}: no team file has a tool '{shown}'; registered are: {known}")
+
+
+def _read(folder: Path) -> LoadedTeam:
+    file = folder / "team.toml"
+    try:
+        if file.stat().st_size > limits.TEAM_FILE_BYTES:
+            raise ValueError(f"the file is larger than {limits.TEAM_FILE_BYTES} bytes")
+        team = Team.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
+        if team.name != folder.name:
+            raise ValueError(f"name: '{team.name}' must be the folder's name, '{folder.name}'")
+        toolbox = Toolbox.for_team(team, folder, _own_tools(folder / "tools.py"))
+    except ValidationError as error:
+        raise TeamError("UnknownTeam", f"{file}: {complaints(error)}") from error
+    except (ValueError, OSError) as error:  # TOML errors are ValueErrors that name the line
+        raise TeamError("UnknownTeam", f"{file}: {one_line(str(error), limits.ERROR_BYTES)}") from error
+    return LoadedTeam(team, folder, toolbox)
+
+
+def _own_tools(file: Path) -> list[Tool[Any]]:
+    """The tools of a team's `tools.py`; TeamError names its line when it cannot be imported."""
+    if not file.is_file():
+        return []
+    try:
+        tools = getattr(_imported(file), "TOOLS", None)
+    except Exception as error:
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
+        line = error.lineno if isinstance(error, SyntaxError) else (lines or [None])[-1]
+        problem = f"line {line}: {type(error).__name__}: {one_line(str(error), limits.ERROR_BYTES)}"
+        raise TeamError("UnknownTeam", f"{file}: {problem}") from error
+    if not isinstance(tools, list) or not all(isinstance(tool, Tool) for tool in tools):
+        raise TeamError("UnknownTeam", f"{file}: it must define TOOLS as a list of Tool")
+    return tools
+
+
+def _imported(file: Path) -> ModuleType:
+    name = f"supervisor_team_{file.parent.name.replace('-', '_')}_tools"
+    module = ModuleType(name)
+    module.__file__ = str(file)
+    sys.modules[name] = module  # dataclasses and pydantic look their module up there
+    # Not importlib's loader: its bytecode cache takes two writes within a second for one.
+    exec(compile(file.read_bytes(), str(file), "exec"), module.__dict__)
+    return module

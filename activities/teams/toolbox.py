@@ -1,0 +1,157 @@
+"""The tools of a team, and the one place that runs them: rights, arguments, failures and limits are handled here."""
+
+import asyncio
+import logging
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from pydantic import ValidationError
+
+from activities.teams.tool_kinds import KINDS
+from activities.tools.clean import cap, clean
+from activities.tools.tool import NewArtifact, Tool, ToolContext, ToolMisuse, ToolOutput
+from supervision import limits
+from supervision.contract.request import describe_errors
+from supervision.contract.team import Role, Team, ToolEntry
+from supervision.text import one_line
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ToolRun:
+    """What a tool call gave: `text` is clean, capped, and goes to the model; an error tells it what went wrong."""
+
+    text: str
+    is_error: bool = False
+    sources: list[str] = field(default_factory=list)
+    artifacts: list[NewArtifact] = field(default_factory=list)
+
+
+class Toolbox:
+    """Tools by name. Which of them a role may use is decided here, whatever the model asks for."""
+
+    def __init__(self, tools: Iterable[Tool[Any]]) -> None:
+        """Raises ValueError when a name is taken or not possible."""
+        self._tools: dict[str, Tool[Any]] = {}
+        for tool in tools:
+            if not re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", tool.name):  # what providers accept
+                raise ValueError(f"tools.{tool.name}: a name is up to 64 letters, digits, _ and -")
+            if tool.name in self._tools:
+                raise ValueError(f"tools.{tool.name}: two tools have this name")
+            self._tools[tool.name] = tool
+
+    @classmethod
+    def for_team(cls, team: Team, folder: Path, own: Iterable[Tool[Any]] = ()) -> "Toolbox":
+        """The tools that the team file sets up in `folder`, and the author's `own`.
+
+        ValueError names the entry and the problem, also when a role names a tool that does not exist.
+        """
+        toolbox = cls([*(_set_up(entry, folder) for entry in team.tools), *own])
+        for where, names in [(f"roles.{role.name}.tools", role.tools) for role in team.roles] + [
+            ("toolbox", team.toolbox)
+        ]:
+            for name in names:
+                if name not in toolbox._tools:
+                    known = ", ".join(toolbox.names()) or "none"
+                    raise ValueError(f"{where}: there is no tool '{name}'; the team has: {known}")
+        return toolbox
+
+    def names(self) -> list[str]:
+        """All names, sorted."""
+        return sorted(self._tools)
+
+    def get(self, name: str) -> Tool[Any] | None:
+        """The tool of that name."""
+        return self._tools.get(name)
+
+    def definitions(self, names: list[str]) -> list[dict[str, Any]]:
+        """Name, description and input_schema of these tools, as a model is told; unknown names are left out."""
+        tools = [self._tools[name] for name in dict.fromkeys(names) if name in self._tools]
+        return [{"name": tool.name, "description": tool.description, "input_schema": tool.schema()} for tool in tools]
+
+    async def run(self, role: Role, name: str, arguments: object, context: ToolContext) -> ToolRun:
+        """Runs one call for `role`. Never raises but on cancellation: all that goes wrong is an error result."""
+        tool = self._tools.get(name) if name in role.tools else None
+        if tool is None:
+            shown = one_line(clean(name), 100)
+            log.warning("refused tool call: role=%s tool=%s registered=%s", role.name, shown, name in self._tools)
+            allowed = ", ".join(role.tools) or "none"
+            return ToolRun(f"the tool '{shown}' is not available to this role; its tools are: {allowed}", is_error=True)
+        try:
+            parsed = tool.arguments.model_validate(arguments)
+        except ValidationError as error:
+            return _error(f"wrong arguments: {complaints(error)}")
+        task = asyncio.create_task(_guarded(tool, parsed, context))
+        timeout = limits.LOCAL_TOOL_TIMEOUT if tool.local else limits.TOOL_TIMEOUT
+        try:
+            await asyncio.wait({task}, timeout=timeout.total_seconds())
+        finally:
+            task.cancel()  # does nothing to a finished one; a tool that resists is left behind
+        if not task.done():
+            return _error(f"the tool did not answer within {timeout.total_seconds():g} s")
+        if task.cancelled():
+            return _error("the tool gave up")
+        return task.result()
+
+
+def complaints(error: ValidationError) -> str:
+    """What is wrong with which field; of the whole, without a name."""
+    return describe_errors(error).removeprefix("request: ")
+
+
+async def _guarded(tool: Tool[Any], arguments: Any, context: ToolContext) -> ToolRun:
+    """SystemExit and its like are caught inside the task: asyncio would end the whole process with them."""
+    try:
+        return _checked(await tool.run(arguments, context))
+    except (asyncio.CancelledError, GeneratorExit):
+        raise
+    except ToolMisuse as misuse:
+        return _error(str(misuse))
+    except BaseException as error:
+        log.warning("tool %s failed", tool.name, exc_info=error)
+        return _error(f"{type(error).__name__}: {one_line(clean(_message(error)), 300)}")
+
+
+def _checked(output: object) -> ToolRun:
+    if not isinstance(output, ToolOutput):
+        raise TypeError(f"a tool returns ToolOutput, this one returned {type(output).__name__}")
+    text: str | bytes = output.text  # a tool of an author's own may hand over what it read
+    if isinstance(text, bytes):
+        text = text[: 4 * limits.TOOL_OUTPUT_CHARS].decode("utf-8", "replace")
+    sources = [one_line(clean(str(source)), 300) for source in output.sources[: limits.TOOL_SOURCES]]
+    for artifact in output.artifacts:
+        if len(artifact.data) > limits.ARTIFACT_BYTES:
+            raise ValueError(f"the artifact has {len(artifact.data)} bytes, at most {limits.ARTIFACT_BYTES} are kept")
+    artifacts = [NewArtifact(_file_name(one.name), one.media_type, one.data) for one in output.artifacts]
+    return ToolRun(cap(text, limits.TOOL_OUTPUT_CHARS), sources=sources, artifacts=artifacts)
+
+
+def _error(text: str) -> ToolRun:
+    return ToolRun(cap(text, limits.TOOL_OUTPUT_CHARS), is_error=True)
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # an exception's own text is foreign code, too
+        return "no message"
+
+
+def _file_name(name: str) -> str:
+    return PurePosixPath(one_line(clean(name), 200).replace("\\", "/")).name or "artifact"
+
+
+def _set_up(entry: ToolEntry, folder: Path) -> Tool[Any]:
+    factory = KINDS.get(entry.uses)
+    if factory is None:
+        raise ValueError(f"tools.{entry.name}: there is no kind '{entry.uses}'; kinds are: {', '.join(sorted(KINDS))}")
+    try:
+        return factory(entry.name, entry.options, folder)
+    except ValidationError as error:
+        raise ValueError(f"tools.{entry.name}.options: {complaints(error)}") from error
+    except ValueError as error:
+        raise ValueError(f"tools.{entry.name}: {error}") from error

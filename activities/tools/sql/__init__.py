@@ -1,0 +1,1 @@
+"""SQL over a team's tables, in a process of its own."""

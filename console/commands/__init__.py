@@ -1,0 +1,1 @@
+"""The commands of `starter.py`, one module for each group."""

@@ -1,0 +1,152 @@
+"""Looking at everything a run needs: one row each, with the fix where something is amiss."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Literal
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+from temporalio.api.workflowservice.v1 import GetSystemInfoRequest
+from temporalio.client import Client
+from temporalio.service import RPCError
+
+from activities.store.artifacts import ArtifactUnavailable
+from console.access import Access, endpoint, server_address
+from console.run.queue_pollers import ACTIVITIES, WORKFLOWS, pollers
+from console.run.run_handle import RUN_TYPE, stuck
+from console.view.safe_text import safe_line
+from runtime import search_attributes
+from runtime.connection import ConnectionFailed
+from runtime.settings import Settings
+from supervision import limits
+from supervision.queues import MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE
+
+Level = Literal["ok", "warning", "problem"]
+_STYLES: dict[Level, str] = {"ok": "green", "warning": "yellow", "problem": "bold red"}
+_START = "start one with `python worker_main.py`"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One thing looked at."""
+
+    level: Level
+    name: str
+    text: str
+    fix: str = ""
+
+
+async def examine(access: Access, console: Console, quiet: bool) -> int:
+    """Prints a row for each thing, with `quiet` only what is amiss; 1 when there is a problem."""
+    problems = 0
+    async for row in _rows(access):
+        problems += row.level == "problem"
+        if row.level != "ok" or not quiet:
+            table = Table.grid(padding=(0, 1))
+            table.add_column(width=8)
+            table.add_column(width=22)
+            table.add_column(overflow="fold")
+            table.add_row(Text(row.level, style=_STYLES[row.level]), row.name, Text(safe_line(row.text, 600)))
+            if row.fix:
+                table.add_row("", "", Text(safe_line(row.fix, 600), style="dim"))
+            console.print(table)
+    return 1 if problems else 0
+
+
+async def _rows(access: Access) -> AsyncIterator[Row]:
+    yield _model(access.settings)
+    store_id = None
+    try:
+        store_id = await access.store.identity()
+        yield Row("ok", "artifact store", f"{access.store.url}, id {store_id}")
+    except (ArtifactUnavailable, ValueError) as error:
+        yield Row("problem", "artifact store", str(error), "set SUPERVISOR_ARTIFACTS_URL")
+    try:
+        client = await access.client()
+    except ConnectionFailed as error:
+        yield Row("problem", "server", str(error))
+        return
+    try:
+        async for row in _of_server(client, store_id):
+            yield row
+    except RPCError as error:
+        yield Row("problem", "server", f"it stopped answering: {error.message}")
+
+
+def _model(settings: Settings) -> Row:
+    if settings.model == "standin":
+        return Row("warning", "model", "the stand-in model is chosen here: it extracts, it does not reason")
+    if by := endpoint(settings):
+        return Row("ok", "model", f"this environment calls {by}")
+    return Row(
+        "warning",
+        "model",
+        "this environment names no model, so workers started in it can't make model calls",
+        "set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a compatible endpoint, where workers run",
+    )
+
+
+async def _of_server(client: Client, store_id: str | None) -> AsyncIterator[Row]:
+    info = await client.workflow_service.get_system_info(GetSystemInfoRequest(), timeout=limits.CLI_RPC_TIMEOUT)
+    yield Row("ok", "server", f"{server_address(client)}, version {info.server_version}")
+    yield Row("ok", "namespace", client.namespace)
+    for queue, kind, does in ((WORKFLOW_QUEUE, WORKFLOWS, "runs"), (MODEL_QUEUE, ACTIVITIES, "model calls")):
+        found = await pollers(client, queue, kind)
+        if found:
+            yield Row("ok", f"queue {queue}", f"{does} are served by {', '.join(found)}")
+        else:
+            yield Row("problem", f"queue {queue}", f"no worker serves {does}", _START)
+    tools = await pollers(client, TOOLS_QUEUE, ACTIVITIES)
+    yield Row("ok", f"queue {TOOLS_QUEUE}", ", ".join(tools) or "no worker: only runs of split processes need one")
+    missing = search_attributes.warnings(await search_attributes.usable(client))
+    for warning in missing:
+        yield Row("warning", "search attributes", warning, "runs go on without: their phase is in the memo")
+    if not missing:
+        yield Row("ok", "search attributes", "all usable")
+    if row := await _other_store(client, store_id):
+        yield row
+    async for row in _stuck_runs(client):
+        yield row
+
+
+async def _other_store(client: Client, store_id: str | None) -> Row | None:
+    """Whether the newest run uses another artifact store than this environment."""
+    async for execution in client.list_workflows(f"WorkflowType = '{RUN_TYPE}'", limit=1):
+        used = await _store_of(client, execution.id)
+        if used and store_id and used != store_id:
+            return Row(
+                "problem",
+                "artifact store",
+                f"run '{execution.id}' uses the store {used}, this environment another one",
+                "set SUPERVISOR_ARTIFACTS_URL to the same store in every process",
+            )
+    return None
+
+
+async def _store_of(client: Client, run_id: str) -> str | None:
+    """The id of the store that a run recorded: its activities' inputs name it."""
+    seen = 0
+    async for event in client.get_workflow_handle(run_id).fetch_history_events(page_size=limits.DOCTOR_EVENTS):
+        seen += 1
+        payloads = event.activity_task_scheduled_event_attributes.input.payloads
+        if payloads:
+            values = await client.data_converter.decode(payloads)
+            run = values[0].get("run") if isinstance(values[0], dict) else None
+            return str(run["store_id"]) if isinstance(run, dict) and "store_id" in run else None
+        if seen >= limits.DOCTOR_EVENTS:
+            break
+    return None
+
+
+async def _stuck_runs(client: Client) -> AsyncIterator[Row]:
+    looked_at, stuck_ones = 0, 0
+    query = f"WorkflowType = '{RUN_TYPE}' AND ExecutionStatus = 'Running'"
+    async for execution in client.list_workflows(query, limit=limits.DOCTOR_RUNS):
+        looked_at += 1
+        described = await client.get_workflow_handle(execution.id).describe(rpc_timeout=limits.CLI_RPC_TIMEOUT)
+        if why := stuck(described):
+            stuck_ones += 1
+            yield Row("problem", "open run", f"'{execution.id}': {why}", f"`temporal workflow show -w {execution.id}`")
+    if not stuck_ones:
+        yield Row("ok", "open runs", f"{looked_at}, none of them stuck")

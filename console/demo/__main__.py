@@ -1,0 +1,133 @@
+"""The demo, `make demo`: a server, a model, a worker and one run on the bundled data, followed live.
+
+With ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL it uses that model, else the stand-in model.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Coroutine
+from typing import Any
+
+from console.access import Access, endpoint, web_address
+from console.command import Command
+from console.commands.follow import follow
+from console.demo.demo_processes import KeptWorker, stand_in
+from console.run.run_handle import Run
+from console.run.run_outcome import Outcome
+from console.run.start_run import new_run_id, start
+from console.terminal import console, tell
+from console.view.answer_text import print_outcome
+from console.view.event_lines import now_line
+from console.view.live_screens import open_screen
+from runtime.exit import leave
+from runtime.paths import cache_dir
+from runtime.server.embedded_server import EmbeddedServer
+from runtime.server.server_record import read_record
+from runtime.server.temporal_binary import TemporalNotFound, find_temporal
+from supervision.contract.request import parse_request
+
+GOAL = (
+    "How did life expectancy in Rwanda and Botswana change from 1952 to 2007, "
+    "and what explains the setbacks? Write a short report."
+)
+_FOLLOWING = "Ctrl-C ends the demo"
+
+
+async def demo(goal: str) -> int:
+    """Starts what is missing, runs the goal and prints the answer; ends all that it started. The run's exit code."""
+    request = parse_request({"goal": goal})
+    access = Access()
+    cache = cache_dir()
+    async with contextlib.AsyncExitStack() as stack:
+        server = EmbeddedServer(db=cache / "temporal.db")
+        info = await stack.enter_async_context(server)
+        tell(f"server  {info.address}, {'it was running already' if server.joined else f'process {info.pid}'}")
+        tell(f"web ui  {info.ui or 'none: the running server is headless'}")
+        access.address = info.address
+        environ = {**os.environ, "TEMPORAL_ADDRESS": info.address}
+        if found := endpoint(access.settings):
+            tell(f"model   {found}")
+        else:
+            url = await stack.enter_async_context(stand_in(cache))
+            environ |= {"ANTHROPIC_BASE_URL": url, "SUPERVISOR_MODEL": "standin"}
+            tell(f"model   the stand-in model at {url}: it extracts, it does not reason")
+            tell("        set ANTHROPIC_API_KEY for a real one")
+        worker = await stack.enter_async_context(KeptWorker(environ, cache / "worker.log", tell))
+        tell(f"worker  process {worker.pid}, log {worker.log}")
+        tell(f"        kill it: kill -9 {worker.pid}   (another one takes over)")
+        run = await start(await access.client(), request, new_run_id(goal))
+        return await _watch(run, access, worker)
+
+
+async def _watch(run: Run, access: Access, worker: KeptWorker) -> int:
+    """Follows the run while the worker is kept; on a terminal all stays up after the answer."""
+    web = web_address(run.client, run.id)
+    tell(f"run     {run.id}" + (f"\n        {web}" if web else ""))
+    keeping = asyncio.create_task(worker.keep())
+    screen_console = console()
+    try:
+        async with open_screen(screen_console, _FOLLOWING) as screen:
+            worker.tell = lambda text: screen.log(now_line(text, "head"))
+            ended: Outcome = await _unless(keeping, follow(run, screen, access.store, web))
+        worker.tell = tell
+        code = print_outcome(screen_console, run.id, ended, web=web)
+        if screen_console.is_terminal:
+            tell("\nserver, Web UI and worker stay up: Ctrl-C ends them")
+            with contextlib.suppress(asyncio.CancelledError):
+                await keeping
+        return code
+    finally:
+        keeping.cancel()
+
+
+async def _unless(keeping: asyncio.Task[None], following: Coroutine[Any, Any, Outcome]) -> Outcome:
+    """What following comes to, unless the worker can't be kept: then its CommandFailed."""
+    task = asyncio.create_task(following)
+    try:
+        await asyncio.wait({task, keeping}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            keeping.result()
+        return await task
+    finally:
+        task.cancel()
+
+
+async def _until_ended(goal: str) -> int:
+    """As `demo`; SIGTERM ends it in order, as Ctrl-C does."""
+    me = asyncio.current_task()
+    assert me is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, me.cancel)
+    return await demo(goal)
+
+
+def _own_server_only() -> None:
+    """The demo's server is its own: configuration for another cluster must not redirect or encrypt the way to it."""
+    for name in [name for name in os.environ if name.startswith("TEMPORAL_")]:
+        del os.environ[name]
+    os.environ["TEMPORAL_CONFIG_FILE"] = os.devnull
+
+
+def main() -> None:
+    """`python -m console.demo`. Exit codes as those of `starter.py`."""
+    parser = argparse.ArgumentParser(prog="python -m console.demo", description=__doc__)
+    parser.add_argument("--goal", default=GOAL, help="what to find out in the bundled data")
+    parser.add_argument("--debug", action="store_true", help="show where an error came from")
+    options = parser.parse_args()
+    _own_server_only()
+    if read_record(cache_dir()) is None:
+        try:
+            find_temporal()  # before any event loop, so that Ctrl-C ends a build at once
+        except TemporalNotFound as error:
+            sys.stderr.write(f"{error}\n")
+            leave(3)
+        except KeyboardInterrupt:
+            leave(130)
+    leave(Command(debug=options.debug).run(lambda: _until_ended(options.goal)))
+
+
+if __name__ == "__main__":
+    main()

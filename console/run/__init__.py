@@ -1,0 +1,1 @@
+"""A run as the command line sees it: how it is requested, started, asked and how it ended."""

@@ -1,0 +1,1 @@
+"""What people see of a run: lines, trees, the live view."""

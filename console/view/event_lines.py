@@ -1,0 +1,101 @@
+"""Trace events as lines for people."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+from pydantic import JsonValue
+
+from supervision.contract.status import TraceEvent
+
+Mood = Literal["plain", "good", "bad", "faint", "head"]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One thing that happened; `subject` is the subtask it is about, "" for the run. Not yet safe to print."""
+
+    at: datetime
+    subject: str
+    text: str
+    mood: Mood = "plain"
+
+
+def now_line(text: str, mood: Mood = "plain") -> Line:
+    """A line of the command line's own."""
+    return Line(datetime.now(UTC), "", text, mood)
+
+
+def line(event: TraceEvent) -> Line:
+    """The line of an event of a run or of a worker agent."""
+    text, mood = _said(event)
+    return Line(datetime.fromisoformat(event.at), event.subtask_id or "", text, mood)
+
+
+def _said(event: TraceEvent) -> tuple[str, Mood]:
+    if event.type not in _WORDS:
+        return f"{event.type} {event.data if event.data else ''}", "faint"
+    said, mood = _WORDS[event.type]
+    return said(event.data), "bad" if event.data.get("is_error") else mood
+
+
+def _numbered(text: str, number: object, word: str) -> str:
+    return f"{text} ({word} {number})" if isinstance(number, int) and number > 1 else text
+
+
+def _joined(value: object) -> str:
+    return "; ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _asked_plan(data: dict[str, JsonValue]) -> str:
+    return "asking for a plan" if data.get("revision") in (None, 1) else "asking what to add to the plan"
+
+
+def _counted(data: dict[str, JsonValue]) -> str:
+    count = data.get("subtasks")
+    return f"plan with {count} subtask{'' if count == 1 else 's'}"
+
+
+def _reviewed(data: dict[str, JsonValue]) -> str:
+    flagged = _joined(data.get("flagged"))
+    return f"review, round {data.get('round')}: " + (f"{flagged} again" if flagged else "all findings hold")
+
+
+def _settled(data: dict[str, JsonValue]) -> str:
+    return ", settled" if data.get("resolved") else ", not settled"
+
+
+def _written(data: dict[str, JsonValue]) -> str:
+    return "condensing" if data.get("mode") == "digest" else "writing the answer"
+
+
+_WORDS: dict[str, tuple[Callable[[dict[str, JsonValue]], str], Mood]] = {
+    "phase": (lambda data: str(data.get("phase")), "head"),
+    "plan_requested": (lambda data: _numbered(_asked_plan(data), data.get("attempt"), "try"), "faint"),
+    "plan_accepted": (lambda data: _numbered(_counted(data), data.get("revision"), "revision"), "good"),
+    "plan_rejected": (lambda data: f"the plan can't run: {_joined(data.get('problems'))}", "bad"),
+    "subtask_started": (lambda data: _numbered(f"{data.get('role')} starts", data.get("attempt"), "attempt"), "plain"),
+    "subtask_completed": (lambda data: f"completed after {data.get('turns')} turns", "good"),
+    "subtask_failed": (lambda data: f"failed: {data.get('error')}", "bad"),
+    "subtask_retried": (lambda data: f"failed: {data.get('error')}, trying again", "bad"),
+    "subtask_skipped": (lambda _: "skipped: nothing it builds on succeeded", "bad"),
+    "subtask_cancelled": (lambda _: "stopped", "bad"),
+    "subtask_held": (lambda data: f"waits: the role {data.get('role')} rests", "bad"),
+    "subtask_diverted": (
+        lambda data: f"goes to {data.get('role')}: pool {data.get('pool')} is {data.get('waited_seconds')} s behind",
+        "plain",
+    ),
+    "candidate_chosen": (lambda data: f"candidate {data.get('choice')} of {data.get('of')} is the best", "plain"),
+    "nothing_to_add": (lambda _: "the plan needs nothing more", "faint"),
+    "reviewed": (lambda data: _reviewed(data), "plain"),
+    "conflict": (lambda data: f"conflict between {_joined(data.get('subtasks'))}{_settled(data)}", "bad"),
+    "draft_written": (lambda data: f"a draft from {data.get('findings')} findings", "faint"),
+    "draft_failed": (lambda _: "there is no draft", "faint"),
+    "waiting_provider": (lambda data: f"waits for `resume`: {data.get('data')}", "bad"),
+    "limits_extended": (lambda data: f"new limits: {data.get('limits')}", "good"),
+    "deadline_reached": (lambda _: "the deadline is reached: writing the answer from what exists", "bad"),
+    "synthesis_started": (lambda data: f"{_written(data)} from {data.get('findings')} findings", "faint"),
+    "turn": (lambda data: f"turn {data.get('turn')}: {data.get('preview') or data.get('stop_reason')}", "faint"),
+    "tool": (lambda data: f"{data.get('name')} {data.get('arguments')} → {data.get('preview')}", "plain"),
+}

@@ -1,0 +1,175 @@
+"""Drawing a followed run: the plan as a tree with its states, and a footer. All foreign text is made safe here."""
+
+from datetime import UTC, datetime
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from console.view.event_lines import Line, Mood
+from console.view.plan_tree import Row, fitted, rows
+from console.view.run_poller import Call, Picture
+from console.view.safe_text import safe_line
+from supervision import limits
+from supervision.contract.result import SubtaskReport
+from supervision.contract.status import Waiting
+from supervision.run.web_details import money, rest_note
+
+GLYPHS = {"completed": "✔", "failed": "✘", "skipped": "–", "cancelled": "■", "running": "▶", "waiting": "·"}
+_STATE_STYLES = {
+    "completed": "green",
+    "failed": "red",
+    "skipped": "yellow",
+    "cancelled": "yellow",
+    "running": "bold cyan",
+    "waiting": "dim",
+}
+_MOODS: dict[Mood, str] = {"plain": "", "good": "green", "bad": "red", "faint": "dim", "head": "bold"}
+_DEEPEST = 6  # further levels are not indented any more
+_FOOTER_ROWS = 7  # of footer and margin
+_LEAST_ROWS = 3
+_HELD_ROWS = 3  # lines on what waits
+
+
+def log_line(line: Line) -> Text:
+    """An event as one styled line."""
+    text = Text(f"{line.at.astimezone():%H:%M:%S} ", style="dim", no_wrap=True, overflow="ellipsis", end="\n")
+    if line.subject:
+        text.append(f"{safe_line(line.subject, 40)} ", style="cyan not dim")
+    return text.append(safe_line(line.text, limits.FOLLOW_LINE_CHARS), style=f"not dim {_MOODS[line.mood]}".strip())
+
+
+def plain_line(line: Line) -> str:
+    """An event as one line without colours."""
+    subject = f"{safe_line(line.subject, 40)} " if line.subject else ""
+    return f"{line.at.astimezone():%H:%M:%S} {subject}{safe_line(line.text, limits.FOLLOW_LINE_CHARS)}"
+
+
+def draw(picture: Picture, width: int, height: int, hint: str = "") -> RenderableType:
+    """The picture for a terminal of that size; `hint` is what the user may do."""
+    parts: list[RenderableType] = [Text("─" * width, style="dim")]
+    tree = rows(list(picture.reports.values()))
+    if tree:
+        running = sum(1 for row in tree if row.report.state == "running")
+        room = max(_LEAST_ROWS, height - _FOOTER_ROWS - len(_held(picture)) - min(running, height // 4))
+        shown, left_out = fitted(tree, room)
+        parts.append(_table(picture, shown, width, tails=height // 4))
+        if left_out:
+            parts.append(_faint(f"  … and {left_out} more subtasks"))
+    elif picture.root_call and picture.root_call.tail:
+        parts.append(_faint("  " + _tail(picture.root_call, width - 4)))
+    if tree and picture.root_call and picture.root_call.tail:
+        parts.append(Text("  ✎ " + _tail(picture.root_call, width - 6), style="italic", no_wrap=True))
+    return Group(*parts, *_footer(picture, hint))
+
+
+def _table(picture: Picture, shown: list[Row], width: int, tails: int) -> Table:
+    table = Table.grid(padding=(0, 1), expand=True)
+    table.width = width
+    table.add_column(no_wrap=True, overflow="ellipsis", max_width=max(14, width // 4))
+    table.add_column(no_wrap=True, overflow="ellipsis", max_width=max(10, width // 7))
+    table.add_column(no_wrap=True, justify="right")
+    table.add_column(no_wrap=True, justify="right")
+    table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
+    for row in shown:
+        report = row.report
+        style = _STATE_STYLES[report.state]
+        name = Text("  " * min(row.depth, _DEEPEST) + ("└ " if row.depth else " "), style="dim")
+        name.append(f"{GLYPHS[report.state]} {safe_line(row.path, 60)}", style=f"not dim {style}")
+        agent = picture.agent(report)
+        turn = max(report.turns, agent.turn if agent else 0)
+        table.add_row(
+            name,
+            Text(safe_line(report.role, 40)),
+            Text(f"turn {turn}" if turn else "", style="dim"),
+            Text(_elapsed(report), style="dim"),
+            Text(_what(row), style="" if report.state in ("running", "failed") else "dim"),
+        )
+        call = agent.call if agent and report.state == "running" else None
+        if call and tails > 0 and (call.tail or call.trouble):
+            tails -= 1
+            table.add_row("", "", "", "", Text(_tail(call, max(20, width // 2)), style="italic dim"))
+    return table
+
+
+def _what(row: Row) -> str:
+    report = row.report
+    after = f"after {', '.join(row.after)} · " if row.after else ""
+    attempt = f"attempt {report.attempts} · " if report.attempts > 1 else ""
+    text = f"{report.error.type}: {report.error.message}" if report.error else report.description
+    return safe_line(f"{attempt}{after}{text}", limits.FOLLOW_LINE_CHARS)
+
+
+def _tail(call: Call, width: int) -> str:
+    """The end of a text being written, in the cells there are; or why the call is tried again."""
+    if call.trouble:
+        return safe_line(call.trouble, width)
+    text = safe_line(call.tail, limits.HEARTBEAT_TAIL_CHARS)
+    return text if len(text) < width else "…" + text[-(width - 1) :]
+
+
+def _footer(picture: Picture, hint: str) -> list[RenderableType]:
+    status = picture.status
+    words = [status.phase if status else picture.state or "starting"]
+    if status:
+        words += [name for name, value in status.flags.model_dump().items() if value]
+        counts = status.counts
+        if counts.total:
+            words.append(f"{counts.completed}/{counts.total} done, {counts.running} running")
+        if lost := counts.failed + counts.skipped + counts.cancelled:
+            words.append(f"{lost} lost")
+        words.append(f"{picture.tokens:,} tokens")
+        words.append(money(status.usage.usd))
+    if picture.started:
+        words.append(clock((datetime.now(UTC) - picture.started).total_seconds()))
+    line = Text(" " + " · ".join(words), style="bold", no_wrap=True, overflow="ellipsis")
+    rows: list[RenderableType] = [line, *_held(picture)]
+    if picture.notice:
+        rows.append(Text(f" {safe_line(picture.notice, 200)}", style="yellow", no_wrap=True, overflow="ellipsis"))
+    if status and status.model_notice:
+        rows.append(Text(f" {safe_line(status.model_notice, 200)}", style="magenta", no_wrap=True, overflow="ellipsis"))
+    if picture.web:
+        rows.append(Text(f" {picture.web}", style="dim", overflow="fold"))
+    if hint:
+        rows.append(_faint(f" {hint}"))
+    return rows
+
+
+def _held(picture: Picture) -> list[Text]:
+    """What waits, and for what: roles and providers that rest, people who are asked for something."""
+    status = picture.status
+    if status is None:
+        return []
+    cards = [card for card in status.breakers if isinstance(card, dict) and card.get("state") != "closed"]
+    said = [_asked(wait, picture.run_id) for wait in status.waiting] + [rest_note(card) for card in cards]
+    more = [f"and {len(said) - _HELD_ROWS} more that wait"] if len(said) > _HELD_ROWS else []
+    return [
+        Text(f" ⏸ {safe_line(text, limits.FOLLOW_LINE_CHARS)}", style="yellow", no_wrap=True, overflow="ellipsis")
+        for text in [*said[:_HELD_ROWS], *more]
+    ]
+
+
+def _asked(wait: Waiting, run_id: str) -> str:
+    how = f" (`python starter.py resume {run_id}`)" if wait.kind == "resume" else ""
+    return f"{wait.id} waits for {wait.kind}{how}: {wait.prompt_preview}"
+
+
+def _faint(text: str) -> Text:
+    return Text(text, style="dim", no_wrap=True, overflow="ellipsis")
+
+
+def _elapsed(report: SubtaskReport) -> str:
+    if report.started_at is None:
+        return ""
+    end = datetime.fromisoformat(report.finished_at) if report.finished_at else datetime.now(UTC)
+    return clock((end - datetime.fromisoformat(report.started_at)).total_seconds())
+
+
+def clock(seconds: float) -> str:
+    """Seconds as people read them: 4 s, 2:05, 1:02:03."""
+    whole = max(0, int(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

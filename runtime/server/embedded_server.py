@@ -1,0 +1,194 @@
+"""The embedded Temporal server: a development server as a child process, shared by who needs one.
+
+`python -m runtime.server.embedded_server` serves until Ctrl-C.
+"""
+
+import asyncio
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+
+from pydantic import JsonValue
+
+from runtime.file_lock import FileLock
+from runtime.paths import cache_dir
+from runtime.server.server_command import HOST, arguments, choose_ports, environment
+from runtime.server.server_record import ServerInfo, answers, read_record, record_path, write_record
+from runtime.server.temporal_binary import find_temporal, say
+from runtime.server.temporal_build import Note
+from supervision import limits
+
+_PORT_TAKEN = "address already in use"
+
+
+class ServerFailed(RuntimeError):
+    """The server did not come up; the message ends with what it said."""
+
+
+class EmbeddedServer:
+    """Starts a server, or joins the one that runs, for the time of an `async with` block.
+
+    `shared`: recorded in the cache folder, so that others join it; the options are then those of who came
+    first. Otherwise the server is this object's own. `db`: the database file, None keeps all in memory.
+    `detach`: it outlives this object. `port`: None prefers 7233 for a shared server, else takes a free one.
+    Raises TemporalNotFound and ServerFailed when started.
+    """
+
+    def __init__(
+        self,
+        *,
+        cache: Path | None = None,
+        shared: bool = True,
+        detach: bool = False,
+        db: Path | None = None,
+        port: int | None = None,
+        headless: bool = False,
+        dynamic_config: Mapping[str, JsonValue] | None = None,
+        program: Path | None = None,
+        note: Note = say,
+    ) -> None:
+        self.joined = False
+        """Whether another's server was found and is used."""
+        self._cache = cache or cache_dir()
+        self._shared = shared
+        self._detach = detach
+        self._db = db.absolute() if db else None
+        self._port = port
+        self._headless = headless
+        self._dynamic_config = dynamic_config
+        self._program = program
+        self._note = note
+        self._process: subprocess.Popen[bytes] | None = None
+        self._info: ServerInfo | None = None
+
+    async def start(self) -> ServerInfo:
+        """The server's whereabouts, once it serves."""
+        if self._shared and (info := await self._join()):
+            return info
+        program = self._program
+        if program is None:
+            program = await asyncio.to_thread(find_temporal, self._note)
+        if not self._shared:
+            return await self._launch(program)
+        with FileLock(self._cache / "server.lock") as lock:
+            while not lock.taken():  # noqa: ASYNC110 - a file lock of another process has no event
+                await asyncio.sleep(limits.LOCK_POLL.total_seconds())
+            if info := await self._join():
+                return info
+            record_path(self._cache).unlink(missing_ok=True)  # of a server that is gone
+            return await self._launch(program)
+
+    async def stop(self) -> None:
+        """End the server this object started, unless it is detached; another's server is left alone."""
+        if not self._detach:
+            await self._end()
+
+    async def ended(self) -> int:
+        """Wait until the server this object started ends by itself; its exit code."""
+        assert self._process is not None, "only who started a server can wait for its end"
+        return await asyncio.to_thread(self._process.wait)
+
+    async def __aenter__(self) -> ServerInfo:
+        return await self.start()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    async def _join(self) -> ServerInfo | None:
+        info = read_record(self._cache)
+        if info is None:
+            return None
+        if not await answers(info.address, limits.SERVER_START_WAIT):
+            raise ServerFailed(f"the Temporal server of process {info.pid} lives but does not answer: end it first")
+        self.joined = True
+        return info
+
+    async def _launch(self, program: Path) -> ServerInfo:
+        said = ""
+        for _ in range(limits.SERVER_PORT_TRIES):
+            info = self._spawn(program)
+            try:
+                if await self._serves(info):
+                    return info
+                said = Path(info.log).read_text(encoding="utf-8", errors="replace").strip()
+            except BaseException:
+                await self._end()
+                raise
+            await self._end()
+            if self._port is not None or _PORT_TAKEN not in said:
+                break
+        raise ServerFailed(f"the Temporal server did not start: {said[-limits.ERROR_BYTES :] or 'it said nothing'}")
+
+    def _spawn(self, program: Path) -> ServerInfo:
+        try:
+            port, ui_port = choose_ports(self._port, usual=self._shared)
+        except OSError as error:
+            raise ServerFailed(f"port {self._port} of {HOST} is taken: {error.strerror}") from error
+        log = self._log()
+        with log.open("wb") as output:
+            self._process = subprocess.Popen(
+                [program, *arguments(port, None if self._headless else ui_port, self._db, self._dynamic_config)],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd=self._cache,
+                env=environment(),
+                start_new_session=True,  # Ctrl-C reaches us alone: workers drain before their server goes
+            )
+        self._info = ServerInfo(
+            pid=self._process.pid,
+            address=f"{HOST}:{port}",
+            ui=None if self._headless else f"http://{HOST}:{ui_port}",
+            db=str(self._db) if self._db else None,
+            log=str(log),
+        )
+        if self._shared:
+            write_record(self._cache, self._info)  # before it serves: if we are killed here, the next one joins it
+        return self._info
+
+    async def _serves(self, info: ServerInfo) -> bool:
+        assert self._process is not None
+        try:
+            async with asyncio.timeout(limits.SERVER_START_WAIT.total_seconds()):
+                while self._process.poll() is None:
+                    if await answers(info.address):
+                        return self._process.poll() is None  # else somebody took the port and answers there
+                    await asyncio.sleep(limits.SERVER_POLL.total_seconds())
+        except TimeoutError:
+            pass
+        return False
+
+    async def _end(self) -> None:
+        process, info = self._process, self._info
+        self._process = self._info = None
+        if process is None or info is None:
+            return
+        # with nothing to keep there is no reason to wait the seconds it drains for
+        process.send_signal(signal.SIGINT if info.db else signal.SIGKILL)
+        try:
+            await asyncio.to_thread(process.wait, limits.SERVER_STOP_WAIT.total_seconds())
+        except subprocess.TimeoutExpired:
+            pass
+        finally:  # too slow, or a second Ctrl-C
+            process.kill()
+            process.wait()
+            (record_path(self._cache) if self._shared else Path(info.log)).unlink(missing_ok=True)
+
+    def _log(self) -> Path:
+        if self._shared:
+            return self._cache / "server.log"
+        descriptor, name = tempfile.mkstemp(prefix="temporal-server-", suffix=".log")
+        os.close(descriptor)
+        return Path(name)
+
+
+if __name__ == "__main__":
+    from runtime.server.serve_command import main
+
+    main()

@@ -1,0 +1,122 @@
+"""Finding the `temporal` program, or making it: download, else build with Go.
+
+`python -m runtime.server.temporal_binary` does it and prints the path.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from runtime.file_lock import FileLock
+from runtime.paths import cache_dir
+from runtime.server import temporal_build
+from runtime.server.temporal_build import Note
+from supervision import limits
+
+
+class TemporalNotFound(RuntimeError):
+    """No `temporal` program and no way to get one; the message says what to install."""
+
+
+def say(line: str) -> None:
+    """A line on standard error: progress, for a person."""
+    sys.stderr.write(line + "\n")
+    sys.stderr.flush()
+
+
+def find_temporal(note: Note = say) -> Path:
+    """The `temporal` program: named, on PATH, cached, downloaded or built, in this order.
+
+    Blocks, for minutes when it has to build; `note` gets progress lines. Raises TemporalNotFound.
+    """
+    named = os.environ.get("SUPERVISOR_TEMPORAL")
+    if named:
+        return _named(Path(named).expanduser().absolute())
+    on_path = shutil.which("temporal")
+    if on_path:
+        if runs(Path(on_path)):
+            return Path(on_path).absolute()
+        note(f"{on_path} is on PATH but does not run: looking further")
+    folder = cache_dir() / "bin"
+    folder.mkdir(exist_ok=True)
+    cached = folder / "temporal"
+    if runs(cached):
+        return cached
+    with FileLock(folder / "temporal.lock") as lock:
+        _wait_for(lock, note)
+        if not runs(cached):  # another process may have made it while this one waited
+            _make(cached, note)
+    return cached
+
+
+def runs(program: Path) -> bool:
+    """Whether this is a `temporal` program that starts on this machine."""
+    try:
+        done = subprocess.run(
+            [program, "--version"],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=limits.TEMPORAL_VERSION_TIMEOUT.total_seconds(),
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0 and done.stdout.startswith("temporal version")
+
+
+def _named(program: Path) -> Path:
+    if runs(program):
+        return program
+    raise TemporalNotFound(f"SUPERVISOR_TEMPORAL names {program}, which is not a temporal program that runs here")
+
+
+def _make(target: Path, note: Note) -> None:
+    for left in target.parent.glob("making-*"):  # by a process that was killed: the lock is ours now
+        shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="making-", dir=target.parent, ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        downloaded = next(filter(runs, temporal_build.download(folder)), None)
+        made = downloaded or _built(folder, note)
+        made.replace(target)  # in one step: nobody ever sees half a program
+    note(f"temporal is ready: {target}")
+
+
+def _built(folder: Path, note: Note) -> Path:
+    go = temporal_build.usable_go()
+    if go is None:
+        raise TemporalNotFound(
+            "no temporal program found and none could be downloaded: install the Temporal CLI "
+            "(https://docs.temporal.io/cli) or Go 1.23 or newer, or let SUPERVISOR_TEMPORAL name a temporal program"
+        )
+    note(f"building the temporal program with {go}: some minutes, once")
+    last = temporal_build.build(go, folder, note)
+    made = folder / "temporal"
+    if runs(made):
+        return made
+    raise TemporalNotFound(
+        f"`go install {temporal_build.GO_PACKAGE}` failed ({last}): install the Temporal CLI "
+        "(https://docs.temporal.io/cli), or let SUPERVISOR_TEMPORAL name a temporal program"
+    )
+
+
+def _wait_for(lock: FileLock, note: Note) -> None:
+    began = told = time.monotonic()
+    while not lock.taken():
+        now = time.monotonic()
+        if now - began > limits.TEMPORAL_BUILD_TIMEOUT.total_seconds():
+            raise TemporalNotFound("another process has been making the temporal program for too long: end it first")
+        if now >= told:
+            note(f"another process is making the temporal program: waiting, {now - began:.0f} s")
+            told = now + limits.TEMPORAL_BUILD_REPORT.total_seconds()
+        time.sleep(limits.LOCK_POLL.total_seconds())
+
+
+if __name__ == "__main__":
+    try:
+        sys.stdout.write(f"{find_temporal()}\n")
+    except TemporalNotFound as error:
+        sys.exit(str(error))

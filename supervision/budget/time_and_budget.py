@@ -1,0 +1,89 @@
+"""What a run may still use: time until its deadline, and budget. Both can be extended while it runs."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from supervision import limits
+from supervision.budget.amount import Grant
+from supervision.budget.ledger import Ledger
+from supervision.contract.request import Budget, RunRequest
+from supervision.contract.status import RunLimits
+from supervision.contract.updates import NewBudget
+from supervision.run.board import Board
+from supervision.run.web_details import money
+
+
+class Allowance:
+    """Deadline and budget of one supervisor. `now` is the run's clock; `grant` is a nested supervisor's slice."""
+
+    def __init__(
+        self, request: RunRequest, now: Callable[[], datetime], started_at: datetime, grant: Grant | None = None
+    ) -> None:
+        self._request = request
+        self._now = now
+        self._started_at = started_at
+        self.deadline = request.deadline
+        self.budget = Budget.model_construct(**grant.model_dump()) if grant else request.budget
+        self.ledger = Ledger(self.budget.tokens, self.budget.usd)
+
+    @property
+    def deadline_at(self) -> datetime:
+        """When the run must have answered."""
+        return self._started_at + self.deadline
+
+    @property
+    def work_until(self) -> datetime:
+        """When work on subtasks ends, so that there is time for the synthesis."""
+        return self.deadline_at - min(limits.SYNTHESIS_RESERVE, self.deadline * limits.SYNTHESIS_RESERVE_SHARE)
+
+    @property
+    def time_left(self) -> bool:
+        """Whether work on subtasks may still begin."""
+        return self._now() < self.work_until
+
+    @property
+    def out_of_budget(self) -> bool:
+        """Whether no worker agent can be paid any more."""
+        return self.ledger.exhausted
+
+    def shares(self, board: Board) -> int:
+        """Among how many what is free of the budget is to be shared now: worker agents, and the supervisor itself."""
+        return 1 + max(1, board.agents(self._request.max_parallel) - self.ledger.open_grants)
+
+    def spent(self) -> str:
+        """One line on the budget."""
+        used, limit = self.ledger.spent, self.budget
+        said = f"{used.tokens} of {'any number of' if limit.tokens is None else limit.tokens} tokens spent"
+        if used.usd is not None and limit.usd is not None:
+            said += f", {money(used.usd)} of {money(limit.usd)}"
+        return said
+
+    def check(self, budget: NewBudget | None, deadline: timedelta | None) -> None:
+        """ValueError when these can't be the new totals."""
+        if budget is None and deadline is None:
+            raise ValueError("nothing to change: give a budget, a deadline, or both")
+        if deadline is not None and self._started_at + deadline <= self._now():
+            raise ValueError("the new deadline has passed already: it counts from the run's start")
+        if budget is not None:
+            new = budget.over(self.budget)
+            self.ledger.check(new.tokens, new.usd)
+
+    def extend(self, budget: NewBudget | None, deadline: timedelta | None) -> None:
+        """Sets new totals; ValueError as `check`."""
+        if budget is not None:
+            self.budget = budget.over(self.budget)
+            self.ledger.extend(self.budget.tokens, self.budget.usd)
+        if deadline is not None:
+            self.deadline = deadline
+
+    def card(self) -> RunLimits:
+        """The limits in force, for `status`."""
+        return RunLimits(
+            max_subtasks=self._request.max_subtasks,
+            max_parallel=self._request.max_parallel,
+            max_turns=self._request.max_turns,
+            deadline_seconds=self.deadline.total_seconds(),
+            budget_tokens=self.budget.tokens,
+            budget_usd=self.budget.usd,
+            ledger=self.ledger.card(),
+        )

@@ -1,0 +1,25 @@
+"""A finding: what a worker agent brings back from its subtask."""
+
+from supervision.contract.base import Model
+
+
+class ArtifactRef(Model):
+    """A piece of stored content, known by reference. `bytes` is its size."""
+
+    name: str
+    media_type: str = "text/plain"
+    bytes: int = 0
+    ref: str
+    subtask_id: str = ""
+
+
+class Finding(Model):
+    """`summary` is at most 2 KB; `text_ref` leads to the whole text, of `text_bytes` bytes."""
+
+    summary: str
+    text_ref: str
+    text_bytes: int = 0
+    confidence: float | None = None
+    sources: list[str] = []
+    artifacts: list[ArtifactRef] = []
+    limitations: list[str] = []

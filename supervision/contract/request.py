@@ -1,0 +1,210 @@
+"""The request: what a user asks of a run, validated and bounded."""
+
+import re
+from datetime import timedelta
+from fractions import Fraction
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError, field_validator, model_validator
+
+from supervision import limits
+from supervision.contract.base import StrictModel, SupervisionError
+from supervision.contract.team import Team
+from supervision.text import cut, one_line, size
+
+_FRACTION = re.compile(r"\d{1,9}/\d{1,9}|\d{0,9}\.?\d{1,20}", re.ASCII)
+_DURATION = 'must be a duration such as "PT30M", or a number of seconds'
+
+
+class Budget(StrictModel):
+    """Totals for the whole tree of a run; None is no limit of that kind."""
+
+    tokens: Annotated[int, Field(ge=1)] | None = 1_000_000
+    usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = 5.0
+
+
+class Models(StrictModel):
+    """Model names that override the defaults; worker agents' roles may still name their own."""
+
+    supervisor: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    workers: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+
+
+class Attachment(StrictModel):
+    """Text that worker agents may read: inline, or stored before by `starter.py put`."""
+
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+    text: str | None = None
+    ref: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
+
+    @model_validator(mode="after")
+    def _one_source(self) -> "Attachment":
+        if (self.text is None) == (self.ref is None):
+            raise ValueError(f"attachment '{self.name}' needs exactly one of text and ref")
+        if self.text is not None and size(self.text) > limits.ATTACHMENT_TEXT_BYTES:
+            raise ValueError(
+                f"attachment '{self.name}' has {size(self.text)} bytes of text, at most "
+                f"{limits.ATTACHMENT_TEXT_BYTES} are allowed inline: store it with `starter.py put` and pass ref"
+            )
+        return self
+
+
+class RunRequest(StrictModel):
+    """All fields but `goal` are optional; bounds and defaults as in the README."""
+
+    goal: str
+    team: str | Team = "default"
+    strategy: Literal["auto", "plan", "route", "step"] = "auto"
+    review_plan: bool = False
+    review_timeout: timedelta = timedelta(days=7)
+    on_review_timeout: Literal["reject", "approve"] = "reject"
+    max_subtasks: Annotated[int, Field(ge=1, le=limits.MAX_SUBTASKS)] = 12
+    max_parallel: Annotated[int, Field(ge=1, le=limits.MAX_PARALLEL)] = 8
+    max_turns: Annotated[int, Field(ge=1, le=limits.MAX_TURNS)] = 10
+    max_depth: Annotated[int, Field(ge=1, le=limits.MAX_DEPTH)] = 2
+    max_revisions: Annotated[int, Field(ge=0, le=20)] = 3
+    deadline: timedelta = timedelta(minutes=30)
+    budget: Budget = Budget()
+    success: str | float = "any"
+    incremental_synthesis: Annotated[int, Field(ge=0, le=limits.MAX_SUBTASKS)] = 0
+    models: Models = Models()
+    answer_schema: dict[str, Any] | None = None
+    attachments: Annotated[list[Attachment], Field(max_length=limits.ATTACHMENTS)] = []
+
+    @field_validator("team", mode="before")
+    @classmethod
+    def _team(cls, team: object) -> object:
+        if isinstance(team, dict):  # only an object's own complaints, not that it is no name either
+            return Team.model_validate(team)
+        if not isinstance(team, (str, Team)):
+            raise ValueError("must be a name or a team object")
+        return team
+
+    @property
+    def team_name(self) -> str:
+        """The team's name, also of an inline one."""
+        return self.team if isinstance(self.team, str) else self.team.name
+
+    @field_validator("goal")
+    @classmethod
+    def _goal(cls, goal: str) -> str:
+        if not goal.strip():
+            raise ValueError("the goal is empty: say what the run should find out or produce")
+        if size(goal) > limits.GOAL_BYTES:
+            raise ValueError(
+                f"the goal has {size(goal)} bytes, at most {limits.GOAL_BYTES} are allowed: "
+                "pass long text as an attachment"
+            )
+        return goal
+
+    @field_validator("deadline", "review_timeout")
+    @classmethod
+    def _duration(cls, value: timedelta) -> timedelta:
+        if not limits.MIN_DEADLINE <= value <= limits.MAX_DEADLINE:
+            raise ValueError("must be from PT5S (5 seconds) to P30D (30 days)")
+        return value
+
+    @field_validator("success", mode="before")
+    @classmethod
+    def _success(cls, value: object) -> object:
+        success_fraction(value)
+        return value
+
+    @model_validator(mode="after")
+    def _whole(self) -> "RunRequest":
+        names = [attachment.name for attachment in self.attachments]
+        if len(set(names)) < len(names):
+            raise ValueError("attachment names must differ")
+        try:
+            total = size(self.model_dump_json())
+        except ValueError:
+            raise ValueError("it holds half of a surrogate pair, or is nested too deeply") from None
+        if total > limits.REQUEST_BYTES:
+            raise ValueError(
+                f"the request has {total} bytes, at most {limits.REQUEST_BYTES} are allowed: "
+                "store attachments with `starter.py put`, keep a large team in a team file"
+            )
+        return self
+
+
+def success_fraction(value: object) -> Fraction | None:
+    """The share of subtasks a run needs: None for `any`, 1 for `all`, else a fraction of (0, 1].
+
+    Raises ValueError for anything else.
+    """
+    if value == "any":
+        return None
+    if value == "all":
+        return Fraction(1)
+    try:
+        share = _fraction(value)
+    except (ValueError, ZeroDivisionError):
+        share = Fraction(0)
+    if not 0 < share <= 1:
+        raise ValueError('must be "any", "all", or a fraction above 0 and at most 1 such as "2/3" or 0.5')
+    return share
+
+
+def _fraction(value: object) -> Fraction:
+    if isinstance(value, str) and not _FRACTION.fullmatch(value.strip()):
+        raise ValueError("no fraction")  # nor is it computed: "1e-999999999" would take all memory
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        raise ValueError("no number")
+    return Fraction(repr(value) if isinstance(value, float) else value)  # 0.1 is meant as 1/10
+
+
+def parse_request(value: object, surplus: tuple[object, ...] = ()) -> RunRequest:
+    """The request out of a run's raw input; SupervisionError `InvalidRequest` says what is wrong with it."""
+    if surplus:
+        raise SupervisionError(
+            "InvalidRequest",
+            f"a run takes one input, {1 + len(surplus)} were given: put all fields in one object",
+        )
+    if value is None:
+        raise SupervisionError("InvalidRequest", 'no input: pass an object such as {"goal": "..."}')
+    if not isinstance(value, (dict, RunRequest)):
+        kind = {list: "a list", str: "a string", bool: "a boolean", int: "a number", float: "a number"}.get(type(value))
+        raise SupervisionError(
+            "InvalidRequest", f'the input must be an object such as {{"goal": "..."}}, not {kind or "this"}'
+        )
+    try:
+        request = RunRequest.model_validate(value)
+    except ValidationError as error:
+        raise SupervisionError("InvalidRequest", describe_errors(error)) from error
+    refuse_unbuilt(request)
+    return request
+
+
+def describe_errors(error: ValidationError, limit: int = 8, root: str = "request") -> str:
+    """At most ERROR_BYTES on one line: field (`root` for the whole) and complaint of at most `limit` errors."""
+    lines = []
+    for item in error.errors(include_url=False, include_input=False):
+        where = ".".join(str(part) for part in item["loc"]) or root
+        lines.append(f"{one_line(where, 120)}: {one_line(_complaint(item['type'], item['msg']), 400)}")
+    more = [f"and {len(lines) - limit} more"] if len(lines) > limit else []
+    return cut("; ".join(lines[:limit] + more), limits.ERROR_BYTES)
+
+
+def _complaint(type: str, message: str) -> str:
+    if type == "extra_forbidden":
+        return "unknown field"
+    return _DURATION if type.startswith("time_delta_") else message.removeprefix("Value error, ")
+
+
+_UNBUILT = {
+    "review_plan": "approval of plans",
+    "review_timeout": "approval of plans",
+    "on_review_timeout": "approval of plans",
+}
+
+
+def refuse_unbuilt(request: RunRequest) -> None:
+    """SupervisionError naming every field that asks for behaviour that does not exist yet."""
+    defaults = RunRequest(goal=request.goal)
+    asked = [
+        f"{name} ({what} are not built yet: leave it out)"
+        for name, what in _UNBUILT.items()
+        if getattr(request, name) != getattr(defaults, name)
+    ]
+    if asked:
+        raise SupervisionError("InvalidRequest", "; ".join(asked))

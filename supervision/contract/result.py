@@ -1,0 +1,107 @@
+"""The result of a run: one honest answer, what it rests on, what is missing, what it cost."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, JsonValue, SerializerFunctionWrapHandler, field_serializer
+
+from supervision import limits
+from supervision.contract.base import Model
+from supervision.contract.finding import ArtifactRef, Finding
+from supervision.contract.usage import Usage
+
+SubtaskState = Literal["completed", "failed", "skipped", "cancelled", "running", "waiting"]
+
+
+class Gap(Model):
+    """A subtask that is missing from the answer, and why."""
+
+    subtask_id: str
+    reason: str
+
+
+class Contradiction(Model):
+    """Findings that disagree, and how the answer settles it."""
+
+    subtask_ids: list[str] = []
+    description: str
+    resolution: str = ""
+
+
+class Citation(Model):
+    """A claim of the answer and the completed subtasks it rests on."""
+
+    claim: str
+    subtask_ids: list[str] = []
+
+
+class Problem(Model):
+    """Why something failed: a type to branch on, a message to read."""
+
+    type: str
+    message: str
+
+
+class SubtaskReport(Model):
+    """One subtask as it ended, or as it stands; times are ISO 8601 in UTC.
+
+    `replaced_by` names the subtask that a later revision of the plan put in its place. `subtasks` are those of the
+    nested supervisor that worked on it, `gaps` what its answer lacks: the run lists these among its own.
+    """
+
+    id: str
+    role: str = ""
+    description: str = ""
+    depends_on: list[str] = []
+    state: SubtaskState = "waiting"
+    attempts: int = 0
+    turns: int = 0
+    finding: Finding | None = None
+    error: Problem | None = None
+    started_at: str | None = None
+    finished_at: str | None = None
+    usage: Usage = Usage()
+    workflow_id: str | None = None
+    replaced_by: str | None = None
+    subtasks: list["SubtaskReport"] = []
+    gaps: Annotated[list[Gap], Field(exclude=True)] = []
+
+
+class Timing(Model):
+    """Seconds. `sequential` is the same work one after the other, `critical_path` the longest chain of it."""
+
+    wall_seconds: float = 0.0
+    sequential_seconds: float = 0.0
+    critical_path_seconds: float = 0.0
+    speedup: float = 0.0
+
+
+class RunResult(Model):
+    """What a run returns; in a failed run's error details and a cancelled run's store: the partial one.
+
+    `truncated` says that texts were shortened to fit a payload; `result_ref` leads to the whole, `answer_ref` to the
+    text of the answer.
+    """
+
+    status: Literal["completed", "partial", "running"] = "running"
+    answer: str = ""
+    answer_json: JsonValue = None
+    confidence: float | None = None
+    gaps: list[Gap] = []
+    contradictions: list[Contradiction] = []
+    citations: list[Citation] = []
+    subtasks: list[SubtaskReport] = []
+    artifacts: list[ArtifactRef] = []
+    usage: Usage = Usage()
+    timing: Timing = Timing()
+    plan_revisions: int = 0
+    warnings: list[str] = []
+    truncated: bool = False
+    result_ref: str | None = None
+    answer_ref: str | None = None
+
+    @field_serializer("subtasks", mode="wrap")
+    def _lean(self, reports: list[SubtaskReport], dump: SerializerFunctionWrapHandler) -> Any:
+        """A long list of a truncated result leaves out what is not set: empty fields alone would fill a payload."""
+        if not self.truncated or len(reports) <= limits.STATUS_PAGE:
+            return dump(reports)
+        return [{"state": r.state, **r.model_dump(mode="json", exclude_defaults=True)} for r in reports]

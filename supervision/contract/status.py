@@ -1,0 +1,93 @@
+"""What the queries `status` and `trace` return."""
+
+from typing import Literal
+
+from pydantic import JsonValue
+
+from supervision.contract.base import Model
+from supervision.contract.result import SubtaskReport
+from supervision.contract.usage import Usage
+
+Phase = Literal["planning", "review", "executing", "validating", "synthesizing", "done", "failed", "cancelled"]
+
+
+class Flags(Model):
+    """Conditions beside the phase."""
+
+    paused: bool = False
+    waiting_provider: bool = False
+    waiting_human: bool = False
+
+
+class Counts(Model):
+    """Subtasks by state."""
+
+    total: int = 0
+    waiting: int = 0
+    running: int = 0
+    completed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    cancelled: int = 0
+
+
+class Waiting(Model):
+    """Something that waits for a person."""
+
+    id: str
+    kind: str
+    workflow_id: str
+    prompt_preview: str = ""
+    expires_at: str | None = None
+
+
+class RunLimits(Model):
+    """The limits in force."""
+
+    max_subtasks: int
+    max_parallel: int
+    max_turns: int
+    deadline_seconds: float
+    budget_tokens: int | None = None
+    budget_usd: float | None = None
+    ledger: dict[str, JsonValue] = {}
+
+
+class Status(Model):
+    """Where a run stands; subtasks in pages of 100, the next page with `cursor = next_cursor`."""
+
+    goal: str
+    team: str
+    phase: Phase
+    flags: Flags = Flags()
+    revision: int = 0
+    counts: Counts = Counts()
+    subtasks: list[SubtaskReport] = []
+    next_cursor: int | None = None
+    waiting: list[Waiting] = []
+    breakers: list[JsonValue] = []
+    review: str = "off"
+    usage: Usage = Usage()
+    limits: RunLimits
+    deadline_at: str
+    warnings: list[str] = []
+    model_notice: str | None = None
+    error: str | None = None
+
+
+class TraceEvent(Model):
+    """One thing that happened; `seq` counts from 1 in each workflow, `at` is ISO 8601 in UTC."""
+
+    seq: int
+    at: str
+    type: str
+    subtask_id: str | None = None
+    data: dict[str, JsonValue] = {}
+
+
+class TracePage(Model):
+    """Events after a cursor, oldest first; `dropped` counts older ones no longer kept by the workflow."""
+
+    events: list[TraceEvent] = []
+    next_cursor: int = 0
+    dropped: int = 0

@@ -1,0 +1,184 @@
+"""A team: roles with their prompts and tools, and the small card of it that travels in history."""
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from supervision import limits
+from supervision.contract.base import Model, StrictModel
+from supervision.text import one_line
+
+Effects = Literal["read", "write"]
+
+
+def is_name(text: str) -> bool:
+    """Whether `text` may name a team or a role."""
+    return re.fullmatch(r"[a-z][a-z0-9_-]{0,47}", text) is not None
+
+
+def is_pool(text: str) -> bool:
+    """Whether `text` may name a pool of Workers: it is part of a task queue's name."""
+    return re.fullmatch(r"[a-z0-9][a-z0-9-]{0,31}", text) is not None
+
+
+def _pool(text: str) -> str:
+    if not is_pool(text):
+        raise ValueError("must be 1 to 32 lower-case letters, digits or hyphens")
+    return text
+
+
+def _name(text: str) -> str:
+    if not is_name(text):
+        raise ValueError("must be 1 to 48 lower-case letters, digits, hyphens or underscores, a letter first")
+    return text
+
+
+def _tool_name(text: str) -> str:
+    if not re.fullmatch(r"[a-zA-Z][a-zA-Z0-9_-]{0,63}", text):
+        raise ValueError("must be 1 to 64 letters, digits, hyphens or underscores, a letter first")
+    return text
+
+
+Name = Annotated[str, AfterValidator(_name)]
+
+
+class Role(StrictModel):
+    """A worker agent's definition.
+
+    `tools` names the tools it may use; nothing else is ever run for it. `model` overrides the default model
+    of worker agents. `max_turns` lowers the run's turn cap for this role, `max_parallel` how many of its worker
+    agents a run has at a time. `fallback` is the role that gets its last chance when attempts fail. `team` makes
+    the role a team of that name: its subtasks are runs of a supervisor of their own. Activities of a role with a
+    `pool` go to the Workers of that pool; while work there has waited longer than `backlog_seconds`, new subtasks go
+    to the role `backup`.
+    """
+
+    name: Name
+    description: Annotated[str, Field(min_length=1, max_length=1000)]
+    system_prompt: Annotated[str, Field(max_length=40_000)] = ""
+    tools: list[str] = []
+    capabilities: list[str] = []
+    model: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    max_turns: Annotated[int, Field(ge=1, le=200)] | None = None
+    max_parallel: Annotated[int, Field(ge=1, le=200)] | None = None
+    fallback: str | None = None
+    team: str | None = None
+    pool: Annotated[str, AfterValidator(_pool)] | None = None
+    backup: str | None = None
+    backlog_seconds: Annotated[float, Field(gt=0)] = 30.0
+
+    @model_validator(mode="after")
+    def _able(self) -> "Role":
+        if self.team is None and not self.system_prompt.strip():
+            raise ValueError(f"role '{self.name}' needs a system_prompt")
+        if self.team is not None and self.tools:
+            raise ValueError(f"role '{self.name}' is a team: tools belong to that team's roles")
+        return self
+
+
+class ToolEntry(StrictModel):
+    """A tool that a team file sets up: `uses` names a tool kind, `options` are that kind's own."""
+
+    name: Annotated[str, AfterValidator(_tool_name)]
+    uses: str
+    options: dict[str, Any] = {}
+
+
+class Team(StrictModel):
+    """Roles and their tools. `generalist` takes subtasks whose role is unknown.
+
+    `toolbox` names the tools that roles defined by a plan may use.
+    """
+
+    name: Name
+    description: str = ""
+    generalist: str
+    roles: Annotated[list[Role], Field(min_length=1, max_length=limits.TEAM_ROLES)]
+    tools: list[ToolEntry] = []
+    share_tools: bool = False
+    toolbox: list[str] = []
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "Team":
+        names = [role.name for role in self.roles]
+        if repeated := _repeated(names):
+            raise ValueError(f"role names must differ: {', '.join(repeated)}")
+        if self.generalist not in names:
+            raise ValueError(
+                f"generalist '{one_line(self.generalist, 60)}' is not one of the roles: {', '.join(names)}"
+            )
+        for role in self.roles:
+            _check_stand_ins(role, names)
+        if repeated := _repeated([tool.name for tool in self.tools]):
+            raise ValueError(f"tool names must differ: {', '.join(repeated)}")
+        shared = _repeated([tool for role in self.roles for tool in dict.fromkeys(role.tools)])
+        if shared and not self.share_tools:
+            raise ValueError(
+                f"roles share the tools {one_line(', '.join(shared), 200)}: give each tool to one role, "
+                "or set share_tools = true if that is meant"
+            )
+        return self
+
+    def role(self, name: str) -> Role:
+        """The role of that name; KeyError when there is none."""
+        for role in self.roles:
+            if role.name == name:
+                return role
+        raise KeyError(name)
+
+
+class ToolCard(Model):
+    """What a workflow knows of a tool: its name and how calls of it are run, never its schema."""
+
+    name: str
+    effects: Effects = "read"
+    local: bool = False
+
+
+class RoleCard(Model):
+    """What a workflow knows of a role."""
+
+    name: str
+    description: str = ""
+    capabilities: list[str] = []
+    tools: list[ToolCard] = []
+    model: str
+    max_turns: int | None = None
+    max_parallel: int | None = None
+    fallback: str | None = None
+    team: str | None = None
+    pool: str | None = None
+    backup: str | None = None
+    backlog_seconds: float = 30.0
+
+
+class TeamCard(Model):
+    """What a workflow knows of a team; prompts and schemas stay in the artifact store."""
+
+    name: str
+    generalist: str
+    roles: list[RoleCard]
+
+    def find(self, name: str | None) -> RoleCard | None:
+        """The role of that name, None when there is none."""
+        return next((role for role in self.roles if role.name == name), None)
+
+    def role(self, name: str) -> RoleCard:
+        """The role of that name, else the generalist."""
+        by_name = {role.name: role for role in self.roles}
+        return by_name.get(name) or by_name[self.generalist]
+
+
+def _check_stand_ins(role: Role, names: list[str]) -> None:
+    for field, other in (("fallback", role.fallback), ("backup", role.backup)):
+        if other == role.name:
+            raise ValueError(f"role '{role.name}' is its own {field}: name another role")
+        if other is not None and other not in names:
+            raise ValueError(
+                f"role '{role.name}': {field} '{one_line(other, 60)}' is not one of the roles: {', '.join(names)}"
+            )
+
+
+def _repeated(names: list[str]) -> list[str]:
+    return sorted({name for name in names if names.count(name) > 1})

@@ -1,0 +1,55 @@
+"""What the updates of a run take and return."""
+
+from datetime import timedelta
+from typing import Annotated, TypeVar
+
+from pydantic import Field, ValidationError
+
+from supervision import limits
+from supervision.contract.base import Model, StrictModel
+from supervision.contract.request import Budget, describe_errors
+from supervision.contract.status import Phase
+
+
+class Resume(StrictModel):
+    """Go on after a wait for the provider, once the account is mended. The same `request_id` counts once."""
+
+    request_id: str | None = None
+
+
+class NewBudget(StrictModel):
+    """New totals of a budget; None leaves one as it is."""
+
+    tokens: Annotated[int, Field(ge=1)] | None = None
+    usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+
+    def over(self, budget: Budget) -> Budget:
+        """`budget` with the new totals."""
+        return budget.model_copy(update=self.model_dump(exclude_none=True))
+
+
+class ExtendLimits(StrictModel):
+    """New totals: the deadline counts from the run's start. None leaves a limit as it is."""
+
+    budget: NewBudget | None = None
+    deadline: Annotated[timedelta, Field(le=limits.MAX_DEADLINE)] | None = None
+    request_id: str | None = None
+
+
+U = TypeVar("U", bound=StrictModel)
+
+
+def read(kind: type[U], asked: object) -> U:
+    """The update that was asked for, out of any JSON; ValueError says what is wrong with it."""
+    try:
+        return kind.model_validate({} if asked is None else asked)
+    except ValidationError as error:
+        raise ValueError(describe_errors(error, root="update")) from error
+
+
+class UpdateReply(Model):
+    """Whether the update was taken, where the run stands, and what to know."""
+
+    accepted: bool
+    phase: Phase
+    message: str = ""

@@ -1,0 +1,37 @@
+"""What model and tool calls consumed."""
+
+from supervision.contract.base import Model
+
+
+class Usage(Model):
+    """Sums over model and tool calls.
+
+    `input_tokens` are the uncached ones; `cache_read_tokens` and `cache_write_tokens` come on top of them.
+    `usd` is None as soon as one call's price is unknown: an unknown cost is never reported as 0.
+    """
+
+    model_calls: int = 0
+    tool_calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    usd: float | None = 0.0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        """The sum; its cost is unknown when either cost is."""
+        usd = None if self.usd is None or other.usd is None else self.usd + other.usd
+        return Usage(
+            model_calls=self.model_calls + other.model_calls,
+            tool_calls=self.tool_calls + other.tool_calls,
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
+            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
+            usd=usd,
+        )
+
+    @property
+    def tokens(self) -> int:
+        """All tokens, cached ones included."""
+        return self.input_tokens + self.output_tokens + self.cache_read_tokens + self.cache_write_tokens

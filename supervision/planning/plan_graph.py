@@ -1,0 +1,110 @@
+"""Is this plan one that can run? Every rule that a plan must pass before any child starts."""
+
+from collections.abc import Iterable
+from graphlib import CycleError, TopologicalSorter
+
+from supervision import limits
+from supervision.contract.plan import Plan, Subtask
+from supervision.contract.team import TeamCard
+from supervision.planning.capabilities import settled
+from supervision.text import one_line, size
+
+
+def problems(plan: Plan, max_subtasks: int, attachments: Iterable[str] = ()) -> list[str]:
+    """Everything wrong with `plan`, each in one sentence that its author can act on; empty when it can run.
+
+    A role that the team does not have is no problem: `assign` gives the subtask to the generalist.
+    """
+    if not _writable(plan):
+        return ["the plan holds half of a surrogate pair: write whole characters"]
+    if plan.direct_answer is not None and plan.direct_answer.strip():
+        if plan.subtasks:
+            return ["give either a direct_answer or subtasks, not both"]
+        return []
+    if not plan.subtasks:
+        return ["the plan has no subtasks and no direct_answer"]
+    found = []
+    if len(plan.subtasks) > max_subtasks:
+        found.append(f"the plan has {len(plan.subtasks)} subtasks, at most {max_subtasks} are allowed")
+    found += _id_problems(plan.subtasks)
+    known = {subtask.id for subtask in plan.subtasks}
+    names = set(attachments)
+    for subtask in plan.subtasks:
+        found += _subtask_problems(subtask, known, names)
+    cycle = find_cycle(plan.subtasks)
+    if cycle:
+        found.append("these subtasks depend on each other in a circle: " + " -> ".join(cycle))
+    return found
+
+
+def _writable(plan: Plan) -> bool:
+    try:
+        plan.model_dump_json()
+    except ValueError:  # "\ud800" in JSON that a model wrote becomes text that no encoding takes
+        return False
+    return True
+
+
+def _id_problems(subtasks: list[Subtask]) -> list[str]:
+    found, seen = [], set()
+    for subtask in subtasks:
+        if not _good_id(subtask.id):
+            found.append(
+                f"subtask id '{one_line(subtask.id, 60)}' must be 1 to 64 letters, digits, hyphens or underscores"
+            )
+        elif subtask.id in seen:
+            found.append(f"subtask id '{subtask.id}' is used twice")
+        seen.add(subtask.id)
+    return found
+
+
+def _good_id(text: str) -> bool:
+    return 0 < len(text) <= 64 and text.isascii() and all(c.isalnum() or c in "-_" for c in text)
+
+
+def _subtask_problems(subtask: Subtask, known: set[str], attachments: set[str]) -> list[str]:
+    name = f"subtask '{one_line(subtask.id, 60)}'"
+    found = []
+    words = subtask.description.split()
+    # Chinese, Japanese or Thai write no spaces
+    if size(subtask.description.strip()) < limits.MIN_DESCRIPTION_BYTES or (len(words) < 2 and words[0].isascii()):
+        found.append(f"{name} has no concrete description: say what to find out or produce")
+    if len(subtask.description) > limits.DESCRIPTION_CHARS:
+        found.append(f"{name} has a description of more than {limits.DESCRIPTION_CHARS} characters")
+    for dependency in subtask.depends_on:
+        if dependency == subtask.id:
+            found.append(f"{name} depends on itself")
+        elif dependency not in known:
+            found.append(f"{name} depends on '{one_line(dependency, 60)}', which is not in the plan")
+    for attachment in subtask.attachments:
+        if attachment not in attachments:
+            found.append(f"{name} lists the attachment '{one_line(attachment, 60)}', which does not exist")
+    if not 1 <= subtask.candidates <= 5:
+        found.append(f"{name} asks for {subtask.candidates} candidates, 1 to 5 are allowed")
+    longest = limits.MAX_DEADLINE.total_seconds()
+    if subtask.timeout_seconds is not None and not 0 < subtask.timeout_seconds <= longest:
+        found.append(f"{name} has a timeout_seconds that is not above 0 and at most {longest:.0f}")
+    return found
+
+
+def find_cycle(subtasks: list[Subtask]) -> list[str]:
+    """The ids of one dependency circle, first and last the same; empty when there is none.
+
+    Self-dependencies and unknown ids are other rules' business and ignored here.
+    """
+    known = {subtask.id for subtask in subtasks}
+    graph = {s.id: [d for d in sorted(set(s.depends_on)) if d in known and d != s.id] for s in subtasks}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(reversed(error.args[1]))
+    return []
+
+
+def assign(plan: Plan, team: TeamCard) -> Plan:
+    """The plan with a role of the team for each subtask; `auto` stays where several roles are able."""
+    return plan.model_copy(
+        update={
+            "subtasks": [s.model_copy(update={"role": settled(s, team)}) for s in plan.subtasks],
+        }
+    )

@@ -1,0 +1,1 @@
+"""The model provider: when calls are sent, held back or paced."""

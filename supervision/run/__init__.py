@@ -1,0 +1,1 @@
+"""A run under way: the state of its subtasks and what follows from it."""

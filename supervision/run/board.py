@@ -1,0 +1,248 @@
+"""The board: which subtask stands where, and which may start now.
+
+One instance lives in a run. Its methods are the only way a subtask changes state:
+
+    waiting -> running -> completed | failed | cancelled
+    waiting -> skipped | cancelled
+    running -> running                              (the next attempt)
+    running -> waiting                              (held back between attempts)
+    completed -> waiting                            (reopened by a review; its finding is kept until a better one)
+    skipped -> waiting                              (a revision gave it new dependencies)
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from graphlib import TopologicalSorter
+from itertools import islice
+
+from supervision import limits
+from supervision.contract.finding import Finding
+from supervision.contract.plan import Plan, Subtask
+from supervision.contract.result import Gap, Problem, SubtaskReport, SubtaskState
+from supervision.contract.status import Counts
+from supervision.contract.usage import Usage
+from supervision.text import cut
+
+_ENDED = ("completed", "failed", "skipped", "cancelled")
+_FROM: dict[SubtaskState, tuple[SubtaskState, ...]] = {
+    "running": ("waiting", "running"),
+    "completed": ("running",),
+    "failed": ("running",),
+    "skipped": ("waiting",),
+    "cancelled": ("waiting", "running"),
+    "waiting": ("running", "completed", "skipped"),
+}
+
+
+class Board:
+    """The subtasks of a plan without `problems`, and their states. `now` is the run's clock.
+
+    A change that the states do not allow raises ValueError.
+    """
+
+    def __init__(self, plan: Plan, now: Callable[[], datetime]) -> None:
+        self._now = now
+        self._subtasks: dict[str, Subtask] = {}
+        self._reports: dict[str, SubtaskReport] = {}
+        self._dependencies_first: tuple[str, ...] = ()
+        self.extend(plan)
+
+    def extend(self, plan: Plan) -> None:
+        """Takes a later revision over: new subtasks are added, replaced ones marked, skipped dependents wait again."""
+        for subtask in plan.subtasks:
+            self._subtasks[subtask.id] = subtask
+            report = self._reports.get(subtask.id)
+            if report is None:
+                self._reports[subtask.id] = SubtaskReport(
+                    id=subtask.id, role=subtask.role, description=subtask.description, depends_on=subtask.depends_on
+                )
+            elif report.depends_on != subtask.depends_on:
+                report.depends_on = subtask.depends_on
+            for old in subtask.replaces:
+                self._reports[old].replaced_by = subtask.id
+        self._dependencies_first = tuple(TopologicalSorter({s.id: s.depends_on for s in plan.subtasks}).static_order())
+        for report in map(self._reports.__getitem__, self._dependencies_first):
+            if report.state == "skipped" and not self._hopeless(report):
+                self._move(report.id, "waiting").error = None
+
+    def __getitem__(self, subtask_id: str) -> SubtaskReport:
+        return self._reports[subtask_id]
+
+    def subtask(self, subtask_id: str) -> Subtask:
+        """The subtask as planned."""
+        return self._subtasks[subtask_id]
+
+    def reports(self) -> list[SubtaskReport]:
+        """All subtasks in the order of the plan."""
+        return list(self._reports.values())
+
+    def counts(self) -> Counts:
+        """How many subtasks stand in each state."""
+        states = Counter(report.state for report in self._reports.values())
+        return Counts.model_validate({"total": len(self._reports), **states})
+
+    def skip_hopeless(self) -> list[str]:
+        """Skips each waiting subtask whose dependencies all ended without success; returns their ids.
+
+        One success among the dependencies is enough to go on: the prompt names what is missing.
+        """
+        skipped: list[str] = []
+        for subtask_id in self._dependencies_first:
+            report = self._reports[subtask_id]
+            if report.state == "waiting" and report.depends_on and self._hopeless(report):
+                message = "none of its dependencies succeeded: " + ", ".join(report.depends_on)
+                self._end(subtask_id, "skipped").error = _capped(Problem(type="DependenciesFailed", message=message))
+                skipped.append(subtask_id)
+        return skipped
+
+    def _hopeless(self, report: SubtaskReport) -> bool:
+        states = [self._reports[dependency].state for dependency in report.depends_on]
+        return all(state in _ENDED for state in states) and "completed" not in states
+
+    def ready(self, slots: int, admits: Callable[[str], bool] = lambda _: True) -> list[str]:
+        """The ids that may start now, in the order of the plan, at most `slots`, only those that `admits` lets in.
+
+        A subtask is ready when all its dependencies have ended and one succeeded, or when it has none.
+        """
+        waiting = (r.id for r in self._reports.values() if r.state == "waiting" and self._unblocked(r))
+        return list(islice((subtask_id for subtask_id in waiting if admits(subtask_id)), max(0, slots)))
+
+    def _unblocked(self, report: SubtaskReport) -> bool:
+        states = [self._reports[dependency].state for dependency in report.depends_on]
+        return not states or (all(state in _ENDED for state in states) and "completed" in states)
+
+    def missing_for(self, subtask_id: str) -> list[Gap]:
+        """The dependencies of a subtask that did not succeed."""
+        return [_gap(self._reports[d]) for d in self._reports[subtask_id].depends_on if not self._completed(d)]
+
+    def completed_for(self, subtask_id: str) -> list[SubtaskReport]:
+        """The dependencies of a subtask that succeeded."""
+        return [self._reports[d] for d in self._reports[subtask_id].depends_on if self._completed(d)]
+
+    def _completed(self, subtask_id: str) -> bool:
+        return self._reports[subtask_id].state == "completed"
+
+    def begin(self, subtask_id: str, role: str) -> None:
+        """Takes a subtask up and gives it to a role."""
+        report = self._move(subtask_id, "running")
+        report.role = role
+        report.started_at = report.started_at or self._now().isoformat()
+
+    def start(self, subtask_id: str, workflow_id: str) -> int:
+        """Begins the next attempt of a subtask and returns its number, from 1."""
+        report = self._move(subtask_id, "running")
+        report.attempts += 1
+        report.workflow_id, report.subtasks, report.gaps = workflow_id, [], []
+        report.started_at = report.started_at or self._now().isoformat()
+        return report.attempts
+
+    def hold(self, subtask_id: str) -> None:
+        """Puts a subtask whose attempt has ended back among those that wait."""
+        self._move(subtask_id, "waiting")
+
+    def reopen(self, subtask_id: str) -> None:
+        """Has a completed subtask worked on again; its finding stays until there is a better one."""
+        self._move(subtask_id, "waiting").finished_at = None
+
+    def keep(self, subtask_id: str) -> None:
+        """Ends a reopened subtask with the finding it had."""
+        if self._reports[subtask_id].state == "waiting":
+            self._move(subtask_id, "running")
+        self._end(subtask_id, "completed")
+
+    def set_nested(self, subtask_id: str, reports: list[SubtaskReport], gaps: Sequence[Gap] = ()) -> None:
+        """Shows the subtasks of a nested supervisor under the one it works on; `gaps` is what its answer lacks."""
+        if report := self._reports.get(subtask_id):
+            report.subtasks, report.gaps = reports or report.subtasks, list(gaps)
+
+    def record(self, subtask_id: str, turns: int, usage: Usage) -> None:
+        """Adds what an attempt consumed, whatever became of it."""
+        report = self._reports[subtask_id]
+        report.turns += turns
+        report.usage += usage
+
+    def complete(self, subtask_id: str, finding: Finding) -> None:
+        """The subtask succeeded."""
+        self._end(subtask_id, "completed").finding = finding
+
+    def fail(self, subtask_id: str, error: Problem) -> None:
+        """The subtask failed for good."""
+        self._end(subtask_id, "failed").error = _capped(error)
+
+    def cancel(self, subtask_id: str, error: Problem, finding: Finding | None = None) -> None:
+        """The subtask was stopped; `finding` is what it had."""
+        report = self._end(subtask_id, "cancelled")
+        report.error = _capped(error)
+        report.finding = finding
+
+    def close(self, error: Problem) -> None:
+        """Stops every subtask that has not ended, but one that was reopened keeps the finding it had.
+
+        `error` is the reason for these and for those that were stopped before.
+        """
+        for report in self._reports.values():
+            if report.state in ("waiting", "running"):
+                if report.finding is not None:
+                    self.keep(report.id)
+                else:
+                    self.cancel(report.id, error)
+            elif report.state == "cancelled":
+                report.error = _capped(error)
+
+    def _end(self, subtask_id: str, state: SubtaskState) -> SubtaskReport:
+        report = self._move(subtask_id, state)
+        report.finished_at = self._now().isoformat()
+        return report
+
+    def _move(self, subtask_id: str, state: SubtaskState) -> SubtaskReport:
+        report = self._reports[subtask_id]
+        if report.state not in _FROM[state]:
+            raise ValueError(f"subtask '{subtask_id}' is {report.state}: it cannot become {state}")
+        report.state = state
+        return report
+
+    def gaps(self) -> list[Gap]:
+        """What is missing from the answer and why, below too: subtasks, not those that a completed one replaced."""
+        reports = self._reports.values()
+        below = [(r.id, gap) for r in reports if r.state == "completed" for gap in r.gaps]
+        return [
+            *[_gap(r) for r in reports if r.state != "completed" and not self._made_good(r)],
+            *[Gap(subtask_id=f"{id}/{gap.subtask_id}", reason=gap.reason) for id, gap in below],
+        ]
+
+    def _made_good(self, report: SubtaskReport) -> bool:
+        """Whether the subtask that replaced this one, or that one's replacement, completed."""
+        while report.replaced_by is not None:
+            report = self._reports[report.replaced_by]
+        return report.state == "completed"
+
+    def current(self) -> list[SubtaskReport]:
+        """The subtasks of the last revision: without those that were replaced."""
+        return [report for report in self._reports.values() if report.replaced_by is None]
+
+    def in_flight(self) -> dict[str, int]:
+        """How many subtasks of each role are running."""
+        return dict(Counter(report.role for report in self._reports.values() if report.state == "running"))
+
+    def agents(self, slots: int) -> int:
+        """How many worker agents the next `slots` subtasks take, those that run first; each candidate is one."""
+        unfinished = [report for report in self._reports.values() if report.state in ("running", "waiting")]
+        unfinished.sort(key=lambda report: report.state)
+        return sum(self._subtasks[report.id].candidates for report in unfinished[:slots])
+
+    def usable(self) -> list[SubtaskReport]:
+        """Subtasks with a finding: completed ones, and cancelled ones that returned what they had."""
+        return [report for report in self._reports.values() if report.finding is not None]
+
+
+def _gap(report: SubtaskReport) -> Gap:
+    error = report.error
+    if error is None:
+        return Gap(subtask_id=report.id, reason=f"it is {report.state}")
+    said = error.message if error.type.lower() == report.state else f"{error.type}: {error.message}"
+    return Gap(subtask_id=report.id, reason=cut(f"{report.state}: {said}", 600))
+
+
+def _capped(error: Problem) -> Problem:
+    return Problem(type=error.type, message=cut(error.message, limits.ERROR_BYTES))

@@ -1,0 +1,126 @@
+"""Making results fit into a payload: texts give way to previews, the reference leads to the whole."""
+
+from supervision import limits
+from supervision.contract.result import RunResult, SubtaskReport
+from supervision.contract.usage import Usage
+from supervision.text import cut, size
+
+_STEPS = (2048, 600, 200, 80, 24)
+_LEAST_ANSWER_BYTES = 2048
+_KEPT_ITEMS = 20
+_NAME_BYTES = 200
+
+
+def fit(result: RunResult, limit: int = limits.PAYLOAD_AIM_BYTES) -> RunResult:
+    """`result` in at most `limit` bytes of JSON; `truncated` says that something was shortened.
+
+    Ids and states of all subtasks and gaps stay whatever they take: 1,000 of them are above
+    PAYLOAD_AIM_BYTES, never above PAYLOAD_HARD_BYTES.
+    """
+    if size(result.model_dump_json()) <= limit:
+        return result
+    smaller = result
+    for step in _STEPS:
+        smaller = _shorter_result(smaller, step, max(limit // 2, _LEAST_ANSWER_BYTES))
+        if size(smaller.model_dump_json()) <= limit:
+            return smaller
+    return smaller.model_copy(
+        update={
+            "answer": cut(result.answer, _LEAST_ANSWER_BYTES),
+            "subtasks": [_bare(report, lean=len(result.subtasks) > limits.STATUS_PAGE) for report in result.subtasks],
+            "gaps": [gap.model_copy(update={"reason": ""}) for gap in result.gaps],
+            "citations": [],
+            "contradictions": [],
+            "artifacts": [],
+        }
+    )
+
+
+def fit_page(reports: list[SubtaskReport], limit: int = limits.PAYLOAD_HARD_BYTES) -> list[SubtaskReport]:
+    """`reports` with their texts shortened, if need be, until they take about `limit` bytes of JSON."""
+    page = reports
+    for step in _STEPS:
+        if sum(size(report.model_dump_json()) for report in page) <= limit:
+            break
+        page = [_shorter(report, step) for report in page]
+    return page
+
+
+def slim(reports: list[SubtaskReport]) -> list[SubtaskReport]:
+    """What a parent shows of a nested supervisor's subtasks: which they are, where they stand, what they cost."""
+    return [
+        SubtaskReport(
+            id=report.id,
+            role=report.role,
+            description=cut(report.description, _STEPS[3]),
+            depends_on=report.depends_on[:_KEPT_ITEMS],
+            state=report.state,
+            attempts=report.attempts,
+            turns=report.turns,
+            usage=report.usage,
+            workflow_id=report.workflow_id,
+            replaced_by=report.replaced_by,
+            subtasks=slim(report.subtasks),
+        )
+        for report in reports
+    ]
+
+
+def _shorter_result(result: RunResult, step: int, answer_bytes: int) -> RunResult:
+    """Lists keep at most as many items as a text keeps bytes: both are what a payload has room for."""
+    return result.model_copy(
+        update={
+            "answer": cut(result.answer, answer_bytes),
+            "answer_json": None if step < _STEPS[0] else result.answer_json,
+            "subtasks": [_shorter(report, step) for report in result.subtasks],
+            "citations": [
+                c.model_copy(update={"claim": cut(c.claim, step), "subtask_ids": c.subtask_ids[:step]})
+                for c in result.citations[:step]
+            ],
+            "contradictions": [
+                c.model_copy(
+                    update={
+                        "description": cut(c.description, step),
+                        "resolution": cut(c.resolution, step),
+                        "subtask_ids": c.subtask_ids[:step],
+                    }
+                )
+                for c in result.contradictions[:_KEPT_ITEMS]
+            ],
+            "gaps": [g.model_copy(update={"reason": cut(g.reason, step)}) for g in result.gaps],
+            "artifacts": [
+                a.model_copy(update={"name": cut(a.name, _NAME_BYTES)}) for a in result.artifacts[: max(step // 4, 10)]
+            ],
+            "warnings": [cut(warning, step) for warning in result.warnings[:_KEPT_ITEMS]],
+            "truncated": True,
+        }
+    )
+
+
+def _shorter(report: SubtaskReport, step: int) -> SubtaskReport:
+    finding = report.finding
+    if finding is not None:
+        finding = finding.model_copy(
+            update={
+                "summary": cut(finding.summary, step),
+                "sources": [
+                    cut(source, max(step, _NAME_BYTES)) for source in finding.sources[: min(_KEPT_ITEMS, step // 20)]
+                ],
+                "artifacts": [],
+                "limitations": [cut(text, step) for text in finding.limitations[:3]] if step >= 200 else [],
+            }
+        )
+    error = report.error
+    if error is not None:
+        error = error.model_copy(update={"message": cut(error.message, step)})
+    return report.model_copy(update={"description": cut(report.description, step), "finding": finding, "error": error})
+
+
+def _bare(report: SubtaskReport, lean: bool) -> SubtaskReport:
+    """Which subtask it was and what became of it; its cost is then unknown, not 0."""
+    bare = SubtaskReport(id=report.id, state=report.state, usage=Usage(usd=None))
+    if lean:
+        return bare
+    return bare.model_copy(
+        update={"role": report.role, "attempts": report.attempts, "turns": report.turns, "usage": report.usage}
+    )

@@ -1,0 +1,82 @@
+"""The Markdown that the Web UI shows of a live run."""
+
+from collections.abc import Mapping
+
+from pydantic import JsonValue
+
+from supervision.contract.result import SubtaskReport
+from supervision.contract.status import Counts, Flags, Phase
+from supervision.contract.usage import Usage
+from supervision.text import one_line
+
+_ROWS = 60
+_MARKS = {
+    "completed": "✔ completed",
+    "failed": "✘ failed",
+    "skipped": "– skipped",
+    "cancelled": "■ cancelled",
+    "running": "▶ running",
+    "waiting": "· waiting",
+}
+
+
+def markdown(
+    goal: str,
+    phase: Phase,
+    flags: Flags,
+    counts: Counts,
+    reports: list[SubtaskReport],
+    usage: Usage,
+    notes: list[str],
+) -> str:
+    """A heading, one line of spend, the plan as a table."""
+    conditions = [name for name, value in flags.model_dump().items() if value]
+    lines = [
+        f"**{one_line(goal, 300)}**",
+        "",
+        f"Phase **{phase}**{' (' + ', '.join(conditions) + ')' if conditions else ''}"
+        f" · {counts.completed} of {counts.total} subtasks"
+        f" · {usage.model_calls} model calls, {usage.tool_calls} tool calls"
+        f" · {usage.tokens:,} tokens · {money(usage.usd)}",
+    ]
+    if reports:
+        lines += ["", "| subtask | role | state | after | turns | what |", "|---|---|---|---|---|---|"]
+        lines += [_row(report) for report in reports[:_ROWS]]
+        if len(reports) > _ROWS:
+            lines.append(f"| … | | | | | and {len(reports) - _ROWS} more |")
+    if notes:
+        lines += ["", *[f"> {one_line(note, 300)}" for note in notes]]
+    return "\n".join(lines)
+
+
+def rest_note(card: Mapping[str, JsonValue]) -> str:
+    """One line on a breaker that is not closed, from its card."""
+    when = f"next try at {card['retry_at']}" if card["retry_at"] else "it is being tried"
+    if "provider" in card:
+        return f"{card['waiting']} waits for the provider of {card['provider']}: {when}"
+    return f"role {card['role']} rests after {card['failures']} failed attempts in a row: {when}"
+
+
+def money(usd: float | None) -> str:
+    """A cost for people; an unknown one is never shown as nothing."""
+    if usd is None:
+        return "cost unknown"
+    return f"${usd:.4f}" if usd < 1 else f"${usd:,.2f}"
+
+
+def _row(report: SubtaskReport) -> str:
+    state = _MARKS[report.state]
+    if report.attempts > 1:
+        state += f" (attempt {report.attempts})"
+    if report.replaced_by:
+        state += f", replaced by {report.replaced_by}"
+    what = report.error.message if report.error else report.description
+    cells = [
+        report.id,
+        report.role,
+        state,
+        one_line(", ".join(report.depends_on), 120),
+        str(report.turns) if report.turns else "",
+        one_line(what, 120),
+    ]
+    return "| " + " | ".join(cell.replace("\\", "\\\\").replace("|", "\\|") for cell in cells) + " |"

@@ -1,0 +1,623 @@
+"""The adapter against a real HTTP server on loopback: every way an answer can come, or not come."""
+
+import asyncio
+import json
+import traceback
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+
+from activities.model.anthropic_model import AnthropicModel
+from activities.model.port import FailureKind, Json, ModelFailure, ModelMessage, ModelRequest, Progress
+from supervision import limits
+from supervision.contract.base import Model
+from tests.activity.model import http_fixture as http
+from tests.activity.model.http_fixture import ModelServer, Reply
+
+KEY = "sk-ant-secret-canary"
+PROMPT = "prompt-canary: what is the answer?"
+IDLE = timedelta(seconds=0.4)
+
+
+@asynccontextmanager
+async def adapter(server: ModelServer | None = None, **options: Any) -> AsyncIterator[AnthropicModel]:
+    arguments: dict[str, Any] = {"api_key": KEY, "http_options": {"trust_env": False, "verify": False}, **options}
+    if server is not None:
+        arguments.setdefault("base_url", server.url)
+    model = AnthropicModel(**arguments)
+    try:
+        yield model
+    finally:
+        await model.close()
+
+
+def ask(**changes: Any) -> ModelRequest:
+    arguments: dict[str, Any] = {
+        "model": "claude-haiku-5-5",
+        "system": "You are brief.",
+        "messages": [{"role": "user", "content": [{"type": "text", "text": PROMPT}]}],
+        "max_tokens": 1000,
+    }
+    return ModelRequest(**{**arguments, **changes})
+
+
+@dataclass
+class Outcome:
+    server: ModelServer
+    message: ModelMessage
+    progress: Progress
+
+    @property
+    def body(self) -> Json:
+        return self.server.requests[0].body
+
+
+async def answer(reply: Reply, request: ModelRequest | None = None, **options: Any) -> Outcome:
+    progress = Progress()
+    async with http.model_server(reply) as server, adapter(server, **options) as model:
+        message = await model.complete(request or ask(), progress)
+    assert len(server.requests) == 1
+    return Outcome(server, message, progress)
+
+
+async def fail(reply: Reply, **options: Any) -> ModelFailure:
+    """The failure of one call; checks on the way that it was sent once and that nothing leaks."""
+    async with http.model_server(reply) as server, adapter(server, **{"idle_timeout": IDLE, **options}) as model:
+        with pytest.raises(ModelFailure) as caught:
+            await model.complete(ask(), Progress())
+    assert len(server.requests) == 1
+    told = "".join(traceback.format_exception(caught.value))
+    assert KEY not in told
+    assert "canary" not in caught.value.message
+    assert len(caught.value.message.encode()) <= limits.ERROR_BYTES
+    return caught.value
+
+
+def in_seconds(seconds: float) -> str:
+    return format_datetime(datetime.now(UTC) + timedelta(seconds=seconds), usegmt=True)
+
+
+# --- error answers --------------------------------------------------------------------------------
+
+ERROR_ANSWERS: list[tuple[str, Reply, FailureKind, bool, str]] = [
+    (
+        "400",
+        http.error(400, "invalid_request_error", "max_tokens is too large"),
+        "ProviderRejected",
+        False,
+        "too large",
+    ),
+    ("400 retry", http.error(400, "invalid_request_error", x_should_retry="true"), "ProviderError", True, "told so"),
+    (
+        "401",
+        http.error(401, "authentication_error", f"bad key {KEY}"),
+        "ProviderAuthentication",
+        False,
+        "ANTHROPIC_API_KEY",
+    ),
+    (
+        "401 as request error",
+        http.error(401, "invalid_request_error"),
+        "ProviderAuthentication",
+        False,
+        "ANTHROPIC_API_KEY",
+    ),
+    ("402", http.error(402, "billing_error", "add credit"), "ProviderBilling", False, "add credit"),
+    ("403", http.error(403, "permission_error"), "ProviderAuthentication", False, "ANTHROPIC_API_KEY"),
+    ("404", http.error(404, "not_found_error", "model: x"), "ProviderRejected", False, "claude-haiku-5-5"),
+    ("404 plain", http.plain(404, "Not Found", "text/plain"), "ProviderRejected", False, "ANTHROPIC_BASE_URL"),
+    ("408", http.error(408, "timeout_error"), "ProviderError", True, "408"),
+    ("409", http.error(409, "conflict_error"), "ProviderError", True, "409"),
+    ("413", http.error(413, "request_too_large", "too long"), "ProviderRejected", False, "too long"),
+    ("418", http.plain(418, {}), "ProviderRejected", False, "418"),
+    ("422", http.error(422, "invalid_request_error", "bad field"), "ProviderRejected", False, "bad field"),
+    ("422 in another form", http.plain(422, {"error": "no such model"}), "ProviderRejected", False, "no such model"),
+    (
+        "422 echoing the key",
+        http.error(422, "invalid_request_error", f"k={KEY}"),
+        "ProviderRejected",
+        False,
+        "[secret]",
+    ),
+    ("429", http.error(429, "rate_limit_error"), "RateLimited", True, "429"),
+    ("429 told not to retry", http.error(429, "rate_limit_error", x_should_retry="false"), "RateLimited", False, "429"),
+    (
+        "429 spend limit",
+        http.error(429, "rate_limit_error", code="enforced_spend_limit_reached", retry_after="30"),
+        "ProviderBilling",
+        False,
+        "enforced_spend_limit_reached",
+    ),
+    ("500", http.error(500, "api_error"), "ProviderError", True, "500"),
+    ("500 empty", http.plain(500, ""), "ProviderError", True, "500"),
+    ("501", http.error(501, "api_error"), "ProviderError", True, "501"),
+    ("502", http.plain(502, "<html>bad gateway canary</html>", "text/html"), "ProviderError", True, "502"),
+    ("503 HTML", http.plain(503, "<html>canary</html>", "text/html"), "ProviderError", True, "503"),
+    ("503 overloaded", http.error(503, "overloaded_error"), "Overloaded", True, "503"),
+    ("503 told not to retry", http.error(503, "api_error", x_should_retry="false"), "ProviderError", False, "503"),
+    ("504", http.error(504, "timeout_error"), "ProviderError", True, "504"),
+    ("529", http.error(529, "overloaded_error"), "Overloaded", True, "529"),
+    ("304", http.plain(304, ""), "BadResponse", True, "304"),
+]
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind", "retryable", "names"), [row[1:] for row in ERROR_ANSWERS], ids=[row[0] for row in ERROR_ANSWERS]
+)
+async def test_an_error_status_becomes_one_typed_failure_after_one_request(
+    reply: Reply, kind: FailureKind, retryable: bool, names: str
+) -> None:
+    failure = await fail(reply)
+    assert (failure.kind, failure.retryable) == (kind, retryable)
+    assert names in failure.message
+    assert failure.status is not None
+
+
+@pytest.mark.parametrize(
+    ("headers", "low", "high"),
+    [
+        ({"retry_after": "30"}, 30, 30),
+        ({"retry_after_ms": "1500", "retry_after": "30"}, 1.5, 1.5),
+        ({"retry_after": in_seconds(600)}, 300, 600),
+        ({"retry_after": "1e9"}, 900, 900),
+    ],
+    ids=["seconds", "milliseconds", "date", "too long"],
+)
+async def test_a_wish_to_wait_is_passed_on(headers: dict[str, str], low: float, high: float) -> None:
+    failure = await fail(http.error(429, "rate_limit_error", **headers))
+    assert failure.retry_after is not None
+    assert low <= failure.retry_after <= high
+
+
+async def test_no_wish_to_wait_means_none() -> None:
+    assert (await fail(http.error(429, "rate_limit_error"))).retry_after is None
+
+
+async def test_the_request_id_of_an_error_is_kept() -> None:
+    assert (await fail(http.error(500, "api_error"))).request_id == "req_1"
+
+
+# --- broken connections and broken answers --------------------------------------------------------
+
+HELLO = [http.start(), *http.block(0, http.text("Hello"))]
+
+
+async def bad_json(exchange: http.Exchange) -> None:
+    await exchange.chunk(b"event: content_block_delta\ndata: {not json canary\n\n")
+    await http.eof(exchange)
+
+
+async def bad_utf8(exchange: http.Exchange) -> None:
+    await exchange.chunk(b'event: content_block_delta\ndata: "\xff\xfe"\n\n')
+    await http.eof(exchange)
+
+
+async def garbage(exchange: http.Exchange) -> None:
+    await exchange.send(b"\x00\x01 this is no HTTP\r\n\r\n")
+    exchange.writer.close()
+
+
+BROKEN: list[tuple[str, Reply, FailureKind, bool]] = [
+    ("reset before headers", http.reset, "ProviderUnreachable", True),
+    ("closed before headers", http.cut, "ProviderUnreachable", True),
+    ("no HTTP at all", garbage, "ProviderUnreachable", True),
+    ("headers never come", http.silence, "IdleTimeout", True),
+    ("cut mid-stream", http.stream(*HELLO, end=http.cut), "StreamBroken", True),
+    ("reset mid-stream", http.stream(*HELLO, end=http.reset), "StreamBroken", True),
+    ("stalled without pings", http.stream(*HELLO, end=http.silence), "IdleTimeout", True),
+    ("stalled with pings", http.stream(*HELLO, end=http.pings), "IdleTimeout", True),
+    ("only pings", http.stream(end=http.pings), "IdleTimeout", True),
+    ("clean end too early", http.stream(*HELLO), "StreamBroken", True),
+    ("clean end before message_stop", http.stream(*HELLO, http.finish()[0]), "StreamBroken", True),
+    ("empty stream", http.stream(), "StreamBroken", True),
+    ("no stop reason", http.stream(*HELLO, *http.finish(None)), "StreamBroken", True),
+    ("overloaded at once", http.stream(http.error_body("overloaded_error")), "Overloaded", True),
+    ("overloaded mid-stream", http.stream(*HELLO, http.error_body("overloaded_error")), "Overloaded", True),
+    ("rate limit mid-stream", http.stream(*HELLO, http.error_body("rate_limit_error")), "RateLimited", True),
+    ("fault mid-stream", http.stream(*HELLO, http.error_body("api_error")), "ProviderError", True),
+    ("unknown error mid-stream", http.stream(*HELLO, http.error_body("novel_error")), "ProviderError", True),
+    ("rejected mid-stream", http.stream(http.error_body("invalid_request_error")), "ProviderRejected", False),
+    ("HTML", http.plain(200, "<html>canary</html>", "text/html"), "BadResponse", True),
+    ("empty JSON", http.plain(200, {}), "BadResponse", True),
+    ("cut JSON", http.plain(200, '{"id": '), "BadResponse", True),
+    ("nothing", http.plain(200, ""), "BadResponse", True),
+    ("bad JSON in an event", http.stream(*HELLO, end=bad_json), "BadResponse", True),
+    ("bad UTF-8 in an event", http.stream(*HELLO, end=bad_utf8), "BadResponse", True),
+    ("events in no order", http.stream(http.start(), http.delta(3, {})), "BadResponse", True),
+    ("no content", http.stream(http.start(content=None), *http.finish()), "BadResponse", True),
+    ("no usage", http.stream(http.start(usage=None), *http.finish()), "BadResponse", True),
+    ("no message", http.stream({"type": "message_start"}), "BadResponse", True),
+    ("no id", http.stream(http.start(id=None), *http.finish()), "BadResponse", True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("reply", "kind", "retryable"), [r[1:] for r in BROKEN], ids=[r[0] for r in BROKEN])
+async def test_a_broken_answer_is_never_used(reply: Reply, kind: FailureKind, retryable: bool) -> None:
+    failure = await fail(reply)
+    assert (failure.kind, failure.retryable) == (kind, retryable)
+
+
+async def test_a_refused_connection_names_the_address() -> None:
+    port = http.unused_port()
+    async with adapter(base_url=f"http://user:{KEY}@127.0.0.1:{port}") as model:
+        with pytest.raises(ModelFailure, match=f"cannot reach 127.0.0.1:{port}: Connection refused") as caught:
+            await model.complete(ask(), Progress())
+    assert (caught.value.kind, caught.value.retryable) == ("ProviderUnreachable", True)
+    assert KEY not in caught.value.message
+
+
+async def test_an_unknown_host_is_unreachable() -> None:
+    async with adapter(base_url="http://model.invalid") as model:
+        with pytest.raises(ModelFailure, match="cannot reach model.invalid:80") as caught:
+            await model.complete(ask(), Progress())
+    assert caught.value.kind == "ProviderUnreachable"
+
+
+async def test_a_header_that_http_cannot_carry_is_rejected_without_a_retry() -> None:
+    async with http.model_server(http.message()) as server, adapter(server) as model:
+        with pytest.raises(ModelFailure) as caught:
+            await model.complete(ask(headers={"x-supervisor-call": "a\nb"}), Progress())
+    assert (caught.value.kind, caught.value.retryable) == ("ProviderRejected", False)
+    assert server.requests == []
+
+
+async def test_an_idle_stream_ends_soon_after_the_limit() -> None:
+    began = asyncio.get_running_loop().time()
+    await fail(http.stream(*HELLO, end=http.pings))
+    assert asyncio.get_running_loop().time() - began < IDLE.total_seconds() + 2
+
+
+async def test_content_keeps_a_slow_stream_alive() -> None:
+    async def slowly(exchange: http.Exchange) -> None:
+        for _ in range(6):
+            await asyncio.sleep(IDLE.total_seconds() / 3)
+            await exchange.chunk(http.sse(http.delta(0, {"type": "text_delta", "text": "."})))
+        for event in [{"type": "content_block_stop", "index": 0}, *http.finish()]:
+            await exchange.chunk(http.sse(event))
+        await http.eof(exchange)
+
+    first = http.block(0, http.text(""))[0]
+    outcome = await answer(http.stream(http.start(), first, end=slowly), idle_timeout=IDLE)
+    assert outcome.message.text() == "......"
+
+
+async def test_a_finished_answer_survives_a_connection_that_never_ends() -> None:
+    outcome = await answer(http.stream(*HELLO, *http.finish(), end=http.silence), idle_timeout=IDLE)
+    assert outcome.message.text() == "Hello"
+
+
+async def test_a_finished_answer_survives_a_cut_after_it() -> None:
+    outcome = await answer(http.stream(*HELLO, *http.finish(), end=http.cut))
+    assert outcome.message.text() == "Hello"
+
+
+async def test_a_connection_is_used_again() -> None:
+    async with http.model_server(http.message(http.text("Hi"))) as server, adapter(server) as model:
+        for _ in range(3):
+            await model.complete(ask(), Progress())
+    assert (len(server.requests), server.connections) == (3, 1)
+
+
+async def test_as_many_calls_run_at_once_as_there_are_connections() -> None:
+    all_here = asyncio.Event()
+
+    async def together(exchange: http.Exchange) -> None:
+        if len(server.requests) == 20:
+            all_here.set()
+        await all_here.wait()
+        await http.message(http.text("Hi"))(exchange)
+
+    async with http.model_server(together) as server, adapter(server, max_connections=20) as model:
+        messages = await asyncio.gather(*(model.complete(ask(), Progress()) for _ in range(20)))
+    assert [message.text() for message in messages] == ["Hi"] * 20
+
+
+@pytest.mark.parametrize("reply", [http.silence, http.stream(*HELLO, end=http.silence)], ids=["headers", "stream"])
+async def test_cancelling_the_caller_closes_the_connection(reply: Reply) -> None:
+    async with http.model_server(reply) as server, adapter(server) as model:
+        call = asyncio.create_task(model.complete(ask(), Progress()))
+        await server.arrived.wait()
+        await server.requests[0].silent.wait()
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        await asyncio.wait_for(server.requests[0].closed_by_client.wait(), 1)
+    assert len(server.requests) == 1
+
+
+# --- credentials ----------------------------------------------------------------------------------
+
+
+async def test_without_key_or_endpoint_every_call_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)  # only arguments count
+    async with adapter(api_key=" ", base_url="") as model:
+        with pytest.raises(ModelFailure, match="ANTHROPIC_API_KEY.*ANTHROPIC_BASE_URL") as caught:
+            await model.complete(ask(), Progress())
+    assert (caught.value.kind, caught.value.retryable) == ("ProviderAuthentication", False)
+
+
+async def test_an_endpoint_without_keys_gets_a_dummy_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    outcome = await answer(http.message(http.text("Hi")), api_key=None)
+    assert outcome.server.requests[0].headers["authorization"] == "Bearer none"
+
+
+@pytest.mark.parametrize(("api_key", "sent"), [(None, "t0ken"), (KEY, KEY)])
+async def test_a_token_is_used_when_there_is_no_key(api_key: str | None, sent: str) -> None:
+    outcome = await answer(http.message(http.text("Hi")), api_key=api_key, auth_token="t0ken")
+    assert outcome.server.requests[0].headers["authorization"] == f"Bearer {sent}"
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        ({"base_url": "ftp://host"}, "ANTHROPIC_BASE_URL"),
+        ({"base_url": "model-host:8080"}, "ANTHROPIC_BASE_URL"),
+        ({"base_url": "http://"}, "ANTHROPIC_BASE_URL"),
+        ({"base_url": "http://host:port"}, "ANTHROPIC_BASE_URL"),
+        ({"api_key": "with\nnewline"}, "ANTHROPIC_API_KEY"),
+        ({"api_key": "schlüssel"}, "ANTHROPIC_API_KEY"),
+    ],
+)
+def test_settings_that_can_never_work_are_refused_at_once(options: dict[str, str], names: str) -> None:
+    with pytest.raises(ValueError, match=names) as caught:
+        AnthropicModel(**options)  # type: ignore[arg-type]
+    assert options.get("api_key", "?") not in str(caught.value)
+
+
+# --- the request ----------------------------------------------------------------------------------
+
+
+async def test_a_request_holds_what_was_asked_and_no_sampling_parameters() -> None:
+    tool = {"name": "add", "description": "Adds.", "input_schema": {"type": "object"}}
+    body = (await answer(http.message(http.text("Hi")), ask(tools=[tool]))).body
+    assert body == {
+        "model": "claude-haiku-5-5",
+        "max_tokens": 1000,
+        "system": "You are brief.",
+        "messages": ask().messages,
+        "tools": [tool],
+        "cache_control": {"type": "ephemeral"},
+        "stream": True,
+    }
+
+
+async def test_caching_can_be_turned_off_and_empty_parts_are_left_out() -> None:
+    body = (await answer(http.message(http.text("Hi")), ask(system=""), cache=False)).body
+    assert sorted(body) == ["max_tokens", "messages", "model", "stream"]
+
+
+async def test_headers_of_the_request_pass() -> None:
+    outcome = await answer(http.message(http.text("Hi")), ask(headers={"x-supervisor-call": "run%2F1/plan.1.1"}))
+    assert outcome.server.requests[0].headers["x-supervisor-call"] == "run%2F1/plan.1.1"
+
+
+async def test_no_trace_id_is_sent_to_the_provider() -> None:
+    provider = TracerProvider()
+    with trace.use_span(provider.get_tracer("test").start_span("run"), end_on_exit=True):
+        outcome = await answer(http.message(http.text("Hi")))
+    assert "traceparent" not in outcome.server.requests[0].headers
+
+
+# --- the answer -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "end_turn",
+        "stop_sequence",
+        "tool_use",
+        "max_tokens",
+        "pause_turn",
+        "refusal",
+        "model_context_window_exceeded",
+        "compaction",
+        "a_reason_of_tomorrow",
+    ],
+)
+async def test_every_stop_reason_reaches_the_caller(reason: str) -> None:
+    outcome = await answer(http.message(http.text("Hi"), stop_reason=reason))
+    assert outcome.message.stop_reason == reason
+    assert outcome.message.text() == "Hi"
+
+
+async def test_an_answer_may_be_empty() -> None:
+    message = (await answer(http.message())).message
+    assert (message.content, message.text(), message.stop_reason) == ([], "", "end_turn")
+
+
+async def test_a_message_carries_its_ids_model_and_usage_apart_from_the_cache() -> None:
+    message = (await answer(http.message(http.text("Hi")))).message
+    assert (message.message_id, message.request_id, message.model) == ("msg_1", "req_1", "claude-haiku-5-5")
+    assert message.usage.model_dump() == {
+        "input_tokens": 10,
+        "output_tokens": 42,
+        "cache_read_tokens": 100,
+        "cache_write_tokens": 20,
+    }
+
+
+async def test_usage_without_cache_counts_as_zero() -> None:
+    usage = {"input_tokens": 3, "output_tokens": 1}
+    message = (await answer(http.stream(http.start(usage=usage), *http.finish()))).message
+    assert (message.usage.cache_read_tokens, message.usage.cache_write_tokens) == (0, 0)
+
+
+async def test_parallel_tool_uses_come_in_order_with_their_input_unchanged() -> None:
+    first = http.tool_use("toolu_1", "look_up", {"q": "Zürich", "limit": None, "ratio": 1.5, "deep": {"a": [1, None]}})
+    second = http.tool_use("toolu_2", "add", {})
+    message = (await answer(http.message(http.text("I look."), first, second, stop_reason="tool_use"))).message
+    assert message.tool_uses() == [first, second]
+
+
+async def test_a_tool_input_cut_by_max_tokens_is_kept_beside_its_stop_reason() -> None:
+    events = http.block(0, http.tool_use("toolu_1", "add", {}))
+    events[1] = http.delta(0, {"type": "input_json_delta", "partial_json": '{"expression": "1 +'})
+    message = (await answer(http.stream(http.start(), *events, *http.finish("max_tokens")))).message
+    assert message.stop_reason == "max_tokens"
+    assert [use["id"] for use in message.tool_uses()] == ["toolu_1"]
+
+
+async def test_a_refusal_explains_itself() -> None:
+    details = {"type": "refusal", "category": "cyber", "explanation": "not this"}
+    message = (await answer(http.message(stop_reason="refusal", stop_details=details))).message
+    assert (message.stop_reason, message.stop_details) == ("refusal", details)
+
+
+ODD_BLOCKS: list[Json] = [
+    {"type": "thinking", "thinking": "hm", "signature": "c2ln/+=="},
+    {"type": "redacted_thinking", "data": "b3BhcXVl"},
+    {"type": "oracle_block_of_tomorrow", "omen": {"x": None, "y": [1.0, 2.5], "z": "ü\u2028"}},
+    {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"q": "x"}, "caller": {"type": "direct"}},
+    {"type": "text", "text": "seen", "citations": None},
+    {"type": "tool_use", "id": "toolu_1", "name": "add", "input": {"a": None, "b": 0.1}},
+]
+
+
+def canonical(value: Any) -> str:
+    """JSON with the fields of objects in one order: nulls, numbers and strings must be the same bytes."""
+    return json.dumps(value, sort_keys=True)
+
+
+async def test_blocks_come_back_byte_equal_and_are_sent_again_byte_equal() -> None:
+    async with http.model_server(http.message(*ODD_BLOCKS, stop_reason="tool_use")) as server, adapter(server) as model:
+        message = await model.complete(ask(), Progress())
+        # through storage, as a conversation goes
+        stored = ModelMessage.model_validate_json(message.model_dump_json())
+        assert canonical(stored.content) == canonical(ODD_BLOCKS)
+        await model.complete(
+            ask(messages=[*ask().messages, {"role": "assistant", "content": stored.content}]), Progress()
+        )
+    assert json.dumps(server.requests[1].body["messages"][1]["content"]) == json.dumps(stored.content)
+
+
+async def test_progress_is_estimated_while_streaming_and_exact_at_the_end() -> None:
+    words = "word " * 100 + "end."
+    seen: list[int] = []
+
+    class Watched(Progress):
+        """Notes every estimate, as a heartbeat would see it."""
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            super().__setattr__(name, value)
+            if name == "output_tokens":
+                seen.append(value)
+
+    progress = Watched()
+    reply = http.message(http.text(words))
+    async with http.model_server(reply) as server, adapter(server) as model:
+        await model.complete(ask(), progress)
+    *estimates, exact = seen
+    assert estimates == sorted(estimates)
+    assert estimates[-1] == round(len(words) / limits.CHARS_PER_TOKEN)
+    assert exact == progress.output_tokens == 42
+    assert progress.tail == words[-limits.HEARTBEAT_TAIL_CHARS :]
+
+
+async def test_thinking_and_tool_input_count_as_progress_but_are_not_shown() -> None:
+    thinking = {"type": "thinking", "thinking": "x" * 700, "signature": "c2ln"}
+    reply = http.stream(http.start(), *http.block(0, thinking), *http.finish(output_tokens=0))
+    progress = (await answer(reply)).progress
+    assert (progress.output_tokens, progress.tail) == (200, "")
+
+
+async def test_halves_of_a_character_do_not_break_progress_or_storage() -> None:
+    message = http.stream(
+        http.start(),
+        *http.block(0, http.text("")),
+        *[http.delta(0, {"type": "text_delta", "text": part}) for part in ("a\ud83d", "\ude00b\udfff")],
+        *http.finish(),
+    )
+    outcome = await answer(message)
+    assert outcome.message.text() == "a\U0001f600b\ufffd"
+    outcome.message.model_dump_json()
+    outcome.progress.tail.encode()
+
+
+# --- structured output ----------------------------------------------------------------------------
+
+
+class Verdict(Model):
+    good: bool
+    why: str
+
+
+GOOD = {"good": True, "why": "it adds up"}
+SCHEMA = AnthropicModel().output_schema(Verdict)
+
+
+def test_a_schema_is_closed_and_complete() -> None:
+    assert SCHEMA["additionalProperties"] is False
+    assert SCHEMA["required"] == ["good", "why"]
+
+
+async def test_the_default_rung_asks_by_output_config_and_forces_no_tool() -> None:
+    outcome = await answer(http.message(http.text(json.dumps(GOOD))), ask(output_schema=SCHEMA))
+    assert outcome.body["output_config"] == {"format": {"type": "json_schema", "schema": SCHEMA}}
+    assert "tool_choice" not in outcome.body
+    assert "tools" not in outcome.body
+    assert Verdict.model_validate_json(outcome.message.text()).good
+
+
+@pytest.mark.parametrize("rung", ["forced_tool", "tool"])
+async def test_a_submit_tool_carries_the_answer(rung: str) -> None:
+    use = http.tool_use("toolu_1", "submit", GOOD)
+    reply = http.message(http.text("Here."), use, stop_reason="tool_use")
+    outcome = await answer(reply, ask(output_schema=SCHEMA), structured=rung)
+    assert json.loads(outcome.message.text()) == GOOD
+    assert outcome.message.stop_reason == "end_turn"
+    assert outcome.message.content == [http.text("Here."), use]
+    assert outcome.body["tools"][0]["input_schema"] == SCHEMA
+    forced = {"type": "tool", "name": "submit", "disable_parallel_tool_use": True}
+    assert outcome.body.get("tool_choice") == (forced if rung == "forced_tool" else None)
+    assert "output_config" not in outcome.body
+
+
+@pytest.mark.parametrize("rung", ["tool", "text"])
+async def test_json_in_prose_is_found(rung: str) -> None:
+    reply = http.message(http.text(f"Sure!\n```json\n{json.dumps(GOOD)}\n```"))
+    outcome = await answer(reply, ask(output_schema=SCHEMA), structured=rung)
+    assert json.loads(outcome.message.text()) == GOOD
+
+
+async def test_the_text_rung_sends_the_schema_in_words() -> None:
+    outcome = await answer(http.message(http.text("no JSON")), ask(output_schema=SCHEMA), structured="text")
+    assert json.dumps(SCHEMA) in outcome.body["system"]
+    assert outcome.body["system"].startswith("You are brief.")
+    assert outcome.message.text() == "no JSON"
+
+
+async def test_a_cut_submit_call_is_no_answer() -> None:
+    reply = http.message(http.tool_use("toolu_1", "submit", {"good": True}), stop_reason="max_tokens")
+    message = (await answer(reply, ask(output_schema=SCHEMA), structured="forced_tool")).message
+    assert (message.stop_reason, message.json_text) == ("max_tokens", None)
+
+
+async def test_a_wish_for_another_tool_comes_before_the_answer() -> None:
+    add = {"name": "add", "description": "Adds.", "input_schema": {"type": "object"}}
+    reply = http.message(http.tool_use("toolu_1", "add", {}), stop_reason="tool_use")
+    outcome = await answer(reply, ask(output_schema=SCHEMA, tools=[add]), structured="forced_tool")
+    assert (outcome.message.stop_reason, outcome.message.json_text) == ("tool_use", None)
+    assert [tool["name"] for tool in outcome.body["tools"]] == ["add", "submit"]
+    assert "tool_choice" not in outcome.body
+
+
+async def test_a_repair_turn_after_a_submit_call_answers_that_call() -> None:
+    messages = [
+        *ask().messages,
+        {"role": "assistant", "content": [http.tool_use("toolu_1", "submit", {})]},
+        {"role": "user", "content": [http.text("good is missing")]},
+    ]
+    reply = http.message(http.tool_use("toolu_2", "submit", GOOD), stop_reason="tool_use")
+    body = (await answer(reply, ask(output_schema=SCHEMA, messages=messages), structured="tool")).body
+    result, words = body["messages"][2]["content"]
+    assert (result["type"], result["tool_use_id"]) == ("tool_result", "toolu_1")
+    assert words == http.text("good is missing")

@@ -1,0 +1,136 @@
+"""The rules of the classification that need no connection: waiting wishes and safe messages."""
+
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from activities.model.call_errors import classify, failure
+from activities.model.port import ModelFailure
+from activities.model.retry_after import retry_after_seconds
+from supervision import limits
+
+LONGEST = limits.RETRY_AFTER_MAX.total_seconds()
+
+
+class APIStatusError(Exception):
+    """An error answer with the public fields of the SDK's."""
+
+    def __init__(self, status: int, headers: dict[str, str] | None = None, **fields: Any) -> None:
+        super().__init__("the whole body, prompt included")
+        self.status_code = status
+        self.response = SimpleNamespace(headers=headers or {})
+        self.type: object = None
+        self.error_code: object = None
+        self.api_message: object = None
+        self.body: object = None
+        self.request_id: str | None = None
+        self.__dict__.update(fields)
+
+
+def date(seconds: float) -> str:
+    return format_datetime(datetime.now(UTC) + timedelta(seconds=seconds), usegmt=True)
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"retry-after": "2"}, 2.0),
+        ({"retry-after": " 2.5 "}, 2.5),
+        ({"retry-after-ms": "250"}, 0.25),
+        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25),
+        ({"retry-after-ms": "soon", "retry-after": "9"}, 9.0),
+        ({"retry-after": "0"}, None),
+        ({"retry-after": "-5"}, None),
+        ({"retry-after": "1e9"}, LONGEST),
+        ({"retry-after": "inf"}, LONGEST),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": ""}, None),
+        ({"retry-after": date(-60)}, None),
+        ({"retry-after": date(86_400)}, LONGEST),
+        ({"retry-after": "Wed, 99 Foo 2026 07:28:00 GMT"}, None),
+        ({"retry-after": "Wed, 21 Oct 99999 07:28:00 GMT"}, None),
+    ],
+)
+def test_a_wish_to_wait_is_read_in_every_form(headers: dict[str, str], seconds: float | None) -> None:
+    assert retry_after_seconds(headers) == seconds
+
+
+def test_a_date_is_a_wish_to_wait_until_then() -> None:
+    wish = retry_after_seconds({"retry-after": date(120)})
+    assert wish is not None
+    assert 100 < wish <= 120
+
+
+@settings(deadline=None)
+@given(st.text(), st.text())
+def test_no_header_can_break_the_reading_or_ask_for_too_long(seconds: str, milliseconds: str) -> None:
+    wish = retry_after_seconds({"retry-after": seconds, "retry-after-ms": milliseconds})
+    assert wish is None or 0 < wish <= LONGEST
+
+
+@settings(deadline=None)
+@given(
+    st.integers(100, 599),
+    st.none() | st.text() | st.integers(),
+    st.none() | st.text() | st.integers(),
+    st.none() | st.text() | st.integers(),
+    st.recursive(st.none() | st.text() | st.integers(), lambda inner: st.dictionaries(st.text(), inner)),
+)
+def test_any_error_answer_is_classified(status: int, type_: Any, code: Any, message: Any, body: Any) -> None:
+    error = APIStatusError(status, type=type_, error_code=code, api_message=message, body=body)
+    judged = classify(error, model="m", endpoint="host:1")
+    assert judged.message
+    assert len(judged.message.encode()) <= limits.ERROR_BYTES
+
+
+def test_a_wish_to_wait_counts_only_for_a_failure_that_may_be_retried() -> None:
+    assert classify(APIStatusError(529, {"retry-after": "3"})).retry_after == 3.0
+    assert classify(APIStatusError(402, {"retry-after": "3"})).retry_after is None
+
+
+@pytest.mark.parametrize("status", [401, 402, 403])
+def test_no_header_makes_a_refused_account_worth_a_retry(status: int) -> None:
+    assert not classify(APIStatusError(status, {"x-should-retry": "true"})).retryable
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["enforced_spend_limit_reached", "contract_spend_limit_reached", "linked_organization_spend_limit_reached"],
+)
+def test_a_spend_limit_is_a_matter_of_billing_whatever_its_status_and_type(code: str) -> None:
+    judged = classify(APIStatusError(429, {"retry-after": "60"}, type="rate_limit_error", error_code=code))
+    assert (judged.kind, judged.retryable) == ("ProviderBilling", False)
+
+
+def test_a_ramp_limit_only_asks_for_patience() -> None:
+    judged = classify(APIStatusError(429, type="rate_limit_error", error_code="ramp_limit_exceeded"))
+    assert (judged.kind, judged.retryable) == ("RateLimited", True)
+
+
+def test_a_message_holds_neither_body_nor_secret_nor_line_breaks_and_stays_short() -> None:
+    error = APIStatusError(422, api_message="bad\nfield k3y " + "x" * 5000, body={"prompt": "secret plans"})
+    message = classify(error, secrets=["k3y"]).message
+    assert "[secret]" in message
+    assert "\n" not in message
+    assert "prompt" not in message
+    assert len(message.encode()) <= limits.ERROR_BYTES
+
+
+def test_an_error_that_nobody_knows_shows_its_class_but_not_its_text() -> None:
+    judged = classify(KeyError("prompt text"), endpoint="host:1")
+    assert (judged.kind, judged.retryable) == ("BadResponse", True)
+    assert "KeyError" in judged.message
+    assert "prompt text" not in judged.message
+
+
+def test_a_failure_that_is_already_judged_stays_as_it_is() -> None:
+    judged = failure("StreamBroken", detail="cut")
+    assert isinstance(judged, ModelFailure)
+    assert classify(judged) is judged

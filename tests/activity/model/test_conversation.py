@@ -1,0 +1,326 @@
+"""Conversations in the store: unchanged JSON, one head for each call, cheap to load, small to keep."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from activities.contracts.turn_contracts import ToolResultRef
+from activities.model.conversation import Conversation, ConversationStore, Entry, Opening
+from activities.model.port import Json, ModelMessage, ModelUsage
+from activities.store.artifacts import ArtifactMissing, ArtifactStore, ArtifactUnavailable, open_store
+from supervision.store_keys import call_key
+
+ROOT = Path(__file__).parents[3]
+RUN = "supervise-how-did-sales-develop-4f2a"
+UUID = "0190f6a2-7a1c-7c3e-9b58-1f0f3a6f7d10"
+OPENING = Opening(
+    system="You are an analyst.",
+    model="a-model",
+    tools=[{"name": "query", "input_schema": {"type": "object", "properties": {"limit": {"default": None}}}}],
+)
+
+
+def key_of(turn: int) -> str:
+    return call_key(RUN, UUID, str(turn))
+
+
+def reply(content: list[Json], stop_reason: str = "tool_use") -> ModelMessage:
+    usage = ModelUsage(input_tokens=3, output_tokens=5)
+    return ModelMessage(content=content, stop_reason=stop_reason, usage=usage, model="a-model", message_id="msg_1")
+
+
+def user(text: str) -> Json:
+    return {"role": "user", "content": [{"type": "text", "text": text}]}
+
+
+class Counting(ArtifactStore):
+    """The real store, counting what is read from it, and how much of it at once."""
+
+    def __init__(self, store: ArtifactStore) -> None:
+        self.__dict__.update(store.__dict__)
+        self.reads: list[str] = []
+        self.at_once = 0
+        self.most_at_once = 0
+
+    async def find(self, key: str) -> bytes | None:
+        self.reads.append(key)
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        try:
+            return await super().find(key)
+        finally:
+            self.at_once -= 1
+
+
+async def talk(store: ArtifactStore, turns: int, output_chars: int = 5000) -> list[Json]:
+    """Stores a conversation as worker agents hold it; returns the messages that its last call should show."""
+    conversations = ConversationStore(store)
+    expected: list[Json] = []
+    new = [user("Which region grew most?")]
+    shown = new
+    for turn in range(1, turns + 1):
+        past = await conversations.load(key_of(turn - 1)) if turn > 1 else None
+        calls = [f"call_{turn}_{n}" for n in range(2)]
+        thought = {"type": "thinking", "thinking": "Ümläute, 数", "signature": f"sig{turn}=="}
+        uses = [{"type": "tool_use", "id": c, "name": "query", "input": {"limit": None, "share": 0.5}} for c in calls]
+        answer = reply([thought, *uses])
+        await conversations.save(
+            key_of(turn),
+            Entry(
+                opening=None if past else OPENING,
+                ancestors=[*past.ancestors, past.head] if past else [],
+                input=new,
+                reply=answer,
+            ),
+        )
+        expected += [*shown, {"role": "assistant", "content": answer.content}]
+        texts = [f"{c}: ".ljust(output_chars, "é") for c in calls]
+        refs = [await store.put_output(RUN, text.encode()) for text in texts]
+        new = [
+            conversations.tool_result_message(
+                [ToolResultRef(call_id=c, ref=r) for c, r in zip(calls, refs, strict=True)]
+            )
+        ]
+        blocks = [{"type": "tool_result", "tool_use_id": c, "content": t} for c, t in zip(calls, texts, strict=True)]
+        shown = [{"role": "user", "content": blocks}]
+    return expected
+
+
+def as_bytes(messages: list[Json]) -> bytes:
+    return json.dumps(messages, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+async def test_a_long_conversation_reads_back_as_it_was_sent(store_url: str) -> None:
+    store = open_store(store_url)
+    expected = await talk(store, turns=12)
+    loaded = await ConversationStore(open_store(store_url)).load(key_of(12))
+    assert as_bytes(loaded.messages) == as_bytes(expected)
+    assert loaded.opening == OPENING
+    assert loaded.ancestors == [key_of(turn) for turn in range(1, 12)]
+    assert loaded.head == key_of(12)
+
+
+READER = """
+import asyncio, json, sys
+from activities.artifact_store import open_store
+from activities.conversation import ConversationStore
+
+conversation = asyncio.run(ConversationStore(open_store(sys.argv[1])).load(sys.argv[2]))
+sys.stdout.buffer.write(json.dumps(conversation.messages, ensure_ascii=False).encode())
+"""
+
+
+async def test_another_process_loads_forty_turns_byte_for_byte(tmp_path: Path) -> None:
+    expected = await talk(open_store(tmp_path), turns=40)
+    command = [sys.executable, "-c", READER, str(tmp_path), key_of(40)]
+    read = await asyncio.to_thread(subprocess.run, command, cwd=ROOT, capture_output=True, check=True)
+    assert read.stdout == as_bytes(expected)
+
+
+async def test_what_is_stored_grows_with_the_turns_not_with_their_square(tmp_path: Path) -> None:
+    async def stored_bytes(turns: int) -> int:
+        store = open_store(tmp_path / str(turns))
+        await talk(store, turns, output_chars=100)
+        return sum(run.bytes for run in await store.runs())
+
+    twenty, forty, eighty = [await stored_bytes(turns) for turns in (20, 40, 80)]
+    assert eighty - forty < 2.3 * (forty - twenty)
+    assert eighty < 80 * 2000
+
+
+async def test_a_warm_process_reads_only_what_is_new(tmp_path: Path) -> None:
+    await talk(open_store(tmp_path), turns=10)
+    store = Counting(open_store(tmp_path))
+    conversations = ConversationStore(store)
+    first = await conversations.load(key_of(9))
+    assert len(store.reads) == len(set(store.reads)) == 9 + 2 * 8
+    store.reads.clear()
+    assert (await conversations.load(key_of(10))).messages[: len(first.messages)] == first.messages
+    assert len(store.reads) == 1 + 2
+    assert key_of(10) in store.reads
+
+
+async def test_a_cold_process_reads_the_whole_chain_at_once(s3_url: str) -> None:
+    await talk(open_store(s3_url), turns=10)
+    store = Counting(open_store(s3_url))
+    await ConversationStore(store).load(key_of(10))
+    assert store.most_at_once >= 9
+
+
+async def test_a_cache_too_small_for_the_conversation_changes_nothing(tmp_path: Path) -> None:
+    expected = await talk(open_store(tmp_path), turns=10)
+    for cache_bytes in (0, 1, 2_000, 40_000):
+        conversations = ConversationStore(open_store(tmp_path), cache_bytes)
+        for _ in range(2):
+            assert as_bytes((await conversations.load(key_of(10))).messages) == as_bytes(expected)
+
+
+async def test_the_cache_lets_go_of_what_was_used_least_recently(tmp_path: Path) -> None:
+    store = Counting(open_store(tmp_path))
+    writer = ConversationStore(store)
+    for turn in (1, 2, 3):
+        await writer.save(key_of(turn), Entry(opening=OPENING, input=[user("x" * 1000)], reply=reply([])))
+    size = len(await store.get(key_of(1)))
+    conversations = ConversationStore(store, cache_bytes=2 * (2 * size + 10))  # room for two entries
+    for turn in (1, 2, 1, 3):
+        await conversations.entry(key_of(turn))
+    store.reads.clear()
+    for turn in (1, 3):
+        await conversations.entry(key_of(turn))
+    assert store.reads == []
+    await conversations.entry(key_of(2))
+    assert store.reads == [key_of(2)]
+
+
+async def test_of_two_attempts_at_one_call_both_get_the_first_answer(store_url: str) -> None:
+    stores = [ConversationStore(open_store(store_url)) for _ in range(4)]
+    entries = [
+        Entry(opening=OPENING, input=[user("?")], reply=reply([{"type": "text", "text": f"attempt {n}"}]))
+        for n in range(4)
+    ]
+    saved = await asyncio.gather(*(s.save(key_of(1), e) for s, e in zip(stores, entries, strict=True)))
+    assert all(entry == saved[0] for entry in saved)
+    assert saved[0] in entries
+    late = ConversationStore(open_store(store_url))
+    assert await late.save(key_of(1), entries[3]) == saved[0] == await late.find(key_of(1))
+    messages = (await late.load(key_of(1))).messages
+    assert messages == [user("?"), {"role": "assistant", "content": saved[0].reply.content}]
+
+
+async def test_the_journal_knows_an_answer_as_soon_as_it_is_stored(store_url: str) -> None:
+    conversations = ConversationStore(open_store(store_url))
+    elsewhere = ConversationStore(open_store(store_url))
+    assert await conversations.find(key_of(1)) is None
+    entry = Entry(opening=OPENING, input=[user("?")], reply=reply([{"type": "text", "text": "!"}], "end_turn"))
+    await elsewhere.save(key_of(1), entry)
+    assert await conversations.find(key_of(1)) == entry
+
+
+async def test_all_calls_of_a_turn_are_answered_in_one_message_in_order(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    conversations = ConversationStore(store)
+    good, bad = await store.put_output(RUN, b"42"), await store.put_output(RUN, b"no such table")
+    message = conversations.tool_result_message(
+        [
+            ToolResultRef(call_id="b", ref=good),
+            ToolResultRef(call_id="a", ref=bad, is_error=True),
+            ToolResultRef(call_id="c", ref=good),
+        ]
+    )
+    message["content"].append({"type": "text", "text": "Two turns are left."})
+    assert [block.get("content_ref") for block in message["content"]] == [good, bad, good, None]
+    assert await conversations.resolve([message, {"role": "user", "content": "plain"}]) == [
+        {
+            "role": "user",
+            "content": [
+                {"type": "tool_result", "tool_use_id": "b", "content": "42"},
+                {"type": "tool_result", "tool_use_id": "a", "content": "no such table", "is_error": True},
+                {"type": "tool_result", "tool_use_id": "c", "content": "42"},
+                {"type": "text", "text": "Two turns are left."},
+            ],
+        },
+        {"role": "user", "content": "plain"},
+    ]
+
+
+async def test_a_paused_turn_adds_no_user_message_and_an_empty_reply_none_either(tmp_path: Path) -> None:
+    conversations = ConversationStore(open_store(tmp_path))
+    search = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}}
+    await conversations.save(key_of(1), Entry(opening=OPENING, input=[user("?")], reply=reply([search], "pause_turn")))
+    await conversations.save(key_of(2), Entry(ancestors=[key_of(1)], input=[], reply=reply([], "end_turn")))
+    loaded = await conversations.load(key_of(2))
+    assert loaded.messages == [user("?"), {"role": "assistant", "content": [search]}]
+
+
+async def test_marking_a_loaded_block_does_not_change_the_conversation(tmp_path: Path) -> None:
+    expected = await talk(open_store(tmp_path), turns=3)
+    conversations = ConversationStore(open_store(tmp_path))
+    for _ in range(2):
+        loaded: Conversation = await conversations.load(key_of(3))
+        assert as_bytes(loaded.messages) == as_bytes(expected)
+        for message in loaded.messages:
+            message["content"][-1]["cache_control"] = {"type": "ephemeral"}
+            message["content"].append({"type": "text", "text": "added"})
+        loaded.messages.clear()
+        loaded.ancestors.clear()
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters() | st.sampled_from("\ud800\udfff\x00\u2028é")),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=10,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(value=st.dictionaries(st.text(max_size=8), json_values, max_size=4))
+async def test_the_providers_json_passes_through_unchanged(
+    tmp_path_factory: pytest.TempPathFactory, value: dict[str, Any]
+) -> None:
+    directory = tmp_path_factory.mktemp("store")
+    block = {"type": "tool_use", "id": "c", "name": "query", "input": value, "some_new_field": {"x": value}}
+    entry = Entry(
+        opening=OPENING, input=[{"role": "user", "content": [{"type": "later", "x": value}]}], reply=reply([block])
+    )
+    await ConversationStore(open_store(directory)).save(key_of(1), entry)
+    loaded = await ConversationStore(open_store(directory)).load(key_of(1))
+    assert as_bytes(loaded.messages) == as_bytes([*entry.input, {"role": "assistant", "content": [block]}])
+
+
+@pytest.mark.parametrize("text", ["\ud800", "half \udc00 a pair", "\ud83d\ude00"])
+async def test_lone_surrogates_survive_everywhere(tmp_path: Path, text: str) -> None:
+    block = {"type": "tool_use", "id": "c", "name": text, "input": {text: [text]}}
+    entry = Entry(
+        opening=Opening(system=text, model="a-model"),
+        input=[user(text)],
+        reply=reply([block, {"type": "text", "text": text}], stop_reason="end_turn"),
+    )
+    assert await ConversationStore(open_store(tmp_path)).save(key_of(1), entry) == entry
+    assert await ConversationStore(open_store(tmp_path)).entry(key_of(1)) == entry
+
+
+async def test_output_that_is_no_utf8_is_shown_with_replacements(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    ref = await store.put_output(RUN, b"caf\xe9")
+    message = ConversationStore.tool_result_message([ToolResultRef(call_id="a", ref=ref)])
+    resolved = await ConversationStore(store).resolve([message])
+    assert resolved[0]["content"][0]["content"] == "caf\ufffd"
+
+
+async def test_a_lost_part_of_a_conversation_is_named(tmp_path: Path) -> None:
+    await talk(open_store(tmp_path), turns=5)
+    (tmp_path / key_of(2)).unlink()
+    with pytest.raises(ArtifactMissing) as caught:
+        await ConversationStore(open_store(tmp_path)).load(key_of(5))
+    assert caught.value.key == key_of(2)
+
+
+@pytest.mark.parametrize("damage", [b"", b"\xff", b"{}", b"[]", b'{"ancestors": 3}', b'{"input": "x'])
+async def test_a_damaged_entry_is_reported_not_believed(tmp_path: Path, damage: bytes) -> None:
+    store = open_store(tmp_path)
+    await store.put(key_of(1), damage)
+    for doing in (ConversationStore(store).find(key_of(1)), ConversationStore(store).load(key_of(1))):
+        with pytest.raises(ArtifactUnavailable, match=f"damaged object '{key_of(1)}'"):
+            await doing
+
+
+async def test_a_conversation_that_continues_in_another_workflow_run_loads(tmp_path: Path) -> None:
+    conversations = ConversationStore(open_store(tmp_path))
+    keys = [call_key(RUN, uuid, "1") for uuid in (UUID, UUID.replace("0", "7"), UUID.replace("0", "8"))]
+    for n, key in enumerate(keys):
+        entry = Entry(opening=None if n else OPENING, ancestors=keys[:n], input=[user(str(n))], reply=reply([]))
+        await conversations.save(key, entry)
+    loaded = await ConversationStore(open_store(tmp_path)).load(keys[2])
+    assert loaded.messages == [user("0"), user("1"), user("2")]
+    assert loaded.ancestors == keys[:2]

@@ -1,0 +1,288 @@
+"""The gate before the real adapter and a real HTTP server: which calls reach the provider, which are held back."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+
+from activities.model import gate as gate_module
+from activities.model.gate import ModelGate
+from activities.model.journalled_call import to_application_error
+from activities.model.port import ModelFailure, ModelMessage, Progress
+from supervision import limits
+from tests.activity.model import http_fixture as http
+from tests.activity.model.http_fixture import Exchange, ModelServer, Reply
+from tests.activity.model.test_anthropic_model import adapter, ask
+from tests.waiting import until
+
+COOLDOWN = limits.BREAKER_COOLDOWN.total_seconds()
+WINDOW, FAILURES = limits.BREAKER_WINDOW, limits.BREAKER_FAILURES
+GOOD = http.message(http.text("fine"))
+OUTAGE = http.error(529, "overloaded_error")
+
+
+class Clock:
+    """Seconds that pass only when told to."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Held:
+    """Answers once told what with."""
+
+    def __init__(self) -> None:
+        self.told = asyncio.Event()
+        self.then = GOOD
+
+    async def __call__(self, exchange: Exchange) -> None:
+        await self.told.wait()
+        await self.then(exchange)
+
+    def tell(self, then: Reply) -> None:
+        self.then = then
+        self.told.set()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@asynccontextmanager
+async def gated(reply: Reply, clock: Clock, **options: Any) -> AsyncIterator[tuple[ModelServer, ModelGate]]:
+    async with http.model_server(reply) as server, adapter(server) as model:
+        yield server, ModelGate(model, clock=clock, **options)
+
+
+async def call(gate: ModelGate, **changes: Any) -> ModelMessage:
+    return await gate.complete(ask(**changes), Progress())
+
+
+async def failures(gate: ModelGate, count: int, **changes: Any) -> list[str]:
+    """The kinds of failure of that many calls at once."""
+    found = await asyncio.gather(*(call(gate, **changes) for _ in range(count)), return_exceptions=True)
+    return [error.kind if isinstance(error, ModelFailure) else repr(error) for error in found]
+
+
+async def test_an_outage_met_by_a_hundred_callers_costs_few_requests(clock: Clock) -> None:
+    async with gated(OUTAGE, clock) as (server, gate):
+        kinds = await failures(gate, 100)
+    assert FAILURES <= len(server.requests) <= FAILURES + WINDOW - 1
+    assert kinds.count("Overloaded") == len(server.requests)
+    assert kinds.count("CircuitOpen") == 100 - len(server.requests)
+
+
+async def test_an_open_breaker_sends_nothing_then_one_probe(clock: Clock) -> None:
+    async with gated(OUTAGE, clock) as (server, gate):
+        await failures(gate, 20)
+        sent = len(server.requests)
+        assert set(await failures(gate, 20)) == {"CircuitOpen"}
+        for probes in range(1, 4):
+            clock.now += COOLDOWN
+            assert sorted(await failures(gate, 20)) == ["CircuitOpen"] * 19 + ["Overloaded"]
+            assert len(server.requests) == sent + probes
+
+
+async def test_a_good_probe_lets_everyone_waiting_through(clock: Clock) -> None:
+    async with gated(OUTAGE, clock) as (server, gate):
+        await failures(gate, 20)
+        sent, probe = len(server.requests), Held()
+        server.reply = probe
+        clock.now += COOLDOWN
+        calls = [asyncio.create_task(call(gate)) for _ in range(30)]
+        await until(lambda: len(server.requests) == sent + 1)
+        assert gate.states()[0]["state"] == "half_open"
+        probe.tell(GOOD)
+        answers = await asyncio.gather(*calls)
+    assert [answer.text() for answer in answers] == ["fine"] * 30
+    assert len(server.requests) == sent + 30
+
+
+async def test_a_cancelled_probe_is_followed_by_another(clock: Clock) -> None:
+    async with gated(OUTAGE, clock) as (server, gate):
+        await failures(gate, 20)
+        sent = len(server.requests)
+        server.reply = Held()
+        clock.now += COOLDOWN
+        probe, waiting = asyncio.create_task(call(gate)), asyncio.create_task(call(gate))
+        await until(lambda: len(server.requests) == sent + 1)
+        server.reply = GOOD
+        probe.cancel()
+        assert (await waiting).text() == "fine"
+    assert gate.states()[0]["state"] == "closed"
+
+
+async def test_a_wait_at_the_gate_can_be_cancelled(clock: Clock) -> None:
+    held = Held()
+    async with gated(held, clock) as (server, gate):
+        flying = [asyncio.create_task(call(gate)) for _ in range(WINDOW)]
+        await until(lambda: len(server.requests) == WINDOW)
+        waiting = asyncio.create_task(call(gate))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        held.tell(GOOD)
+        await asyncio.gather(*flying)
+    assert len(server.requests) == WINDOW
+
+
+async def test_first_content_opens_the_window_before_the_answer_is_whole(clock: Clock) -> None:
+    rest = asyncio.Event()
+
+    async def slow(exchange: Exchange) -> None:
+        first, *others = [*http.block(0, http.text("fine")), *http.finish()]
+        await exchange.head(content_type="text/event-stream", transfer_encoding="chunked", request_id="req_1")
+        await exchange.chunk(http.sse(http.start()) + http.sse(first))
+        await rest.wait()
+        await exchange.chunk(b"".join(http.sse(event) for event in others))
+        await http.eof(exchange)
+
+    async with gated(slow, clock) as (server, gate):
+        calls = [asyncio.create_task(call(gate)) for _ in range(30)]
+        await until(lambda: len(server.requests) == 30)
+        rest.set()
+        await asyncio.gather(*calls)
+
+
+async def test_each_model_has_a_breaker_of_its_own(clock: Clock) -> None:
+    async with gated(OUTAGE, clock) as (server, gate):
+        await failures(gate, 20, model="one")
+        server.reply = GOOD
+        assert (await call(gate, model="other")).text() == "fine"
+        assert await failures(gate, 1, model="one") == ["CircuitOpen"]
+    assert [(state["model"], state["state"]) for state in gate.states()] == [("one", "open"), ("other", "closed")]
+
+
+async def test_a_model_that_was_just_served_vouches_for_another(clock: Clock) -> None:
+    held = Held()
+    async with gated(GOOD, clock) as (server, gate):
+        await call(gate, model="one")
+        server.reply = held
+        calls = [asyncio.create_task(call(gate, model="other")) for _ in range(20)]
+        await until(lambda: len(server.requests) == 21)
+        held.tell(GOOD)
+        await asyncio.gather(*calls)
+
+
+async def test_a_429_holds_the_models_other_calls_back_and_opens_nothing(clock: Clock) -> None:
+    async with gated(http.error(429, "rate_limit_error", retry_after="20"), clock) as (server, gate):
+        assert await failures(gate, 1) == ["RateLimited"]
+        server.reply = GOOD
+        with pytest.raises(ModelFailure) as caught:
+            await call(gate)
+        assert (caught.value.kind, caught.value.retry_after) == ("RateLimited", 20)
+        assert len(server.requests) == 1
+        assert (await call(gate, model="other")).text() == "fine"
+        assert gate.states()[0]["state"] == "closed"
+        clock.now += 20
+        assert (await call(gate)).text() == "fine"
+
+
+async def test_a_short_wait_after_a_429_happens_in_the_process() -> None:
+    loop = asyncio.get_running_loop()
+    limited = http.error(429, "rate_limit_error", retry_after="0.3")
+    async with http.model_server(limited) as server, adapter(server) as model:
+        gate = ModelGate(model)
+        assert await failures(gate, 1) == ["RateLimited"]
+        server.reply, began = GOOD, loop.time()
+        await call(gate)
+        assert loop.time() - began >= 0.25
+
+
+async def test_tokens_per_minute_hold_back_what_the_minute_has_no_room_for(clock: Clock) -> None:
+    spends = http.stream(http.start(), *http.block(0, http.text("fine")), *http.finish(output_tokens=5000))
+    async with gated(spends, clock, tokens_per_minute=10_000) as (server, gate):
+        await call(gate)
+        with pytest.raises(ModelFailure) as caught:
+            await call(gate)
+        assert caught.value.kind == "RateLimited"
+        assert caught.value.retry_after is not None
+        assert 20 < caught.value.retry_after <= limits.TPM_DELAY_MAX.total_seconds()
+        assert len(server.requests) == 1
+        clock.now += 60
+        await call(gate)
+    assert len(server.requests) == 2
+
+
+async def test_calls_that_the_provider_refused_cost_no_tokens(clock: Clock) -> None:
+    async with gated(http.error(400, "invalid_request_error"), clock, tokens_per_minute=10_000) as (_, gate):
+        for _ in range(20):
+            assert await failures(gate, 1) == ["ProviderRejected"]
+
+
+@pytest.mark.parametrize(("seconds", "retried"), [(0.2, True), (29.9, True), (30.0, False), (300.0, False)])
+def test_a_short_outage_is_retried_later_and_a_long_one_is_the_workflows_to_wait_for(
+    seconds: float, retried: bool
+) -> None:
+    error = to_application_error(gate._circuit_open("m", seconds), failures=7)
+    assert (error.type, error.non_retryable, error.category.name) == ("CircuitOpen", not retried, "BENIGN")
+    assert error.details == ({"remaining": seconds},)
+    delay = error.next_retry_delay
+    assert (delay is not None) == retried
+    if delay:
+        assert seconds <= delay.total_seconds() <= seconds * (1 + limits.RETRY_JITTER)
+
+
+@pytest.mark.parametrize(("failures", "least"), [(1, 1), (2, 2), (4, 8), (7, 60), (5000, 60)])
+def test_without_a_wish_of_the_provider_the_wait_grows(failures: int, least: float) -> None:
+    delay = to_application_error(ModelFailure("ProviderError", "", retryable=True), failures).next_retry_delay
+    assert delay is not None
+    assert least <= delay.total_seconds() <= least * (1 + limits.RETRY_JITTER)
+
+
+def test_the_third_unreadable_answer_is_the_last() -> None:
+    odd = ModelFailure("BadResponse", "", retryable=True)
+    assert [to_application_error(odd, failures).non_retryable for failures in (1, 2, 3)] == [False, False, True]
+
+
+async def test_who_fails_while_it_opens_comes_back_for_the_next_probe(clock: Clock) -> None:
+    async with gated(OUTAGE, clock) as (_, gate):
+        await failures(gate, 20)
+        clock.now += COOLDOWN
+        with pytest.raises(ModelFailure) as caught:
+            await call(gate)
+    assert (caught.value.kind, caught.value.retry_after) == ("Overloaded", COOLDOWN)
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemoryMetricReader]:
+    reader = InMemoryMetricReader()
+    provider = MeterProvider([reader])
+    meter = provider.get_meter("test")
+    monkeypatch.setattr(gate, "_transitions", meter.create_counter("supervisor.provider_breaker.transitions"))
+    monkeypatch.setattr(gate, "_state", meter.create_gauge("supervisor.provider_breaker.open"))
+    yield reader
+    provider.shutdown()
+
+
+async def test_each_change_is_logged_and_counted_once(
+    clock: Clock, caplog: pytest.LogCaptureFixture, measured: InMemoryMetricReader
+) -> None:
+    with caplog.at_level(logging.WARNING, gate_module.__name__):
+        async with gated(OUTAGE, clock) as (server, gate):
+            await failures(gate, 20, model="m")
+            clock.now += COOLDOWN
+            server.reply = GOOD
+            await call(gate, model="m")
+    assert [record.getMessage() for record in caplog.records] == [
+        "provider breaker of m: closed -> open for 10 s",
+        "provider breaker of m: open -> half_open",
+        "provider breaker of m: half_open -> closed",
+    ]
+    data = measured.get_metrics_data()
+    assert data is not None
+    found = {metric.name: metric.data.data_points for metric in data.resource_metrics[0].scope_metrics[0].metrics}
+    changes: list[Any] = list(found["supervisor.provider_breaker.transitions"])
+    gauge: list[Any] = list(found["supervisor.provider_breaker.open"])
+    assert {c.attributes["state"]: c.value for c in changes} == {"open": 1, "half_open": 1, "closed": 1}
+    assert [(g.attributes["model"], g.value) for g in gauge] == [("m", 0)]

@@ -1,0 +1,34 @@
+"""Prices of model calls, from the list that ships with the package."""
+
+import pytest
+
+from activities.model.port import ModelUsage
+from activities.model.pricing import price
+
+MILLION = 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("model", "usage", "usd"),
+    [
+        ("claude-opus-5-5", ModelUsage(input_tokens=MILLION), 4.0),
+        ("claude-opus-5-5", ModelUsage(output_tokens=MILLION), 20.0),
+        ("claude-opus-5-5", ModelUsage(cache_read_tokens=MILLION), 4.0 * 0.05),
+        ("claude-opus-5-5", ModelUsage(cache_write_tokens=MILLION), 4.0 * 1.25),
+        ("claude-sonnet-5-5", ModelUsage(input_tokens=MILLION, output_tokens=MILLION), 12.0),
+        ("claude-haiku-5-5", ModelUsage(input_tokens=10_000, output_tokens=1_000), 0.0010 + 0.0005),
+        # five times as much for the whole request above 100,000 prompt tokens, cached ones included
+        ("claude-haiku-5-5", ModelUsage(input_tokens=200_000, output_tokens=1_000), 0.1 + 0.0025),
+        ("claude-haiku-5-5", ModelUsage(input_tokens=10_000, cache_read_tokens=100_000), 0.005 + 0.005),
+        ("claude-haiku-5-5-20261001", ModelUsage(input_tokens=10_000), 0.001),
+        ("claude-fable-5-2", ModelUsage(input_tokens=MILLION, output_tokens=MILLION), 48.0),
+        ("claude-opus-5-5", ModelUsage(), 0.0),
+    ],
+)
+def test_a_known_model_has_its_listed_price(model: str, usage: ModelUsage, usd: float) -> None:
+    assert price(model, usage) == pytest.approx(usd)
+
+
+@pytest.mark.parametrize("model", ["stand-in", "llama3.1:8b", "gpt-4o", "claude", ""])
+def test_the_price_of_an_unknown_model_is_unknown_not_zero(model: str) -> None:
+    assert price(model, ModelUsage(input_tokens=10, output_tokens=10)) is None

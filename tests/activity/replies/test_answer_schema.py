@@ -1,0 +1,155 @@
+"""The user's schema: what is refused, what is sent, and that the sent one never admits more structure."""
+
+import json
+import socket
+from typing import Any
+
+import anthropic
+import jsonschema
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from activities.replies.answer_schema import check_schema, problems, sendable, value_of
+from supervision import limits
+from supervision.contract.base import SupervisionError
+
+NODE = {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}}, "required": ["next"]}
+
+
+@pytest.mark.parametrize(
+    ("schema", "complaint"),
+    [
+        ({"type": "nonsense"}, "it is no JSON schema (draft 2020-12): at type: 'nonsense' is not valid"),
+        ({"properties": {"a": {"minimum": "x"}}}, "it is no JSON schema (draft 2020-12): at properties/a/minimum"),
+        ({"pattern": "("}, "it is no JSON schema (draft 2020-12): at pattern: '(' is not a 'regex'"),
+        ({"$ref": "https://example.com/s.json"}, "it refers to 'https://example.com/s.json': only references inside"),
+        ({"items": [{"$dynamicRef": "other.json"}]}, "it is no JSON schema"),
+        ({"items": {"$dynamicRef": "other.json"}}, "it refers to 'other.json': only references inside"),
+        ({"properties": {"a": {"$ref": "#/$defs/b"}}}, "it refers to '#/$defs/b', which it does not hold"),
+        ({"$ref": "#"}, "it refers to itself without end"),
+        ({"description": "x" * limits.ANSWER_SCHEMA_BYTES}, "it has 16403 bytes, at most 16384 are allowed"),
+    ],
+)
+def test_a_schema_that_can_not_be_kept_is_refused(schema: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(SupervisionError) as caught:
+        check_schema(schema)
+    assert caught.value.type == "InvalidRequest"
+    assert caught.value.message.startswith(f"answer_schema: {complaint}")
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {},
+        {"type": "object", "properties": {"$ref": {"type": "string"}}},
+        {"enum": [{"$ref": "https://example.com"}]},
+        {"$ref": "#/$defs/a~1b", "$defs": {"a/b": {"type": "string"}}},
+        {"$ref": "#/$defs/node", "$defs": {"node": {**NODE, "required": []}}},
+    ],
+)
+def test_other_schemas_are_accepted(schema: dict[str, Any]) -> None:
+    check_schema(schema)
+
+
+def test_no_reference_is_ever_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*arguments: object) -> None:
+        raise AssertionError("a look at the network")
+
+    monkeypatch.setattr(socket.socket, "connect", never)
+    monkeypatch.setattr(socket, "getaddrinfo", never)
+    with pytest.raises(SupervisionError):
+        check_schema({"$id": "http://example.com/a", "$ref": "http://example.com/b"})
+
+
+def test_references_are_resolved_in_what_is_sent() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"a": {"$ref": "#/$defs/x"}, "b": {"type": ["string", "null"], "maxLength": 3}},
+        "required": ["a"],
+        "$defs": {"x": {"type": "array", "items": {"enum": [1, 2]}, "maxItems": 2}},
+    }
+    assert sendable(schema) == {
+        "type": "object",
+        "properties": {
+            "a": {"type": "array", "items": {"enum": [1, 2]}, "maxItems": 2},
+            "b": {"anyOf": [{"type": "string", "maxLength": 3}, {"type": "null", "maxLength": 3}]},
+        },
+        "required": ["a"],
+        "additionalProperties": False,
+    }
+
+
+BEYOND: list[dict[str, Any]] = [
+    {},
+    {"type": "object"},
+    {"type": "object", "patternProperties": {"^a": {}}},
+    {"type": "object", "properties": {"a": {}}, "required": ["b"]},
+    {"type": "object", "properties": {"a": {"type": "string"}}, "if": {"required": ["a"]}},
+    {"type": "array"},
+    {"type": "array", "prefixItems": [{"type": "string"}], "items": {"type": "string"}},
+    {"anyOf": [{"type": "string"}], "minLength": 3},
+    {"allOf": [{"type": "string"}]},
+    {"enum": [[1]]},
+    {"$ref": "#/$defs/node", "$defs": {"node": {**NODE, "required": []}}},
+]
+
+
+@pytest.mark.parametrize("schema", BEYOND)
+def test_what_providers_do_not_take_is_sent_as_text(schema: dict[str, Any]) -> None:
+    sent = sendable(schema)
+    assert sent["type"] == "string"
+    assert json.dumps(schema) in sent["description"]
+    assert value_of(schema, '{"a": 1}') == {"a": 1}
+    assert value_of(schema, "no JSON") == "no JSON"
+    assert value_of(schema, {"a": 1}) == {"a": 1}
+
+
+def test_text_that_was_asked_for_as_text_stays_text() -> None:
+    assert value_of({"type": "string"}, "[1]") == "[1]"
+
+
+def test_of_alternatives_the_nearest_is_complained_about() -> None:
+    schema = {"anyOf": [{"type": "null"}, {"type": "object", "properties": {"n": {"type": "integer"}}}]}
+    assert problems(schema, {"n": "x"}) == ["answer_json.n: 'x' is not of type 'integer'"]
+    assert problems({"type": "array", "items": {"type": "integer"}}, [1, "x"]) == [
+        "answer_json[1]: 'x' is not of type 'integer'"
+    ]
+
+
+SCALARS: Any = st.sampled_from(
+    [{"type": "integer"}, {"type": "string"}, {"type": ["null", "number"]}, {"enum": ["a", 1]}, {"type": "boolean"}, {}]
+)
+SCHEMAS: Any = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.builds(lambda one: {"type": "array", "items": one}, inner)
+        | st.builds(lambda parts: {"anyOf": parts}, st.lists(inner, min_size=1, max_size=2))
+        | st.builds(
+            lambda parts, closed: {
+                "type": "object",
+                "properties": parts,
+                "required": sorted(parts)[:1],
+                **({"additionalProperties": False} if closed else {}),
+            },
+            st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+            st.booleans(),
+        )
+    ),
+    max_leaves=6,
+)
+VALUES: Any = st.recursive(
+    st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from(["a", "b"]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@settings(deadline=None)
+@given(SCHEMAS, VALUES)
+def test_what_fits_the_schema_sent_fits_the_users(schema: dict[str, Any], value: Any) -> None:
+    check_schema(schema)
+    sent = sendable(schema)
+    anthropic.transform_schema(sent)  # the provider's client takes it
+    if sent.get("type") != "string" and jsonschema.Draft202012Validator(sent).is_valid(value):
+        assert problems(schema, value) == []

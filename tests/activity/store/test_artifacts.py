@@ -1,0 +1,338 @@
+"""The artifact store: the same promises from a local directory and from an S3 API server."""
+
+import asyncio
+import hashlib
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from activities.store.artifacts import ArtifactMissing, ArtifactTooLarge, ArtifactUnavailable, open_store
+from supervision import limits
+from supervision.store_keys import STORE_ID, call_key, is_upload, named_key, output_key, run_prefix
+
+ROOT = Path(__file__).parents[3]
+UUID = "0190f6a2-7a1c-7c3e-9b58-1f0f3a6f7d10"
+
+
+async def test_what_was_put_is_read_back(store_url: str) -> None:
+    store, key = open_store(store_url), named_key("a run/with: everything %2F#?ä", "goal")
+    await store.put(key, b"first")
+    await store.put(key, b"second\x00\xff")
+    assert await open_store(store_url).get(key) == b"second\x00\xff"
+
+
+async def test_an_empty_object_is_an_object(store_url: str) -> None:
+    store = open_store(store_url)
+    await store.put("run/empty", b"")
+    assert await store.find("run/empty") == b""
+
+
+async def test_the_first_to_create_an_object_wins(store_url: str) -> None:
+    store, key = open_store(store_url), call_key("run", UUID, "1")
+    assert await store.create(key, b"first")
+    assert not await store.create(key, b"second")
+    assert await store.get(key) == b"first"
+
+
+async def test_of_many_who_create_at_once_one_wins_and_all_read_the_same(store_url: str) -> None:
+    stores = [open_store(store_url) for _ in range(8)]
+    for round_ in range(5):
+        key = call_key("run", UUID, str(round_))
+        won = await asyncio.gather(*(store.create(key, b"%d" % n) for n, store in enumerate(stores)))
+        assert won.count(True) == 1
+        assert {await store.get(key) for store in stores} == {b"%d" % won.index(True)}
+
+
+async def test_a_missing_object_is_named(store_url: str) -> None:
+    store = open_store(store_url)
+    assert await store.find("run/nothing") is None
+    with pytest.raises(ArtifactMissing, match="no object 'run/nothing'") as caught:
+        await store.get("run/nothing")
+    assert caught.value.key == "run/nothing"
+
+
+@pytest.mark.parametrize("key", ["", "../run/goal", "run//goal", "run/goal#1", "run", "run/a\x00b", "x" * 300])
+async def test_a_reference_that_is_no_key_finds_nothing(store_url: str, key: str) -> None:
+    store = open_store(store_url)
+    await store.put("run/goal", b"x")
+    assert await store.find(key) is None
+
+
+@pytest.mark.parametrize("key", ["", "../goal", "run//goal", "run/goal#1", "a b"])
+async def test_a_bad_key_is_not_written(store_url: str, key: str) -> None:
+    store = open_store(store_url)
+    with pytest.raises(ValueError, match="not a key"):
+        await store.put(key, b"x")
+    assert await store.list_keys() == []
+
+
+async def test_an_object_above_the_limit_is_refused_before_it_is_written(store_url: str) -> None:
+    store = open_store(store_url)
+    with pytest.raises(ArtifactTooLarge, match=str(limits.ARTIFACT_BYTES + 1)):
+        await store.put("run/big", bytes(limits.ARTIFACT_BYTES + 1))
+    assert await store.list_keys() == []
+    assert await store.create("run/big", bytes(limits.ARTIFACT_BYTES))
+    assert len(await store.get("run/big")) == limits.ARTIFACT_BYTES
+
+
+async def test_equal_outputs_are_stored_once(store_url: str) -> None:
+    store = open_store(store_url)
+    first, again, other = [await store.put_output("run", data) for data in (b"same", b"same", b"other")]
+    assert first == again == output_key("run", hashlib.sha256(b"same").hexdigest())
+    assert await store.list_keys() == sorted([first, other])
+    assert await store.get(first) == b"same"
+
+
+async def test_an_upload_has_a_reference_and_belongs_to_no_run(store_url: str) -> None:
+    store = open_store(store_url)
+    ref = await store.put_upload(b"a report")
+    assert is_upload(ref)
+    assert await store.get(ref) == b"a report"
+    assert await store.runs() == []
+
+
+async def test_a_store_keeps_its_identity(store_url: str) -> None:
+    ids = await asyncio.gather(*(open_store(store_url).identity() for _ in range(6)))
+    reopened = open_store(store_url)
+    assert {await reopened.identity()} == set(ids)
+    assert len(ids[0]) == 32
+    await reopened.require(ids[0])
+    assert await reopened.list_keys() == [STORE_ID]
+
+
+async def test_another_store_is_refused_with_the_way_out(store_url: str, tmp_path: Path) -> None:
+    other = await open_store(tmp_path / "other").identity()
+    with pytest.raises(ArtifactUnavailable, match=f"{other}.*SUPERVISOR_ARTIFACTS_URL"):
+        await open_store(store_url).require(other)
+
+
+async def test_runs_are_listed_with_their_size(store_url: str) -> None:
+    store = open_store(store_url)
+    await store.identity()
+    assert await store.runs() == []
+    await store.put(named_key("one", "goal"), b"12345")
+    await store.put(call_key("one", UUID, "1"), b"123")
+    await store.put(named_key("two/x", "goal"), b"1")
+    runs = {run.run_prefix: run for run in await store.runs()}
+    assert {prefix: (run.objects, run.bytes) for prefix, run in runs.items()} == {"one/": (2, 8), "two%2Fx/": (1, 1)}
+    assert all(run.modified.tzinfo for run in runs.values())
+    assert list(runs) == sorted(runs, key=lambda prefix: runs[prefix].modified)
+
+
+async def test_deleting_a_run_leaves_those_whose_ids_only_begin_alike(store_url: str) -> None:
+    store = open_store(store_url)
+    doomed, alike = "run", ["run2", "run.2", "run/2", "run%2F2", "RUN", "ru", "a" * 250, "a" * 251]
+    for run in [doomed, *alike]:
+        await store.put(named_key(run, "goal"), b"goal")
+        await store.put_output(run, b"output")
+        await store.put(call_key(run, UUID, "1"), b"entry")
+    assert await store.delete_run(run_prefix(doomed)) == 3
+    assert {run.run_prefix for run in await store.runs()} == {run_prefix(run) for run in alike}
+    assert await store.list_keys(run_prefix(doomed)) == []
+    assert await store.delete_run(run_prefix(doomed)) == 0
+    assert await store.delete_run(run_prefix(alike[-1])) == 3
+    assert len(await store.list_keys(run_prefix(alike[-2]))) == 3
+
+
+@pytest.mark.parametrize("prefix", ["", "/", "run", "run/outputs/", "../", "./", "store-id/", "uploads/"])
+async def test_what_is_not_one_run_is_never_deleted(store_url: str, prefix: str) -> None:
+    store = open_store(store_url)
+    await store.put("run/goal", b"x")
+    await store.put_output("run", b"y")
+    with pytest.raises(ValueError, match="not the prefix of one run"):
+        await store.delete_run(prefix)
+    assert len(await store.list_keys("run/")) == 2
+
+
+async def test_a_prefix_lists_whole_segments_only(store_url: str) -> None:
+    store = open_store(store_url)
+    for key in ("run/goal", "run/b/c", "run2/goal"):
+        await store.put(key, b"")
+    assert await store.list_keys("run/") == ["run/b/c", "run/goal"]
+    assert await store.list_keys("run/b/") == ["run/b/c"]
+    assert len(await store.list_keys()) == 3
+
+
+async def test_more_objects_than_one_page_holds_are_listed_and_deleted(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MOTO_S3_DEFAULT_MAX_KEYS", "10")
+    store = open_store(store_url)
+    await asyncio.gather(*(store.put(call_key("run", UUID, str(n)), b"") for n in range(35)))
+    assert len(await store.list_keys("run/")) == 35
+    assert await store.delete_run("run/") == 35
+    assert await store.list_keys() == []
+
+
+# --- a local directory ----------------------------------------------------------------------------
+
+WRITER = """
+import asyncio, sys
+from activities.artifact_store import open_store
+
+async def main():
+    store = open_store(sys.argv[1])
+    for n in range(250):
+        await store.create(f"run/{sys.argv[2]}.{n}", bytes([n]) * 8_000_000)
+        await store.put("run/goal", bytes([n]) * 8_000_000)
+        print(n, flush=True)
+
+asyncio.run(main())
+"""
+
+
+def kill_a_writer(directory: Path, name: str) -> bool:
+    """Starts a process that writes without a pause, kills it in a write; whether that left half an object."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(directory), name], stdout=subprocess.PIPE, text=True, cwd=ROOT
+    )
+    assert process.stdout
+    assert process.stdout.readline(), "the writer has failed"
+    before = half_written(directory)
+    while not half_written(directory) - before and process.poll() is None:
+        pass
+    process.kill()
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    return bool(half_written(directory) - before)
+
+
+def half_written(directory: Path) -> set[str]:
+    return {name for name in os.listdir(directory / "run") if "#" in name}
+
+
+async def test_a_killed_writer_leaves_whole_objects_only_and_no_obstacle(tmp_path: Path) -> None:
+    kills = 0
+    for _ in range(3):
+        while not kill_a_writer(tmp_path, f"kill{kills}"):
+            kills += 1
+        kills += 1
+    store = open_store(tmp_path)
+    keys = await store.list_keys("run/")
+    assert len(keys) > kills
+    for key in keys:
+        data = await store.get(key)
+        assert len(data) == 8_000_000
+        assert data == data[:1] * len(data)
+    (tmp_path / "run" / "goal#1").write_bytes(b"what one more killed process left")
+    await store.put("run/goal", b"new")
+    assert await store.get("run/goal") == b"new"
+    assert await store.delete_run("run/") == len(keys)
+    assert list(tmp_path.iterdir()) == []
+
+
+@contextmanager
+def no_file_above(size: int) -> Iterator[None]:
+    """Makes the system refuse to write larger files, as it does when a disk is full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+async def test_a_write_that_fails_halfway_leaves_nothing_and_says_why(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    with no_file_above(1024 * 1024), pytest.raises(ArtifactUnavailable) as caught:
+        await store.create("run/big", bytes(3 * 1024 * 1024))
+    assert str(tmp_path) in str(caught.value)
+    assert "File too large" in str(caught.value)
+    assert "space left" in str(caught.value)
+    assert await store.find("run/big") is None
+    assert await store.create("run/big", b"later")
+
+
+async def test_a_directory_that_turns_into_a_file_is_unavailable(tmp_path: Path) -> None:
+    store = open_store(tmp_path / "artifacts")
+    (tmp_path / "artifacts").rmdir()
+    (tmp_path / "artifacts").write_text("not a directory")
+    for doing in (store.put("run/goal", b""), store.get("run/goal"), store.identity()):
+        with pytest.raises(ArtifactUnavailable, match="Not a directory.*Check that the directory"):
+            await doing
+
+
+async def test_a_directory_has_several_spellings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    await open_store(tmp_path / "a b" / "c").put("run/goal", b"found")
+    for url in (f"file://{tmp_path}/a%20b/c", "a b/c", "./a b/../a b/c/", "~/a b/c"):
+        assert await open_store(url).get("run/goal") == b"found"
+
+
+# --- URLs and remote failures ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("url", "complaint"),
+    [
+        ("", "empty"),
+        ("ftp://host/directory", "no artifact store: name a directory"),
+        ("http://host/bucket", "no artifact store: name a directory"),
+        ("s3://", "names no bucket"),
+        ("s3:///prefix", "names no bucket"),
+        ("file://", "names no directory"),
+        ("file://host/directory", "names no directory"),
+        ("s3://key:hush@bucket/prefix", "credentials go into variables"),
+        ("s3://bucket/prefix?secret=hush", "credentials go into variables"),
+        ("az://container/prefix", "AZURE_STORAGE_"),
+    ],
+)
+def test_a_url_that_names_no_store_is_refused_in_one_sentence(
+    url: str, complaint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME", raising=False)
+    with pytest.raises(ValueError, match=complaint) as caught:
+        open_store(url)
+    assert "\n" not in str(caught.value)
+    assert "hush" not in str(caught.value)
+
+
+def test_a_file_in_place_of_the_directory_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for url in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(ValueError, match="it is a file"):
+            open_store(url)
+
+
+def test_google_and_azure_urls_open_a_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", "account")
+    assert open_store("gs://bucket/prefix/").url == "gs://bucket/prefix"
+    assert open_store("az://container/prefix").url == "az://container/prefix"
+
+
+async def test_a_missing_bucket_is_not_taken_for_a_missing_object(s3_environment: str) -> None:
+    store = open_store("s3://no-such-bucket-here/prefix")
+    for doing in (store.find("run/goal"), store.put("run/goal", b""), store.list_keys(), store.identity()):
+        with pytest.raises(
+            ArtifactUnavailable, match="s3://no-such-bucket-here/prefix.*NoSuchBucket.*Check the bucket"
+        ):
+            await doing
+
+
+async def test_an_unreachable_service_is_unavailable_and_no_secret_is_told(
+    s3_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://user:hush@127.0.0.1:9")
+    monkeypatch.setattr(limits, "STORE_REQUEST_RETRIES", 0)
+    store = open_store(s3_url)
+    with pytest.raises(ArtifactUnavailable, match="could not write 'run/goal'.*AWS_ENDPOINT_URL") as caught:
+        await store.put("run/goal", b"")
+    assert caught.value.__cause__ is None
+    for secret in ("hush", "a-secret-that-nobody-may-see", "AKIATESTTESTTEST"):
+        assert secret not in str(caught.value)
+
+
+def test_plain_http_beyond_loopback_needs_consent(s3_environment: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://minio:9000")
+    with pytest.raises(ValueError, match="AWS_ALLOW_HTTP=true"):
+        open_store("s3://bucket")
+    monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
+    assert open_store("s3://bucket").url == "s3://bucket"

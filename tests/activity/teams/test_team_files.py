@@ -1,0 +1,285 @@
+"""Team files: what is read, when it is read again, and how every mistake names its place."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from activities.teams.team_files import TeamError, TeamFiles, team_card
+from activities.tools.tool import ToolContext
+from supervision.contract.team import Role, Team, ToolCard, ToolEntry
+
+BUNDLED = Path(__file__).parents[3] / "teams"
+
+TEAM = """
+name = "{name}"
+generalist = "helper"
+
+[[roles]]
+name = "helper"
+description = "Helps."
+system_prompt = "You help."
+tools = ["{tool}"]
+
+[[tools]]
+name = "calculate"
+uses = "calculator"
+"""
+
+OWN_TOOLS = """
+from activities.tools.tool import Arguments, Tool, ToolContext, ToolOutput
+
+class Greeting(Arguments):
+    name: str
+
+async def greet(arguments: Greeting, context: ToolContext) -> ToolOutput:
+    return ToolOutput(f"{WORD}, {arguments.name}")
+
+WORD = "Hello"
+TOOLS = [Tool("greet", "Greets.", Greeting, greet, effects="write")]
+"""
+
+
+def write(
+    folder: Path, name: str = "crew", text: str = TEAM, tool: str = "calculate", tools: str | None = None
+) -> Path:
+    """A team's folder in `folder`."""
+    team = folder / name
+    team.mkdir(parents=True, exist_ok=True)
+    (team / "team.toml").write_text(text.replace("{name}", name).replace("{tool}", tool))
+    if tools is not None:
+        (team / "tools.py").write_text(tools)
+    return team
+
+
+def inline(*roles: tuple[str, list[str]], **settings: Any) -> Team:
+    made = [Role(name=name, description="d", system_prompt="s", tools=tools) for name, tools in roles]
+    return Team(name="mine", generalist=made[0].name, roles=made, **settings)
+
+
+def test_the_default_team_is_complete() -> None:
+    files = TeamFiles([BUNDLED])
+    assert "default" in files.names()
+    loaded = files.load("default")
+    assert [role.name for role in loaded.team.roles] == ["researcher", "analyst", "writer"]
+    assert loaded.team.generalist == "researcher"
+    assert sorted(tool for role in loaded.team.roles for tool in role.tools) == loaded.toolbox.names()
+    for role in loaded.team.roles:
+        assert role.capabilities
+        assert "Confidence:" in role.system_prompt
+        assert "Limitations:" in role.system_prompt
+
+
+def test_the_card_holds_what_a_workflow_needs() -> None:
+    card = team_card(TeamFiles([BUNDLED]).load("default"), "some-model")
+    analyst = card.role("analyst")
+    assert analyst.model == "some-model"
+    assert analyst.tools == [
+        ToolCard(name="list_tables", local=True),
+        ToolCard(name="query_data"),
+        ToolCard(name="calculate", local=True),
+    ]
+    assert card.role("nobody").name == "researcher"
+
+
+def test_a_roles_own_model_wins_over_the_requests_and_the_default(tmp_path: Path) -> None:
+    text = TEAM.replace('tools = ["{tool}"]', 'model = "own"') + (
+        '[[roles]]\nname = "second"\ndescription = "d"\nsystem_prompt = "s"\n'
+    )
+    write(tmp_path, text=text)
+    loaded = TeamFiles([tmp_path]).load("crew")
+    assert [role.model for role in team_card(loaded, "default").roles] == ["own", "default"]
+    assert [role.model for role in team_card(loaded, "default", override="request").roles] == ["own", "request"]
+
+
+def test_the_first_folder_wins(tmp_path: Path) -> None:
+    write(tmp_path, "default")
+    files = TeamFiles([tmp_path, BUNDLED])
+    assert files.load("default").folder == tmp_path / "default"
+    assert files.names().count("default") == 1
+
+
+def test_a_team_is_read_again_only_when_its_file_changed(tmp_path: Path) -> None:
+    folder = write(tmp_path)
+    files = TeamFiles([tmp_path])
+    first = files.load("crew")
+    assert files.load("crew") is first
+    text = (folder / "team.toml").read_text()
+    (folder / "team.toml").write_text(text.replace("You help.", "You help a lot."))
+    assert files.load("crew").team.roles[0].system_prompt == "You help a lot."
+
+
+async def test_tools_of_ones_own_are_added_and_read_again(tmp_path: Path) -> None:
+    folder = write(tmp_path, tool="greet", tools=OWN_TOOLS)
+    files = TeamFiles([tmp_path])
+
+    async def greeting() -> str:
+        loaded = files.load("crew")
+        return (await loaded.toolbox.run(loaded.team.roles[0], "greet", {"name": "Ada"}, ToolContext())).text
+
+    assert await greeting() == "Hello, Ada"
+    (folder / "tools.py").write_text(OWN_TOOLS.replace('"Hello"', '"Howdy"'))
+    assert await greeting() == "Howdy, Ada"
+    assert team_card(files.load("crew"), "m").roles[0].tools == [ToolCard(name="greet", effects="write")]
+
+
+@pytest.mark.parametrize("name", ["nobody", "", "../crew", "/etc", "crew/../crew", "CREW", "c" * 999, "a\x00b"])
+def test_an_unknown_name_lists_the_known_ones_and_the_folders(tmp_path: Path, name: str) -> None:
+    write(tmp_path)
+    with pytest.raises(TeamError) as error:
+        TeamFiles([tmp_path, BUNDLED]).load(name)
+    assert error.value.type == "UnknownTeam"
+    assert "known teams: crew, default" in error.value.message
+    assert str(tmp_path) in error.value.message
+    assert str(BUNDLED) in error.value.message
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (("generalist =", "generalist"), r"line 3"),
+        (('generalist = "helper"', ""), "generalist: Field required"),
+        (('generalist = "helper"', 'generalist = "nobody"'), "generalist 'nobody' is not one of the roles: helper"),
+        (('name = "{name}"', 'name = "other"'), "name: 'other' must be the folder's name, 'crew'"),
+        (('description = "Helps."', ""), "roles.0.description: Field required"),
+        (('description = "Helps."', 'descripton = "x"'), "roles.0.descripton: "),
+        (('tools = ["{tool}"]', 'tools = ["search"]'), "roles.helper.tools: there is no tool 'search'"),
+        (('uses = "calculator"', 'uses = "shell"'), "tools.calculate: there is no kind 'shell'; kinds are: attachment"),
+        (('uses = "calculator"', 'uses = "calculator"\noptions = { x = 1 }'), "tools.calculate.options: x: "),
+        (('uses = "calculator"', 'uses = "sql_query"\noptions = { tables = "../*" }'), "tools.calculate: '../*' must"),
+        (('uses = "calculator"', 'uses = "sql_query"'), "tools.calculate.options: tables: Field required"),
+        (('name = "calculate"', 'name = "no name"'), "tools.0.name: "),
+        (
+            (
+                "[[tools]]",
+                '[[tools]]\nname = "a"\nuses = "calculator"\n[[tools]]\nname = "a"\nuses = "calculator"\n[[tools]]',
+            ),
+            "team.toml: tool names must differ: a",
+        ),
+    ],
+)
+def test_a_broken_file_names_itself_the_place_and_the_problem(
+    tmp_path: Path, change: tuple[str, str], problem: str
+) -> None:
+    assert change[0] in TEAM
+    folder = write(tmp_path, text=TEAM.replace(*change, 1))
+    with pytest.raises(TeamError, match=re.escape(problem)) as error:
+        TeamFiles([tmp_path]).load("crew")
+    assert error.value.type == "UnknownTeam"
+    assert error.value.message.startswith(f"{folder / 'team.toml'}: ")
+
+
+def test_bytes_that_are_no_text_are_a_broken_file(tmp_path: Path) -> None:
+    folder = write(tmp_path)
+    (folder / "team.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(TeamError, match=r"team\.toml: "):
+        TeamFiles([tmp_path]).load("crew")
+
+
+@pytest.mark.parametrize(
+    ("code", "problem"),
+    [
+        ("x = (\n", "line 1: SyntaxError"),
+        ("import os\nos.no_such_thing\n", "line 2: AttributeError"),
+        ("\n\nimport no_such_module\n", "line 3: ModuleNotFoundError"),
+        ("x = 1\n", "it must define TOOLS as a list of Tool"),
+        ("TOOLS = [1]\n", "it must define TOOLS as a list of Tool"),
+    ],
+)
+def test_a_broken_tools_file_names_its_line(tmp_path: Path, code: str, problem: str) -> None:
+    folder = write(tmp_path, tools=code)
+    with pytest.raises(TeamError, match=re.escape(problem)) as error:
+        TeamFiles([tmp_path]).load("crew")
+    assert error.value.message.startswith(f"{folder / 'tools.py'}: ")
+
+
+def test_an_own_tool_may_not_take_the_name_of_another(tmp_path: Path) -> None:
+    write(tmp_path, tools=OWN_TOOLS.replace('"greet"', '"calculate"'))
+    with pytest.raises(TeamError, match=r"tools\.calculate: two tools have this name"):
+        TeamFiles([tmp_path]).load("crew")
+
+
+async def test_an_inline_team_uses_registered_tools(tmp_path: Path) -> None:
+    loaded = TeamFiles([BUNDLED]).load_inline(inline(("counter", ["calculate"]), ("reader", ["read_document"])))
+    assert loaded.folder is None
+    assert loaded.toolbox.names() == ["calculate", "read_document"]
+    ran = await loaded.toolbox.run(loaded.team.role("counter"), "calculate", {"expression": "2*3"}, ToolContext())
+    assert ran.text == "2*3 = 6"
+    refused = await loaded.toolbox.run(loaded.team.role("reader"), "calculate", {"expression": "2*3"}, ToolContext())
+    assert refused.is_error
+
+
+def test_an_ambiguous_tool_is_named_with_its_team(tmp_path: Path) -> None:
+    write(tmp_path)
+    files = TeamFiles([tmp_path, BUNDLED])
+    with pytest.raises(
+        TeamError, match="several teams have a 'calculate', name one: crew/calculate, default/calculate"
+    ):
+        files.load_inline(inline(("counter", ["calculate"])))
+    loaded = files.load_inline(inline(("counter", ["crew/calculate"])))
+    assert loaded.team.roles[0].tools == ["calculate"]
+    assert loaded.toolbox.get("calculate") is files.load("crew").toolbox.get("calculate")
+
+
+@pytest.mark.parametrize(
+    ("team", "problem"),
+    [
+        (
+            inline(("a", ["shell"])),
+            "team.roles.a.tools: no team file has a tool 'shell'; registered are: crew/calculate",
+        ),
+        (inline(("a", ["default/shell"])), "no team file has a tool 'default/shell'"),
+        (inline(("a", ["crew/calculate", "default/calculate"])), "two different tools are named 'calculate'"),
+        (inline(("a", ["crew/calculate"]), ("b", ["default/calculate"])), "two different tools are named 'calculate'"),
+        (inline(("a", ["list_tables"]), ("b", ["default/list_tables"])), "roles share the tools list_tables"),
+        (inline(("a", []), tools=[ToolEntry(name="x", uses="calculator")]), "team.tools: an inline team has no tools"),
+    ],
+)
+def test_a_wrong_inline_team_is_an_invalid_request(tmp_path: Path, team: Team, problem: str) -> None:
+    write(tmp_path)
+    with pytest.raises(TeamError, match=re.escape(problem)) as error:
+        TeamFiles([tmp_path, BUNDLED]).load_inline(team)
+    assert error.value.type == "InvalidRequest"
+
+
+def test_a_broken_team_file_hides_only_its_own_tools(tmp_path: Path) -> None:
+    write(tmp_path, text="name = ")
+    loaded = TeamFiles([tmp_path, BUNDLED]).load_inline(inline(("counter", ["calculate"])))
+    assert loaded.toolbox.names() == ["calculate"]
+
+
+def test_an_inline_team_without_tools_needs_no_team_file(tmp_path: Path) -> None:
+    assert TeamFiles([tmp_path]).load_inline(inline(("thinker", []))).toolbox.names() == []
+
+
+@pytest.mark.parametrize(
+    ("addition", "problem"),
+    [
+        (
+            '[[roles]]\nname = "crew2"\ndescription = "d"\nteam = "ghosts"',
+            "roles.crew2.team: there is no team 'ghosts'",
+        ),
+        ('[[roles]]\nname = "b"\ndescription = "d"\nsystem_prompt = "s"\nfallback = "c"', "fallback 'c' is not one of"),
+    ],
+)
+def test_a_role_that_leans_on_nothing_is_refused(tmp_path: Path, addition: str, problem: str) -> None:
+    write(tmp_path, text=f"{TEAM}\n{addition}\n")
+    with pytest.raises(TeamError, match=re.escape(problem)) as error:
+        TeamFiles([tmp_path]).load("crew")
+    assert error.value.type == "UnknownTeam"
+
+
+def test_a_toolbox_names_tools_of_the_team(tmp_path: Path) -> None:
+    text = TEAM.replace("[[roles]]", 'toolbox = ["TOOL"]\n\n[[roles]]', 1)
+    write(tmp_path, text=text.replace("TOOL", "calculate"))
+    assert TeamFiles([tmp_path]).load("crew").team.toolbox == ["calculate"]
+    write(tmp_path, text=text.replace("TOOL", "hammer"))
+    with pytest.raises(TeamError, match="toolbox: there is no tool 'hammer'; the team has: calculate"):
+        TeamFiles([tmp_path]).load("crew")
+
+
+def test_a_role_may_be_another_team(tmp_path: Path) -> None:
+    write(tmp_path, "inner")
+    write(tmp_path, text=f'{TEAM}\n[[roles]]\nname = "crew2"\ndescription = "d"\nteam = "inner"\n')
+    assert TeamFiles([tmp_path]).load("crew").team.role("crew2").team == "inner"

@@ -1,0 +1,274 @@
+"""The toolbox: a role's rights, arguments, and everything that can go wrong inside a tool."""
+
+import asyncio
+import logging
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import Field
+
+from activities.teams.team_files import TeamFiles
+from activities.teams.toolbox import Toolbox, ToolRun
+from activities.tools.tool import Arguments, NewArtifact, Tool, ToolContext, ToolMisuse, ToolOutput
+from supervision import limits
+from supervision.contract.team import Role
+
+TEAMS = Path(__file__).parents[3] / "teams"
+GOOD_ARGUMENTS: dict[str, dict[str, Any]] = {
+    "search_documents": {"query": "wind"},
+    "read_document": {"document_id": "iowa-wind"},
+    "read_attachment": {"name": "x"},
+    "list_tables": {},
+    "query_data": {"sql": "SELECT 1"},
+    "calculate": {"expression": "1 + 1"},
+    "format_document": {"title": "T", "sections": [{"heading": "h", "body": "b"}]},
+}
+
+
+class Anything(Arguments):
+    text: str = ""
+    count: int = Field(default=1, ge=1)
+
+
+def role(*tools: str) -> Role:
+    return Role(name="tester", description="Tests.", system_prompt="Test.", tools=list(tools))
+
+
+def toolbox(run: Any, **settings: Any) -> Toolbox:
+    return Toolbox([Tool("try", "Tries.", Anything, run, **settings)])
+
+
+async def call(run: Any, arguments: Any = None, **settings: Any) -> ToolRun:
+    given = {} if arguments is None else arguments
+    return await toolbox(run, **settings).run(role("try"), "try", given, ToolContext())
+
+
+@pytest.mark.parametrize("role_name", ["researcher", "analyst", "writer"])
+@pytest.mark.parametrize("tool_name", GOOD_ARGUMENTS)
+async def test_a_role_runs_its_own_tools_and_no_other(
+    role_name: str, tool_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    loaded = TeamFiles([TEAMS]).load("default")
+    one = loaded.team.role(role_name)
+    assert sorted(GOOD_ARGUMENTS) == loaded.toolbox.names()
+    with caplog.at_level(logging.WARNING, "activities.teams.toolbox"):
+        ran = await loaded.toolbox.run(one, tool_name, GOOD_ARGUMENTS[tool_name], ToolContext())
+    refused = ran.is_error and ran.text.startswith(f"the tool '{tool_name}' is not available to this role")
+    assert refused == (tool_name not in one.tools)
+    assert refused == (f"role={role_name} tool={tool_name} registered=True" in caplog.text)
+
+
+@pytest.mark.parametrize("name", ["", "TRY", "try ", "try\x00", "other", "../try", "x" * 100_000, "try\n[admin]"])
+async def test_an_unknown_name_is_refused_with_the_roles_tools(name: str) -> None:
+    async def never(arguments: Anything, context: ToolContext) -> ToolOutput:
+        raise AssertionError
+
+    ran = await toolbox(never).run(role("try"), name, {}, ToolContext())
+    assert ran.is_error
+    assert ran.text.endswith("is not available to this role; its tools are: try")
+    assert len(ran.text) < 300
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"count": 0}, "count: "),
+        ({"count": "many"}, "count: "),
+        ({"text": 5}, "text: "),
+        ({"txt": "x"}, "txt: "),
+        ([], "wrong arguments: Input should be"),
+        ("text", "wrong arguments"),
+        (7, "wrong arguments"),
+    ],
+)
+async def test_wrong_arguments_name_field_and_problem(arguments: object, problem: str) -> None:
+    async def never(arguments: Anything, context: ToolContext) -> ToolOutput:
+        raise AssertionError
+
+    ran = await call(never, arguments)
+    assert ran.is_error
+    assert problem in ran.text
+    assert len(ran.text) < 400
+
+
+async def test_missing_arguments_are_wrong_arguments() -> None:
+    async def never(arguments: Anything, context: ToolContext) -> ToolOutput:
+        raise AssertionError
+
+    ran = await toolbox(never).run(role("try"), "try", None, ToolContext())
+    assert ran.is_error
+
+
+class Odd(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (ToolMisuse("ask for a city"), "ask for a city"),
+        (ValueError("bad\nvalue\x1b[31m"), "ValueError: bad value"),
+        (KeyError("x"), "KeyError: 'x'"),
+        (RecursionError(), "RecursionError: "),
+        (MemoryError(), "MemoryError: "),
+        (OSError(2, "gone"), "FileNotFoundError: [Errno 2] gone"),
+        (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad"), "UnicodeDecodeError: "),
+        (TimeoutError("late"), "TimeoutError: late"),
+        (StopAsyncIteration(), "StopAsyncIteration: "),
+        (ExceptionGroup("many", [ValueError("a")]), "ExceptionGroup: many"),
+        (SystemExit(3), "SystemExit: 3"),
+        (KeyboardInterrupt(), "KeyboardInterrupt: "),
+        (BaseException("base"), "BaseException: base"),
+        (Odd(), "Odd: no message"),
+        (asyncio.CancelledError(), "the tool gave up"),
+    ],
+)
+async def test_whatever_a_tool_raises_is_an_error_result(error: BaseException, text: str) -> None:
+    async def fail(arguments: Anything, context: ToolContext) -> ToolOutput:
+        raise error
+
+    ran = await call(fail)
+    assert ran.is_error
+    assert ran.text.startswith(text)
+    assert "Traceback" not in ran.text
+    assert "\x1b" not in ran.text
+
+
+async def test_long_error_texts_are_cut() -> None:
+    async def fail(arguments: Anything, context: ToolContext) -> ToolOutput:
+        raise ValueError("x" * 1_000_000)
+
+    assert len((await call(fail)).text) < 400
+
+
+@pytest.mark.parametrize("local", [True, False])
+async def test_a_tool_that_hangs_ends_at_its_timeout(local: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "LOCAL_TOOL_TIMEOUT" if local else "TOOL_TIMEOUT", timedelta(milliseconds=50))
+    cancelled = asyncio.Event()
+
+    async def hang(arguments: Anything, context: ToolContext) -> ToolOutput:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+        raise AssertionError
+
+    ran = await call(hang, local=local)
+    assert ran == ToolRun("the tool did not answer within 0.05 s", is_error=True)
+    await asyncio.wait_for(cancelled.wait(), 5)
+
+
+async def test_a_tool_that_resists_its_timeout_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "TOOL_TIMEOUT", timedelta(milliseconds=50))
+    release = asyncio.Event()
+
+    async def resist(arguments: Anything, context: ToolContext) -> ToolOutput:
+        while not release.is_set():
+            try:
+                await release.wait()
+            except asyncio.CancelledError:
+                continue
+        return ToolOutput("late")
+
+    assert (await asyncio.wait_for(call(resist), 5)).is_error
+    release.set()
+
+
+async def test_cancelling_the_caller_cancels_the_tool_and_propagates() -> None:
+    started, ended = asyncio.Event(), asyncio.Event()
+
+    async def wait(arguments: Anything, context: ToolContext) -> ToolOutput:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        raise AssertionError
+
+    task = asyncio.create_task(call(wait))
+    await started.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await asyncio.wait_for(ended.wait(), 5)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain", "plain"),
+        ("a\x00b\x1b[31mc\ud800", "abc\ufffd"),
+        (b"\xff\x00ok", "\ufffdok"),
+        ("", ""),
+    ],
+)
+async def test_output_becomes_clean_text(text: Any, shown: str) -> None:
+    async def give(arguments: Anything, context: ToolContext) -> ToolOutput:
+        return ToolOutput(text, sources=["a\x1b[1mb\n" + "x" * 1000])
+
+    ran = await call(give)
+    assert (ran.text, ran.is_error) == (shown, False)
+    assert ran.sources[0].startswith("ab x")
+    assert len(ran.sources[0].encode()) <= 300
+
+
+async def test_ten_megabytes_of_output_are_cut_with_a_marker() -> None:
+    async def give(arguments: Anything, context: ToolContext) -> ToolOutput:
+        return ToolOutput("x" * 10_000_000, sources=["s"] * 1000)
+
+    ran = await call(give)
+    assert len(ran.text) <= limits.TOOL_OUTPUT_CHARS
+    assert ran.text.endswith("of 10000000 characters are left out]")
+    assert len(ran.sources) == limits.TOOL_SOURCES
+
+
+@pytest.mark.parametrize("output", [None, "text", 5, {"text": "x"}])
+async def test_an_output_of_another_kind_is_an_error_result(output: object) -> None:
+    async def give(arguments: Anything, context: ToolContext) -> Any:
+        return output
+
+    ran = await call(give)
+    assert ran.is_error
+    assert "a tool returns ToolOutput" in ran.text
+
+
+async def test_artifacts_keep_their_content_and_lose_their_paths(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def give(arguments: Anything, context: ToolContext) -> ToolOutput:
+        return ToolOutput("x", artifacts=[NewArtifact("../..\\etc/pass\x00wd", "text/plain", b"123")])
+
+    assert (await call(give)).artifacts == [NewArtifact("passwd", "text/plain", b"123")]
+    monkeypatch.setattr(limits, "ARTIFACT_BYTES", 2)
+    ran = await call(give)
+    assert ran.is_error
+    assert "3 bytes" in ran.text
+
+
+async def test_fifty_calls_at_once_each_get_their_result() -> None:
+    async def echo(arguments: Anything, context: ToolContext) -> ToolOutput:
+        await asyncio.sleep(0)
+        return ToolOutput(arguments.text)
+
+    box = toolbox(echo)
+    runs = await asyncio.gather(*(box.run(role("try"), "try", {"text": str(n)}, ToolContext()) for n in range(50)))
+    assert [ran.text for ran in runs] == [str(n) for n in range(50)]
+
+
+def test_definitions_are_what_the_model_sees() -> None:
+    loaded = TeamFiles([TEAMS]).load("default")
+    (definition,) = loaded.toolbox.definitions(["calculate", "calculate", "no_such_tool"])
+    assert sorted(definition) == ["description", "input_schema", "name"]
+    assert definition["name"] == "calculate"
+    assert definition["input_schema"]["required"] == ["expression"]
+    assert definition["input_schema"]["additionalProperties"] is False
+
+
+@pytest.mark.parametrize("names", [["a", "a"], ["a b"], [""], ["x" * 65], ["a/b"]])
+def test_names_that_are_taken_or_impossible_are_refused(names: list[str]) -> None:
+    async def run(arguments: Anything, context: ToolContext) -> ToolOutput:
+        raise AssertionError
+
+    with pytest.raises(ValueError, match="name"):
+        Toolbox(Tool(name, "x", Anything, run) for name in names)

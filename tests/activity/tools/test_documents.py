@@ -1,0 +1,191 @@
+"""Document search and reading: ranking, ids, and that no query and no path gets anywhere else."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from activities.tools.documents import Document, library, read_document, search_documents
+from activities.tools.files import files_inside
+from activities.tools.tool import ToolContext, ToolMisuse, ToolOutput
+from supervision import limits
+
+BUNDLED = Path(__file__).parents[3] / "teams" / "default"
+OPTIONS = {"documents": "documents/*.md"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    documents = tmp_path / "documents"
+    documents.mkdir()
+    (documents / "tides.md").write_text(
+        "# Tides\n\nThe moon moves the sea.\n\n## Spring tides\n\nSun and moon in line.\n"
+    )
+    (documents / "bread.md").write_text("Flour, water and salt.\n\nThe dough rests.\n")
+    (tmp_path / "secret.txt").write_text("canary-91c2")
+    return tmp_path
+
+
+async def search(folder: Path, query: str, limit: int = 3) -> ToolOutput:
+    tool = search_documents("search_documents", OPTIONS, folder)
+    return await tool.run(tool.arguments(query=query, limit=limit), ToolContext())
+
+
+async def read(folder: Path, document_id: str) -> ToolOutput:
+    tool = read_document("read_document", OPTIONS, folder)
+    return await tool.run(tool.arguments(document_id=document_id), ToolContext())
+
+
+async def test_a_search_gives_the_best_passage_of_each_document_with_its_id(folder: Path) -> None:
+    output = await search(folder, "the SUN in line?")
+    assert output.text.startswith("[tides] Tides: Sun and moon in line.")
+    assert output.sources[0] == "tides"
+
+
+async def test_words_match_by_their_stem(folder: Path) -> None:
+    assert (await search(folder, "resting")).sources == ["bread"]
+
+
+async def test_the_limit_holds(folder: Path) -> None:
+    assert len((await search(folder, "the", limit=1)).sources) == 1
+
+
+async def test_a_search_without_a_hit_lists_the_documents(folder: Path) -> None:
+    output = await search(folder, "xylophone")
+    assert "[bread] bread\n[tides] Tides" in output.text
+    assert output.sources == []
+
+
+async def test_a_document_is_read_whole(folder: Path) -> None:
+    output = await read(folder, "tides")
+    assert output.text == (folder / "documents" / "tides.md").read_text()
+    assert output.sources == ["tides"]
+
+
+async def test_a_changed_document_is_seen_by_the_next_search(folder: Path) -> None:
+    assert (await search(folder, "yeast")).sources == []
+    (folder / "documents" / "bread.md").write_text("# Bread\n\nYeast makes it rise.\n")
+    assert (await search(folder, "yeast")).sources == ["bread"]
+
+
+@pytest.mark.parametrize(
+    "document_id",
+    [
+        "../secret.txt",
+        "../secret",
+        "..%2fsecret.txt",
+        "/etc/passwd",
+        "documents/tides.md",
+        "tides.md",
+        "tides\x00.md",
+        "~/secret",
+        "file:///etc/passwd",
+        "/dev/zero",
+        "/proc/self/environ",
+        "*",
+        "TIDES",
+        "{0.__class__}",
+    ],
+)
+async def test_an_id_that_no_search_showed_is_answered_with_the_ids(folder: Path, document_id: str) -> None:
+    with pytest.raises(ToolMisuse, match=r"\[tides\] Tides") as misuse:
+        await read(folder, document_id)
+    assert "canary" not in str(misuse.value)
+
+
+@pytest.mark.parametrize("pattern", ["../*.txt", "/etc/*", "documents/../../*", "", "documents/\0*", "none/*.md"])
+def test_a_pattern_that_leaves_the_folder_or_finds_nothing_is_refused(folder: Path, pattern: str) -> None:
+    with pytest.raises(ValueError, match="inside the team's folder|matches no file"):
+        search_documents("search_documents", {"documents": pattern}, folder)
+
+
+def test_a_link_out_of_the_folder_is_refused_and_one_inside_is_not(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    (folder / "documents" / "inside.md").symlink_to(folder / "documents" / "bread.md")
+    assert len(files_inside(folder, "documents/*.md")) == 3
+    outside = tmp_path_factory.mktemp("outside")
+    (outside / "x.md").write_text("x")
+    (folder / "documents" / "link.md").symlink_to(outside / "x.md")
+    with pytest.raises(ValueError, match="leads out"):
+        files_inside(folder, "documents/*.md")
+
+
+def test_a_linked_folder_is_refused_too(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    outside = tmp_path_factory.mktemp("outside")
+    (outside / "x.md").write_text("x")
+    (folder / "more").symlink_to(outside)
+    with pytest.raises(ValueError, match="leads out"):
+        files_inside(folder, "more/*.md")
+
+
+def test_devices_and_pipes_are_no_documents(folder: Path) -> None:
+    os.mkfifo(folder / "documents" / "pipe.md")
+    (folder / "documents" / "zero.md").symlink_to("/dev/zero")
+    assert [path.name for path in files_inside(folder, "documents/*.md")] == ["bread.md", "tides.md"]
+
+
+def test_a_file_beyond_the_size_limit_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "TEAM_DATA_BYTES", 10)
+    with pytest.raises(ValueError, match="larger than 10 bytes"):
+        files_inside(folder, "documents/*.md")
+
+
+async def test_bytes_that_are_no_text_are_replaced(folder: Path) -> None:
+    (folder / "documents" / "odd.md").write_bytes(b"# Odd\n\nab\xff\x00c\x1b[31md\n")
+    assert (await read(folder, "odd")).text == "# Odd\n\nab\ufffdcd\n"
+
+
+def test_long_sections_are_split_at_paragraphs() -> None:
+    text = "# T\n\n" + "\n\n".join(f"{n} " + "word " * 100 for n in range(9))
+    passages = Document("x", "T", text).passages()
+    assert len(passages) > 2
+    assert all(len(passage) <= limits.PASSAGE_CHARS + 2 for _, passage in passages)
+    assert {heading for heading, _ in passages} == {"T"}
+
+
+FTS_SYNTAX = st.lists(
+    st.sampled_from(
+        ['"', "'", "*", "^", "(", ")", "NEAR", "AND", "OR", "NOT", "title:", "-", "+", "{a b}", ":", "moon", "\0"]
+    )
+).map(" ".join)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.one_of(FTS_SYNTAX, st.text(max_size=200)))
+async def test_no_query_breaks_the_search(query: str) -> None:
+    tool = search_documents("search_documents", OPTIONS, BUNDLED)
+    try:
+        arguments: Any = tool.arguments(query=query)
+    except ValidationError:  # empty, or lone surrogates
+        return
+    assert (await tool.run(arguments, ToolContext())).text
+
+
+@pytest.mark.parametrize(
+    ("query", "document_id"),
+    [
+        ("Why did wind power grow in Iowa?", "iowa-wind"),
+        ("purchasing power parity and international dollars", "gdp-per-capita"),
+        ("effect of HIV/AIDS on life expectancy", "life-expectancy-setbacks"),
+        ("crash of internet shares in 2000", "dot-com-bubble"),
+        ("job losses in construction after the crisis of 2008", "great-recession-employment"),
+        ("compound annual growth rate", "comparing-growth"),
+        ("seasonal adjustment of payroll figures", "reading-employment-statistics"),
+        ("nuclear plant refuelling", "coal-and-nuclear"),
+    ],
+)
+async def test_a_question_finds_the_bundled_document_about_it(query: str, document_id: str) -> None:
+    assert document_id in (await search(BUNDLED, query)).sources
+
+
+def test_the_bundled_documents_have_titles_and_a_readable_length() -> None:
+    documents = library(BUNDLED, "documents/*.md").documents.values()
+    assert 10 <= len(documents) <= 14
+    for document in documents:
+        assert document.text.startswith(f"# {document.title}\n")
+        assert 150 <= len(document.text.split()) <= 400

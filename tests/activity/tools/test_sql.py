@@ -1,0 +1,450 @@
+"""The SQL tools: good use, advice on misuse, and a hostile corpus against the check and against the engine alone."""
+
+import asyncio
+import hashlib
+import os
+import re
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from activities.tools.sql.sql_check import check
+from activities.tools.sql.sql_tools import list_tables, query_data
+from activities.tools.sql.table_store import TableStore, table_store
+from activities.tools.tool import ToolContext, ToolMisuse, ToolOutput
+from supervision import limits
+
+BUNDLED = Path(__file__).parents[3] / "teams" / "default"
+CANARY = "canary-7f3a"
+
+# Each would read, write, load, set or learn something outside the tables.
+FORBIDDEN = r"""
+INSERT INTO cities VALUES ('x', 1, DATE '2020-01-01')
+INSERT OR REPLACE INTO cities SELECT * FROM cities
+UPDATE cities SET people = 0
+DELETE FROM cities
+TRUNCATE cities
+DROP TABLE cities
+DROP SCHEMA main CASCADE
+ALTER TABLE cities ADD COLUMN x INTEGER
+ALTER TABLE cities RENAME TO towns
+CREATE TABLE x AS SELECT 1
+CREATE TEMP TABLE x AS SELECT 1
+CREATE OR REPLACE TABLE cities AS SELECT 1
+CREATE VIEW v AS SELECT 1
+CREATE MACRO f(x) AS x
+CREATE SEQUENCE s
+CREATE INDEX i ON cities(city)
+CREATE SCHEMA s
+CREATE TYPE mood AS ENUM ('a')
+CREATE SECRET s (TYPE s3)
+MERGE INTO cities USING cities AS b ON true WHEN MATCHED THEN DELETE
+SELECT * INTO x FROM cities
+WITH x AS (INSERT INTO cities VALUES ('x', 1, NULL) RETURNING *) SELECT * FROM x
+WITH x AS (DELETE FROM cities RETURNING *) SELECT * FROM x
+COPY cities TO '{folder}/out.csv'
+COPY (SELECT 1) TO '{folder}/out.csv'
+COPY cities FROM '{canary}'
+COPY cities TO PROGRAM 'touch {folder}/out.csv'
+EXPORT DATABASE '{folder}/out'
+IMPORT DATABASE '{folder}'
+ATTACH '{folder}/other.db'
+ATTACH '{folder}/other.db' AS other (TYPE sqlite)
+ATTACH ':memory:' AS other
+DETACH main
+USE memory
+INSTALL httpfs
+INSTALL httpfs FROM 'http://127.0.0.1:9/'
+FORCE INSTALL sqlite
+LOAD httpfs
+LOAD '{canary}'
+UPDATE EXTENSIONS
+SET memory_limit = '100GB'
+SET enable_external_access = true
+SET GLOBAL lock_configuration = false
+SET VARIABLE x = 1
+RESET memory_limit
+PRAGMA version
+PRAGMA database_list
+PRAGMA enable_profiling
+PRAGMA table_info('cities')
+CALL pragma_version()
+CALL duckdb_settings()
+CHECKPOINT
+FORCE CHECKPOINT
+VACUUM
+ANALYZE
+BEGIN TRANSACTION
+COMMIT
+PREPARE p AS SELECT 1
+EXECUTE p
+DEALLOCATE p
+EXPLAIN ANALYZE SELECT 1
+DESCRIBE cities
+SUMMARIZE cities
+SHOW TABLES
+SHOW ALL TABLES
+COMMENT ON TABLE cities IS 'x'
+GRANT SELECT ON cities TO x
+VALUES (1)
+SELECT 1; DROP TABLE cities
+SELECT 1; SELECT 2
+SELECT 1 /* ; */ ; /* x */ COPY cities TO '{folder}/out.csv'
+SELECT 1 -- x\n; DROP TABLE cities
+SELECT $$;$$; DROP TABLE cities
+;
+-- nothing
+SELECT * FROM read_csv('{canary}')
+SELECT * FROM read_csv_auto('{canary}')
+SELECT * FROM main.read_csv('{canary}')
+SELECT * FROM read_text('{canary}')
+SELECT * FROM read_blob('{canary}')
+SELECT * FROM read_json('{canary}')
+SELECT * FROM read_parquet('{canary}')
+SELECT * FROM parquet_scan('{canary}')
+SELECT * FROM sniff_csv('{canary}')
+SELECT * FROM glob('{folder}/*')
+SELECT * FROM '{canary}'
+SELECT * FROM "{canary}"
+FROM '{canary}'
+SELECT * FROM cities, '{canary}'
+SELECT * FROM cities JOIN read_text('{canary}') ON true
+SELECT (SELECT content FROM read_text('{canary}'))
+SELECT * FROM cities WHERE city IN (SELECT content FROM read_text('{canary}'))
+WITH "{canary}" AS (SELECT 1) SELECT * FROM (SELECT * FROM "{canary}")
+WITH x AS (SELECT * FROM read_text('{canary}')) SELECT * FROM x
+SELECT * FROM (PIVOT cities ON city USING sum(people))
+SELECT * FROM query('SELECT * FROM read_text(''{canary}'')')
+SELECT * FROM query_table('cities')
+SELECT * FROM json_execute_serialized_sql(json_serialize_sql('SELECT 1'))
+SELECT * FROM duckdb_settings()
+SELECT * FROM duckdb_secrets()
+SELECT * FROM duckdb_tables()
+SELECT * FROM duckdb_extensions()
+SELECT * FROM pragma_version()
+SELECT * FROM pragma_storage_info('cities')
+SELECT * FROM information_schema.tables
+SELECT * FROM sqlite_master
+SELECT * FROM pg_catalog.pg_class
+SELECT * FROM pg_class
+SELECT * FROM checkpoint()
+SELECT * FROM repeat_row(1, num_rows=10)
+SELECT * FROM sqlite_scan('{canary}', 't')
+SELECT * FROM postgres_scan('host=127.0.0.1', 'a', 'b')
+SELECT * FROM other.main.cities
+SELECT current_setting('memory_limit')
+SELECT getenv('SUPERVISOR_SECRET')
+SELECT getvariable('x')
+SELECT pg_sleep(60)
+SELECT pg_read_file('{canary}')
+SELECT nextval('s')
+SELECT ?
+SELECT $1
+SELECT load_extension('{canary}')
+SELECT * FROM secret_in_python
+""".strip().splitlines()
+
+# Allowed by their form, meant to use up time or memory.
+BOMBS = [
+    "SELECT count(*) FROM range(1000000000000)",
+    "SELECT sum(a.range * b.range) FROM range(10000000) a, range(10000000) b",
+    "SELECT * FROM cities a, cities b, range(1000000000) c ORDER BY random()",
+    "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t) SELECT count(*) FROM t",
+    "WITH RECURSIVE t(n, s) AS (SELECT 1, 'x' UNION ALL SELECT n + 1, s || s FROM t WHERE n < 60) SELECT max(s) FROM t",
+    "SELECT repeat('x', 4000000000)",
+    "SELECT length(repeat(repeat('x', 60000), 60000))",
+    "SELECT unnest(range(1000000000))",
+    "SELECT list(range) FROM range(1000000000)",
+    "SELECT string_agg(city, repeat(',', 1000000)) FROM cities, range(100000)",
+    "SELECT lpad('x', 2000000000, 'y')",
+    "SELECT regexp_matches(repeat('a', 1000000), '(a*)*(a*)*b')",
+    "SELECT " + "(" * 2400 + "1" + ")" * 2400,
+    "SELECT 1" + " + 1" * 1200,
+    "SELECT " + "NOT " * 1200 + "true",
+]
+
+
+def make_folder(path: Path) -> Path:
+    """A team folder with one small table, and a file that nothing may read."""
+    (path / "data").mkdir()
+    (path / "data" / "cities.csv").write_text(
+        'city,people,founded\nAda,100,2001-05-01\n"Bo, North",250,1990-01-01\nCy|d,,1850-12-31\n'
+    )
+    (path / "canary.txt").write_text(f"name\n{CANARY}\n")
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """For tests that change files or limits."""
+    return make_folder(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def cities(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """For tests that only ask: its processes are started once."""
+    return make_folder(tmp_path_factory.mktemp("cities"))
+
+
+@pytest.fixture
+def short_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "SQL_TIMEOUT", timedelta(milliseconds=400))
+
+
+OPTIONS = {"tables": "data/*.csv", "descriptions": {"cities": "Cities"}, "sources": {"cities": "Atlas"}}
+
+
+async def ask(folder: Path, sql: str, options: dict[str, Any] = OPTIONS) -> ToolOutput:
+    tool = query_data("query_data", {k: v for k, v in options.items() if k != "descriptions"}, folder)
+    return await tool.run(tool.arguments(sql=sql), ToolContext())
+
+
+def digest(folder: Path) -> dict[str, str]:
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+async def test_the_tables_are_described_with_their_values_and_ranges(cities: Path) -> None:
+    tool = list_tables("list_tables", OPTIONS, cities)
+    output = await tool.run(tool.arguments(), ToolContext())
+    assert output.text == (
+        "table cities (city VARCHAR, people BIGINT, founded DATE): Cities. Rows: 3. Source: Atlas\n"
+        "  city: Ada, 'Bo, North', Cy|d\n"
+        "  people: 100 to 250\n"
+        "  founded: 1850-12-31 to 2001-05-01"
+    )
+    assert tool.local
+
+
+async def test_many_values_are_cut_with_their_number(folder: Path) -> None:
+    lines = "\n".join(f"name{i:04}" for i in range(limits.TABLE_VALUES + 7))
+    (folder / "data" / "long.csv").write_text(f"name\n{lines}\n")
+    tool = list_tables("list_tables", {"tables": "data/*.csv"}, folder)
+    output = await tool.run(tool.arguments(), ToolContext())
+    assert output.text.endswith("name0199, ... and 7 more")
+
+
+async def test_a_query_gives_a_markdown_table_its_size_and_its_sources(cities: Path) -> None:
+    output = await ask(cities, "SELECT city, people / 4 AS quarter, founded FROM cities ORDER BY founded")
+    assert output.text == (
+        "| city | quarter | founded |\n"
+        "| --- | --- | --- |\n"
+        "| Cy\\|d | NULL | 1850-12-31 |\n"
+        "| Bo, North | 62.5 | 1990-01-01 |\n"
+        "| Ada | 25 | 2001-05-01 |\n"
+        "3 rows"
+    )
+    assert output.sources == ["Atlas"]
+
+
+async def test_rows_are_capped_and_the_output_says_so(cities: Path) -> None:
+    output = await ask(cities, "SELECT n.range, n.range * 2 FROM cities, range(1000) n ORDER BY 1")
+    assert output.text.splitlines()[-1] == f"first {limits.SQL_ROWS} rows of more"
+    assert output.text.count("\n") == limits.SQL_ROWS + 2
+
+
+async def test_wide_rows_stay_within_the_output_of_a_tool(cities: Path) -> None:
+    output = await ask(cities, "SELECT repeat('x', 290) FROM range(150)")
+    assert len(output.text) <= limits.TOOL_OUTPUT_CHARS
+    assert re.fullmatch(r"first \d+ rows of more", output.text.splitlines()[-1])
+
+
+async def test_long_cells_are_cut(cities: Path) -> None:
+    output = await ask(cities, "SELECT repeat('x', 100000) AS x")
+    assert len(output.text.splitlines()[2]) < limits.SQL_CELL_CHARS + 10
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "WITH big AS (SELECT * FROM cities WHERE people > 50) SELECT count(*) FROM big",
+        "SELECT city FROM cities UNION ALL SELECT 'x'",
+        "(SELECT 1)",
+        "FROM cities",
+        "SELECT * FROM main.cities c;",
+        "SELECT city, row_number() OVER (ORDER BY people) FROM CITIES QUALIFY true -- a comment",
+        "SELECT avg(people) FILTER (WHERE city = 'Ada'), extract(year FROM min(founded)) FROM cities",
+        "SELECT * FROM generate_series(1, 3), unnest([1, 2]) AS u(x), (VALUES (1)) AS v(y)",
+        "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 5) SELECT max(n) FROM t",
+        "SELECT a.city FROM cities a JOIN cities b USING (city) GROUP BY ALL HAVING count(*) > 0",
+        "SELECT arg_max(city, people), strftime(min(founded), '%Y'), corr(people, people) FROM cities",
+    ],
+)
+async def test_ordinary_queries_pass(cities: Path, sql: str) -> None:
+    assert re.search(r"\d+ rows?$", (await ask(cities, sql)).text)
+
+
+@pytest.mark.parametrize(
+    ("sql", "advice"),
+    [
+        ("SELECT town FROM cities", 'Referenced column "town" not found'),
+        ("SELECT * FROM towns", "there is no table 'towns'"),
+        ("SELEC city FROM cities", "not valid SQL"),
+        ("SELECT city FROM cities WHERE", "not valid SQL"),
+        ("DELETE FROM cities", "only SELECT is possible, not DELETE"),
+        ("SELECT 1; SELECT 2", "exactly one SELECT"),
+        ("SELECT city + 1 FROM cities", "No function matches"),
+        ("SELECT * FROM read_csv('x.csv')", "function read_csv is not available"),
+    ],
+)
+async def test_a_misuse_is_explained_with_the_tables_and_columns(cities: Path, sql: str, advice: str) -> None:
+    with pytest.raises(ToolMisuse, match="Tables: cities") as misuse:
+        await ask(cities, sql)
+    assert advice in str(misuse.value)
+    assert str(misuse.value).endswith("Tables: cities (city, people, founded)")
+
+
+def test_the_hostile_corpus_is_large_enough() -> None:
+    assert len(FORBIDDEN) + len(BOMBS) >= 100
+
+
+def at(folder: Path, sql: str) -> str:
+    return sql.replace("\\n", "\n").replace("{folder}", str(folder)).replace("{canary}", str(folder / "canary.txt"))
+
+
+async def test_the_check_refuses_every_hostile_statement(cities: Path) -> None:
+    passed = []
+    for sql in FORBIDDEN:
+        try:
+            check(at(cities, sql), ["cities"])
+            passed.append(sql)
+        except ToolMisuse:
+            pass
+    assert passed == []
+
+
+@pytest.mark.usefixtures("short_timeout")
+async def test_the_engine_alone_lets_no_hostile_statement_read_or_write(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SUPERVISOR_SECRET", CANARY)
+    secret_in_python = [CANARY]
+    before = digest(folder)
+    store = table_store(folder, "data/*.csv")
+    for sql in FORBIDDEN:
+        started = time.monotonic()
+        try:
+            shown = str(await store.query(at(folder, sql)))
+        except ToolMisuse as misuse:
+            shown = str(misuse)
+        assert CANARY not in shown, sql
+        assert time.monotonic() - started < 5, sql
+    assert digest(folder) == before
+    assert (await store.query("SELECT sum(people) FROM cities")).rows == [["350"]]
+    assert secret_in_python
+
+
+@pytest.mark.usefixtures("short_timeout")
+@pytest.mark.parametrize("sql", BOMBS)
+async def test_a_bomb_ends_soon_and_the_next_query_works(folder: Path, sql: str) -> None:
+    started = time.monotonic()
+    try:
+        output = (await ask(folder, sql)).text
+    except ToolMisuse as misuse:
+        output = str(misuse)
+    assert time.monotonic() - started < 5
+    assert len(output) <= limits.TOOL_OUTPUT_CHARS
+    assert (await ask(folder, "SELECT sum(people) AS s FROM cities")).text.splitlines()[2] == "| 350 |"
+
+
+@pytest.mark.usefixtures("short_timeout")
+async def test_a_query_beyond_the_timeout_is_a_misuse_and_does_not_block_the_event_loop(folder: Path) -> None:
+    bomb = asyncio.create_task(ask(folder, BOMBS[0]))
+    ticks = 0
+    while not bomb.done():
+        await asyncio.sleep(0.01)
+        ticks += 1
+    with pytest.raises(ToolMisuse, match=r"longer than 0\.4 s"):
+        bomb.result()
+    assert ticks > 10
+
+
+async def test_the_process_that_runs_queries_has_no_environment_and_bounded_memory(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", CANARY)
+    before = {child.pid for child in psutil.Process().children()}
+    await TableStore([folder / "data" / "cities.csv"]).query("SELECT 1")
+    (process,) = [child for child in psutil.Process().children() if child.pid not in before]
+    assert CANARY not in str(process.environ())
+    assert process.rlimit(psutil.RLIMIT_AS) == (limits.SQL_ADDRESS_BYTES, limits.SQL_ADDRESS_BYTES)
+    assert process.rlimit(psutil.RLIMIT_FSIZE) == (0, 0)
+    assert os.getpgid(process.pid) != os.getpgid(0)
+
+
+async def test_a_killed_process_costs_one_query(folder: Path) -> None:
+    before = {child.pid for child in psutil.Process().children()}
+    store = TableStore([folder / "data" / "cities.csv"])
+    await store.query("SELECT 1")
+    for child in psutil.Process().children():
+        if child.pid not in before:
+            child.kill()
+            child.wait()
+    with pytest.raises(ToolMisuse):
+        await store.query("SELECT 1")
+    assert (await store.query("SELECT 1")).rows == [["1"]]
+
+
+async def test_a_changed_file_is_seen_by_the_next_query(folder: Path) -> None:
+    assert "| 350 |" in (await ask(folder, "SELECT sum(people) FROM cities")).text
+    (folder / "data" / "cities.csv").write_text("city,people\nAda,1000\n")
+    assert "| 1000 |" in (await ask(folder, "SELECT sum(people) FROM cities")).text
+
+
+async def test_queries_at_the_same_time_each_get_their_answer(cities: Path) -> None:
+    outputs = await asyncio.gather(*(ask(cities, f"SELECT {n} AS n FROM cities LIMIT 1") for n in range(20)))
+    assert [output.text.splitlines()[2] for output in outputs] == [f"| {n} |" for n in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({}, "tables"),
+        ({"tables": "data/*.csv", "file": "x"}, "file"),
+        ({"tables": "nothing/*.csv"}, "matches no file"),
+        ({"tables": "../*.csv"}, "inside the team's folder"),
+        ({"tables": "/etc/*"}, "inside the team's folder"),
+        ({"tables": "data/*.csv", "sources": {"towns": "x"}}, "there is no table 'towns'"),
+    ],
+)
+def test_bad_options_are_named(folder: Path, options: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(problem)):
+        query_data("query_data", options, folder)
+
+
+def test_a_file_that_leads_out_of_the_folder_is_refused(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    outside = tmp_path_factory.mktemp("outside") / "secret.csv"
+    outside.write_text("a\n1\n")
+    (folder / "data" / "secret.csv").symlink_to(outside)
+    with pytest.raises(ValueError, match="leads out of the team's folder"):
+        query_data("query_data", {"tables": "data/*.csv"}, folder)
+
+
+def test_a_file_name_that_cannot_name_a_table_is_refused(folder: Path) -> None:
+    (folder / "data" / "no-table; drop.csv").write_text("a\n1\n")
+    with pytest.raises(ValueError, match="name a table"):
+        query_data("query_data", {"tables": "data/*.csv"}, folder)
+
+
+async def test_a_file_that_is_no_table_is_named(folder: Path) -> None:
+    (folder / "data" / "broken.csv").write_bytes(b"\xff\xfe\x00\x01\n" * 3)
+    tool = list_tables("list_tables", {"tables": "data/*.csv"}, folder)
+    with pytest.raises(ValueError, match=r"broken\.csv"):
+        await tool.run(tool.arguments(), ToolContext())
+
+
+async def test_the_bundled_tables_hold_the_published_figures() -> None:
+    options = {"tables": "data/*.csv"}
+    for sql, value in [
+        ("SELECT life_expectancy_years FROM life_expectancy WHERE country = 'Japan' AND year = 2007", "82.603"),
+        ("SELECT max(employees_thousands) FROM employment WHERE month = '2010-02-01' AND sector = 'Total nonfarm'", ""),
+        ("SELECT net_generation_gwh FROM electricity WHERE year = 2017 AND source = 'Renewables'", "21933"),
+        ("SELECT price_usd FROM share_prices WHERE company = 'Google' ORDER BY month LIMIT 1", "102.37"),
+        ("SELECT count(DISTINCT country) FROM life_expectancy", "142"),
+    ]:
+        cell = (await ask(BUNDLED, sql, options)).text.splitlines()[2]
+        assert cell == f"| {value or '129726'} |"

@@ -1,0 +1,111 @@
+"""The context budget: never passed, fair among equals, and every reduction ends."""
+
+from math import ceil, log2
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from supervision import limits
+from supervision.agent.finding_budget import allot, groups
+
+SUMMARY = limits.FINDING_SUMMARY_CHARS
+
+findings = st.lists(st.tuples(st.integers(0, 5 * SUMMARY), st.booleans()), max_size=12)
+budgets = st.integers(0, 20 * SUMMARY)
+
+
+def allotted(items: list[tuple[int, bool]], budget: int) -> list[int]:
+    return allot([size for size, _ in items], [optional for _, optional in items], budget)
+
+
+@given(findings, budgets)
+def test_the_budget_is_never_passed_and_well_used(items: list[tuple[int, bool]], budget: int) -> None:
+    given_out = allotted(items, budget)
+    assert sum(given_out) <= budget
+    assert all(0 <= got <= size for got, (size, _) in zip(given_out, items, strict=True))
+    cut = [got for got, (size, _) in zip(given_out, items, strict=True) if got < size]
+    assert bool(cut) == (sum(size for size, _ in items) > budget)
+    if cut:
+        assert budget - sum(given_out) < len(items)  # less than a character for each
+
+
+@given(findings, budgets, st.data())
+def test_the_order_of_findings_makes_no_difference(
+    items: list[tuple[int, bool]], budget: int, data: st.DataObject
+) -> None:
+    order = data.draw(st.permutations(range(len(items))))
+    shuffled = allotted([items[n] for n in order], budget)
+    assert [shuffled[order.index(n)] for n in range(len(items))] == allotted(items, budget)
+
+
+@given(findings, budgets)
+def test_required_findings_are_cut_only_when_optional_ones_are_summaries(
+    items: list[tuple[int, bool]], budget: int
+) -> None:
+    given_out = allotted(items, budget)
+    required = [(got, size) for got, (size, optional) in zip(given_out, items, strict=True) if not optional]
+    if any(got < size for got, size in required):
+        assert all(got <= SUMMARY for got, (_, optional) in zip(given_out, items, strict=True) if optional)
+    else:
+        summaries = [(got, size) for got, (size, optional) in zip(given_out, items, strict=True) if optional]
+        assert all(got >= min(size, SUMMARY) for got, size in summaries) or sum(given_out) + len(items) > budget
+
+
+@given(findings, budgets)
+def test_among_equals_only_the_larger_are_cut_and_to_one_length(items: list[tuple[int, bool]], budget: int) -> None:
+    given_out = allotted(items, budget)
+    for kind in (True, False):
+        pairs = [(got, size) for got, (size, optional) in zip(given_out, items, strict=True) if optional is kind]
+        lengths = {got for got, size in pairs if got < size}
+        assert len(lengths) <= 1
+        for length in lengths:
+            assert all(got == size for got, size in pairs if size <= length)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "optional", "budget", "expected"),
+    [
+        ([100, 200], [False, False], 300, [100, 200]),
+        ([100, 200], [False, False], 250, [100, 150]),
+        ([5000, 5000], [False, True], 8000, [5000, 3000]),
+        ([5000, 5000], [False, True], 6000, [4800, 1200]),
+        ([5000, 5000, 5000], [False, True, True], 8000, [5000, 1500, 1500]),
+        ([5000, 5000, 5000], [False, True, True], 3000, [1000, 1000, 1000]),
+        ([5000], [False], 0, [0]),
+        ([], [], 100, []),
+    ],
+)
+def test_findings_are_cut_least_important_first(
+    sizes: list[int], optional: list[bool], budget: int, expected: list[int]
+) -> None:
+    assert allot(sizes, optional, budget) == expected
+
+
+@given(st.lists(st.integers(0, 100), max_size=40), st.integers(0, 300))
+def test_groups_are_consecutive_and_fit_unless_they_are_pairs(sizes: list[int], budget: int) -> None:
+    found = groups(sizes, budget)
+    assert [index for group in found for index in group] == list(range(len(sizes)))
+    assert all(len(group) >= 2 for group in found[:-1])
+    assert all(len(group) <= 2 or sum(sizes[n] for n in group) <= budget for group in found)
+    for group, following in zip(found, found[1:], strict=False):
+        assert sum(sizes[n] for n in group) + sizes[following[0]] > budget
+
+
+@given(st.lists(st.integers(0, 100), min_size=2, max_size=200), st.integers(0, 300))
+def test_condensing_group_by_group_ends_after_a_logarithm_of_rounds(sizes: list[int], budget: int) -> None:
+    """Even when digests are as long as all they were made of."""
+    rounds, texts = 0, sizes
+    while len(texts) > 1:
+        found = groups(texts, budget)
+        texts = [sum(texts[n] for n in group) for group in found]
+        rounds += 1
+    assert rounds <= ceil(log2(len(sizes)))
+
+
+def test_findings_that_fit_together_are_one_group() -> None:
+    assert groups([10, 20, 30], 60) == [[0, 1, 2]]
+    assert groups([10, 20, 31], 60) == [[0, 1], [2]]
+    assert groups([90, 90, 5, 5], 100) == [[0, 1], [2, 3]]
+    assert groups([1], 0) == [[0]]
+    assert groups([], 100) == []

@@ -1,0 +1,250 @@
+"""The ledger under a random run: it never overspends by more than the calls under way, and never locks up."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from supervision import limits
+from supervision.budget.amount import Grant, last_call, may_call
+from supervision.budget.ledger import Ledger, least_to_plan, plan_estimate
+from supervision.contract.usage import Usage
+
+LARGEST_CALL = 3 * limits.LEAST_GRANT_TOKENS
+PRICE = 1e-5
+
+totals = st.none() | st.integers(1, 40 * limits.LEAST_GRANT_TOKENS)
+dollars = st.none() | st.floats(0.001, 2.0)
+call_sizes = st.integers(0, LARGEST_CALL)
+
+
+def call(tokens: int, usd: float | None = 0.0) -> Usage:
+    return Usage(model_calls=1, input_tokens=tokens, usd=usd)
+
+
+class Run:
+    """A supervisor with worker agents whose calls may cost anything up to LARGEST_CALL, whatever was estimated."""
+
+    def __init__(self, ledger: Ledger, subtasks: int, parallel: int, size: Callable[[], int], price: float) -> None:
+        self.ledger, self.waiting, self.parallel = ledger, [f"t{n}" for n in range(subtasks)], parallel
+        self.size, self.price = size, price
+        self.running: dict[str, tuple[Grant, Usage]] = {}
+
+    def paid(self) -> Usage:
+        tokens = self.size()
+        return call(tokens, tokens * self.price)
+
+    def dispatch(self) -> None:
+        while self.waiting and len(self.running) < self.parallel:
+            share = min(len(self.waiting), self.parallel - len(self.running))
+            grant = self.ledger.grant(self.waiting[0], share)
+            if grant is None:
+                return
+            self.running[self.waiting.pop(0)] = (grant, Usage())
+
+    def turn(self, subtask_id: str) -> None:
+        """One more call of a worker agent, or its end when its grant is used up."""
+        grant, used = self.running[subtask_id]
+        if may_call(grant, used, self.size()):
+            self.running[subtask_id] = (grant, used + self.paid())
+        else:
+            self.end(subtask_id)
+
+    def end(self, subtask_id: str) -> None:
+        _, used = self.running.pop(subtask_id)
+        self.ledger.settle(subtask_id, used)
+
+    def own_call(self) -> None:
+        estimate = self.size()
+        if self.ledger.reserve_call(estimate):
+            self.ledger.settle_call(estimate, self.paid())
+
+    def consumed(self) -> Usage:
+        return sum((used for _, used in self.running.values()), start=self.ledger.spent)
+
+
+@given(totals, dollars, st.integers(1, 12), st.integers(1, 4), st.sampled_from([0.0, PRICE]), st.data())
+def test_no_run_overspends_by_more_than_the_calls_under_way(
+    tokens: int | None, usd: float | None, subtasks: int, parallel: int, price: float, data: st.DataObject
+) -> None:
+    run = Run(Ledger(tokens, usd), subtasks, parallel, lambda: data.draw(call_sizes), price)
+    for _ in range(40):
+        run.dispatch()
+        if not run.running:
+            break
+        if data.draw(st.booleans()):
+            run.own_call()
+        subtask_id = data.draw(st.sampled_from(sorted(run.running)))
+        run.turn(subtask_id) if data.draw(st.integers(0, 3)) else run.end(subtask_id)
+        consumed = run.consumed()
+        under_way = (parallel + 1) * LARGEST_CALL
+        assert tokens is None or consumed.tokens <= tokens + under_way
+        assert usd is None or (consumed.usd or 0.0) <= usd + under_way * price + 1e-9
+        free = run.ledger.free
+        assert free.tokens is None or free.tokens >= 0
+        assert free.usd is None or free.usd >= 0
+
+
+@given(totals, dollars, st.integers(1, 12), st.integers(1, 4), st.data())
+def test_nothing_locks_up_while_something_is_free(
+    tokens: int | None, usd: float | None, subtasks: int, parallel: int, data: st.DataObject
+) -> None:
+    """A run whose worker agents all end gets to its last subtask, or its ledger says that it is exhausted."""
+    run = Run(Ledger(tokens, usd), subtasks, parallel, lambda: data.draw(call_sizes), PRICE)
+    for _ in range(subtasks):
+        run.dispatch()
+        if not run.running:
+            break
+        subtask_id = data.draw(st.sampled_from(sorted(run.running)))
+        run.turn(subtask_id)
+        if subtask_id in run.running:
+            run.end(subtask_id)
+    if not run.running and run.waiting:
+        assert run.ledger.exhausted
+        assert run.ledger.grant("t", 1) is None
+
+
+@given(st.integers(1, 40 * limits.LEAST_GRANT_TOKENS), st.integers(1, 12), st.integers(1, 4), st.data())
+def test_what_is_held_back_is_there_when_calls_keep_to_their_estimates(
+    tokens: int, subtasks: int, parallel: int, data: st.DataObject
+) -> None:
+    ledger = Ledger(tokens, None)
+    held = tokens - (ledger.free.tokens or 0)
+    assert held == min(max(-(-tokens // 10), limits.SYNTHESIS_HOLDBACK_TOKENS), tokens // 2)
+    waiting, running = [f"t{n}" for n in range(subtasks)], dict[str, Grant]()
+    while waiting and (grant := ledger.grant(waiting[0], min(len(waiting), parallel))):
+        running[waiting.pop(0)] = grant
+        own = data.draw(st.integers(0, LARGEST_CALL))
+        if ledger.reserve_call(own):
+            ledger.settle_call(own, call(data.draw(st.integers(0, own))))
+        if len(running) == parallel:
+            subtask_id = data.draw(st.sampled_from(sorted(running)))
+            ledger.settle(subtask_id, call(data.draw(st.integers(0, running.pop(subtask_id).tokens or 0))))
+        assert ledger.can_synthesize(held)
+    assert ledger.reserve_call(held, synthesis=True)
+
+
+@given(st.integers(2 * limits.LEAST_GRANT_TOKENS, 10**7), st.integers(1, 20))
+def test_subtasks_that_start_together_get_about_the_same(tokens: int, share: int) -> None:
+    ledger = Ledger(tokens, None)
+    free = ledger.free.tokens or 0
+    slices = [ledger.grant(f"t{n}", share - n) for n in range(share)]
+    given_out = [slice.tokens for slice in slices if slice and slice.tokens is not None]
+    assert sum(given_out) <= free
+    if free >= share * limits.LEAST_GRANT_TOKENS:
+        assert len(given_out) == share
+        assert max(given_out) - min(given_out) <= 1
+    else:
+        assert len(given_out) == free // limits.LEAST_GRANT_TOKENS
+
+
+def test_what_an_attempt_leaves_is_free_for_the_next() -> None:
+    ledger = Ledger(100_000, 1.0)
+    first = ledger.grant("t1", 1)
+    assert first == Grant(tokens=80_000, usd=0.9)
+    assert ledger.exhausted
+    assert ledger.grant("t2", 1) is None
+    unused = ledger.settle("t1", call(30_000, 0.4))
+    assert unused.model_dump() == {"tokens": 50_000, "usd": pytest.approx(0.5)}
+    second = ledger.grant("t1", 2)
+    assert second is not None
+    assert second.model_dump() == {"tokens": 25_000, "usd": pytest.approx(0.25)}
+
+
+def test_a_subtask_holds_one_grant_at_a_time() -> None:
+    ledger = Ledger(None, None)
+    assert ledger.grant("t1", 3) == Grant()
+    with pytest.raises(ValueError, match="not settled"):
+        ledger.grant("t1", 1)
+
+
+def test_an_unknown_grant_gives_nothing_back_and_its_use_counts() -> None:
+    ledger = Ledger(100_000, None)
+    assert ledger.settle("late", call(10)) == Grant(tokens=0, usd=0.0)
+    assert ledger.spent.tokens == 10
+
+
+def test_dollars_run_out_like_tokens() -> None:
+    ledger = Ledger(None, 1.0)
+    assert ledger.reserve_call(1_000_000)
+    ledger.settle_call(1_000_000, call(50_000, 0.5))
+    assert ledger.free.usd == pytest.approx(0.4)
+    assert not ledger.reserve_call(50_000)
+    assert ledger.can_synthesize(50_000)
+    assert ledger.reserve_call(30_000)
+    assert ledger.free.usd == pytest.approx(0.1)
+    assert not ledger.exhausted
+    ledger.settle_call(30_000, call(40_000, 0.4))
+    assert ledger.exhausted
+
+
+def test_an_unknown_price_ends_the_accounting_in_dollars() -> None:
+    ledger = Ledger(100_000, 0.01)
+    ledger.settle_call(0, call(100, None))
+    assert ledger.free == Grant(tokens=79_900)
+    assert not ledger.exhausted
+    card = ledger.card()
+    assert card["usd_accounted"] is False
+    assert card["usd"] == {"total": 0.01, "spent": None, "promised": None, "held_back": None, "free": None}
+
+
+@given(totals, dollars, st.integers(0, 100_000), st.integers(0, 100_000))
+def test_new_totals_continue_an_exhausted_run(tokens: int | None, usd: float | None, spent: int, more: int) -> None:
+    ledger = Ledger(tokens, usd)
+    ledger.settle_call(0, call(spent, spent * PRICE))
+    new = 2 * (spent + limits.LEAST_GRANT_TOKENS + more)
+    ledger.extend(new, new * PRICE * 2)
+    assert not ledger.exhausted
+    ledger.extend(None, None)
+    assert ledger.free == Grant()
+
+
+def test_new_totals_are_never_below_what_is_spent_and_promised() -> None:
+    ledger = Ledger(100_000, 1.0)
+    ledger.settle_call(0, call(10_000, 0.1))
+    assert ledger.grant("t1", 1)
+    with pytest.raises(ValueError, match="budget.tokens must be at least 80000"):
+        ledger.extend(79_999, None)
+    with pytest.raises(ValueError, match="budget.usd must be at least 0.9"):
+        ledger.extend(None, 0.89)
+    ledger.extend(80_000, 0.91)
+    assert ledger.exhausted
+
+
+def test_the_card_tells_where_the_budget_is() -> None:
+    ledger = Ledger(100_000, None)
+    ledger.settle_call(0, call(5000))
+    ledger.grant("t1", 2)
+    assert ledger.reserve_call(2500)
+    assert ledger.card()["tokens"] == {
+        "total": 100_000,
+        "spent": 5000,
+        "promised": 40_000,
+        "held_back": 20_000,
+        "free": 35_000,
+    }
+
+
+def test_a_worker_agent_is_told_when_its_grant_ends() -> None:
+    grant, used = Grant(tokens=10_000, usd=0.1), call(4000, 0.02)
+    assert may_call(grant, used, 6000)
+    assert not may_call(grant, used, 6001)
+    assert last_call(grant, used, 3001)
+    assert not last_call(grant, used, 3000)
+    assert not may_call(Grant(usd=0.1), used, 16_001)
+    assert may_call(Grant(usd=0.1), call(4000, None), 10**9)
+    assert may_call(Grant(), used, 10**9)
+    assert not last_call(Grant(), used, 10**9)
+
+
+def test_the_first_call_of_a_worker_agent_is_always_allowed() -> None:
+    grant = Grant(tokens=4000, usd=0.01)
+    assert may_call(grant, Usage(), 50_000)
+    assert last_call(grant, Usage(), 50_000)
+
+
+@given(st.integers(1, limits.GOAL_BYTES))
+def test_the_least_budget_for_a_goal_pays_its_plan(goal_bytes: int) -> None:
+    assert Ledger(least_to_plan(goal_bytes), None).reserve_call(plan_estimate(goal_bytes))
+    assert not Ledger(least_to_plan(goal_bytes) - 2, None).reserve_call(plan_estimate(goal_bytes))

@@ -1,0 +1,216 @@
+"""Requests: what comes in is a bounded RunRequest or an InvalidRequest that says why, never anything else."""
+
+import json
+from datetime import timedelta
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from supervision import limits
+from supervision.contract.base import SupervisionError
+from supervision.contract.request import RunRequest, parse_request, success_fraction
+from supervision.contract.team import Team
+from supervision.text import size
+from tests.unit.shapes import any_text
+
+ROLE = {"name": "analyst", "description": "counts", "system_prompt": "Count."}
+TEAM = {"name": "shop", "generalist": "analyst", "roles": [ROLE]}
+WISHES = ["PT30M", 90, "x", "all", "2/3", 0.5, -1, 10**400, "1e-999999999", float("nan"), float("inf"), True, [], {}]
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | any_text | st.sampled_from(WISHES),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(any_text, inner, max_size=3),
+    max_leaves=8,
+)
+teams = st.fixed_dictionaries(
+    {
+        "name": any_text | st.just("shop"),
+        "generalist": any_text,
+        "roles": st.lists(st.just(ROLE) | json_values, max_size=2),
+    }
+)
+fields = st.sampled_from(sorted(RunRequest.model_fields)) | any_text
+requests = st.fixed_dictionaries({"goal": st.just("Sum the sales") | json_values}).flatmap(
+    lambda goal: st.dictionaries(fields, json_values | teams | st.just(TEAM), max_size=4).map(
+        lambda rest: {**goal, **rest}
+    )
+)
+
+
+def refusal(value: object, *surplus: object) -> str:
+    with pytest.raises(SupervisionError) as caught:
+        parse_request(value, surplus)
+    assert caught.value.type == "InvalidRequest"
+    return caught.value.message
+
+
+@given(requests | json_values)
+def test_any_json_is_a_request_or_an_invalid_one(value: object) -> None:
+    try:
+        request = parse_request(value)
+    except SupervisionError:
+        message = refusal(value)
+        assert message.strip()
+        assert "\n" not in message
+        assert size(message) <= limits.ERROR_BYTES
+        return
+    assert size(request.model_dump_json()) <= limits.REQUEST_BYTES
+    assert RunRequest.model_validate_json(request.model_dump_json()) == request
+
+
+def test_defaults_are_those_of_the_contract() -> None:
+    request = parse_request({"goal": "Sum the sales"})
+    assert json.loads(request.model_dump_json()) == {
+        "goal": "Sum the sales",
+        "team": "default",
+        "strategy": "auto",
+        "review_plan": False,
+        "review_timeout": "P7D",
+        "on_review_timeout": "reject",
+        "max_subtasks": 12,
+        "max_parallel": 8,
+        "max_turns": 10,
+        "max_depth": 2,
+        "max_revisions": 3,
+        "deadline": "PT30M",
+        "budget": {"tokens": 1_000_000, "usd": 5.0},
+        "success": "any",
+        "incremental_synthesis": 0,
+        "models": {"supervisor": None, "workers": None},
+        "answer_schema": None,
+        "attachments": [],
+    }
+
+
+def test_an_input_that_is_no_object_is_told_so() -> None:
+    assert "no input" in refusal(None)
+    assert "not a list" in refusal([])
+    assert "not a string" in refusal("Sum the sales")
+    assert "3 were given" in refusal({"goal": "x"}, 1, 2)
+    assert refusal({}) == "goal: Field required"
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "complaint"),
+    [
+        ("goal", " \n", "goal: the goal is empty"),
+        ("goal", "é" * limits.GOAL_BYTES, "goal: the goal has 98304 bytes, at most 49152 are allowed"),
+        ("goal", "a \ud83e", "request: it holds half of a surrogate pair"),
+        ("gaol", "x", "gaol: unknown field"),
+        ("team", 3, "team: must be a name or a team object"),
+        ("team", None, "team: must be a name or a team object"),
+        ("team", [TEAM], "team: must be a name or a team object"),
+        ("team", {"name": "shop"}, "team.generalist: Field required; team.roles: Field required"),
+        ("team", {**TEAM, "generalist": "x"}, "team: generalist 'x' is not one of the roles: analyst"),
+        ("team", {**TEAM, "roles": [ROLE, ROLE]}, "team: role names must differ: analyst"),
+        ("team", {**TEAM, "roles": [{**ROLE, "name": "A"}]}, "team.roles.0.name: must be 1 to 48 lower-case"),
+        ("deadline", "30m", 'deadline: must be a duration such as "PT30M", or a number of seconds'),
+        ("deadline", [], 'deadline: must be a duration such as "PT30M", or a number of seconds'),
+        ("deadline", float("nan"), 'deadline: must be a duration such as "PT30M", or a number of seconds'),
+        ("deadline", 4, "deadline: must be from PT5S (5 seconds) to P30D (30 days)"),
+        ("review_timeout", "P31D", "review_timeout: must be from PT5S (5 seconds) to P30D (30 days)"),
+        ("success", "most", 'success: must be "any", "all", or a fraction'),
+        ("success", [], 'success: must be "any", "all", or a fraction'),
+        ("budget", {"usd": float("inf")}, "budget.usd: Input should be a finite number"),
+        ("max_subtasks", 1001, "max_subtasks: Input should be less than or equal to 1000"),
+        ("max_parallel", 0, "max_parallel: Input should be greater than or equal to 1"),
+        ("attachments", [{"name": "a"}], "attachments.0: attachment 'a' needs exactly one of text and ref"),
+        ("attachments", [{"name": "a", "text": "é" * 9000}], "attachments.0: attachment 'a' has 18000 bytes of text"),
+        ("attachments", [{"name": "a", "text": ""}] * 2, "request: attachment names must differ"),
+    ],
+)
+def test_a_bad_field_is_told_what_is_wrong(field: str, value: object, complaint: str) -> None:
+    assert refusal({"goal": "Sum the sales", field: value}).startswith(complaint)
+
+
+def test_many_and_long_complaints_stay_readable() -> None:
+    message = refusal({"goal": "x", **{f"{n}" + "x" * 5000: 1 for n in range(20)}})
+    assert size(message) <= limits.ERROR_BYTES
+    assert message.count("unknown field") > 5
+
+
+@pytest.mark.parametrize("value", ["PT30M", "PT0.5H", "P0DT1800S", "00:30:00", 1800, 1800.0])
+def test_durations_are_iso_8601_or_seconds(value: object) -> None:
+    assert parse_request({"goal": "x", "deadline": value}).deadline == timedelta(minutes=30)
+
+
+def test_a_team_comes_as_a_name_an_object_or_itself() -> None:
+    inline = parse_request({"goal": "x", "team": TEAM})
+    assert isinstance(inline.team, Team)
+    assert parse_request({"goal": "x", "team": inline.team}).team == inline.team
+    assert parse_request(inline) is inline
+    assert parse_request({"goal": "x", "team": "shop"}).team == "shop"
+
+
+def test_a_large_inline_team_or_many_attachments_are_too_much_for_one_request() -> None:
+    roles = [{**ROLE, "name": f"r{n}", "system_prompt": "漢" * 13_000} for n in range(6)]
+    assert "keep a large team in a team file" in refusal(
+        {"goal": "x", "team": {**TEAM, "generalist": "r0", "roles": roles}}
+    )
+    texts = [{"name": f"a{n}", "text": "t" * 16_000} for n in range(13)]
+    assert "starter.py put" in refusal({"goal": "x", "attachments": texts})
+
+
+def test_deep_nesting_is_refused() -> None:
+    schema: dict[str, Any] = {}
+    for _ in range(600):
+        schema = {"properties": schema}
+    assert "nested too deeply" in refusal({"goal": "x", "answer_schema": schema})
+
+
+@given(st.integers(1, 999), st.integers(1, 999))
+def test_a_fraction_is_exact(a: int, b: int) -> None:
+    share = Fraction(a, b)
+    if share > 1:
+        with pytest.raises(ValueError, match="fraction above 0"):
+            success_fraction(f"{a}/{b}")
+    else:
+        assert success_fraction(f"{a}/{b}") == share
+
+
+@pytest.mark.parametrize(
+    ("value", "share"),
+    [
+        ("any", None),
+        ("all", 1),
+        (0.1, Fraction(1, 10)),
+        ("0.1", Fraction(1, 10)),
+        (1, 1),
+        ("1", 1),
+        (2 / 3, None),
+        (1e-7, None),
+    ],
+)
+def test_success_is_a_word_or_a_share(value: Any, share: Fraction | None) -> None:
+    expected = Fraction(repr(value)) if isinstance(value, float) and share is None else share
+    assert success_fraction(value) == expected
+
+
+@pytest.mark.timeout(5)
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        "none",
+        "0",
+        "0/5",
+        "1/0",
+        "-1/2",
+        "3/2",
+        "1e-999999999",
+        "9" * 5000,
+        0,
+        -0.5,
+        1.01,
+        True,
+        None,
+        [],
+        float("nan"),
+    ],
+)
+def test_what_is_no_share_is_refused_at_once(value: object) -> None:
+    with pytest.raises(ValueError, match="fraction above 0"):
+        success_fraction(value)

@@ -1,0 +1,74 @@
+"""Teams: what is wrong with one is said in words its author can act on."""
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from supervision.contract.request import describe_errors
+from supervision.contract.team import RoleCard, Team, TeamCard, is_name
+
+ROLE = {"name": "analyst", "description": "counts", "system_prompt": "Count."}
+NAMES = "must be 1 to 48 lower-case letters, digits, hyphens or underscores, a letter first"
+
+
+def team(**changes: Any) -> dict[str, Any]:
+    return {"name": "shop", "generalist": "analyst", "roles": [ROLE], **changes}
+
+
+def role(name: str, *tools: str) -> dict[str, Any]:
+    return {**ROLE, "name": name, "tools": list(tools)}
+
+
+def test_a_small_team_is_a_team() -> None:
+    assert Team.model_validate(team()).role("analyst").system_prompt == "Count."
+    with pytest.raises(KeyError):
+        Team.model_validate(team()).role("stranger")
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"name": "My Shop"}, f"name: {NAMES}"),
+        ({"roles": [role("Big Boss")]}, f"roles.0.name: {NAMES}"),
+        ({"roles": []}, "roles: List should have at least 1 item after validation, not 0"),
+        ({"roles": [ROLE, ROLE]}, "team: role names must differ: analyst"),
+        ({"generalist": "boss"}, "team: generalist 'boss' is not one of the roles: analyst"),
+        ({"roles": [{**ROLE, "prompt": "x"}]}, "roles.0.prompt: unknown field"),
+        ({"roles": [{**ROLE, "max_turns": 0}]}, "roles.0.max_turns: Input should be greater than or equal to 1"),
+        ({"tools": [{"name": "a b", "uses": "sql"}]}, "tools.0.name: must be 1 to 64 letters, digits, hyphens or "),
+        ({"tools": [{"name": "q", "uses": "sql"}] * 2}, "team: tool names must differ: q"),
+        (
+            {"roles": [role("analyst", "sql", "web"), role("writer", "sql", "web")]},
+            "team: roles share the tools sql, web: give each tool to one role, or set share_tools = true",
+        ),
+        ({"roles": [{**ROLE, "fallback": "analyst"}]}, "team: role 'analyst' is its own fallback: name another role"),
+        ({"roles": [{**ROLE, "backup": "boss"}]}, "team: role 'analyst': backup 'boss' is not one of the roles: analy"),
+    ],
+)
+def test_a_bad_team_is_told_what_is_wrong(changes: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        Team.model_validate(team(**changes))
+    assert describe_errors(caught.value, root="team").startswith(complaint)
+
+
+def test_tools_may_be_shared_when_the_team_says_so_and_named_twice_by_one_role() -> None:
+    shared = team(roles=[role("analyst", "sql"), role("writer", "sql")], share_tools=True)
+    assert Team.model_validate(shared).share_tools
+    assert Team.model_validate(team(roles=[role("analyst", "sql", "sql")])).role("analyst").tools == ["sql", "sql"]
+
+
+def test_an_unknown_role_is_the_generalists_business() -> None:
+    card = TeamCard(
+        name="shop", generalist="helper", roles=[RoleCard(name="a", model="m"), RoleCard(name="helper", model="m")]
+    )
+    assert [card.role(name).name for name in ("a", "helper", "stranger", "")] == ["a", "helper", "helper", "helper"]
+
+
+@pytest.mark.parametrize(
+    ("text", "good"),
+    [("a", True), ("a-b_9", True), ("a" * 48, True), ("a" * 49, False), ("", False), ("A", False), ("9a", False)]
+    + [("a\n", False), ("../a", False), ("é", False)],
+)
+def test_names_are_plain(text: str, good: bool) -> None:
+    assert is_name(text) == good

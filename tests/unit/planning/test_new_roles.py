@@ -1,0 +1,90 @@
+"""Roles that plans define: nothing outside the toolbox, whatever the plan says."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from supervision import limits
+from supervision.contract.plan import NewRole
+from supervision.contract.team import Role, Team, is_name
+from supervision.planning.new_roles import problems, with_new_roles
+
+
+def team(**changes: Any) -> Team:
+    roles = [Role(name="reader", description="Reads.", system_prompt="Read.", tools=["search"])]
+    return Team(**{"name": "shop", "generalist": "reader", "roles": roles, "toolbox": ["search", "count"], **changes})
+
+
+def new(name: str = "counter", **changes: Any) -> NewRole:
+    return NewRole(**{"name": name, "description": "Counts.", "system_prompt": "Count.", "tools": ["count"], **changes})
+
+
+def test_an_accepted_role_joins_the_team_with_its_prompt_and_tools() -> None:
+    grown = with_new_roles(team(), [new(), new("checker", tools=[])])
+    assert [role.name for role in grown.roles] == ["reader", "counter", "checker"]
+    assert grown.role("counter").tools == ["count"]
+    assert grown.role("counter").system_prompt == "Count."
+    assert [role.name for role in team().roles] == ["reader"]
+
+
+def test_a_new_role_may_use_a_tool_of_the_toolbox_that_another_role_has() -> None:
+    assert problems(team(), [new(tools=["search"])]) == []
+    assert with_new_roles(team(), [new(tools=["search"])]).share_tools
+    assert not with_new_roles(team(), [new(tools=[])]).share_tools
+
+
+@pytest.mark.parametrize(
+    ("role", "complaint"),
+    [
+        (new(tools=["shell"]), "new role 'counter' asks for the tool 'shell', which is not in the toolbox: search, co"),
+        (new("reader"), "new role 'reader': the name is taken"),
+        (new("auto"), "new role 'auto': the name is taken"),
+        (new("Big Boss"), "new role 'Big Boss': a name is 1 to 48 lower-case letters"),
+        (new(description=" "), "new role 'counter' has no description"),
+        (new(system_prompt=""), "new role 'counter' has no system_prompt"),
+        (new(description="x" * 1001), "new role 'counter' has a description of more than 1000 characters"),
+        (new(system_prompt="x" * 40_001), "new role 'counter' has a system_prompt of more than 40000 characters"),
+    ],
+)
+def test_a_role_that_may_not_join_is_told_why(role: NewRole, complaint: str) -> None:
+    (found,) = problems(team(), [role])
+    assert found.startswith(complaint)
+
+
+def test_without_a_toolbox_no_tool_is_allowed() -> None:
+    (found,) = problems(team(toolbox=[]), [new()])
+    assert found.endswith("which is not in the toolbox: none")
+
+
+def test_two_new_roles_of_one_name_and_too_many_of_them_are_refused() -> None:
+    assert "taken" in problems(team(), [new(), new()])[0]
+    many = [new(f"r{i}") for i in range(limits.NEW_ROLES + 1)]
+    assert problems(team(), many) == [f"the plan defines {len(many)} new roles, at most {limits.NEW_ROLES} are allowed"]
+    crowd = [Role(name=f"c{i}", description="d", system_prompt="s") for i in range(limits.TEAM_ROLES)]
+    assert "at most" in problems(team(roles=crowd, generalist="c0"), [new()])[0]
+
+
+NAMES = st.sampled_from(["counter", "reader", "auto", "Bad Name", "b", "c", ""])
+TOOLS = st.lists(st.sampled_from(["search", "count", "shell"]), max_size=3)
+ROLES = st.lists(
+    st.builds(NewRole, name=NAMES, description=st.text(max_size=5), system_prompt=st.text(max_size=5), tools=TOOLS)
+)
+
+
+@given(ROLES)
+def test_roles_without_problems_always_make_a_team_and_never_reach_outside_the_toolbox(roles: list[NewRole]) -> None:
+    if problems(team(), roles):
+        return
+    grown = with_new_roles(team(), roles)
+    added = grown.roles[1:]
+    assert [role.name for role in added] == [role.name for role in roles]
+    assert {tool for role in added for tool in role.tools} <= set(team().toolbox)
+    assert all(is_name(role.name) for role in added)
+
+
+def test_the_factory_itself_refuses_what_no_team_can_hold() -> None:
+    with pytest.raises(ValidationError, match="role names must differ"):
+        with_new_roles(team(), [new("reader")])

@@ -1,0 +1,265 @@
+"""The provider breaker: what an outage costs, what closes it, what merely paces."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from supervision import limits
+from supervision.provider.provider_breaker import OUTAGES, Admission, Go, Paced, ProviderBreaker, Refused, Ticket, Wait
+
+COOLDOWN = limits.BREAKER_COOLDOWN.total_seconds()
+WINDOW, FAILURES = limits.BREAKER_WINDOW, limits.BREAKER_FAILURES
+HARMLESS = ["RateLimited", "ProviderRejected", "ProviderAuthentication", "ProviderBilling"]
+
+
+def _go(breaker: ProviderBreaker, now: float = 0) -> Ticket:
+    admission = breaker.ask(now)
+    assert isinstance(admission, Go)
+    return admission.ticket
+
+
+def _trusted() -> ProviderBreaker:
+    breaker = ProviderBreaker()
+    breaker.succeeded(_go(breaker), 0)
+    return breaker
+
+
+def _open(breaker: ProviderBreaker, now: float = 0, retry_after: float | None = None) -> None:
+    while breaker.state(now) == "closed":
+        breaker.failed(_go(breaker, now), now, "Overloaded", retry_after)
+
+
+@pytest.mark.parametrize("kind", sorted(OUTAGES))
+def test_five_outages_in_a_row_open_it_for_ten_seconds(kind: str) -> None:
+    breaker = _trusted()
+    for _ in range(FAILURES):
+        assert breaker.state(0) == "closed"
+        breaker.failed(_go(breaker), 0, kind)
+    assert breaker.ask(0) == Refused(COOLDOWN)
+    assert breaker.ask(4) == Refused(COOLDOWN - 4)
+    assert breaker.state(COOLDOWN) == "half_open"
+
+
+@pytest.mark.parametrize("kind", [*HARMLESS, "BadResponse"])
+def test_other_failures_never_open_it(kind: str) -> None:
+    breaker = ProviderBreaker()
+    for _ in range(50):
+        breaker.failed(_go(breaker), 0, kind)
+    assert (breaker.state(0), breaker.failures) == ("closed", 0)
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_an_outage_that_names_a_long_wait_opens_it_at_once(trusted: bool) -> None:
+    breaker = _trusted() if trusted else ProviderBreaker()
+    breaker.failed(_go(breaker), 0, "Overloaded", COOLDOWN + 5)
+    assert breaker.ask(0) == Refused(COOLDOWN + 5)
+
+
+def test_a_wait_beyond_the_cap_is_cut_to_it() -> None:
+    breaker = ProviderBreaker()
+    breaker.failed(_go(breaker), 0, "Overloaded", 900)
+    assert breaker.ask(0) == Refused(limits.BREAKER_COOLDOWN_MAX.total_seconds())
+
+
+def test_a_success_breaks_the_row() -> None:
+    breaker = ProviderBreaker()
+    for _ in range(10):
+        for _ in range(FAILURES - 1):
+            breaker.failed(_go(breaker), 0, "Overloaded")
+        breaker.succeeded(_go(breaker), 0)
+    assert breaker.state(0) == "closed"
+
+
+def test_successes_sent_before_the_row_do_not_break_it() -> None:
+    breaker = _trusted()
+    early = [_go(breaker) for _ in range(10)]
+    for ticket in early:
+        breaker.answering(ticket, 0)
+    for ticket in early[:FAILURES]:
+        breaker.failed(_go(breaker), 0, "Overloaded")
+        breaker.succeeded(ticket, 0)
+    assert breaker.state(0) == "open"
+
+
+def test_signs_of_life_break_a_row_of_refusals_but_not_of_broken_answers() -> None:
+    refusing, breaking = _trusted(), _trusted()
+    for _ in range(FAILURES):
+        refusing.failed(_go(refusing), 0, "Overloaded")
+        refusing.answering(_go(refusing), 0)
+        cut = _go(breaking)
+        breaking.answering(cut, 0)
+        breaking.failed(cut, 0, "StreamBroken")
+    assert refusing.state(0) == "closed"
+    assert breaking.state(0) == "open"
+
+
+def test_until_the_provider_has_answered_four_calls_are_in_flight() -> None:
+    breaker = ProviderBreaker()
+    flying = [_go(breaker) for _ in range(WINDOW)]
+    assert breaker.ask(0) == Wait()
+    breaker.released(flying.pop())
+    flying.append(_go(breaker))
+    assert breaker.ask(0) == Wait()
+    breaker.answering(flying[0], 0)
+    assert [type(breaker.ask(0)) for _ in range(100)] == [Go] * 100
+
+
+def test_trust_ends_with_a_failure_and_with_time() -> None:
+    breaker = _trusted()
+    flying = [_go(breaker) for _ in range(WINDOW + 1)]
+    assert breaker.ask(limits.BREAKER_TRUST.total_seconds()) == Wait()
+    assert isinstance(breaker.ask(1), Go)
+    breaker.failed(flying[0], 1, "ProviderError")
+    assert breaker.ask(1) == Wait()
+
+
+def test_another_models_answers_vouch_for_a_model_without_failures() -> None:
+    breaker = ProviderBreaker()
+    flying = [_go(breaker) for _ in range(WINDOW)]
+    assert isinstance(breaker.ask(0, vouched=True), Go)
+    breaker.failed(flying[0], 0, "Overloaded")
+    assert breaker.ask(0, vouched=True) == Wait()
+
+
+def test_half_open_leases_one_probe_and_only_its_success_closes() -> None:
+    breaker = _trusted()
+    early = [_go(breaker) for _ in range(3)]
+    _open(breaker)
+    breaker.succeeded(early[0], 1)
+    assert breaker.state(1) == "open"
+    probe = _go(breaker, COOLDOWN)
+    assert breaker.ask(COOLDOWN) == Wait()
+    breaker.succeeded(early[1], COOLDOWN)
+    breaker.failed(early[2], COOLDOWN, "RateLimited", 1)
+    breaker.answering(probe, COOLDOWN)
+    assert breaker.state(COOLDOWN) == "half_open"
+    breaker.succeeded(probe, COOLDOWN + 1)
+    assert breaker.state(COOLDOWN + 1) == "closed"
+    assert isinstance(breaker.ask(COOLDOWN + 1), Go)
+
+
+def test_a_failed_probe_opens_it_for_another_ten_seconds() -> None:
+    breaker = _trusted()
+    _open(breaker)
+    now = COOLDOWN
+    for kind in sorted(OUTAGES) + ["BadResponse"]:
+        breaker.failed(_go(breaker, now), now, kind)
+        assert breaker.ask(now) == Refused(COOLDOWN)
+        now += COOLDOWN
+
+
+def test_a_lost_lease_is_leased_again() -> None:
+    breaker = _trusted()
+    _open(breaker)
+    breaker.released(_go(breaker, COOLDOWN))
+    probe = _go(breaker, COOLDOWN)
+    breaker.succeeded(probe, COOLDOWN)
+    assert breaker.state(COOLDOWN) == "closed"
+
+
+@pytest.mark.parametrize("kind", HARMLESS)
+def test_a_probe_that_is_answered_at_all_closes_it(kind: str) -> None:
+    breaker = _trusted()
+    _open(breaker)
+    breaker.failed(_go(breaker, COOLDOWN), COOLDOWN, kind)
+    assert breaker.state(COOLDOWN) == "closed"
+
+
+def test_a_429_holds_calls_back_for_a_bounded_time() -> None:
+    breaker = _trusted()
+    one, other = _go(breaker), _go(breaker)
+    breaker.failed(one, 0, "RateLimited", 20)
+    breaker.failed(other, 1, "RateLimited", 2)
+    assert (breaker.ask(1), breaker.state(1)) == (Paced(19), "closed")
+    last = _go(breaker, 20)
+    breaker.failed(last, 20, "RateLimited", 900)
+    assert breaker.ask(20) == Paced(limits.PACE_MAX.total_seconds())
+
+
+def test_a_429_proves_that_the_provider_lives() -> None:
+    breaker = ProviderBreaker()
+    breaker.failed(_go(breaker), 0, "RateLimited")
+    assert [type(breaker.ask(0)) for _ in range(20)] == [Go] * 20
+
+
+@given(st.integers(1, 300), st.booleans(), st.data())
+def test_an_outage_costs_few_requests_however_many_call(callers: int, at_start: bool, data: st.DataObject) -> None:
+    breaker = ProviderBreaker() if at_start else _trusted()
+    now = 0.0 if at_start else limits.BREAKER_TRUST.total_seconds()
+    flying: list[Ticket] = []
+    requests = 0
+    while callers and not isinstance(admission := breaker.ask(now), Refused):
+        if isinstance(admission, Go):
+            requests, callers = requests + 1, callers - 1
+            flying.append(admission.ticket)
+        if flying and (isinstance(admission, Wait) or data.draw(st.booleans())):
+            ticket = flying.pop(data.draw(st.integers(0, len(flying) - 1)))
+            breaker.failed(ticket, now, data.draw(st.sampled_from(sorted(OUTAGES))))
+    assert requests <= FAILURES + WINDOW - 1 <= 10
+
+
+class AnyCourse(RuleBasedStateMachine):
+    """Whatever the order of calls, outcomes and time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0.0
+        self.breaker = ProviderBreaker()
+        self.flying: list[Ticket] = []
+        self.probes: list[float] = []
+
+    @rule(vouched=st.booleans())
+    def call(self, vouched: bool) -> None:
+        state = self.breaker.state(self.now)
+        admission: Admission = self.breaker.ask(self.now, vouched)
+        if isinstance(admission, Go):
+            assert state != "open"
+            assert admission.ticket.probe == (state == "half_open")
+            self.flying.append(admission.ticket)
+        elif isinstance(admission, Wait):
+            assert self.flying, "nobody in flight could end this wait"
+        else:
+            assert admission.seconds > 0
+
+    @precondition(lambda self: self.flying)
+    @rule(
+        data=st.data(),
+        outcome=st.sampled_from(["success", "released", "BadResponse", *HARMLESS, *sorted(OUTAGES)]),
+        retry_after=st.sampled_from([None, None, 1.0, 45.0]),
+        alive=st.booleans(),
+    )
+    def settle(self, data: st.DataObject, outcome: str, retry_after: float | None, alive: bool) -> None:
+        ticket = self.flying.pop(data.draw(st.integers(0, len(self.flying) - 1)))
+        before = self.breaker.state(self.now)
+        if alive:
+            self.breaker.answering(ticket, self.now)
+        if outcome == "success":
+            self.breaker.succeeded(ticket, self.now)
+        elif outcome == "released":
+            self.breaker.released(ticket)
+        else:
+            self.breaker.failed(ticket, self.now, outcome, retry_after)
+        after = self.breaker.state(self.now)
+        if before != "closed" and after == "closed":
+            assert ticket.probe
+            assert outcome == "success" or outcome in HARMLESS
+        if after == "open" and before != "open":
+            assert outcome in OUTAGES or (ticket.probe and outcome == "BadResponse")
+
+    @rule(seconds=st.floats(0.1, 70))
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+
+    @invariant()
+    def one_probe_at_most(self) -> None:
+        if self.breaker.state(self.now) != "closed":
+            assert sum(ticket == self.breaker._probe for ticket in self.flying) <= 1
+
+    @invariant()
+    def it_opens_again_in_bounded_time(self) -> None:
+        assert self.breaker.remaining(self.now) <= limits.BREAKER_COOLDOWN_MAX.total_seconds()
+        assert self.breaker.paced(self.now) <= limits.PACE_MAX.total_seconds()
+
+
+TestAnyCourse = AnyCourse.TestCase

@@ -1,0 +1,165 @@
+"""The board under a random scheduler: what may start starts at once, and every subtask ends in one state."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from supervision.contract.plan import Plan
+from supervision.contract.result import Problem
+from supervision.contract.usage import Usage
+from supervision.run.board import Board
+from tests.unit.shapes import ERROR, FINDING, START, Clock, acyclic_plans, plan, subtask
+
+ENDED = {"completed", "failed", "skipped", "cancelled"}
+
+
+def in_state(board: Board, *states: str) -> set[str]:
+    return {report.id for report in board.reports() if report.state in states}
+
+
+def may_start(board: Board, candidate: Plan) -> set[str]:
+    """The rule in other words: all dependencies ended, and not all of them in vain."""
+    ended, completed = in_state(board, *ENDED), in_state(board, "completed")
+    return {
+        s.id
+        for s in candidate.subtasks
+        if board[s.id].state == "waiting"
+        and ended >= set(s.depends_on)
+        and (not s.depends_on or completed & {*s.depends_on})
+    }
+
+
+def end(board: Board, id: str, outcome: str) -> None:
+    if outcome == "completed":
+        board.complete(id, FINDING)
+    elif outcome == "failed":
+        board.fail(id, ERROR)
+    else:
+        board.cancel(id, ERROR)
+
+
+@given(acyclic_plans(), st.integers(1, 4), st.data())
+def test_any_order_of_outcomes_runs_a_plan_to_its_end(candidate: Plan, slots: int, data: st.DataObject) -> None:
+    board = Board(candidate, Clock())
+    skipped: list[str] = []
+    for _ in range(2 * len(candidate.subtasks) + 1):
+        skipped += board.skip_hopeless()
+        assert board.skip_hopeless() == []
+        free = slots - len(in_state(board, "running"))
+        allowed = may_start(board, candidate)
+        ready = board.ready(free)
+        assert set(ready) <= allowed
+        assert len(ready) == min(free, len(allowed))
+        assert ready == [s.id for s in candidate.subtasks if s.id in allowed][:free]
+        for id in ready:
+            assert board.start(id, f"run/{id}/1") == 1
+        running = sorted(in_state(board, "running"))
+        if not running:
+            break
+        assert len(running) <= slots
+        end(
+            board, data.draw(st.sampled_from(running)), data.draw(st.sampled_from(["completed", "failed", "cancelled"]))
+        )
+    assert not in_state(board, "waiting") | in_state(board, "running")
+    assert sum(getattr(board.counts(), state) for state in ENDED) == board.counts().total == len(candidate.subtasks)
+    assert sorted(skipped) == sorted(in_state(board, "skipped"))
+    for s in candidate.subtasks:
+        hopeless = bool(s.depends_on) and not in_state(board, "completed") & {*s.depends_on}
+        assert (board[s.id].state == "skipped") == hopeless
+        assert (board[s.id].attempts == 0) == hopeless
+        assert {gap.subtask_id for gap in board.missing_for(s.id)} | {r.id for r in board.completed_for(s.id)} == {
+            *s.depends_on
+        }
+    assert {gap.subtask_id for gap in board.gaps()} == in_state(board, *ENDED - {"completed"})
+
+
+def test_a_failure_skips_everything_that_rests_on_it_alone() -> None:
+    board = Board(
+        plan(
+            subtask("d", "c", "b"),
+            subtask("c", "b"),
+            subtask("b", "a"),
+            subtask("a"),
+            subtask("e", "b", "f"),
+            subtask("f"),
+        ),
+        Clock(),
+    )
+    board.start("a", "w")
+    board.start("f", "w")
+    board.complete("f", FINDING)
+    board.fail("a", ERROR)
+    assert sorted(board.skip_hopeless()) == ["b", "c", "d"]
+    assert board.ready(9) == ["e"]
+    assert board.missing_for("e")[0].reason == "skipped: DependenciesFailed: none of its dependencies succeeded: a"
+
+
+def test_an_attempt_follows_the_last_and_what_both_consumed_adds_up() -> None:
+    clock = Clock()
+    board = Board(plan(subtask("a")), clock)
+    assert board.start("a", "run/a/1") == 1
+    board.record("a", 3, Usage(model_calls=3, usd=0.5))
+    clock.tick()
+    assert board.start("a", "run/a/2") == 2
+    board.record("a", 2, Usage(model_calls=2, usd=None))
+    clock.tick()
+    board.complete("a", FINDING)
+    report = board["a"]
+    assert (report.attempts, report.turns, report.usage.model_calls, report.usage.usd) == (2, 5, 5, None)
+    assert report.workflow_id == "run/a/2"
+    assert report.started_at == START.isoformat()
+    assert report.finished_at == clock().isoformat()
+
+
+@pytest.mark.parametrize("outcome", ["completed", "failed", "cancelled"])
+def test_what_has_ended_never_changes_again(outcome: str) -> None:
+    board = Board(plan(subtask("a")), Clock())
+    board.start("a", "w")
+    end(board, "a", outcome)
+    before = board["a"].model_copy(deep=True)
+    for again in ("completed", "failed", "cancelled"):
+        with pytest.raises(ValueError, match=f"'a' is {outcome}"):
+            end(board, "a", again)
+    with pytest.raises(ValueError, match=f"'a' is {outcome}"):
+        board.start("a", "w")
+    board.close(ERROR)
+    assert board["a"] == before
+
+
+@pytest.mark.parametrize("outcome", ["completed", "failed"])
+def test_nothing_ends_that_did_not_start(outcome: str) -> None:
+    board = Board(plan(subtask("a")), Clock())
+    with pytest.raises(ValueError, match="'a' is waiting"):
+        end(board, "a", outcome)
+
+
+def test_stopping_closes_what_waits_and_what_runs() -> None:
+    board = Board(plan(subtask("a"), subtask("b", "a"), subtask("c")), Clock())
+    board.start("a", "w")
+    board.close(Problem(type="DeadlineExceeded", message="too late"))
+    assert in_state(board, "cancelled") == {"a", "b", "c"}
+    assert not in_state(board, "waiting") | in_state(board, "running")
+    assert [gap.subtask_id for gap in board.gaps()] == ["a", "b", "c"]
+
+
+def test_closing_keeps_the_finding_of_what_was_reopened() -> None:
+    board = Board(plan(subtask("a"), subtask("b")), Clock())
+    for id in ("a", "b"):
+        board.start(id, "w")
+        board.complete(id, FINDING)
+        board.reopen(id)
+    board.start("b", "w")
+    board.close(ERROR)
+    assert in_state(board, "completed") == {"a", "b"}
+    assert board.gaps() == []
+
+
+def test_a_board_of_nothing_has_ended() -> None:
+    board = Board(Plan(), Clock())
+    assert not in_state(board, "waiting") | in_state(board, "running")
+    assert (board.ready(5), board.skip_hopeless(), board.gaps()) == ([], [], [])
+
+
+def test_no_slot_means_no_start() -> None:
+    board = Board(plan(subtask("a")), Clock())
+    assert board.ready(0) == board.ready(-3) == []

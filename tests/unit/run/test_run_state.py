@@ -1,0 +1,153 @@
+"""The state of a run: what its queries show and its result is made of."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from supervision import limits
+from supervision.contract.finding import ArtifactRef
+from supervision.contract.plan import Plan, Subtask
+from supervision.contract.request import RunRequest
+from supervision.contract.status import Phase
+from supervision.contract.usage import Usage
+from supervision.run.run_state import RunState
+from tests.unit.shapes import ERROR, FINDING, START, Clock, plan, subtask
+
+
+def state(candidate: Plan | None = None, goal: str = "Sum the sales", **changes: object) -> RunState:
+    made = RunState(RunRequest.model_validate({"goal": goal, **changes}), Clock(), START)
+    if candidate:
+        made.adopt(candidate)
+    return made
+
+
+@given(st.integers(0, 2500), st.integers(-5, 2600))
+def test_a_trace_page_holds_what_follows_the_cursor_and_counts_what_is_gone(events: int, cursor: int) -> None:
+    run = state()
+    for _ in range(events):
+        run.note("turn", "t1", n=1)
+    page = run.trace(cursor)
+    kept_from = max(0, events - limits.TRACE_EVENTS)
+    assert [e.seq for e in page.events] == list(range(max(cursor, kept_from, 0) + 1, events + 1))
+    assert page.dropped == max(0, kept_from - max(0, cursor))
+    assert page.next_cursor == events
+    assert run.trace(page.next_cursor).events == []
+
+
+@given(st.integers(0, 350))
+def test_pages_of_the_status_show_every_subtask_once(count: int) -> None:
+    run = state(plan(*[subtask(f"t{n}") for n in range(count)]))
+    seen: list[str] = []
+    cursor: int | None = 0
+    while cursor is not None:
+        page = run.status(cursor)
+        assert len(page.subtasks) <= limits.STATUS_PAGE
+        assert page.counts.total == count
+        seen += [report.id for report in page.subtasks]
+        cursor = page.next_cursor
+    assert seen == [f"t{n}" for n in range(count)]
+
+
+@pytest.mark.parametrize("cursor", [-1, 10**9])
+def test_a_cursor_out_of_range_is_harmless(cursor: int) -> None:
+    page = state(plan(subtask("a"))).status(cursor)
+    assert page.next_cursor is None
+    assert len(page.subtasks) == (1 if cursor < 0 else 0)
+
+
+def test_a_full_status_page_stays_below_the_hard_cap() -> None:
+    long = [subtask(f"t{n}", description="漢字 " * 1000) for n in range(250)]
+    page = state(plan(*long)).status()
+    assert len(page.model_dump_json().encode()) <= limits.PAYLOAD_HARD_BYTES
+
+
+def test_before_the_plan_there_is_no_revision_and_no_subtask() -> None:
+    run = state()
+    assert (run.status().revision, run.result().plan_revisions, run.status().counts.total) == (0, 0, 0)
+    assert (run.result().status, run.result().answer) == ("running", "")
+    assert "Sum the sales" in run.details()
+
+
+@pytest.mark.parametrize(
+    ("phase", "answer", "outcome", "status"),
+    [
+        ("executing", "", "completed", "running"),
+        ("done", "Yes.", "completed", "completed"),
+        ("done", "Yes.", "failed", "partial"),
+        ("failed", "", "failed", "partial"),
+        ("failed", "Yes.", "completed", "partial"),
+        ("cancelled", "Yes.", "completed", "partial"),
+        ("done", "", "completed", "partial"),
+    ],
+)
+def test_a_result_is_completed_only_with_an_answer_and_every_subtask(
+    phase: Phase, answer: str, outcome: str, status: str
+) -> None:
+    run = state(plan(subtask("a")))
+    run.board.start("a", "w")
+    if outcome == "completed":
+        run.board.complete("a", FINDING)
+    else:
+        run.board.fail("a", ERROR)
+    run.phase, run.answer = phase, answer
+    result = run.result()
+    assert result.status == status
+    assert [gap.subtask_id for gap in result.gaps] == ([] if outcome == "completed" else ["a"])
+    assert ("Missing from this answer" in result.answer) == (bool(answer) and outcome == "failed")
+
+
+def test_a_direct_answer_is_a_completed_run() -> None:
+    run = state(Plan(direct_answer="Four."))
+    run.phase, run.answer = "done", "Four."
+    assert (run.result().status, run.result().answer, run.result().plan_revisions) == ("completed", "Four.", 1)
+
+
+def test_usage_is_the_supervisors_own_and_every_subtasks() -> None:
+    run = state(plan(subtask("a"), subtask("b")))
+    run.own_usage = Usage(model_calls=2, usd=0.5)
+    for id, usd in (("a", 0.25), ("b", None)):
+        run.board.start(id, "w")
+        run.board.record(id, 1, Usage(model_calls=1, usd=usd))
+    assert (run.usage.model_calls, run.usage.usd) == (4, None)
+    assert run.status().usage == run.result().usage == run.usage
+
+
+def test_artifacts_and_findings_of_cancelled_subtasks_count_as_usable() -> None:
+    run = state(plan(subtask("a")))
+    run.board.start("a", "w")
+    artifact = ArtifactRef(name="chart", ref="r", subtask_id="a")
+    run.board.cancel("a", ERROR, FINDING.model_copy(update={"artifacts": [artifact]}))
+    assert run.result().artifacts == [artifact]
+    assert [gap.subtask_id for gap in run.result().gaps] == ["a"]
+
+
+@given(st.integers(5, 30 * 24 * 3600))
+def test_the_synthesis_gets_a_part_of_the_deadline_and_never_all_of_it(seconds: int) -> None:
+    run = state(deadline=seconds)
+    reserve = run.allowance.deadline_at - run.allowance.work_until
+    assert 0 < reserve.total_seconds() <= min(60, 0.2 * seconds)
+    assert (run.allowance.deadline_at - START).total_seconds() == seconds
+
+
+def test_the_clock_of_a_finished_run_stands_still() -> None:
+    clock = Clock()
+    run = RunState(RunRequest(goal="x"), clock, START)
+    clock.tick(3)
+    run.finished_at = clock()
+    clock.tick(100)
+    assert run.result().timing.wall_seconds == 3.0
+
+
+def test_a_long_goal_is_shown_by_its_beginning() -> None:
+    run = state(goal="漢字\n" * 5000)
+    assert len(run.status().goal.encode()) <= 400
+    assert len(run.plan.goal.encode()) <= limits.SUMMARY_BYTES
+    assert "\n" not in run.status().goal
+
+
+def test_a_plan_knows_its_subtasks() -> None:
+    wanted = subtask("b")
+    assert plan(subtask("a"), wanted).subtask("b") is wanted
+    with pytest.raises(KeyError):
+        plan(wanted).subtask("c")
+    assert Subtask(id="a", description="d").role == "auto"

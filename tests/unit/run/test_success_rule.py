@@ -1,0 +1,113 @@
+"""The success rule in exact numbers: what counts, how many, and whether it can still come."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from supervision.contract.plan import Importance, Plan
+from supervision.contract.result import SubtaskReport, SubtaskState
+from supervision.run.success_rule import explain, importance, met, needed, reachable
+from tests.unit.shapes import subtask
+
+STATES: list[SubtaskState] = ["completed", "failed", "skipped", "cancelled", "running", "waiting"]
+
+rules = st.sampled_from(["any", "all", "2/3", "1/3", "1/1000", 0.5, 0.1, 1.0]) | st.builds(
+    lambda a, b: f"{min(a, b)}/{max(a, b)}", st.integers(1, 50), st.integers(1, 50)
+)
+entries = st.lists(
+    st.tuples(st.sampled_from(STATES), st.sampled_from(["required", "optional"])), min_size=1, max_size=12
+)
+
+
+def board(items: list[tuple[SubtaskState, Importance]]) -> tuple[list[SubtaskReport], dict[str, Importance]]:
+    reports = [SubtaskReport(id=f"t{n}", state=state) for n, (state, _) in enumerate(items)]
+    return reports, {f"t{n}": level for n, (_, level) in enumerate(items)}
+
+
+def share_of(rule: str | float) -> Fraction:
+    return Fraction(1) if rule == "all" else Fraction(str(rule))
+
+
+@given(rules, entries)
+def test_a_rule_is_met_exactly_when_its_share_has_completed(
+    rule: str | float, items: list[tuple[SubtaskState, Importance]]
+) -> None:
+    reports, levels = board(items)
+    if rule == "any":
+        assert met(rule, reports, levels) == any(state == "completed" for state, _ in items)
+        return
+    required = [state for state, level in items if level == "required"] or [state for state, _ in items]
+    assert met(rule, reports, levels) == (Fraction(required.count("completed"), 1) >= share_of(rule) * len(required))
+
+
+@given(rules, entries)
+def test_a_rule_is_within_reach_exactly_when_the_best_case_meets_it(
+    rule: str | float, items: list[tuple[SubtaskState, Importance]]
+) -> None:
+    reports, levels = board(items)
+    best = [r.model_copy(update={"state": "completed"}) if r.state in ("running", "waiting") else r for r in reports]
+    assert reachable(rule, reports, levels) == met(rule, best, levels)
+    if met(rule, reports, levels):
+        assert reachable(rule, reports, levels)
+
+
+@pytest.mark.parametrize(
+    ("rule", "levels", "expected"),
+    [
+        ("any", "rro", None),
+        ("all", "rro", 2),
+        ("all", "ooo", 3),
+        ("2/3", "rrr", 2),
+        ("2/3", "rrrr", 3),
+        (0.5, "rrro", 2),
+        (0.1, "r" * 10, 1),
+        (0.3, "r" * 10, 3),
+        ("1/1000", "r", 1),
+    ],
+)
+def test_the_needed_number_is_rounded_up_in_exact_arithmetic(
+    rule: str | float, levels: str, expected: int | None
+) -> None:
+    names = {"r": "required", "o": "optional"}
+    subtasks = [subtask(f"t{n}").model_copy(update={"importance": names[c]}) for n, c in enumerate(levels)]
+    assert needed(rule, subtasks) == expected
+
+
+def test_a_rule_that_is_none_is_refused() -> None:
+    with pytest.raises(ValueError, match='"any", "all", or a fraction'):
+        needed("most", [subtask("t1")])
+
+
+@pytest.mark.parametrize("rule", ["any", "all", 0.5])
+def test_nothing_meets_no_rule(rule: str | float) -> None:
+    assert not met(rule, [], {})
+    assert not reachable(rule, [], {})
+
+
+def test_what_a_later_revision_replaced_is_not_asked_for() -> None:
+    plan = Plan(
+        subtasks=[subtask("t1"), subtask("t2"), subtask("t3").model_copy(update={"replaces": ["t1"]})], revision=2
+    )
+    reports = [
+        SubtaskReport(id="t1", state="failed"),
+        SubtaskReport(id="t2", state="completed"),
+        SubtaskReport(id="t3", state="running"),
+    ]
+    assert not met("all", reports, importance(plan))
+    assert reachable("all", reports, importance(plan))
+    reports[2].state = "completed"
+    assert met("all", reports, importance(plan))
+
+
+def test_the_explanation_names_the_numbers_and_what_is_missing() -> None:
+    reports, levels = board(
+        [("completed", "required"), ("failed", "required"), ("running", "required"), ("completed", "optional")]
+    )
+    assert explain("2/3", reports, levels) == (
+        'success "2/3" needs 2 of 3 required subtasks: 1 completed; t1 is failed, t2 is running'
+    )
+    assert explain("any", reports, levels) == (
+        'success "any" needs one of 4 subtasks: 2 completed; t1 is failed, t2 is running'
+    )

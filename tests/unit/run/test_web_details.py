@@ -1,0 +1,60 @@
+"""The Markdown for the Web UI: one row a subtask, whatever the texts hold."""
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from supervision.contract.result import Problem, SubtaskReport
+from supervision.contract.status import Counts, Flags
+from supervision.contract.usage import Usage
+from supervision.run.web_details import markdown, money
+from tests.unit.shapes import any_text
+
+REPORTS = [
+    SubtaskReport(id="t1", role="analyst", description="Sum the sales", state="completed", attempts=2, turns=3),
+    SubtaskReport(id="t2", role="writer", state="skipped", depends_on=["t1"], error=Problem(type="X", message="why")),
+]
+awkward = any_text | st.text("a|\\\n`*")
+
+
+def shown(goal: str = "Which region?", reports: list[SubtaskReport] = REPORTS, notes: list[str] | None = None) -> str:
+    counts = Counts(total=len(reports), completed=1)
+    usage = Usage(model_calls=4, tool_calls=2, input_tokens=1500, usd=0.25)
+    return markdown(goal, "executing", Flags(paused=True), counts, reports, usage, notes or [])
+
+
+def test_a_run_reads_at_a_glance() -> None:
+    assert shown(notes=["the stand-in model answers"]).splitlines() == [
+        "**Which region?**",
+        "",
+        "Phase **executing** (paused) · 1 of 2 subtasks · 4 model calls, 2 tool calls · 1,500 tokens · $0.2500",
+        "",
+        "| subtask | role | state | after | turns | what |",
+        "|---|---|---|---|---|---|",
+        "| t1 | analyst | ✔ completed (attempt 2) |  | 3 | Sum the sales |",
+        "| t2 | writer | – skipped | t1 |  | why |",
+        "",
+        "> the stand-in model answers",
+    ]
+
+
+@given(awkward, awkward, awkward)
+def test_no_text_breaks_the_table(goal: str, description: str, note: str) -> None:
+    report = SubtaskReport(id="t1", role="analyst", description=description)
+    lines = shown(goal, [report], [note]).split("\n")
+    assert len(lines) == 9
+    row = lines[6]
+    assert len(re.sub(r"\\.", "", row).split("|")) == 8
+    "\n".join(lines).encode("utf-8")
+
+
+def test_a_large_plan_is_cut_and_says_so() -> None:
+    ids = [f"t{n}" for n in range(1000)]
+    told = shown(reports=[SubtaskReport(id=id, description="d" * 4000, depends_on=ids) for id in ids])
+    assert told.splitlines()[-1] == "| … | | | | | and 940 more |"
+    assert len(told) < 25_000
+
+
+def test_an_unknown_cost_is_called_unknown() -> None:
+    assert [money(usd) for usd in (None, 0.0, 0.00012, 1234.5)] == ["cost unknown", "$0.0000", "$0.0001", "$1,234.50"]

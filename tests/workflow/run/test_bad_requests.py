@@ -1,0 +1,158 @@
+"""Requests and plans that can't be: each ends typed, with the exact reason, before a child or a model call too many."""
+
+import contextlib
+from typing import Any
+
+import pytest
+from temporalio.client import Client
+
+import worker_main
+from runtime.connection import connect
+from runtime.server.embedded_server import EmbeddedServer
+from runtime.settings import Settings
+from runtime.workers import ALL_ROLES
+from supervision.contract.result import RunResult
+from tests.scripted_model import Reply, ScriptedModel, as_json, stop, text
+from tests.workflow.crew import Handle, details, failure, item, plans, prompt, start, started_children, subtasks
+from workflows.supervisor import SupervisorWorkflow
+
+ROLE = {"name": "reader", "description": "Reads.", "system_prompt": "You read."}
+
+
+def inline(**changes: Any) -> dict[str, Any]:
+    return {"team": {"name": "own", "generalist": "reader", "roles": [ROLE], **changes}}
+
+
+async def send(client: Client, run_id: str, **fields: Any) -> Handle:
+    """Starts a run as the `temporal` CLI does: nothing is checked on the way."""
+    request = {"goal": "Weigh the pears", "team": "crew", **fields}
+    return await client.start_workflow(
+        "SupervisorWorkflow", request, id=run_id, task_queue="supervisor", result_type=RunResult
+    )
+
+
+FRACTION = 'success: must be "any", "all", or a fraction above 0 and at most 1 such as "2/3" or 0.5'
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        *(({"success": value}, FRACTION) for value in ("3/2", "0/3", "2/0", 0, 1.5, -0.5, "half", True, None, "1e-9")),
+        ({"strategy": "swarm"}, "strategy: Input should be 'auto', 'plan', 'route' or 'step'"),
+        ({"max_subtasks": 0}, "max_subtasks: Input should be greater than or equal to 1"),
+        ({"max_parallel": 201}, "max_parallel: Input should be less than or equal to 200"),
+        ({"max_depth": 0}, "max_depth: Input should be greater than or equal to 1"),
+        ({"max_revisions": -1}, "max_revisions: Input should be greater than or equal to 0"),
+        ({"deadline": "PT1S"}, "deadline: must be from PT5S (5 seconds) to P30D (30 days)"),
+        ({"budget": {"tokens": 0}}, "budget.tokens: Input should be greater than or equal to 1"),
+        ({"budget": {"usd": -1}}, "budget.usd: Input should be greater than 0"),
+        ({"models": {"workers": ""}}, "models.workers: String should have at least 1 character"),
+        (inline(roles=[]), "team.roles: List should have at least 1 item after validation, not 0"),
+        (inline(generalist="wizard"), "team: generalist 'wizard' is not one of the roles: reader"),
+        (inline(roles=[{**ROLE, "model": ""}]), "team.roles.0.model: String should have at least 1 character"),
+        (inline(roles=[{**ROLE, "pool": "Far Away"}]), "team.roles.0.pool: must be 1 to 32 lower-case letters"),
+        (inline(roles=[{**ROLE, "backup": "nobody"}]), "team: role 'reader': backup 'nobody' is not one of the roles"),
+        (inline(roles=[{**ROLE, "fallback": "reader"}]), "team: role 'reader' is its own fallback"),
+        (inline(roles=[{**ROLE, "max_parallel": 0}]), "team.roles.0.max_parallel: Input should be greater than"),
+    ],
+    ids=str,
+)
+@pytest.mark.usefixtures("worker")
+async def test_a_request_out_of_bounds_fails_at_once_naming_the_field(
+    client: Client, model: ScriptedModel, run_id: str, fields: dict[str, Any], reason: str
+) -> None:
+    handle = await send(client, run_id, **fields)
+    error = await failure(handle)
+    assert error.type == "InvalidRequest"
+    assert error.message.startswith(reason)
+    assert model.of(run_id) == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        (inline(roles=[{**ROLE, "tools": ["hammer"]}]), "team.roles.reader.tools: no team file has a tool 'hammer'"),
+        (inline(toolbox=["hammer"]), "team.toolbox: no team file has a tool 'hammer'"),
+        (inline(tools=[{"name": "x", "uses": "sql"}]), "team.tools: an inline team has no tools section"),
+    ],
+    ids=["tool", "toolbox", "tools section"],
+)
+@pytest.mark.usefixtures("worker")
+async def test_an_inline_team_has_only_what_the_operator_registered(
+    client: Client, model: ScriptedModel, run_id: str, fields: dict[str, Any], reason: str
+) -> None:
+    handle = await send(client, run_id, **fields)
+    error = await failure(handle)
+    assert error.type == "InvalidRequest"
+    assert error.message.startswith(reason)
+    assert model.of(run_id) == []
+    shown = await handle.query(SupervisorWorkflow.status)
+    assert (shown.phase, shown.error) == ("failed", f"InvalidRequest: {error.message}")
+    assert reason in await details(handle)
+
+
+@pytest.mark.parametrize(
+    ("setting", "reason"),
+    [
+        ("worker_model", "these roles have no model: hand, reader, librarian, reckoner, solo, far, abroad; set models"),
+        ("supervisor_model", "the supervisor has no model: set models.supervisor"),
+    ],
+)
+async def test_whoever_has_no_model_is_named_before_any_call(
+    model: ScriptedModel, settings: Settings, run_id: str, setting: str, reason: str
+) -> None:
+    model.play(run_id, plans(subtasks(item("t1"))))
+    async with EmbeddedServer(shared=False, headless=True) as server, contextlib.AsyncExitStack() as stack:
+        client = await connect(address=server.address)
+        bare = settings.model_copy(update={setting: ""})
+        for worker in worker_main.compose(client, bare, list(ALL_ROLES), []):
+            await stack.enter_async_context(worker)
+        error = await failure(await start(client, run_id))
+        assert (error.type, model.of(run_id)) == ("InvalidRequest", [])
+        assert error.message.startswith(reason)
+        model.play(f"{run_id}-2", plans(subtasks(item("t1"))))
+        named = {"supervisor": "claude-opus-5-5", "workers": "claude-haiku-5-5"}
+        assert (await (await start(client, f"{run_id}-2", models=named)).result()).status == "completed"
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        (subtasks(item("t1", depends_on=["t1"])), "subtask 't1' depends on itself"),
+        (subtasks(item("t 1")), "subtask id 't 1' must be 1 to 64 letters, digits, hyphens or underscores"),
+        (subtasks(item("t1", candidates=9)), "subtask 't1' asks for 9 candidates, 1 to 5 are allowed"),
+        (subtasks(item("t1", attachments=["map"])), "subtask 't1' lists the attachment 'map', which does not exist"),
+        (subtasks(item("t1") | {"description": "x y" * 2000}), "subtask 't1' has a description of more than 4000"),
+        (subtasks(item("t1"), direct_answer="Three."), "give either a direct_answer or subtasks, not both"),
+        (subtasks(*(item(f"t{n}") for n in range(500))), "the plan has 500 subtasks, at most 12 are allowed"),
+        (as_json({"subtasks": [{"id": "t1"}]}), "the reply is not the JSON asked for: subtasks.0.description: "),
+        (stop("max_tokens", '{"subtasks": ['), "the plan was cut off: make it shorter"),
+        (text('{"subtasks": ['), "the reply is not the JSON asked for: the JSON text is cut off"),
+    ],
+    ids=["itself", "id", "candidates", "attachment", "long", "both", "huge", "incomplete", "cut", "half"],
+)
+@pytest.mark.usefixtures("worker")
+async def test_a_plan_that_can_not_run_fails_with_its_reason_before_any_child(
+    client: Client, model: ScriptedModel, run_id: str, bad: Reply, reason: str
+) -> None:
+    model.play(run_id, plans(bad))
+    handle = await start(client, run_id)
+    error = await failure(handle)
+    assert error.type == "InvalidPlan"
+    assert error.message.startswith(f"no plan that can run after 3 tries: {reason}")
+    assert reason in prompt(model, run_id, "plan.1.2")
+    assert model.steps(run_id) == ["plan.1.1", "plan.1.2", "plan.1.3"]
+    assert await started_children(handle) == []
+    rejected = [e for e in (await handle.query(SupervisorWorkflow.trace)).events if e.type == "plan_rejected"]
+    assert len(rejected) == 3
+    assert RunResult.model_validate(error.details[0]).usage.model_calls == 3
+
+
+@pytest.mark.usefixtures("worker")
+async def test_a_refused_goal_is_asked_for_once(client: Client, model: ScriptedModel, run_id: str) -> None:
+    model.play(run_id, plans(stop("refusal", details={"category": "cyber", "explanation": "This is not for me."})))
+    handle = await start(client, run_id)
+    error = await failure(handle)
+    assert (error.type, error.message) == ("InvalidPlan", "the planner refused the goal: This is not for me.")
+    assert model.steps(run_id) == ["plan.1.1"]
+    assert (await handle.query(SupervisorWorkflow.status)).phase == "failed"

@@ -1,0 +1,348 @@
+"""What a run may use: slices of the budget and their refills, deadlines, and both extended while it works."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from temporalio.client import Client, WorkflowUpdateFailedError
+
+from supervision import limits
+from supervision.budget.ledger import least_to_plan
+from supervision.contract.result import RunResult
+from supervision.contract.updates import ExtendLimits, NewBudget
+from tests.scripted_model import Reply, Script, ScriptedModel, Step, answer, as_json, message, plan, script, text, when
+from tests.waiting import until
+from tests.workflow.house import Handle, Turns, failure, item, prompt, start, started_children, subtasks
+from workflows.supervisor import SupervisorWorkflow
+
+pytestmark = pytest.mark.usefixtures("worker")
+
+PAIR = subtasks(item("t1"), item("t2"))
+NEVER = asyncio.Event()
+
+
+def spending(tokens: int, turns: int, words: str = "44 pears") -> Callable[[Step], Reply]:
+    """Turns that each take so many tokens, the last one with the finding."""
+
+    def play(step: Step) -> Reply:
+        if step.number < turns and "last turn" not in step.prompt:
+            use = {"type": "tool_use", "id": f"toolu_{step.number}", "name": "lookup", "input": {"query": "pears"}}
+            return message([use], "tool_use", tokens=tokens // 2)
+        return message([{"type": "text", "text": words}], tokens=tokens // 2)
+
+    return play
+
+
+def hang_at(kind: str, usual: Script) -> Script:
+    """A script that never answers one kind of call."""
+    return lambda step: when(NEVER, text("")) if step.kind == kind else usual(step)
+
+
+def spent(handle_status: Any) -> int:
+    """Tokens spent by the ledger's word."""
+    account = handle_status.limits.ledger["tokens"]
+    assert isinstance(account, dict)
+    return int(account["spent"])
+
+
+# --- budget ---------------------------------------------------------------------------------------------
+
+
+async def test_a_budget_too_small_to_plan_fails_before_any_request(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    goal = "Count the pears of the garden"
+    model.play(run_id, script(plan(answer="none")))
+    least = least_to_plan(len(goal))
+    error = await failure(await start(client, run_id, budget={"tokens": least - 2}))
+    assert error.type == "BudgetExhausted"
+    assert "plan" in error.message
+    assert model.of(run_id) == []
+    model.play(f"{run_id}-enough", script(plan(answer="none")))
+    assert (await (await start(client, f"{run_id}-enough", budget={"tokens": least})).result()).answer == "none"
+
+
+async def test_a_budget_used_up_midway_gives_a_partial_answer_within_the_total_and_one_call_per_worker_agent(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    total, call = 60_000, 6_000
+    many = [item(f"t{n}", "finder") for n in range(8)]
+    turns: Turns = {f"t{n}": spending(call, 3) for n in range(8)}
+    model.play(run_id, script(subtasks(*many), turns, answer("some pears")))
+    handle = await start(client, run_id, team="lab", budget={"tokens": total}, max_parallel=2)
+    result = await handle.result()
+    assert (result.status, result.answer.startswith("some pears")) == ("partial", True)
+    states = {r.id: r.state for r in result.subtasks}
+    assert "completed" in states.values()
+    short = [gap for gap in result.gaps if "BudgetExhausted" in gap.reason]
+    assert len(short) == sum(state == "failed" for state in states.values()) > 0
+    assert total / 2 < result.usage.input_tokens + result.usage.output_tokens <= total + 2 * call
+    assert model.steps(run_id)[-1] == "synthesis.1"
+    shown = await handle.query(SupervisorWorkflow.status)
+    assert spent(shown) == result.usage.input_tokens + result.usage.output_tokens
+
+
+async def test_a_worker_agent_that_needs_more_than_its_slice_goes_on_with_what_others_gave_back(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    hold = asyncio.Event()
+    turns: Turns = {"t1": spending(10_000, 9), "t2": lambda step: when(hold, text("little"))}
+    model.play(run_id, script(subtasks(item("t1", "finder"), item("t2", "finder")), turns))
+    handle = await start(client, run_id, team="lab", budget={"tokens": 200_000})
+    await until(lambda: model.steps(run_id).count("t1/1/turn.5") == 1)
+    hold.set()
+    result = await handle.result()
+    assert (result.status, result.subtasks[0].turns, result.subtasks[0].attempts) == ("completed", 9, 1)
+    turns_made = [step for step in model.steps(run_id) if step.startswith("t1/1/turn")]
+    assert turns_made == [f"t1/1/turn.{n}" for n in range(1, 10)]
+    assert len([id for id in await started_children(handle) if id == f"{run_id}/t1/1"]) > 1
+    assert not any("last turn" in call.step.prompt for call in model.of(run_id))
+    assert result.subtasks[0].usage.model_calls == 9
+
+
+async def test_a_worker_agent_whose_slice_can_not_be_refilled_waits_for_others_and_then_concludes(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    hold = asyncio.Event()
+
+    play = spending(9_000, 2)
+
+    def greedy(step: Step) -> Reply:
+        reply = play(step)
+        return when(hold, reply) if step.number == 2 else reply
+
+    turns: Turns = {"t1": spending(9_000, 99), "t2": greedy}
+    model.play(run_id, script(subtasks(item("t1", "finder"), item("t2", "finder")), turns))
+    handle = await start(client, run_id, team="lab", budget={"tokens": 100_000}, max_turns=99)
+    await until(lambda: "t2/1/turn.2" in model.steps(run_id))
+    hold.set()
+    result = await handle.result()
+    assert [r.state for r in result.subtasks] == ["completed", "completed"]
+    assert "last turn" in prompt(model, run_id, [s for s in model.steps(run_id) if s.startswith("t1")][-1])
+    assert result.usage.input_tokens + result.usage.output_tokens <= 100_000 + 9_000
+
+
+async def test_an_unknown_price_refuses_an_explicit_dollar_budget_and_names_the_model(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    asked = {"models": {"workers": "pear-1"}, "budget": {"usd": 1.0}}
+    error = await failure(await start(client, run_id, **asked))
+    assert error.type == "InvalidRequest"
+    assert "pear-1" in error.message
+    assert model.of(run_id) == []
+
+
+async def test_an_unknown_price_is_a_warning_where_no_dollars_were_asked_for_and_the_cost_is_null(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    model.play(run_id, script(PAIR))
+    handle = await start(client, run_id, models={"workers": "pear-1"})
+    result = await handle.result()
+    assert result.usage.usd is None
+    assert [r.usage.usd for r in result.subtasks] == [None, None]
+    assert any("pear-1" in warning for warning in result.warnings)
+    shown = await handle.query(SupervisorWorkflow.status)
+    assert shown.limits.ledger["usd_accounted"] is False
+
+
+async def test_dollars_run_out_like_tokens(client: Client, model: ScriptedModel, run_id: str) -> None:
+    many = [item(f"t{n}", "finder") for n in range(6)]
+    turns: Turns = {f"t{n}": spending(40_000, 2) for n in range(6)}
+    model.play(run_id, script(subtasks(*many), turns, answer("some")))
+    handle = await start(client, run_id, team="lab", budget={"tokens": None, "usd": 0.1}, max_parallel=1)
+    result = await handle.result()
+    assert result.status == "partial"
+    assert result.usage.usd is not None
+    worst_call = max(r.usage.usd / r.usage.model_calls for r in result.subtasks if r.usage.usd)
+    assert result.usage.usd <= 0.1 + worst_call
+    assert any("BudgetExhausted" in gap.reason for gap in result.gaps)
+
+
+# --- deadline -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets deadlines be shorter than anybody should want."""
+    monkeypatch.setattr(limits, "MIN_DEADLINE", timedelta(seconds=1))
+
+
+async def within(handle: Handle, seconds: float) -> RunResult:
+    """The result of a run that ends in time."""
+    result = await handle.result()
+    assert result.timing.wall_seconds < seconds
+    return result
+
+
+@pytest.mark.usefixtures("hurry")
+async def test_the_deadline_in_planning_fails_the_run_in_time(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    model.play(run_id, hang_at("plan", script(PAIR)))
+    error = await failure(await start(client, run_id, deadline="PT3S"))
+    assert error.type == "DeadlineExceeded"
+    assert error.details[0]["timing"]["wall_seconds"] < 3.5
+
+
+@pytest.mark.usefixtures("hurry")
+@pytest.mark.parametrize("stage", ["refine", "review", "judge"])
+async def test_the_deadline_in_any_judgement_leaves_time_for_the_answer(
+    client: Client, model: ScriptedModel, run_id: str, stage: str
+) -> None:
+    conflict = {"subtask_ids": ["t1", "t2"], "description": "44 or 45"}
+    usual = script(PAIR, {"t2": lambda step: text("") if stage == "refine" else text("45")}, answer("in time", ["t1"]))
+
+    def play(step: Step) -> Reply:
+        if step.kind == "review" and stage == "judge":
+            return as_json({"verdicts": [], "conflicts": [conflict]})
+        return hang_at(stage, usual)(step)
+
+    model.play(run_id, play)
+    result = await within(await start(client, run_id, deadline="PT3S", max_revisions=1, max_turns=1), 3.5)
+    assert result.answer.startswith("in time")
+    assert result.subtasks[0].state == "completed"
+    assert result.status == ("partial" if stage == "refine" else "completed")
+    assert model.steps(run_id)[-1].startswith("synthesis")
+
+
+@pytest.mark.usefixtures("hurry")
+async def test_the_deadline_while_findings_are_mended_keeps_the_old_ones(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    usual = script(PAIR, {"t1": lambda s: text("old pears") if s.attempt == 1 else when(NEVER, text(""))})
+    flagged = [{"subtask_id": id, "ok": False, "feedback": f"mend {id}"} for id in ("t1", "t2")]
+    bad = as_json({"verdicts": flagged, "conflicts": []})
+    model.play(run_id, lambda step: bad if step.kind == "review" else usual(step))
+    result = await within(await start(client, run_id, deadline="PT3S", max_revisions=1, max_parallel=1), 3.5)
+    assert (result.status, [r.state for r in result.subtasks]) == ("completed", ["completed", "completed"])
+    assert {gap.subtask_id: "mend" in gap.reason for gap in result.gaps} == {"t1": True, "t2": True}
+    assert "old pears" in model.of(run_id)[-1].step.prompt
+
+
+@pytest.mark.usefixtures("hurry")
+async def test_the_deadline_while_the_answer_is_written_gives_the_findings_as_they_came(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    model.play(run_id, hang_at("synthesis", script(PAIR, {"t1": lambda step: text("44 pears")})))
+    result = await within(await start(client, run_id, deadline="PT3S"), 4)
+    assert result.status == "partial"
+    assert "44 pears" in result.answer
+    assert "finding of t2" in result.answer
+    assert any("no answer could be written" in warning for warning in result.warnings)
+    assert model.steps(run_id).count("synthesis.1") == 1
+
+
+@pytest.mark.usefixtures("hurry")
+async def test_the_deadline_while_the_judge_compares_candidates_keeps_one_of_them(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    shape = subtasks(item("t1", candidates=2))
+    model.play(run_id, hang_at("judge", script(shape, {"t1": lambda step: text("44 pears")})))
+    result = await within(await start(client, run_id, deadline="PT3S"), 3.5)
+    assert (result.subtasks[0].state, result.status) == ("completed", "completed")
+
+
+# --- extending ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("hurry")
+async def test_a_later_deadline_is_noticed_by_a_run_at_work_and_its_calls_go_on(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    hold = asyncio.Event()
+    model.play(run_id, script(PAIR, {"t2": lambda step: when(hold, text("late pears"))}))
+    handle = await start(client, run_id, deadline="PT3S")
+    await until(lambda: "t2/1/turn.1" in model.steps(run_id))
+    before = await handle.query(SupervisorWorkflow.status)
+    reply = await handle.execute_update(
+        SupervisorWorkflow.extend_limits, ExtendLimits.model_validate({"deadline": "PT60S"})
+    )
+    assert (reply.accepted, reply.phase) == (True, "executing")
+    after = await handle.query(SupervisorWorkflow.status)
+    assert after.deadline_at > before.deadline_at
+    assert after.limits.deadline_seconds == 60
+    started = (await handle.describe()).start_time.timestamp()
+    await until(lambda: time.time() > started + 3.2)
+    assert (await handle.query(SupervisorWorkflow.status)).counts.running == 1
+    hold.set()
+    assert (await handle.result()).status == "completed"
+    assert model.steps(run_id).count("t2/1/turn.1") == 1
+
+
+async def test_a_larger_budget_continues_a_run_that_waits_for_it_and_counts_once(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    hold = asyncio.Event()
+    turns: Turns = {"t1": spending(9_000, 9), "t2": lambda step: when(hold, text("little"))}
+    model.play(run_id, script(subtasks(item("t1", "finder"), item("t2", "finder")), turns))
+    handle = await start(client, run_id, team="lab", budget={"tokens": 60_000, "usd": 3.0}, max_turns=20)
+    await until(lambda: len([s for s in model.steps(run_id) if s.startswith("t1")]) >= 1)
+    larger = ExtendLimits(budget=NewBudget(tokens=300_000), request_id="more")
+    for _ in range(2):
+        assert (await handle.execute_update(SupervisorWorkflow.extend_limits, larger)).accepted
+    shown = (await handle.query(SupervisorWorkflow.status)).limits
+    assert (shown.budget_tokens, shown.budget_usd) == (300_000, 3.0)
+    await until(lambda: "t1/1/turn.9" in model.steps(run_id))
+    hold.set()
+    result = await handle.result()
+    assert (result.status, result.subtasks[0].turns) == ("completed", 9)
+    events = (await handle.query(SupervisorWorkflow.trace)).events
+    assert [e.type for e in events].count("limits_extended") == 1
+
+
+@pytest.mark.parametrize(
+    ("extension", "word"),
+    [
+        ({}, "nothing to change"),
+        ({"deadline": "PT0.1S"}, "passed already"),
+        ({"budget": {"tokens": 1}}, "budget.tokens must be at least"),
+        ({"budget": {"tokens": 0}}, "budget.tokens: Input should be greater"),
+        ([], "valid dictionary"),
+        ({"colour": "red"}, "colour: unknown field"),
+    ],
+)
+async def test_limits_that_can_not_be_are_refused_and_change_nothing(
+    client: Client, model: ScriptedModel, run_id: str, extension: Any, word: str
+) -> None:
+    hold = asyncio.Event()
+    model.play(run_id, script(PAIR, {"t2": lambda step: when(hold, text("late"))}))
+    handle = await start(client, run_id)
+    await until(lambda: "t2/1/turn.1" in model.steps(run_id))
+    with pytest.raises(WorkflowUpdateFailedError) as refused:
+        await handle.execute_update("extend_limits", extension)
+    assert word in str(refused.value.cause)
+    assert (await handle.query(SupervisorWorkflow.status)).limits.budget_tokens == 1_000_000
+    hold.set()
+    await handle.result()
+
+
+async def test_a_run_that_has_ended_takes_no_new_limits(client: Client, model: ScriptedModel, run_id: str) -> None:
+    model.play(run_id, script(PAIR))
+    handle = await start(client, run_id)
+    await handle.result()
+    with pytest.raises(Exception, match="completed"):
+        await handle.execute_update("extend_limits", {"deadline": "PT60S"})
+
+
+# --- timing ---------------------------------------------------------------------------------------------
+
+
+async def test_timing_shows_what_working_in_parallel_gained(client: Client, model: ScriptedModel, run_id: str) -> None:
+    def slowly(step: Step) -> Reply:
+        async def reply(exchange: Any) -> None:
+            await asyncio.sleep(0.6)
+            await text("pears")(exchange)
+
+        return reply
+
+    shape = subtasks(*[item(f"t{n}") for n in range(4)], item("last", depends_on=["t0", "t1", "t2", "t3"]))
+    model.play(run_id, script(shape, {f"t{n}": slowly for n in range(4)}))
+    timing = (await (await start(client, run_id)).result()).timing
+    assert timing.sequential_seconds >= 4 * 0.6
+    assert 0.6 <= timing.critical_path_seconds <= timing.wall_seconds + 0.05
+    assert timing.wall_seconds < timing.sequential_seconds
+    assert timing.speedup == pytest.approx(timing.sequential_seconds / timing.wall_seconds, abs=0.02)
+    assert timing.speedup > 1.3

@@ -1,0 +1,110 @@
+"""The default team on its real data with the stand-in model: the figures in an answer come from the tables."""
+
+import contextlib
+import csv
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from temporalio.client import Client
+
+import worker_main
+from console.demo.__main__ import GOAL
+from runtime import search_attributes
+from runtime.connection import connect
+from runtime.server.embedded_server import EmbeddedServer
+from runtime.settings import BUILTIN_TEAMS, Settings
+from runtime.workers import ALL_ROLES
+from supervision.contract.request import RunRequest
+from supervision.contract.result import RunResult
+from tests.standin.conftest import start as start_standin
+from workflows.supervisor import SupervisorWorkflow
+
+PARAPHRASES = [
+    "Between 1952 and 2007, by how much did life expectancy change in Rwanda and Botswana, and why the setbacks?",
+    "Report on life expectancy in Botswana and Rwanda from 1952 to 2007: the change, and the causes of the setbacks.",
+    "What happened to the life expectancy of Rwanda and Botswana since 1952 until 2007? Explain the setbacks.",
+]
+
+
+@pytest.fixture(scope="module")
+async def data_client(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[Client, Path]]:
+    """A client of a server whose Worker has a copy of the default team, and the folder of that copy's data."""
+    folder = tmp_path_factory.mktemp("teams")
+    shutil.copytree(BUILTIN_TEAMS / "default", folder / "default")
+    process, url = await start_standin()
+    settings = Settings(
+        _env_file=None,
+        artifacts_url=str(tmp_path_factory.mktemp("artifacts")),
+        teams_dir=folder,
+        model="standin",
+        ANTHROPIC_BASE_URL=url,
+    )
+    async with EmbeddedServer(shared=False, headless=True) as server, contextlib.AsyncExitStack() as stack:
+        client = await connect(address=server.address)
+        for worker in worker_main.compose(client, settings, list(ALL_ROLES), await search_attributes.ensure(client)):
+            await stack.enter_async_context(worker)
+        yield client, folder / "default" / "data"
+    process.terminate()
+    await process.wait()
+
+
+async def ask(client: Client, run_id: str, goal: str) -> RunResult:
+    request = RunRequest(goal=goal, max_revisions=0)
+    result: RunResult = await client.execute_workflow(
+        SupervisorWorkflow.run, request, id=run_id, task_queue="supervisor"
+    )
+    assert result.status == "completed"
+    return result
+
+
+def figure(data: Path, country: str, year: str) -> str:
+    with (data / "life_expectancy.csv").open(encoding="utf-8") as file:
+        return next(
+            row["life_expectancy_years"]
+            for row in csv.DictReader(file)
+            if (row["country"], row["year"]) == (country, year)
+        )
+
+
+async def test_the_answer_has_the_tables_figures_and_what_the_calculator_made_of_them(
+    data_client: tuple[Client, Path], run_id: str
+) -> None:
+    client, data = data_client
+    result = await ask(client, run_id, GOAL)
+    first, last = (float(figure(data, "Botswana", year)) for year in ("1952", "2007"))
+    assert str(first) in result.answer
+    assert str(last) in result.answer
+    assert f"{last - first:.2f}" in result.answer
+    assert {report.role for report in result.subtasks} == {"researcher", "analyst", "writer"}
+    assert result.usage.usd == 0
+
+
+@pytest.mark.parametrize("goal", PARAPHRASES)
+async def test_a_goal_in_other_words_gets_the_same_figures(
+    data_client: tuple[Client, Path], run_id: str, goal: str
+) -> None:
+    client, data = data_client
+    result = await ask(client, run_id, goal)
+    for country in ("Botswana", "Rwanda"):
+        for year in ("1952", "2007"):
+            assert figure(data, country, year) in result.answer
+
+
+async def test_changing_one_figure_in_the_data_changes_the_answer(
+    data_client: tuple[Client, Path], run_id: str
+) -> None:
+    client, data = data_client
+    before = await ask(client, f"{run_id}-before", GOAL)
+    known = figure(data, "Rwanda", "2007")
+    table = data / "life_expectancy.csv"
+    original = table.read_text(encoding="utf-8")
+    try:
+        table.write_text(original.replace(f"Rwanda,Africa,2007,{known}", "Rwanda,Africa,2007,58.125"), encoding="utf-8")
+        after = await ask(client, f"{run_id}-after", GOAL)
+    finally:
+        table.write_text(original, encoding="utf-8")
+    assert "58.125" not in before.answer
+    assert "58.125" in after.answer
+    assert "a change of 18.1" in after.answer

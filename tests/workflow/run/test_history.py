@@ -1,0 +1,150 @@
+"""What runs leave in history: little, and never more than the server takes."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from temporalio.api.enums.v1 import EventType
+from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError
+
+from supervision import limits
+from supervision.contract.request import Attachment, RunRequest
+from supervision.contract.result import RunResult
+from tests.scripted_model import Reply, ScriptedModel, Step, as_json, plan, script, text, tools, when
+from tests.waiting import until
+from tests.workflow.conftest import Serving
+from workflows.supervisor import SupervisorWorkflow
+
+
+def turns_of(count: int, size: int = 500) -> Any:
+    def turns(step: Step) -> Reply:
+        return (
+            tools(("lookup", {"query": f"part {step.number}", "size": size})) if step.number < count else text("done")
+        )
+
+    return turns
+
+
+async def run(client: Client, run_id: str, **fields: Any) -> RunResult:
+    request = RunRequest(**{"goal": "work long", "team": "lab", "max_revisions": 0, **fields})
+    result: RunResult = await client.execute_workflow(
+        SupervisorWorkflow.run, request, id=run_id, task_queue="supervisor"
+    )
+    return result
+
+
+async def history_bytes(client: Client, workflow_id: str) -> int:
+    described = await client.get_workflow_handle(workflow_id).describe()
+    return described.raw_description.workflow_execution_info.history_size_bytes
+
+
+async def payload_sizes(client: Client, workflow_id: str) -> list[int]:
+    sizes = []
+    async for event in client.get_workflow_handle(workflow_id).fetch_history_events():
+        sizes.append(event.ByteSize())
+    return sizes
+
+
+@pytest.mark.usefixtures("worker")
+async def test_history_grows_with_the_turns_and_not_with_their_square(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    bytes_of = {}
+    for turns in (10, 40):
+        id = f"{run_id}-{turns}"
+        model.play(id, script(plan({"id": "t1"}), {"t1": turns_of(turns)}))
+        result = await run(client, id, max_turns=turns)
+        assert result.subtasks[0].turns == turns
+        bytes_of[turns] = await history_bytes(client, f"{id}/t1/1")
+        assert max(await payload_sizes(client, f"{id}/t1/1")) < limits.PAYLOAD_AIM_BYTES
+    assert bytes_of[40] <= 4.5 * bytes_of[10]
+
+
+@pytest.mark.usefixtures("worker")
+async def test_large_texts_everywhere_stay_out_of_history(client: Client, model: ScriptedModel, run_id: str) -> None:
+    words = "swans " * 40_000
+    subtasks = [{"id": f"t{i}", "description": f"Find part {i}: " + "about " * 500} for i in range(40)]
+    shape = plan(*subtasks, {"id": "last", "after": [item["id"] for item in subtasks]})
+    answer = {"answer": words, "confidence": 1, "citations": [], "contradictions": []}
+    turns = {item["id"]: lambda step: text(words) for item in subtasks}
+    model.play(run_id, script(shape, turns, as_json(answer)))
+    result = await run(client, run_id, max_subtasks=50, max_parallel=50, goal="g" * 40_000)
+    assert result.truncated
+    assert len(result.answer) < len(words)
+    sizes = [size for id in (run_id, f"{run_id}/t0/1", f"{run_id}/last/1") for size in await payload_sizes(client, id)]
+    assert max(sizes) < limits.PAYLOAD_HARD_BYTES
+    assert sorted(sizes)[-2] < limits.PAYLOAD_AIM_BYTES * 1.2
+
+
+@pytest.mark.usefixtures("worker")
+async def test_attachments_reach_only_the_subtasks_that_list_them(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    shape = plan({"id": "t1", "attachments": ["notes.txt"]}, {"id": "t2"})
+    model.play(run_id, script(shape))
+    await run(client, run_id, attachments=[Attachment(name="notes.txt", text="remember")])
+    prompts = {call.step.subtask_id: call.step.prompt for call in model.of(run_id)}
+    assert "notes.txt" in prompts["t1"]
+    assert "notes.txt" not in prompts["t2"]
+
+
+@pytest.mark.usefixtures("worker")
+async def test_an_attachment_that_was_never_stored_is_refused(client: Client, run_id: str) -> None:
+    with pytest.raises(WorkflowFailureError) as caught:
+        await run(client, run_id, attachments=[Attachment(name="a", ref="other-run/goal")])
+    assert "starter.py put" in str(caught.value.cause)
+
+
+SMALL_HISTORIES = {"limit.historyCount.suggestContinueAsNew": 40}
+
+
+async def test_a_worker_agent_continues_as_new_when_the_server_suggests_it(
+    serving: Serving, model: ScriptedModel, run_id: str
+) -> None:
+    model.play(run_id, script(plan({"id": "t1"}), {"t1": turns_of(30, 5)}))
+    async with serving(SMALL_HISTORIES) as client:
+        result = await run(client, run_id, max_turns=30)
+        assert (result.status, result.subtasks[0].turns, result.usage.tool_calls) == ("completed", 30, 29)
+        last = await client.get_workflow_handle(f"{run_id}/t1/1").fetch_history()
+        assert last.events[0].workflow_execution_started_event_attributes.continued_execution_run_id
+        assert len(last.events) < 80
+    steps = model.steps(run_id)
+    assert len(steps) == len(set(steps)) == 32
+
+
+async def test_a_worker_agent_that_continued_as_new_can_be_cancelled(
+    serving: Serving, model: ScriptedModel, run_id: str
+) -> None:
+    usual, never = turns_of(30, 5), asyncio.Event()
+    turns = {"t1": lambda step: when(never, text("no")) if step.number == 20 else usual(step)}
+    model.play(run_id, script(plan({"id": "t1"}), turns))
+    async with serving(SMALL_HISTORIES) as client:
+        handle = await client.start_workflow(
+            SupervisorWorkflow.run,
+            RunRequest(goal="work long", team="lab", max_turns=30, max_revisions=0),
+            id=run_id,
+            task_queue="supervisor",
+        )
+        await until(lambda: "t1/1/turn.20" in model.steps(run_id), 30)
+        await handle.cancel()
+        with pytest.raises(WorkflowFailureError):
+            await handle.result()
+        child = await client.get_workflow_handle(f"{run_id}/t1/1").describe()
+        assert child.status is WorkflowExecutionStatus.COMPLETED
+        await until(lambda: model.of(run_id)[-1].aborted_at is not None, 5)
+
+
+async def test_a_run_of_a_hundred_subtasks_has_a_small_history(
+    serving: Serving, model: ScriptedModel, run_id: str
+) -> None:
+    model.play(run_id, script(plan(*[{"id": f"t{i}"} for i in range(100)])))
+    async with serving() as client:
+        result = await run(client, run_id, max_subtasks=100, max_parallel=50)
+        assert len(result.subtasks) == 100
+        assert result.status == "completed"
+        described = await client.get_workflow_handle(run_id).describe()
+        info = described.raw_description.workflow_execution_info
+        assert info.history_length < 1000
+        assert info.history_size_bytes < 1_000_000
+        scheduled = [e async for e in client.get_workflow_handle(run_id).fetch_history_events()]
+        assert sum(e.event_type == EventType.EVENT_TYPE_TIMER_STARTED for e in scheduled) == 1

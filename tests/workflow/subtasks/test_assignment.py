@@ -1,0 +1,390 @@
+"""Who works on a subtask: by name, by capability, by load, by a plan's own roles, by the pool that has time."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.client import Client
+
+import worker_main
+from activities.pools import PoolActivities
+from console.run.queue_pollers import ACTIVITIES, WORKFLOWS, pollers
+from runtime.settings import Settings
+from supervision.queues import pool_queue
+from tests.conftest import LAB
+from tests.scripted_model import Reply, ScriptedModel, Step, as_json, text, tools, when
+from tests.waiting import until
+from tests.workflow.crew import (
+    Handle,
+    details,
+    failure,
+    item,
+    plans,
+    prompt,
+    queues_of,
+    start,
+    started_children,
+    subtasks,
+    system,
+)
+from workflows.supervisor import SupervisorWorkflow
+
+pytestmark = pytest.mark.usefixtures("worker")
+
+ROOT = Path(__file__).parents[3]
+
+
+def auto(id: str, *capabilities: str, **more: Any) -> dict[str, Any]:
+    return item(id, "auto", capabilities=list(capabilities), **more)
+
+
+def held(*events: asyncio.Event) -> dict[str, Callable[[Step], Reply]]:
+    """The first subtasks' findings, each once its event is set."""
+    return {f"t{n}": lambda step, event=event: when(event, text("done")) for n, event in enumerate(events, 1)}  # type: ignore[misc]
+
+
+async def roles(handle: Handle) -> dict[str, str]:
+    return {s.id: s.role for s in (await handle.query(SupervisorWorkflow.status)).subtasks}
+
+
+async def states(handle: Handle) -> dict[str, str]:
+    return {s.id: s.state for s in (await handle.query(SupervisorWorkflow.status)).subtasks}
+
+
+async def test_the_only_role_with_the_capabilities_gets_the_subtask(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    model.play(run_id, plans(subtasks(auto("t1", "sums"), auto("t2", "reading", "maps"))))
+    handle = await start(client, run_id)
+    result = await handle.result()
+    assert [(s.id, s.role) for s in result.subtasks] == [("t1", "reckoner"), ("t2", "reader")]
+    assert "You are the reckoner." in system(model, run_id, "t1/1/turn.1")
+    assert [s.role for s in (await handle.query(SupervisorWorkflow.plan)).subtasks] == ["reckoner", "reader"]
+    assert "| t1 | reckoner |" in await details(handle)
+
+
+async def test_of_several_able_roles_the_least_loaded_one_works(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    first, second = asyncio.Event(), asyncio.Event()
+    reading = [auto(f"t{n}", "reading") for n in (1, 2)]
+    model.play(run_id, plans(subtasks(*reading, auto("t3", "reading", depends_on=["t1"])), turns=held(first, second)))
+    handle = await start(client, run_id)
+    await until(lambda: {"t1/1/turn.1", "t2/1/turn.1"} <= set(model.steps(run_id)))
+    assert await roles(handle) == {"t1": "reader", "t2": "librarian", "t3": "auto"}
+    first.set()
+    await until(lambda: "t3/1/turn.1" in model.steps(run_id))
+    assert (await roles(handle))["t3"] == "reader"
+    second.set()
+    assert (await handle.result()).status == "completed"
+
+
+async def test_capabilities_that_no_single_role_has_are_split_among_several(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    model.play(run_id, plans(subtasks(auto("t1", "reading", "sums"), item("t2", depends_on=["t1"]))))
+    handle = await start(client, run_id)
+    result = await handle.result()
+    assert [(s.id, s.role, s.depends_on) for s in result.subtasks] == [
+        ("t1", "reader", []),
+        ("t1-2", "reckoner", []),
+        ("t2", "hand", ["t1", "t1-2"]),
+    ]
+    assert "Your part of this: reading" in prompt(model, run_id, "t1/1/turn.1")
+    assert "Your part of this: sums" in prompt(model, run_id, "t1-2/1/turn.1")
+    assert {"finding of t1", "finding of t1-2"} <= set(prompt(model, run_id, "t2/1/turn.1").splitlines())
+
+
+async def test_a_capability_that_nobody_has_ends_the_run_before_any_child(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    model.play(run_id, plans(subtasks(auto("t1", "levitation"), item("t2"))))
+    handle = await start(client, run_id)
+    error = await failure(handle)
+    assert error.type == "NoCapableWorker"
+    said = "subtask 't1' needs the capability 'levitation', which no role has (known: reading, maps, sums, music)"
+    assert said in error.message
+    assert model.steps(run_id) == ["plan.1.1", "plan.1.2", "plan.1.3"]
+    assert said in prompt(model, run_id, "plan.1.2")
+    assert await started_children(handle) == []
+    assert (await handle.query(SupervisorWorkflow.status)).phase == "failed"
+
+
+async def test_a_capability_that_nobody_has_may_be_mended(client: Client, model: ScriptedModel, run_id: str) -> None:
+    model.play(run_id, plans(subtasks(auto("t1", "levitation")), subtasks(auto("t1", "sums"))))
+    result = await (await start(client, run_id)).result()
+    assert [s.role for s in result.subtasks] == ["reckoner"]
+
+
+async def test_a_role_that_is_unknown_and_one_without_capabilities_go_to_the_generalist(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    model.play(run_id, plans(subtasks(item("t1", "wizard"), auto("t2"))))
+    handle = await start(client, run_id)
+    await handle.result()
+    assert await roles(handle) == {"t1": "hand", "t2": "hand"}
+    assert "You are the hand." in system(model, run_id, "t1/1/turn.1")
+
+
+async def test_the_planner_of_a_revision_sees_who_is_at_work(client: Client, model: ScriptedModel, run_id: str) -> None:
+    busy = asyncio.Event()
+    turns: dict[str, Callable[[Step], Reply]] = {
+        "t1": lambda step: tools(("weigh", {"thing": "pear"})),
+        "t2": lambda step: when(busy, text("read")),
+    }
+    first = subtasks(item("t1", "reckoner"), item("t2", "reader"), item("t3", depends_on=["t1", "t2"]))
+    model.play(run_id, plans(first, subtasks(item("t4", "librarian", replaces=["t1"])), turns=turns))
+    handle = await start(client, run_id, success="all", max_turns=1)
+    await until(lambda: "t4/1/turn.1" in model.steps(run_id))
+    assert "at_work" not in prompt(model, run_id, "plan.1.1")
+    second = prompt(model, run_id, "plan.2.1")
+    assert "Worker agents that are busy now, by role:\n- reader: 1\n" in second
+    shown = await handle.query(SupervisorWorkflow.status)
+    assert (shown.revision, shown.phase) == (2, "executing")
+    assert (await states(handle))["t2"] == "running"
+    busy.set()
+    result = await handle.result()
+    assert (result.status, result.plan_revisions, result.gaps) == ("completed", 2, [])
+    assert {s.id: (s.state, s.replaced_by, s.depends_on) for s in result.subtasks} == {
+        "t1": ("failed", "t4", []),
+        "t2": ("completed", None, []),
+        "t3": ("completed", None, ["t4", "t2"]),
+        "t4": ("completed", None, []),
+    }
+
+
+async def test_what_lacks_a_dependency_waits_for_the_revision_that_may_replace_it(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    planned = asyncio.Event()
+    turns = {"t1": lambda step: tools(("weigh", {"thing": "pear"}))}
+    first = subtasks(item("t1", "reckoner"), item("t2"), item("t3", depends_on=["t1", "t2"]))
+    second = when(planned, as_json({"subtasks": [], "new_roles": []}))
+    model.play(run_id, plans(first, second, turns=turns))
+    handle = await start(client, run_id, success="2/3", max_turns=1)
+    assert (await handle.result()).status == "partial"  # two of three can still complete: nothing to revise
+    assert "plan.2.1" not in model.steps(run_id)
+    strict = f"{run_id}-all"
+    model.play(strict, plans(first, second, turns=turns))
+    handle = await start(client, strict, success="all", max_turns=1)
+    await until(lambda: "plan.2.1" in model.steps(strict))
+    assert (await states(handle))["t3"] == "waiting"
+    planned.set()
+    assert (await failure(handle)).type == "QuorumNotMet"
+    assert "t3/1/turn.1" in model.steps(strict)  # nothing was added, so it ran from what there is
+
+
+async def test_a_role_runs_no_more_subtasks_at_a_time_than_it_may(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    first, second = asyncio.Event(), asyncio.Event()
+    model.play(run_id, plans(subtasks(item("t1", "solo"), item("t2", "solo"), item("t3")), turns=held(first, second)))
+    handle = await start(client, run_id)
+    await until(lambda: {"t1/1/turn.1", "t3/1/turn.1"} <= set(model.steps(run_id)))
+    assert await states(handle) | {"t3": ""} == {"t1": "running", "t2": "waiting", "t3": ""}
+    first.set()
+    await until(lambda: "t2/1/turn.1" in model.steps(run_id))
+    second.set()
+    assert (await handle.result()).status == "completed"
+
+
+async def test_a_run_has_no_more_subtasks_at_a_time_than_it_asked_for(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    events = [asyncio.Event() for _ in range(5)]
+    model.play(run_id, plans(subtasks(*(item(f"t{n}") for n in range(1, 6))), turns=held(*events)))
+    handle = await start(client, run_id, max_parallel=2)
+    for n, event in enumerate(events[:3], 1):
+        due = {f"t{i}/1/turn.1" for i in range(1, n + 2)}
+        await until(lambda due=due: due <= set(model.steps(run_id)))
+        counts = (await handle.query(SupervisorWorkflow.status)).counts
+        assert (counts.completed, counts.running, counts.waiting) == (n - 1, 2, 4 - n)
+        event.set()
+    for event in events[3:]:
+        event.set()
+    assert (await handle.result()).status == "completed"
+
+
+COOK = {
+    "name": "cook",
+    "description": "Cooks pears.",
+    "system_prompt": "You are the cook.",
+    "tools": ["weigh"],
+}
+
+
+async def test_a_role_of_the_plan_works_with_its_own_prompt_and_tools(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    def cooks(step: Step) -> Reply:
+        if step.number == 1:
+            return tools(("weigh", {"thing": "the pot"}), ("fetch", {"thing": "a pan"}))
+        return text("cooked\n\nConfidence: 0.8")
+
+    planned = subtasks(item("t1", new_role="cook"), item("t2", "reader"), new_roles=[COOK])
+    model.play(run_id, plans(planned, turns={"t1": cooks}))
+    handle = await start(client, run_id)
+    result = await handle.result()
+    assert [(s.id, s.role, s.state) for s in result.subtasks] == [
+        ("t1", "cook", "completed"),
+        ("t2", "reader", "completed"),
+    ]
+    assert "You are the cook." in system(model, run_id, "t1/1/turn.1")
+    body = next(c.step.body for c in model.of(run_id) if c.step.call.endswith("t1/1/turn.1"))
+    assert [tool["name"] for tool in body["tools"]] == ["weigh"]
+    told = prompt(model, run_id, "t1/1/turn.2")
+    assert "the pot weighs 3 kg" in told
+    assert "'fetch' is not available to this role" in told
+    shown = await handle.query(SupervisorWorkflow.plan)
+    assert [(role.name, role.tools) for role in shown.new_roles] == [("cook", ["weigh"])]
+
+
+@pytest.mark.parametrize(
+    ("role", "said"),
+    [
+        ({**COOK, "tools": ["ignite"]}, "asks for the tool 'ignite', which is not in the toolbox: weigh"),
+        ({**COOK, "name": "hand"}, "the name is taken"),
+        ({**COOK, "system_prompt": " "}, "has no system_prompt"),
+    ],
+    ids=["forbidden tool", "taken name", "no prompt"],
+)
+async def test_a_new_role_that_may_not_be_is_sent_back_and_fails_the_run_in_the_end(
+    client: Client, model: ScriptedModel, run_id: str, role: dict[str, Any], said: str
+) -> None:
+    model.play(run_id, plans(subtasks(item("t1", new_role=role["name"]), new_roles=[role])))
+    handle = await start(client, run_id)
+    error = await failure(handle)
+    assert error.type == "InvalidPlan"
+    assert said in error.message
+    assert said in prompt(model, run_id, "plan.1.2")
+    assert await started_children(handle) == []
+
+
+async def test_a_revision_may_define_a_role_too(client: Client, model: ScriptedModel, run_id: str) -> None:
+    turns = {"t1": lambda step: tools(("weigh", {"thing": "pear"}))}
+    second = subtasks(item("t2", new_role="cook", replaces=["t1"]), new_roles=[COOK])
+    model.play(run_id, plans(subtasks(item("t1", "reckoner")), second, turns=turns))
+    result = await (await start(client, run_id, success="all", max_turns=1)).result()
+    assert [(s.id, s.role, s.state) for s in result.subtasks] == [
+        ("t1", "reckoner", "failed"),
+        ("t2", "cook", "completed"),
+    ]
+    assert "You are the cook." in system(model, run_id, "t2/1/turn.1")
+
+
+@contextlib.asynccontextmanager
+async def pool_worker(client: Client, settings: Settings, pool: str) -> AsyncIterator[None]:
+    """A process of the pool, in this one."""
+    async with contextlib.AsyncExitStack() as stack:
+        for worker in worker_main.compose(client, settings, ["model", "tools"], [], pool):
+            await stack.enter_async_context(worker)
+        yield
+
+
+def fetches(step: Step) -> Reply:
+    return tools(("fetch", {"thing": "a pear"})) if step.number == 1 else text("fetched\n\nConfidence: 0.8")
+
+
+async def test_a_role_with_a_pool_calls_the_model_and_its_tools_on_the_pools_queue(
+    client: Client, model: ScriptedModel, settings: Settings, run_id: str
+) -> None:
+    model.play(run_id, plans(subtasks(item("t1", "far"), item("t2", "hand")), turns={"t1": fetches}))
+    async with pool_worker(client, settings, "far"):
+        result = await (await start(client, run_id)).result()
+    assert [(s.role, s.state) for s in result.subtasks] == [("far", "completed"), ("hand", "completed")]
+    assert await queues_of(client, f"{run_id}/t1/1") == ["supervisor.far"] * 3
+    assert await queues_of(client, f"{run_id}/t2/1") == ["supervisor-model"]
+
+
+async def test_a_subtask_goes_to_the_backup_while_work_waits_too_long_for_the_pool(
+    client: Client, model: ScriptedModel, settings: Settings, run_id: str
+) -> None:
+    ready = asyncio.Event()
+    pool = PoolActivities(client)
+
+    async def waits_too_long() -> bool:
+        return await pool.pool_backlog(pool_queue("far")) > 0.5
+
+    planned = subtasks(item("t1", "far"), item("t2"), item("t3", "far", depends_on=["t2"]))
+    turns: dict[str, Callable[[Step], Reply]] = {"t1": fetches, "t2": lambda step: when(ready, text("ready"))}
+    model.play(run_id, plans(planned, turns=turns))
+    handle = await start(client, run_id)
+    await until(waits_too_long)
+    ready.set()
+    await until(lambda: "t3/1/turn.1" in model.steps(run_id))
+    assert await roles(handle) == {"t1": "far", "t2": "hand", "t3": "hand"}
+    assert "t1/1/turn.1" not in model.steps(run_id)
+    async with pool_worker(client, settings, "far"):
+        result = await handle.result()
+    assert (result.status, [s.role for s in result.subtasks]) == ("completed", ["far", "hand", "hand"])
+    assert await queues_of(client, f"{run_id}/t1/1") == ["supervisor.far"] * 3
+    assert await queues_of(client, f"{run_id}/t3/1") == ["supervisor-model"]
+    events = (await handle.query(SupervisorWorkflow.trace)).events
+    diverted = next(event for event in events if event.type == "subtask_diverted")
+    assert (diverted.subtask_id, diverted.data["role"], diverted.data["pool"]) == ("t3", "hand", "far")
+
+
+async def test_a_worker_process_of_a_pool_serves_its_roles_and_nothing_else(
+    client: Client, model: ScriptedModel, settings: Settings, run_id: str, tmp_path: Path
+) -> None:
+    model.play(run_id, plans(subtasks(item("t1", "abroad")), turns={"t1": fetches}))
+    async with worker_process(client, settings, tmp_path, "--pool", "abroad") as (process, log):
+        await until(lambda: "worker ready (pool abroad)" in log.read_text(), 60)
+        result = await (await start(client, run_id)).result()
+        assert (result.status, result.subtasks[0].role) == ("completed", "abroad")
+        serves = [queue for queue in QUEUES if await polls(client, queue, process.pid)]
+        assert serves == ["supervisor.abroad"]
+        process.send_signal(signal.SIGTERM)
+        assert await process.wait() == 0
+
+
+QUEUES = ["supervisor", "supervisor-model", "supervisor-tools", "supervisor.far", "supervisor.abroad"]
+
+
+@contextlib.asynccontextmanager
+async def worker_process(
+    client: Client, settings: Settings, folder: Path, *options: str
+) -> AsyncIterator[tuple[Process, Path]]:
+    """`worker_main.py` with those options, and what it writes."""
+    log = folder / "worker.log"
+    environ = {
+        **{k: v for k, v in os.environ.items() if not k.startswith(("ANTHROPIC_", "SUPERVISOR_", "TEMPORAL_"))},
+        "TEMPORAL_ADDRESS": client.service_client.config.target_host,
+        "ANTHROPIC_BASE_URL": str(settings.anthropic_base_url),
+        "SUPERVISOR_ARTIFACTS_URL": settings.artifacts_url,
+        "SUPERVISOR_TEAMS_DIR": str(LAB),
+    }
+    with log.open("wb") as written:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, str(ROOT / "worker_main.py"), *options, env=environ, cwd=folder, stderr=written
+        )
+    try:
+        yield process, log
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+async def polls(client: Client, queue: str, pid: int) -> bool:
+    """Whether the process polls a queue for activities or workflows."""
+    identities = [identity for kind in (ACTIVITIES, WORKFLOWS) for identity in await pollers(client, queue, kind)]
+    return any(identity.startswith(f"{pid}@") for identity in identities)
+
+
+@pytest.mark.parametrize(
+    "options", [["--pool", "Far Away"], ["--pool", "far", "--roles", "tools"]], ids=["bad name", "with roles"]
+)
+async def test_a_pool_that_can_not_be_served_is_a_usage_error(
+    client: Client, settings: Settings, tmp_path: Path, options: list[str]
+) -> None:
+    async with worker_process(client, settings, tmp_path, *options) as (process, log):
+        assert await process.wait() == 2
+        assert "--pool" in log.read_text()

@@ -1,0 +1,345 @@
+"""Breakers on the real server: of a role in a run, of a provider in the Worker process, and what runs make of them."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from temporalio.client import Client
+
+from activities.model import gate
+from supervision import limits
+from supervision.contract.updates import ExtendLimits, Resume
+from tests.scripted_model import Reply, ScriptedModel, Step, plan, script, tools, when
+from tests.scripted_model import status as http_error
+from tests.waiting import until
+from tests.workflow import relay
+from tests.workflow.relay import FOUND, GIVES_UP
+from workflows.supervisor import SupervisorWorkflow
+
+pytestmark = pytest.mark.usefixtures("worker")
+
+OVERLOADED = http_error(529, "overloaded_error")
+LONG_OUTAGE = http_error(529, "overloaded_error", retry_after="2")
+NO_KEY = http_error(401, "authentication_error")
+NO_CREDIT = http_error(402, "billing_error")
+
+
+@pytest.fixture
+def own_models(run_id: str) -> dict[str, str]:
+    """Models of this test's own: a provider's breaker belongs to a model and outlives the run."""
+    return {"supervisor": f"{run_id}-supervisor", "workers": f"{run_id}-workers"}
+
+
+@pytest.fixture
+def short_outages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seconds in place of half minutes; an outage of a second is long."""
+    monkeypatch.setattr(limits, "BREAKER_COOLDOWN", timedelta(seconds=0.8))
+    monkeypatch.setattr(limits, "CIRCUIT_RETRY_BELOW", timedelta(seconds=1))
+    monkeypatch.setattr(limits, "PROVIDER_PAUSE", timedelta(seconds=1))
+    monkeypatch.setattr(limits, "MODEL_RETRY_INITIAL", timedelta(seconds=0.1))
+
+
+@pytest.fixture
+def short_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A role rests for some seconds."""
+    monkeypatch.setattr(limits, "ROLE_BREAKER_COOLDOWN", timedelta(seconds=4))
+
+
+def phases(*replies: Reply) -> Callable[[Step], Reply]:
+    """The replies to a subtask's calls in the order they come, the last one again and again."""
+    left = list(replies)
+    return lambda step: left.pop(0) if len(left) > 1 else left[0]
+
+
+async def cards(handle: relay.Handle) -> list[Any]:
+    """The breakers that a run shows."""
+    return [*(await relay.status(handle)).breakers]
+
+
+async def rests(handle: relay.Handle) -> bool:
+    """Whether a run shows one breaker, and that it is open."""
+    return [card["state"] for card in await cards(handle)] == ["open"]
+
+
+# --- A role's breaker -----------------------------------------------------------------------------
+
+
+async def test_a_role_that_fails_three_times_in_a_row_rests_and_one_probe_shows_that_it_works_again(
+    client: Client, model: ScriptedModel, run_id: str, short_rest: None
+) -> None:
+    opened, probing = asyncio.Event(), asyncio.Event()
+    first = {f"t{n}": (lambda step: GIVES_UP if step.attempt == 1 else when(probing, FOUND)) for n in (1, 2, 3)}
+    shape = plan(*[{"id": id, "role": "lone"} for id in first], {"id": "t4", "role": "scribe"})
+    played = script(shape, first)
+    model.play(run_id, lambda step: when(opened, played(step)) if step.kind == "refine" else played(step))
+    handle = await relay.start(client, run_id, max_turns=1, max_parallel=3)
+
+    async def held() -> bool:
+        return (await relay.events(handle)).count("subtask_held") == 3
+
+    await until(lambda: rests(handle))
+    opened.set()
+    await until(held)
+    await until(lambda: "t4/1/turn.1" in model.steps(run_id))  # the resting ones hold no slot
+    resting = await relay.status(handle)
+    breaker = (await cards(handle))[0]
+    assert (breaker["role"], breaker["state"], breaker["failures"]) == ("lone", "open", 3)
+    assert breaker["retry_at"] is not None
+    assert [s.state for s in resting.subtasks[:3]] == ["waiting"] * 3
+    assert "role lone rests after 3 failed attempts in a row" in await relay.details(handle)
+    assert "t1/2/turn.1" not in model.steps(run_id)
+
+    await until(lambda: any(step.endswith("/2/turn.1") for step in model.steps(run_id)))
+    assert [card["state"] for card in await cards(handle)] == ["half_open"]
+    probe = [c for c in model.of(run_id) if c.step.kind == "turn" and c.step.attempt == 2]
+    assert len(probe) == 1
+    assert (await relay.status(handle)).counts.running == 1
+
+    probing.set()
+    result = await handle.result()
+    assert result.status == "completed"
+    assert [s.attempts for s in result.subtasks] == [2, 2, 2, 1]
+    assert (await relay.status(handle)).breakers == []
+    assert any(label.startswith("breaker probe") for label in await relay.labels(client, run_id, "timer"))
+
+
+async def test_while_a_role_rests_its_subtasks_go_to_the_fallback_with_all_their_attempts(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    opened = asyncio.Event()
+    fails = {f"t{n}": (lambda step: GIVES_UP if step.attempt == 1 else FOUND) for n in (1, 2, 3, 4)}
+    played = script(plan(*[{"id": id, "role": "junior"} for id in fails]), fails)
+    model.play(run_id, lambda step: when(opened, played(step)) if step.kind == "refine" else played(step))
+    handle = await relay.start(client, run_id, max_turns=1, max_parallel=3)
+    await until(lambda: rests(handle))
+    opened.set()
+    result = await handle.result()
+    assert result.status == "completed"
+    assert [(s.role, s.attempts) for s in result.subtasks] == [("senior", 2)] * 4
+
+
+# --- A provider's breaker -------------------------------------------------------------------------
+
+
+async def test_an_outage_opens_the_breaker_and_costs_a_bounded_number_of_requests(
+    client: Client,
+    model: ScriptedModel,
+    run_id: str,
+    own_models: dict[str, str],
+    short_outages: None,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    over = asyncio.Event()
+    names = [f"t{n}" for n in range(12)]
+    turns = {id: (lambda step: FOUND if over.is_set() else OVERLOADED) for id in names}
+    model.play(run_id, script(plan(*[{"id": id, "role": "lone"} for id in names]), turns))
+    with caplog.at_level(logging.WARNING, gate.__name__):
+        handle = await relay.start(client, run_id, models=own_models, max_parallel=12)
+        await until(lambda: sum("half_open -> open" in r.getMessage() for r in caplog.records) >= 3)
+        sent = sum(call.step.kind == "turn" for call in model.of(run_id))
+        assert sent <= 12 + 4  # all that the trusted provider was sent at once, then one probe for each cool-down
+        over.set()
+        result = await handle.result()
+        assert result.status == "completed"
+    assert {s.attempts for s in result.subtasks} == {1}
+    assert result.usage.model_calls == 14
+    assert caplog.records[-1].getMessage().endswith("half_open -> closed")
+    assert not (await relay.labels(client, run_id, "timer"))[1:]  # short waits are the activities' own
+
+
+async def test_a_long_outage_shows_as_a_wait_and_the_worker_agent_goes_on_where_it_stood(
+    client: Client, model: ScriptedModel, run_id: str, own_models: dict[str, str], short_outages: None
+) -> None:
+    over = asyncio.Event()
+
+    def turns(step: Step) -> Reply:
+        if step.number == 1:
+            return tools(("lookup", {"query": "swans"}))
+        return FOUND if over.is_set() else LONG_OUTAGE
+
+    model.play(run_id, script(plan({"id": "t1"}), {"t1": turns}))
+    handle = await relay.start(client, run_id, team="lab", models=own_models)
+    await until(lambda: relay.waits_for_provider(handle))
+    shown = await relay.status(handle)
+    card = (await cards(handle))[0]
+    assert (card["provider"], card["state"], card["waiting"]) == (own_models["workers"], "open", "t1")
+    assert (shown.phase, shown.subtasks[0].state) == ("executing", "running")
+    assert await relay.search_attribute(handle, "SupervisorWaiting") == "provider"
+    said = await relay.details(handle)
+    assert "(waiting_provider)" in said
+    assert "t1 waits for the provider" in said
+    over.set()
+    result = await handle.result()
+    assert (result.status, result.subtasks[0].turns, result.subtasks[0].attempts) == ("completed", 2, 1)
+    turns_sent = [step for step in model.steps(run_id) if step.startswith("t1")]
+    assert turns_sent[0] == "t1/1/turn.1"
+    assert set(turns_sent[1:]) == {"t1/1/turn.2"}
+    assert (result.usage.model_calls, result.usage.tool_calls) == (4, 1)
+    assert "t1: wait for the model provider" in await relay.labels(client, run_id, "timer")
+    assert not (await relay.status(handle)).flags.waiting_provider
+    assert await relay.search_attribute(handle, "SupervisorWaiting") is None
+    assert not any(step.startswith("refine") for step in model.steps(run_id))
+
+
+async def test_an_outage_past_the_deadline_ends_with_the_best_partial_answer(
+    client: Client, model: ScriptedModel, run_id: str, own_models: dict[str, str]
+) -> None:
+    shape = plan({"id": "t1", "role": "lone"}, {"id": "t2", "role": "lone", "after": ["t1"]})
+    model.play(run_id, script(shape, {"t2": lambda step: http_error(529, "overloaded_error", retry_after="90")}))
+    handle = await relay.start(client, run_id, models=own_models, deadline="PT6S")
+    result = await handle.result()
+    assert (result.status, result.answer.startswith("the answer")) == ("partial", True)
+    assert {s.id: s.state for s in result.subtasks} == {"t1": "completed", "t2": "cancelled"}
+    assert "DeadlineExceeded" in result.gaps[0].reason
+    assert result.timing.wall_seconds < 7
+    assert model.steps(run_id).count("t2/1/turn.1") == 1
+    assert not any(step.startswith("refine") for step in model.steps(run_id))
+
+
+async def test_an_outage_while_planning_is_waited_out_and_an_extended_deadline_counts(
+    client: Client, model: ScriptedModel, run_id: str, own_models: dict[str, str], short_outages: None
+) -> None:
+    good = script(plan({"id": "t1", "role": "lone"}))
+    outage = http_error(529, "overloaded_error", retry_after="5")
+    model.play(run_id, lambda step: outage if len(model.of(run_id)) == 1 else good(step))
+    handle = await relay.start(client, run_id, models=own_models, deadline="PT5S")
+    await until(lambda: relay.waits_for_provider(handle))
+    assert (await relay.status(handle)).phase == "planning"
+    await handle.execute_update(SupervisorWorkflow.extend_limits, ExtendLimits(deadline=timedelta(minutes=5)))
+    result = await handle.result()
+    assert (result.status, result.timing.wall_seconds > 4) == ("completed", True)
+
+
+async def test_a_run_that_was_never_planned_for_want_of_the_provider_fails_at_its_deadline(
+    client: Client, model: ScriptedModel, run_id: str, own_models: dict[str, str]
+) -> None:
+    model.play(run_id, lambda step: http_error(529, "overloaded_error", retry_after="90"))
+    handle = await relay.start(client, run_id, models=own_models, deadline="PT5S")
+    await until(lambda: relay.waits_for_provider(handle))
+    error, partial = await relay.failure(handle)
+    assert error.type == "DeadlineExceeded"
+    assert 4 <= partial.timing.wall_seconds < 6  # a fifth of it is kept for an answer
+    assert len(model.of(run_id)) == 1
+
+
+# --- Accounts -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("refusal", "type"), [(NO_KEY, "ProviderAuthentication"), (NO_CREDIT, "ProviderRejected")], ids=["key", "credit"]
+)
+async def test_an_account_that_is_refused_before_the_first_finding_fails_the_run(
+    client: Client, model: ScriptedModel, run_id: str, refusal: Reply, type: str
+) -> None:
+    shape = plan({"id": "t1", "role": "lone"}, {"id": "t2", "role": "lone"})
+    model.play(run_id, script(shape, {id: (lambda step: refusal) for id in ("t1", "t2")}))
+    error, partial = await relay.failure(await relay.start(client, run_id))
+    assert error.type == type
+    assert {s.state for s in partial.subtasks} <= {"failed", "cancelled"}
+    assert not any(step.startswith(("refine", "synthesis")) for step in model.steps(run_id))
+
+
+@pytest.mark.parametrize("refusal", [NO_KEY, NO_CREDIT], ids=["key", "credit"])
+async def test_an_account_that_is_refused_later_is_waited_for_until_a_person_says_resume(
+    client: Client, model: ScriptedModel, run_id: str, refusal: Reply
+) -> None:
+    answers = phases(tools(("lookup", {"query": "swans"})), refusal, refusal, FOUND)
+    model.play(run_id, script(plan({"id": "t1"}, {"id": "t2", "after": ["t1"]}), {"t2": answers}))
+    handle = await relay.start(client, run_id, team="lab")
+
+    def refused(times: int) -> Callable[[], Any]:
+        async def waits() -> bool:
+            return model.steps(run_id).count("t2/1/turn.2") == times and await relay.waits_for_provider(handle)
+
+        return waits
+
+    await until(refused(1))
+    shown = await relay.status(handle)
+    asked = shown.waiting[0]
+    assert (asked.id, asked.kind, asked.workflow_id) == ("t2", "resume", run_id)
+    assert ("credential" in asked.prompt_preview) == (refusal is NO_KEY)
+    assert "t2 waits for resume" in await relay.details(handle)
+    assert await relay.search_attribute(handle, "SupervisorWaiting") == "provider"
+    assert "t2: wait for resume" in await relay.labels(client, run_id, "timer")
+
+    reply = await handle.execute_update(SupervisorWorkflow.resume, Resume(request_id="once"))
+    assert (reply.accepted, reply.phase) == (True, "executing")
+    await until(refused(2))
+    await handle.execute_update(SupervisorWorkflow.resume, Resume(request_id="once"))
+    assert await relay.waits_for_provider(handle)
+    await handle.execute_update(SupervisorWorkflow.resume, Resume(request_id="again"))
+    result = await handle.result()
+    assert result.status == "completed"
+    assert [s.turns for s in result.subtasks] == [1, 2]
+    assert [s.attempts for s in result.subtasks] == [1, 1]
+    assert model.steps(run_id).count("t2/1/turn.1") == 1
+    assert result.usage.model_calls == 5
+
+
+async def test_what_waits_in_a_nested_supervisor_is_shown_and_resumed_at_the_root(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    mended = asyncio.Event()
+    played = script(plan({"id": "t1", "role": "lone"}, {"id": "t2", "role": "group", "after": ["t1"]}))
+
+    def reply(step: Step) -> Reply:
+        if step.subtask_id == "t2" and step.kind == "plan":
+            return plan({"id": "n1", "role": "scribe"})
+        return NO_KEY if "/n1/" in step.call and not mended.is_set() else played(step)
+
+    model.play(run_id, reply)
+    handle = await relay.start(client, run_id)
+    await until(lambda: relay.waits_for_provider(handle))
+    asked = (await relay.status(handle)).waiting[0]
+    assert (asked.id, asked.workflow_id) == ("n1", f"{run_id}/t2/1")
+    assert await relay.search_attribute(handle, "SupervisorWaiting") == "provider"
+    mended.set()
+    await handle.execute_update(SupervisorWorkflow.resume, Resume())
+    result = await handle.result()
+    assert (result.status, [s.attempts for s in result.subtasks]) == ("completed", [1, 1])
+    assert not (await relay.status(handle)).flags.waiting_provider
+
+
+async def test_the_answer_too_waits_for_a_refused_account(client: Client, model: ScriptedModel, run_id: str) -> None:
+    good, mended = script(plan({"id": "t1", "role": "lone"})), asyncio.Event()
+    model.play(run_id, lambda step: NO_KEY if step.kind == "synthesis" and not mended.is_set() else good(step))
+    handle = await relay.start(client, run_id)
+    await until(lambda: relay.waits_for_provider(handle))
+    assert (await relay.status(handle)).phase == "synthesizing"
+    mended.set()
+    await handle.execute_update(SupervisorWorkflow.resume, Resume())
+    assert (await handle.result()).status == "completed"
+
+
+async def test_a_wait_for_a_person_ends_with_the_deadline(client: Client, model: ScriptedModel, run_id: str) -> None:
+    shape = plan({"id": "t1", "role": "lone"}, {"id": "t2", "role": "lone", "after": ["t1"]})
+    model.play(run_id, script(shape, {"t2": lambda step: NO_KEY}))
+    result = await (await relay.start(client, run_id, deadline="PT5S")).result()
+    assert result.status == "partial"
+    assert {s.id: s.state for s in result.subtasks} == {"t1": "completed", "t2": "cancelled"}
+    assert "DeadlineExceeded" in result.gaps[0].reason
+
+
+# --- Pacing ---------------------------------------------------------------------------------------
+
+
+async def test_too_many_requests_only_pace_and_open_no_breaker(
+    client: Client,
+    model: ScriptedModel,
+    run_id: str,
+    own_models: dict[str, str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    paced = http_error(429, "rate_limit_error", retry_after_ms="60")
+    turns = {id: phases(*[paced] * 4, FOUND) for id in ("t1", "t2", "t3")}
+    model.play(run_id, script(plan(*[{"id": id, "role": "lone"} for id in turns]), turns))
+    with caplog.at_level(logging.WARNING, gate.__name__):
+        result = await (await relay.start(client, run_id, models=own_models)).result()
+    assert result.status == "completed"
+    assert {s.attempts for s in result.subtasks} == {1}
+    assert len([c for c in model.of(run_id) if c.step.kind == "turn"]) == 15
+    assert [r.getMessage() for r in caplog.records if r.name == gate.__name__] == []
+    assert result.usage.model_calls == 5

@@ -1,0 +1,309 @@
+"""Supervisors inside supervisors: a role that is a team, to three levels, as one tree with one purse and one clock."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from temporalio.api.enums.v1 import EventType
+from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError
+
+from supervision.contract.request import Attachment
+from supervision.contract.result import RunResult, SubtaskReport
+from tests.scripted_model import OTHERS, Reply, Script, ScriptedModel, Step, answer, plan, status, text, when
+from tests.waiting import until
+from tests.workflow.conftest import Serving
+from tests.workflow.house import failure, item, prompt, start, started_children, subtasks
+from workflows.supervisor import SupervisorWorkflow
+
+DEEP = ("t1/1", "t1/1/f1/1")
+"""The nested supervisors of the plans in `tree`, from the root down."""
+
+
+def path(step: Step) -> str:
+    """The workflow of a call, below the run."""
+    return step.call.rpartition("/")[0].removeprefix(step.run_id).lstrip("/")
+
+
+def tree(plans: dict[str, Reply], **calls: Reply) -> Script:
+    """A script of plans by workflow below the run; `calls` are other replies by the end of their step's name."""
+
+    def reply(step: Step) -> Reply:
+        where = path(step)
+        special = next((said for end, said in calls.items() if step.call.endswith(end)), None)
+        if special:
+            return special
+        if step.kind == "plan":
+            return plans[where]
+        if step.kind in OTHERS:
+            return OTHERS[step.kind](step)
+        if step.kind == "synthesis":
+            return answer(f"answer of {where or 'the root'}")
+        return text(f"finding of {where}\n\nConfidence: 0.8")
+
+    return reply
+
+
+PLANS = {
+    "": subtasks(item("t1", "storey"), item("t2", "porter")),
+    "t1/1": subtasks(item("f1", "bench"), item("f2", "walker")),
+    "t1/1/f1/1": subtasks(item("l1", "finder"), item("l2", "scribe")),
+}
+
+
+def leaves(reports: list[SubtaskReport], above: str = "") -> dict[str, str]:
+    """The states of all subtasks of a tree that have none below."""
+    found: dict[str, str] = {}
+    for report in reports:
+        found |= leaves(report.subtasks, f"{above}{report.id}/") or {f"{above}{report.id}": report.state}
+    return found
+
+
+@pytest.mark.usefixtures("worker")
+async def test_three_levels_answer_upward_and_are_one_tree_in_status_and_result(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    hold = asyncio.Event()
+    model.play(run_id, tree(PLANS, **{"l2/1/turn.1": when(hold, text("late pears"))}))
+    handle = await start(client, run_id, max_depth=3)
+
+    async def seen() -> bool:
+        reports = (await handle.query(SupervisorWorkflow.status)).subtasks
+        return leaves(reports) == {
+            "t1/f1/l1": "completed", "t1/f1/l2": "running", "t1/f2": "completed", "t2": "completed",
+        }  # fmt: skip
+
+    await until(seen)
+    hold.set()
+    result = await handle.result()
+    assert (result.status, result.answer) == ("completed", "answer of the root")
+    assert set(leaves(result.subtasks).values()) == {"completed"}
+    assert "answer of t1/1" in prompt(model, run_id, "synthesis.1")
+    assert "answer of t1/1/f1/1" in prompt(model, run_id, "t1/1/synthesis.1")
+    assert "late pears" in prompt(model, run_id, "t1/1/f1/1/synthesis.1")
+    assert result.usage.model_calls == len(model.of(run_id)) == 3 + 3 + 4
+    nested = result.subtasks[0]
+    assert (nested.workflow_id, nested.turns) == (f"{run_id}/t1/1", 3)
+    assert nested.subtasks[0].workflow_id == f"{run_id}/t1/1/f1/1"
+    assert await started_children(handle) == [f"{run_id}/t1/1", f"{run_id}/t2/1"]
+    child = await client.get_workflow_handle(f"{run_id}/t1/1").describe()
+    assert (child.workflow_type, child.parent_id, child.root_id) == ("SupervisorWorkflow", run_id, run_id)
+
+
+@pytest.mark.usefixtures("worker")
+async def test_a_nested_supervisor_is_given_its_subtask_what_it_builds_on_and_its_attachments(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    root = subtasks(item("t0"), item("t1", "storey", depends_on=["t0"], attachments=["notes.txt"]))
+    nested = subtasks(item("f2", "walker", attachments=["notes.txt"]))
+    model.play(run_id, tree({"": root, "t1/1": nested}))
+    await (await start(client, run_id, attachments=[Attachment(name="notes.txt", text="remember")])).result()
+    asked = prompt(model, run_id, "t1/1/plan.1.1")
+    assert "Find out about part t1" in asked
+    assert "finding of t0/1" in asked
+    assert "notes.txt" in asked
+    assert "Count the pears of the garden" not in asked
+    assert "notes.txt" in prompt(model, run_id, "t1/1/f2/1/turn.1")
+
+
+@pytest.mark.usefixtures("worker")
+async def test_a_direct_answer_of_a_nested_supervisor_is_a_finding_to_build_on(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    root = subtasks(item("t1", "storey"), item("t2", depends_on=["t1"]))
+    model.play(run_id, tree({"": root, "t1/1": plan(answer="forty-four pears")}))
+    result = await (await start(client, run_id)).result()
+    assert result.status == "completed"
+    assert "forty-four pears" in prompt(model, run_id, "t2/1/turn.1")
+    assert "forty-four pears" in prompt(model, run_id, "synthesis.1")
+
+
+# --- budget and deadline --------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("worker")
+async def test_a_nested_supervisor_spends_a_slice_of_its_parents_budget_until_its_deadline(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    hold = asyncio.Event()
+    model.play(run_id, tree(PLANS, **{"l1/1/turn.1": when(hold, text("pears"))}))
+    handle = await start(client, run_id, max_depth=3, budget={"tokens": 400_000, "usd": 4.0}, deadline="PT10M")
+    await until(lambda: "t1/1/f1/1/l1/1/turn.1" in model.steps(run_id))
+    shown = [await handle.query(SupervisorWorkflow.status)]
+    for id in DEEP:
+        nested = client.get_workflow_handle_for(SupervisorWorkflow.run, f"{run_id}/{id}")
+        shown.append(await nested.query(SupervisorWorkflow.status))
+    hold.set()
+    await handle.result()
+    tokens = [one.limits.budget_tokens or 0 for one in shown]
+    dollars = [one.limits.budget_usd or 0 for one in shown]
+    assert tokens[0] > 2 * tokens[1] > 4 * tokens[2] > 0
+    assert dollars[0] > dollars[1] > dollars[2] > 0
+    promised = shown[0].limits.ledger["tokens"]
+    assert isinstance(promised, dict)
+    assert promised["promised"] == tokens[1]
+    assert shown[0].deadline_at > shown[1].deadline_at > shown[2].deadline_at
+
+
+@pytest.mark.usefixtures("worker")
+async def test_a_budget_that_ends_below_is_a_gap_above_and_all_that_was_paid_is_counted(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    dear = text("dear pears", tokens=9_000)
+    plans = {"": PLANS[""], "t1/1": subtasks(*[item(f"f{n}", "walker") for n in range(6)])}
+    model.play(run_id, tree(plans, **{f"f{n}/1/turn.1": dear for n in range(6)}))
+    result = await (await start(client, run_id, max_parallel=1, budget={"tokens": 120_000})).result()
+    states = leaves(result.subtasks)
+    assert {states[f"t1/f{n}"] for n in range(6)} == {"completed", "failed"}
+    assert result.usage.model_calls == len(model.of(run_id))
+    assert all(gap.subtask_id.startswith("t1/f") and "BudgetExhausted" in gap.reason for gap in result.gaps)
+    assert result.usage.input_tokens + result.usage.output_tokens <= 120_000 + 18_000
+
+
+@pytest.mark.usefixtures("worker")
+async def test_a_nested_supervisor_answers_at_its_own_deadline_before_the_parents(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    never = asyncio.Event()
+    model.play(run_id, tree(PLANS, **{"t1/1/f1/1/l1/1/turn.1": when(never, text(""))}))
+    result = await (await start(client, run_id, max_depth=3, deadline="PT12S")).result()
+    assert result.timing.wall_seconds < 12
+    assert leaves(result.subtasks) == {
+        "t1/f1/l1": "cancelled", "t1/f1/l2": "completed", "t1/f2": "completed", "t2": "completed",
+    }  # fmt: skip
+    assert "answer of t1/1" in prompt(model, run_id, "synthesis.1")
+
+
+# --- failure and cancellation ---------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("worker")
+async def test_what_fails_below_is_named_above(client: Client, model: ScriptedModel, run_id: str) -> None:
+    bad = {f"f1/{attempt}/turn.1": text("") for attempt in (1, 2, 3)}
+    plans = {"": PLANS[""], "t1/1": subtasks(item("f1", "walker"), item("f2", "walker"))}
+    model.play(run_id, tree(plans, **bad))
+    result = await (await start(client, run_id, max_turns=1)).result()
+    assert result.subtasks[0].state == "completed"
+    assert [gap.subtask_id for gap in result.gaps] == ["t1/f1"]
+    assert "TurnLimit" in result.gaps[0].reason
+    assert result.status == "partial"
+    assert "`t1/f1`" in result.answer
+    assert '<missing subtask_id="t1/f1"' in prompt(model, run_id, "synthesis.1")
+
+
+@pytest.mark.usefixtures("worker")
+async def test_a_nested_supervisor_that_fails_is_a_failed_attempt_whose_cost_counts(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    nothing = {f"t1/{attempt}": plan() for attempt in (1, 2, 3)}
+    model.play(run_id, tree({"": PLANS[""], **nothing}))
+    result = await (await start(client, run_id)).result()
+    assert result.status == "partial"
+    assert [gap.subtask_id for gap in result.gaps] == ["t1"]
+    assert "NoSubtasks" in result.gaps[0].reason
+    assert result.subtasks[0].attempts == 3
+    assert result.usage.model_calls == len(model.of(run_id))
+
+
+@pytest.mark.usefixtures("worker")
+async def test_a_wrong_key_below_fails_the_whole_run_once(client: Client, model: ScriptedModel, run_id: str) -> None:
+    refused = status(401, "authentication_error")
+    model.play(run_id, tree({"": subtasks(item("t1", "storey")), "t1/1": refused}))
+    error = await failure(await start(client, run_id))
+    assert error.type == "ProviderAuthentication"
+    assert model.steps(run_id) == ["plan.1.1", "t1/1/plan.1.1"]
+
+
+@pytest.mark.usefixtures("worker")
+async def test_cancelling_the_root_stops_every_level_and_keeps_what_there_was(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    never = asyncio.Event()
+    model.play(run_id, tree(PLANS, **{"l1/1/turn.1": when(never, text(""))}))
+    handle = await start(client, run_id, max_depth=3)
+
+    async def others_done() -> bool:
+        states = leaves((await handle.query(SupervisorWorkflow.status)).subtasks)
+        return states.get("t1/f1/l2") == states.get("t1/f2") == "completed"
+
+    await until(others_done)
+    await handle.cancel()
+    with pytest.raises(WorkflowFailureError):
+        await handle.result()
+    calls = len(model.of(run_id))
+    assert (await handle.describe()).status is WorkflowExecutionStatus.CANCELED
+    for id in (*DEEP, "t1/1/f1/1/l1/1"):
+        described = await client.get_workflow_handle(f"{run_id}/{id}").describe()
+        assert described.status is WorkflowExecutionStatus.COMPLETED
+    open_call = next(call for call in model.of(run_id) if call.step.call.endswith("l1/1/turn.1"))
+    await until(lambda: open_call.aborted_at is not None, 5)
+    partial = await handle.query(SupervisorWorkflow.result)
+    assert leaves(partial.subtasks) == {
+        "t1/f1/l1": "cancelled", "t1/f1/l2": "completed", "t1/f2": "completed", "t2": "completed",
+    }  # fmt: skip
+    assert partial.usage.model_calls == calls - 1
+    assert len(model.of(run_id)) == calls
+
+
+# --- depth and inputs -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("depth", "level"), [(1, ""), (2, "t1/1")])
+@pytest.mark.usefixtures("worker")
+async def test_a_team_beyond_the_depth_is_refused_when_it_is_planned(
+    client: Client, model: ScriptedModel, run_id: str, depth: int, level: str
+) -> None:
+    again = {f"t1/{attempt}": PLANS["t1/1"] for attempt in (2, 3)}
+    model.play(run_id, tree({**PLANS, **again}))
+    handle = await start(client, run_id, max_depth=depth)
+    where = f"{level}/" if level else ""
+    if depth == 1:
+        error = await failure(handle)
+        assert error.type == "InvalidPlan"
+        assert "nesting is not possible" in error.message
+    else:
+        result = await handle.result()
+        assert "InvalidPlan" in result.gaps[0].reason
+    assert "nesting is not possible" in prompt(model, run_id, f"{where}plan.1.2")
+    offered = next(c for c in model.of(run_id) if c.step.call == f"{run_id}/{where}plan.1.1").step.body
+    assert ("storey" if depth == 1 else "bench") not in json.dumps(offered["output_config"])
+
+
+@pytest.mark.usefixtures("worker")
+async def test_two_inputs_of_a_user_are_refused_though_a_parent_gives_two(client: Client, run_id: str) -> None:
+    nested = {"root_id": "x", "store_id": "", "subtask_id": "t1", "depth": 2, "scope": "", "brief": {}}
+    inputs: list[Any] = [{"goal": "count pears"}, nested]
+    handle = await client.start_workflow("SupervisorWorkflow", args=inputs, id=run_id, task_queue="supervisor")
+    error = await failure(handle)
+    assert error.type == "InvalidRequest"
+    assert "one input" in error.message
+
+
+# --- size -----------------------------------------------------------------------------------------------
+
+
+async def test_a_hundred_subtasks_over_three_levels_leave_a_small_history_in_the_root(
+    serving: Serving, model: ScriptedModel, run_id: str
+) -> None:
+    """4 nested supervisors with 4 subtasks each, of which 2 have 10: 4 + 16 + 80 = 100."""
+    plans = {"": subtasks(*[item(f"t{n}", "storey") for n in range(4)])}
+    for n in range(4):
+        plans[f"t{n}/1"] = subtasks(*[item(f"f{m}", "bench" if m < 2 else "walker") for m in range(4)])
+        for m in range(2):
+            plans[f"t{n}/1/f{m}/1"] = subtasks(*[item(f"l{k}", "finder") for k in range(10)])
+    model.play(run_id, tree(plans))
+    async with serving() as client:
+        handle = await start(client, run_id, max_depth=3, max_subtasks=100, max_parallel=20)
+        result: RunResult = await handle.result()
+        assert result.status == "completed"
+        assert sum(1 + sum(1 + len(s.subtasks) for s in r.subtasks) for r in result.subtasks) == 100
+        assert result.usage.model_calls == len(model.of(run_id))
+        info = (await handle.describe()).raw_description.workflow_execution_info
+        events = [event async for event in handle.fetch_history_events()]
+        signals = sum(e.event_type == EventType.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED for e in events)
+        assert info.history_length < 4000
+        assert info.history_size_bytes < 4_000_000
+        assert signals < 400
+        for n in range(4):
+            nested = await client.get_workflow_handle(f"{run_id}/t{n}/1").describe()
+            assert nested.raw_description.workflow_execution_info.history_size_bytes < 4_000_000

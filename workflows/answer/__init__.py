@@ -1,0 +1,1 @@
+"""From findings to the answer: reviews, drafts, synthesis."""

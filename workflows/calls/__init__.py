@@ -1,0 +1,1 @@
+"""How workflows reach activities."""

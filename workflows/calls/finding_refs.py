@@ -1,0 +1,50 @@
+"""Findings of a board as activities take them: by reference, with size and weight."""
+
+from temporalio import workflow
+
+with workflow.unsafe.imports_passed_through():
+    from activities.contracts.planning_contracts import WorkNote
+    from activities.contracts.run_contracts import DependencyRef
+    from supervision import limits
+    from supervision.budget.amount import call_estimate
+    from supervision.contract.result import SubtaskReport
+    from supervision.run.board import Board
+    from supervision.text import one_line
+
+
+def as_refs(reports: list[SubtaskReport], board: Board | None = None) -> list[DependencyRef]:
+    """The findings of those reports that have one; their importance is known to the board."""
+    return [
+        DependencyRef(
+            subtask_id=report.id,
+            role=report.role,
+            text_ref=report.finding.text_ref,
+            bytes=report.finding.text_bytes,
+            importance=board.subtask(report.id).importance if board else "required",
+            complete=report.state == "completed",
+        )
+        for report in reports
+        if report.finding
+    ]
+
+
+def estimate(findings: list[DependencyRef]) -> int:
+    """Tokens of a call with those findings in its prompt, which holds at most so much."""
+    shown = min(sum(finding.bytes for finding in findings), limits.CONTEXT_CHARS)
+    return call_estimate(shown + limits.PLAN_PROMPT_BYTES)
+
+
+def notes(board: Board) -> list[WorkNote]:
+    """What the planner is told of the work so far, within one payload however much it is."""
+    reports = board.reports()
+    room = max(60, limits.NOTES_BYTES // max(1, len(reports)))
+    return [
+        WorkNote(subtask_id=r.id, role=r.role, state=r.state, note=one_line(_said(r), min(room, limits.NOTE_BYTES)))
+        for r in reports
+    ]
+
+
+def _said(report: SubtaskReport) -> str:
+    if report.error:
+        return f"{report.error.type}: {report.error.message}"
+    return report.finding.summary if report.finding else report.description

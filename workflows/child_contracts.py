@@ -1,0 +1,104 @@
+"""What passes between a supervisor and its worker agents. These models are history: only add fields with defaults."""
+
+from datetime import datetime
+
+from activities.contracts.run_contracts import RunRef, SubtaskBrief
+from activities.contracts.turn_contracts import ToolResultRef
+from supervision.budget.amount import Grant
+from supervision.contract.base import Model
+from supervision.contract.finding import ArtifactRef, Finding
+from supervision.contract.result import Gap, SubtaskReport
+from supervision.contract.team import RoleCard
+from supervision.contract.usage import Usage
+from supervision.queues import MODEL_QUEUE
+from supervision.run.waits import ProviderWait
+
+
+class Progress(Model):
+    """Where a tool loop stands; carried over when a worker agent continues as new, and after a wait for the provider.
+
+    `turn` counts through; `turns_told` of them, and all usage before, are in the supervisor's books already.
+    """
+
+    head: str | None = None
+    results: list[ToolResultRef] = []
+    turn: int = 0
+    turns_told: int = 0
+    pauses: int = 0
+    usage: Usage = Usage()
+    last_tokens: int = 0
+    last_preview: str = ""
+    last_text_ref: str | None = None
+    sources: list[str] = []
+    artifacts: list[ArtifactRef] = []
+    trace_seq: int = 0
+
+    def told(self) -> "Progress":
+        """This progress once the supervisor has booked what it took."""
+        return self.model_copy(update={"usage": Usage(), "turns_told": self.turn})
+
+
+class WorkerAgentInput(Model):
+    """One attempt of one subtask.
+
+    No call is retried beyond `expires_at`, which is later than any deadline: the supervisor ends the attempt at its
+    own, and that may move. With its `last_grant` a worker agent concludes; any other one may be followed by more.
+    """
+
+    run: RunRef
+    team_ref: str
+    role: RoleCard
+    subtask_id: str
+    attempt: int
+    brief: SubtaskBrief
+    max_turns: int
+    tools_queue: str
+    expires_at: datetime
+    timeout_seconds: float | None = None
+    candidate: int = 0
+    model_queue: str = MODEL_QUEUE
+    grant: Grant = Grant()
+    last_grant: bool = False
+    progress: Progress = Progress()
+
+
+class WorkerAgentResult(Model):
+    """What an attempt came to; `stopped` when it was cancelled, with whatever finding it had.
+
+    The same value is in the details of a failed attempt's error, so that what it consumed is counted; there
+    `progress` is what a next try can go on from, `retry_after` the seconds that a provider's breaker stays open.
+    """
+
+    finding: Finding | None = None
+    stopped: bool = False
+    turns: int = 0
+    usage: Usage = Usage()
+    progress: Progress | None = None
+    retry_after: float = 0.0
+    subtasks: list[SubtaskReport] = []
+    gaps: list[Gap] = []
+
+
+class NestedInput(Model):
+    """What a nested supervisor is told beside its request: whose it is, how deep, and what it may use.
+
+    It travels as the workflow's second argument, which only a parent workflow may give.
+    """
+
+    root_id: str
+    store_id: str
+    subtask_id: str
+    depth: int
+    scope: str
+    brief: SubtaskBrief
+    grant: Grant = Grant()
+    root_has_finding: bool = False
+
+
+class NestedReport(Model):
+    """A nested supervisor's news for its parent: its subtasks, slim, for the one tree in `status`, and its waits."""
+
+    subtask_id: str
+    phase: str
+    subtasks: list[SubtaskReport] = []
+    waits: list[ProviderWait] = []

@@ -1,0 +1,1 @@
+"""Plans: the first one, the next step, a revision."""

@@ -1,0 +1,46 @@
+"""A role that is a team: its subtask is a run of a supervisor of its own, one level deeper."""
+
+from temporalio import workflow
+
+with workflow.unsafe.imports_passed_through():
+    from activities.contracts.run_contracts import SubtaskBrief
+    from supervision import limits
+    from supervision.budget.amount import Grant
+    from supervision.contract.request import RunRequest
+    from supervision.contract.team import RoleCard
+    from supervision.text import cut
+    from workflows.child_contracts import NestedInput
+    from workflows.run_context import RunContext
+
+
+def nested_input(
+    context: RunContext, subtask_id: str, role: RoleCard, brief: SubtaskBrief, grant: Grant
+) -> tuple[RunRequest, NestedInput]:
+    """What a nested supervisor gets: the subtask as its goal, a slice of budget and deadline, one level less."""
+    state = context.state
+    left = (state.allowance.work_until - workflow.now()) * limits.NESTED_DEADLINE_SHARE
+    deadline = max(left, limits.MIN_DEADLINE)
+    request = state.request.model_copy(
+        update={
+            "goal": cut(state.board.subtask(subtask_id).description, limits.GOAL_BYTES),
+            "team": role.team,
+            "strategy": "auto",
+            "success": "any",
+            "deadline": deadline,
+            "incremental_synthesis": 0,
+            "answer_schema": None,
+            "attachments": [],
+        }
+    )
+    attempt = state.board[subtask_id].attempts
+    nested = NestedInput(
+        root_id=context.run.run_id,
+        store_id=context.run.store_id,
+        subtask_id=subtask_id,
+        depth=context.depth + 1,
+        scope=f"{context.run.scope}{subtask_id}.{attempt}.",
+        brief=brief,
+        grant=grant,
+        root_has_finding=state.has_finding,
+    )
+    return request, nested
