@@ -10,7 +10,7 @@ import pytest
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
-from activities.model import gate as gate_module
+from activities.model import gate as model_gate
 from activities.model.gate import ModelGate
 from activities.model.journalled_call import to_application_error
 from activities.model.port import ModelFailure, ModelMessage, Progress
@@ -224,7 +224,7 @@ async def test_calls_that_the_provider_refused_cost_no_tokens(clock: Clock) -> N
 def test_a_short_outage_is_retried_later_and_a_long_one_is_the_workflows_to_wait_for(
     seconds: float, retried: bool
 ) -> None:
-    error = to_application_error(gate._circuit_open("m", seconds), failures=7)
+    error = to_application_error(model_gate._circuit_open("m", seconds), failures=7)
     assert (error.type, error.non_retryable, error.category.name) == ("CircuitOpen", not retried, "BENIGN")
     assert error.details == ({"remaining": seconds},)
     delay = error.next_retry_delay
@@ -259,8 +259,8 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemoryMetricReader]:
     reader = InMemoryMetricReader()
     provider = MeterProvider([reader])
     meter = provider.get_meter("test")
-    monkeypatch.setattr(gate, "_transitions", meter.create_counter("supervisor.provider_breaker.transitions"))
-    monkeypatch.setattr(gate, "_state", meter.create_gauge("supervisor.provider_breaker.open"))
+    monkeypatch.setattr(model_gate, "_transitions", meter.create_counter("supervisor.provider_breaker.transitions"))
+    monkeypatch.setattr(model_gate, "_state", meter.create_gauge("supervisor.provider_breaker.open"))
     yield reader
     provider.shutdown()
 
@@ -268,7 +268,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemoryMetricReader]:
 async def test_each_change_is_logged_and_counted_once(
     clock: Clock, caplog: pytest.LogCaptureFixture, measured: InMemoryMetricReader
 ) -> None:
-    with caplog.at_level(logging.WARNING, gate_module.__name__):
+    with caplog.at_level(logging.WARNING, model_gate.__name__):
         async with gated(OUTAGE, clock) as (server, gate):
             await failures(gate, 20, model="m")
             clock.now += COOLDOWN
