@@ -76,7 +76,7 @@ def run(
     max_subtasks: Annotated[int | None, typer.Option(help="default 12")] = None,
     max_parallel: Annotated[int | None, typer.Option(help="subtasks at a time, default 8")] = None,
     max_turns: Annotated[int | None, typer.Option(help="model calls per subtask, default 10")] = None,
-    max_revisions: Annotated[int | None, typer.Option(help="rounds of review, default 3, 0 for none")] = None,
+    max_reviews: Annotated[int | None, typer.Option(help="rounds of review, default 3, 0 for none")] = None,
     max_depth: Annotated[int | None, typer.Option(help="levels of teams within teams, default 2")] = None,
     incremental: Annotated[int | None, typer.Option(help="draft the answer from so many findings on, 0 never")] = None,
     deadline: Annotated[str | None, typer.Option(help="ISO 8601, default PT30M")] = None,
@@ -94,7 +94,7 @@ def run(
     """Start a run and follow it to its answer. Ctrl-C stops following, never the run."""
 
     fields: dict[str, Any] = dict(team=team, strategy=strategy, max_subtasks=max_subtasks, max_parallel=max_parallel)
-    fields |= dict(max_turns=max_turns, max_revisions=max_revisions, max_depth=max_depth, deadline=deadline)
+    fields |= dict(max_turns=max_turns, max_reviews=max_reviews, max_depth=max_depth, deadline=deadline)
     fields |= dict(success=success, incremental_synthesis=incremental)
     parts: dict[str, dict[str, Any]] = {"models": {"supervisor": supervisor_model, "workers": worker_model}}
     parts["budget"] = {"tokens": budget_tokens, "usd": budget_usd}

@@ -9,6 +9,7 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from supervision import limits
+from supervision.errors import ErrorKind
 
 
 @contextlib.asynccontextmanager
@@ -32,7 +33,7 @@ async def beating(details: Callable[[], dict[str, Any]]) -> AsyncIterator[None]:
         if reason and reason.not_found:
             raise ApplicationError(
                 "stopped: its workflow is gone",
-                type="Cancelled",
+                type=ErrorKind.CANCELLED,
                 non_retryable=True,
                 category=ApplicationErrorCategory.BENIGN,
             ) from None

@@ -16,9 +16,9 @@ from activities.store.stored_plans import read_plan
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import team_card
 from supervision import limits
-from supervision.contract.base import SupervisionError
 from supervision.contract.request import Attachment, Budget, RunRequest
 from supervision.contract.team import TeamCard
+from supervision.errors import ErrorKind, SupervisionError
 from supervision.store_keys import is_upload
 from supervision.text import size
 
@@ -66,7 +66,7 @@ class RunSetupActivities:
             attachments = [*given, *[await self._attachment(run, i, a) for i, a in enumerate(request.attachments)]]
         except SupervisionError as error:
             raise ApplicationError(
-                error.message, type=error.type, non_retryable=True, category=ApplicationErrorCategory.BENIGN
+                error.message, type=error.kind, non_retryable=True, category=ApplicationErrorCategory.BENIGN
             ) from error
         return RunSetup(
             store_id=await self._store.identity(),
@@ -114,7 +114,7 @@ class RunSetupActivities:
         found = await self._store.find(ref) if is_upload(ref) else None
         if found is None:
             raise SupervisionError(
-                "InvalidRequest",
+                ErrorKind.INVALID_REQUEST,
                 f"attachment '{attachment.name}': nothing is stored at '{ref}', use a ref that `starter.py put` prints",
             )
         copied = await self._store.put_output(run.run_id, found)  # the run's own, so that uploads may be pruned
@@ -125,12 +125,13 @@ def _require_models(supervisor_model: str, team: TeamCard) -> None:
     """SupervisionError `InvalidRequest` naming whoever has no model to call."""
     if not supervisor_model:
         raise SupervisionError(
-            "InvalidRequest", "the supervisor has no model: set models.supervisor, or SUPERVISOR_SUPERVISOR_MODEL"
+            ErrorKind.INVALID_REQUEST,
+            "the supervisor has no model: set models.supervisor, or SUPERVISOR_SUPERVISOR_MODEL",
         )
     without = [role.name for role in team.roles if role.team is None and not role.model]
     if without:
         raise SupervisionError(
-            "InvalidRequest",
+            ErrorKind.INVALID_REQUEST,
             f"these roles have no model: {', '.join(without)}; set models.workers, a role's own model in the team "
             "file, or SUPERVISOR_WORKER_MODEL",
         )
@@ -149,7 +150,7 @@ def _budget_warnings(request: RunRequest, unpriced: list[str]) -> list[str]:
     names = ", ".join(unpriced)
     if request.budget.usd != Budget().usd:
         raise SupervisionError(
-            "InvalidRequest",
+            ErrorKind.INVALID_REQUEST,
             f"budget.usd: the price of {names} is unknown, so dollars can't be counted: "
             "use models with a known price, or set budget.tokens and leave usd out",
         )

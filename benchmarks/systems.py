@@ -112,7 +112,7 @@ def request(row: Row, run_id: str) -> RunRequest:
         max_subtasks=row.agents,
         max_parallel=limits.MAX_PARALLEL,
         max_turns=limits.MAX_TURNS,
-        max_revisions=0,
+        max_reviews=0,
         deadline=timedelta(minutes=30),
     )
 

@@ -11,8 +11,8 @@ from console.view.safe_text import safe_line
 from runtime.connection import ConnectionFailed
 from runtime.server.embedded_server import ServerFailed
 from runtime.server.temporal_binary import TemporalNotFound
-from supervision.contract.base import SupervisionError
 from supervision.contract.request import describe_errors
+from supervision.errors import SupervisionError
 
 DONE = 0
 FAILED = 1

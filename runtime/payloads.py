@@ -9,6 +9,7 @@ from temporalio.contrib.pydantic import PydanticPayloadConverter, pydantic_data_
 from temporalio.exceptions import ApplicationError
 
 from supervision import limits
+from supervision.errors import ErrorKind
 
 
 class BoundedPayloadConverter(PydanticPayloadConverter):
@@ -26,7 +27,7 @@ class BoundedPayloadConverter(PydanticPayloadConverter):
                 raise ApplicationError(
                     f"a payload of {len(payload.data)} bytes ({type(value).__name__}) is over the cap of "
                     f"{limits.PAYLOAD_HARD_BYTES}",
-                    type="PayloadTooLarge",
+                    type=ErrorKind.PAYLOAD_TOO_LARGE,
                     non_retryable=True,
                 )
         return payloads

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("workflows", "activities", "supervision", "runtime", "console", "standin", "teams")
 MAINS = ("worker_main.py", "starter.py")
-MAX_LINES = 250
+MAX_LINES = 300
 
 # what each package may import of ours, itself aside
 MAY_IMPORT: dict[str, tuple[str, ...]] = {

@@ -13,18 +13,7 @@ from temporalio.exceptions import (
 )
 
 from supervision.contract.result import Problem
-
-ACCOUNT = ("ProviderAuthentication", "ProviderBilling")
-"""Errors that a person must mend at the provider: fatal before the first finding, waited out after it."""
-
-FATAL = (*ACCOUNT, "ProviderRejected")
-"""Errors of a model call that say something about the provider or the request, not about the subtask."""
-
-RESUMABLE = ("CircuitOpen", "BudgetExhausted", *ACCOUNT)
-"""Ends of an attempt that are no failure of its work: it goes on from where it stood."""
-
-_WORLD = ("ArtifactUnavailable", "ArtifactMissing", "ArtifactTooLarge")
-
+from supervision.errors import FATAL, GROUND, ErrorKind
 
 T = TypeVar("T")
 
@@ -56,13 +45,13 @@ def model_problem(error: ActivityError) -> Problem:
     """Why a model call failed for good."""
     cause = error.cause
     if isinstance(cause, ApplicationError):
-        kind = cause.type or "ModelUnavailable"
-        if kind in FATAL or kind in _WORLD or kind == "CircuitOpen":
+        kind = ErrorKind(cause.type or "")
+        if kind in FATAL | GROUND or kind is ErrorKind.CIRCUIT_OPEN:
             return Problem(type=kind, message=cause.message)
-        return Problem(type="ModelUnavailable", message=f"{kind}: {cause.message}")
+        return Problem(type=ErrorKind.MODEL_UNAVAILABLE, message=f"{cause.type}: {cause.message}")
     if isinstance(cause, TimeoutError):
-        return Problem(type="Timeout", message="the model did not answer in the time that was left")
-    return Problem(type="ModelUnavailable", message=str(cause or error))
+        return Problem(type=ErrorKind.TIMEOUT, message="the model did not answer in the time that was left")
+    return Problem(type=ErrorKind.MODEL_UNAVAILABLE, message=str(cause or error))
 
 
 def problem(error: BaseException) -> Problem:
@@ -71,20 +60,12 @@ def problem(error: BaseException) -> Problem:
     while isinstance(seen, FailureError) and not isinstance(seen, ApplicationError) and seen.cause:
         seen = seen.cause
     if isinstance(seen, ApplicationError):
-        return Problem(type=seen.type or "Error", message=seen.message)
+        kind = ErrorKind(seen.type or "")
+        unknown = kind is ErrorKind.UNEXPECTED and seen.type is not None
+        return Problem(type=kind, message=f"{seen.type}: {seen.message}" if unknown else seen.message)
     if isinstance(seen, TimeoutError):
-        return Problem(type="Timeout", message=seen.message)
-    return Problem(type=type(seen).__name__, message=str(seen))
-
-
-def run_error(type: str) -> str:
-    """The run's error type for a model call that failed for good, out of the contract's names."""
-    names = {
-        "ProviderBilling": "ProviderRejected",
-        "Timeout": "DeadlineExceeded",
-        "ModelUnavailable": "ProviderRejected",
-    }
-    return names.get(type, type)
+        return Problem(type=ErrorKind.TIMEOUT, message=seen.message)
+    return Problem(type=ErrorKind.UNEXPECTED, message=f"{type(seen).__name__}: {seen}")
 
 
 def remaining_seconds(error: BaseException) -> float:

@@ -13,13 +13,13 @@ from temporalio.exceptions import ActivityError
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import RunRef, RunSetup
     from supervision import limits
-    from supervision.contract.base import SupervisionError
     from supervision.contract.team import TeamCard
     from supervision.contract.usage import Usage
+    from supervision.errors import ACCOUNT, ErrorKind, SupervisionError, run_kind
     from supervision.run.run_state import RunState
     from supervision.run.waits import ProviderWait
     from workflows.child_contracts import NestedInput
-    from workflows.failures import ACCOUNT, cancelled, model_problem, remaining_seconds, run_error
+    from workflows.failures import cancelled, model_problem, remaining_seconds
 
 
 class HasUsage(Protocol):
@@ -89,7 +89,7 @@ class RunContext:
             tokens = min(tokens, max(left, 1))
         if not ledger.reserve_call(tokens, synthesis=last):
             raise SupervisionError(
-                "BudgetExhausted", f"the budget has no room for {name}: {self.state.allowance.spent()}"
+                ErrorKind.BUDGET_EXHAUSTED, f"the budget has no room for {name}: {self.state.allowance.spent()}"
             )
         try:
             reply = await self._patiently(name, call, last)
@@ -109,14 +109,14 @@ class RunContext:
                 if cancelled(error):
                     raise
                 what = model_problem(error)
-                if what.type == "CircuitOpen":
+                if what.type == ErrorKind.CIRCUIT_OPEN:
                     model, rest = self.setup.supervisor_model, remaining_seconds(error)
                     await self.wait_for_provider(name, model, rest, pauses, last=last)
                     pauses += 1
                 elif what.type in ACCOUNT and self.state.has_finding:
                     await self.wait_for_resume(name, what.message, last=last)
-                elif what.type != "Timeout" or workflow.now() >= self.expires_at(last):  # the deadline may have moved
-                    raise SupervisionError(run_error(what.type), what.message) from error
+                elif what.type != ErrorKind.TIMEOUT or workflow.now() >= self.expires_at(last):
+                    raise SupervisionError(run_kind(what.type), what.message) from error
 
     async def wait_for_provider(
         self, name: str, model: str, remaining: float, pauses: int, *, last: bool = False
@@ -148,7 +148,7 @@ class RunContext:
             while not over():
                 deadline = self.expires_at(last)
                 if workflow.now() >= deadline:
-                    raise SupervisionError("DeadlineExceeded", f"the deadline came first: {label}")
+                    raise SupervisionError(ErrorKind.DEADLINE_EXCEEDED, f"the deadline came first: {label}")
 
                 def changed(deadline: datetime = deadline) -> bool:
                     return over() or self.expires_at(last) != deadline

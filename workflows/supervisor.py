@@ -10,10 +10,10 @@ with workflow.unsafe.imports_passed_through():
 
     from activities.contracts.run_contracts import PublishInput, RunRef, SetupInput
     from supervision import limits
-    from supervision.contract.base import SupervisionError
     from supervision.contract.request import RunRequest, parse_request
     from supervision.contract.result import Problem, RunResult
     from supervision.contract.status import Phase
+    from supervision.errors import ErrorKind, SupervisionError
     from supervision.run.payload_fit import fit
     from supervision.run.run_state import RunState
     from supervision.run.success_rule import explain, importance, met
@@ -48,7 +48,7 @@ class SupervisorWorkflow(Messages):
         try:
             asked = self._parse(request, surplus)
         except SupervisionError as error:
-            raise ApplicationError(error.message, type=error.type, non_retryable=True) from None
+            raise ApplicationError(error.message, type=error.kind, non_retryable=True) from None
         state = self._state = RunState(
             asked, workflow.now, workflow.info().start_time, self._nested.grant if self._nested else None
         )
@@ -57,7 +57,7 @@ class SupervisorWorkflow(Messages):
         try:
             return await self._supervise(state)
         except SupervisionError as error:
-            raise await self._failed(state, error.type, error.message) from error
+            raise await self._failed(state, error.kind, error.message) from error
         except ActivityError as error:
             if cancelled(error):
                 return await self._cancelled(state, error)
@@ -104,7 +104,7 @@ class SupervisorWorkflow(Messages):
         while step and await self._next_step(context):
             await delegation.execute()
         self._check_success(state)
-        if state.request.max_revisions:
+        if state.request.max_reviews:
             self._enter(state, "validating")
             await review(context, delegation, drafts)
 
@@ -127,16 +127,18 @@ class SupervisorWorkflow(Messages):
         usable = state.board.usable()
         if not usable:
             if state.allowance.out_of_budget:
-                raise SupervisionError("BudgetExhausted", f"no finding within the budget: {state.allowance.spent()}")
+                raise SupervisionError(
+                    ErrorKind.BUDGET_EXHAUSTED, f"no finding within the budget: {state.allowance.spent()}"
+                )
             if not state.allowance.time_left:
-                raise SupervisionError("DeadlineExceeded", "the deadline came before there was any finding")
+                raise SupervisionError(ErrorKind.DEADLINE_EXCEEDED, "the deadline came before there was any finding")
             reasons = "; ".join(f"{gap.subtask_id}: {gap.reason}" for gap in state.gaps[:5])
-            raise SupervisionError("AllSubtasksFailed", f"no subtask succeeded ({reasons})")
+            raise SupervisionError(ErrorKind.ALL_SUBTASKS_FAILED, f"no subtask succeeded ({reasons})")
         if state.request.success != "any" and not met(
             state.request.success, state.board.current(), importance(state.plan)
         ):
             said = explain(state.request.success, state.board.current(), importance(state.plan))
-            raise SupervisionError("QuorumNotMet", said)
+            raise SupervisionError(ErrorKind.QUORUM_NOT_MET, said)
 
     async def _done(self, state: RunState) -> RunResult:
         state.finished_at = workflow.now()
@@ -157,7 +159,9 @@ class SupervisorWorkflow(Messages):
         A nested supervisor returns what it had, as worker agents do: the root counts all that was paid.
         """
         state.finished_at = workflow.now()
-        result = await self._closed(state, "cancelled", Problem(type="Cancelled", message="the run was cancelled"))
+        result = await self._closed(
+            state, "cancelled", Problem(type=ErrorKind.CANCELLED, message="the run was cancelled")
+        )
         if self._nested is None:
             self._visibility.keep_partial(result)
             raise error

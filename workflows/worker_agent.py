@@ -15,9 +15,10 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.result import Problem
     from supervision.contract.status import TraceEvent, TracePage
     from supervision.contract.usage import Usage
+    from supervision.errors import RESUMABLE, ErrorKind
     from workflows.calls import activity_calls
     from workflows.child_contracts import WorkerAgentInput, WorkerAgentResult
-    from workflows.failures import RESUMABLE, cancelled, model_problem, problem, remaining_seconds
+    from workflows.failures import cancelled, model_problem, problem, remaining_seconds
 
 
 @workflow.defn
@@ -36,14 +37,16 @@ class WorkerAgentWorkflow:
             self._input = WorkerAgentInput.model_validate(input)
         except ValueError as error:
             raise ApplicationError(
-                "worker agents are started by a SupervisorWorkflow only", type="InvalidRequest", non_retryable=True
+                "worker agents are started by a SupervisorWorkflow only",
+                type=ErrorKind.INVALID_REQUEST,
+                non_retryable=True,
             ) from error
         self._seq = self._input.progress.trace_seq
         try:
             async with asyncio.timeout(self._input.timeout_seconds):
                 return await self._work(self._input)
         except TimeoutError:
-            raise self._failure(Problem(type="Timeout", message="the subtask's own time is over")) from None
+            raise self._failure(Problem(type=ErrorKind.TIMEOUT, message="the subtask's own time is over")) from None
         except ActivityError as error:
             if cancelled(error):
                 return self._stopped()
@@ -60,7 +63,9 @@ class WorkerAgentWorkflow:
             closing = last_call(input.grant, progress.usage, estimate)
             may_have_more = closing and not input.last_grant and progress.usage.model_calls > 0
             if may_have_more or not may_call(input.grant, progress.usage, estimate):
-                raise self._failure(Problem(type="BudgetExhausted", message="its share of the budget is used up"))
+                raise self._failure(
+                    Problem(type=ErrorKind.BUDGET_EXHAUSTED, message="its share of the budget is used up")
+                )
             last = progress.turn == input.max_turns or (closing and input.last_grant)
             if last and progress.turn > 1:
                 note = LAST_TURN
@@ -235,7 +240,9 @@ class WorkerAgentWorkflow:
 def _loop_problem(step: Next, reply: TurnReply, max_turns: int) -> Problem:
     if step is Next.REFUSED:
         said = f": {reply.stop_detail}" if reply.stop_detail else ""
-        return Problem(type="Refused", message=f"the model refused this subtask{said}")
+        return Problem(type=ErrorKind.REFUSED, message=f"the model refused this subtask{said}")
     if step is Next.TURN_LIMIT:
-        return Problem(type="TurnLimit", message=f"no finding after {max_turns} turns")
-    return Problem(type="ModelUnavailable", message=f"the model gave no usable reply (stop reason {reply.stop_reason})")
+        return Problem(type=ErrorKind.TURN_LIMIT, message=f"no finding after {max_turns} turns")
+    return Problem(
+        type=ErrorKind.MODEL_UNAVAILABLE, message=f"the model gave no usable reply (stop reason {reply.stop_reason})"
+    )

@@ -17,6 +17,7 @@ from activities.model.stream import StreamReader, whole_message
 from activities.model.structured import Rung
 from supervision import limits
 from supervision.contract.base import Model
+from supervision.errors import ErrorKind
 
 _DEFAULT_URL = "https://api.anthropic.com"
 _NO_KEY = "none"  # endpoints without keys ignore it; the SDK refuses to send a request without one
@@ -143,9 +144,9 @@ class AnthropicModel(LanguageModel):
 
     def _unfinished(self, reader: StreamReader, content_type: str) -> Exception:
         if reader.started or content_type.startswith("text/event-stream"):
-            return failure("StreamBroken", endpoint=self.endpoint, detail="it ended without message_stop")
+            return failure(ErrorKind.STREAM_BROKEN, endpoint=self.endpoint, detail="it ended without message_stop")
         detail = f"content type {content_type or 'missing'} where an event stream was due"
-        return failure("BadResponse", endpoint=self.endpoint, detail=detail)
+        return failure(ErrorKind.BAD_RESPONSE, endpoint=self.endpoint, detail=detail)
 
     def _timeout(self) -> httpx2.Timeout:
         # The watchdog ends silent streams; the read timeout cannot, as any ping resets it.

@@ -8,85 +8,76 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from activities.model.port import FailureKind, ModelFailure
+from activities.model.port import ModelFailure
 from activities.model.retry_after import retry_after_seconds
 from supervision import limits
+from supervision.errors import RETRIED, ErrorKind
 from supervision.text import one_line
 
-_RETRYABLE: frozenset[FailureKind] = frozenset(
-    {
-        "RateLimited",
-        "Overloaded",
-        "ProviderError",
-        "ProviderUnreachable",
-        "StreamBroken",
-        "IdleTimeout",
-        "BadResponse",
-    }
-)
-
-_SAYS: dict[FailureKind, str] = {
-    "RateLimited": "{endpoint} asks for fewer calls",
-    "Overloaded": "{endpoint} is overloaded",
-    "ProviderError": "{endpoint} failed",
-    "ProviderUnreachable": "cannot reach {endpoint}",
-    "StreamBroken": "the answer of {endpoint} broke off",
-    "IdleTimeout": "{endpoint} sent no content for too long",
-    "BadResponse": "{endpoint} gave no valid Messages API answer",
-    "ProviderAuthentication": "{endpoint} refused the credential: check ANTHROPIC_API_KEY and what the key may do",
-    "ProviderBilling": "{endpoint} stopped serving this account: credit or spend limit",
-    "ProviderRejected": "{endpoint} rejects this request",
-    "CircuitOpen": "{endpoint} is in an outage and left alone",
+_SAYS: dict[ErrorKind, str] = {
+    ErrorKind.RATE_LIMITED: "{endpoint} asks for fewer calls",
+    ErrorKind.OVERLOADED: "{endpoint} is overloaded",
+    ErrorKind.PROVIDER_ERROR: "{endpoint} failed",
+    ErrorKind.PROVIDER_UNREACHABLE: "cannot reach {endpoint}",
+    ErrorKind.STREAM_BROKEN: "the answer of {endpoint} broke off",
+    ErrorKind.IDLE_TIMEOUT: "{endpoint} sent no content for too long",
+    ErrorKind.BAD_RESPONSE: "{endpoint} gave no valid Messages API answer",
+    ErrorKind.PROVIDER_AUTHENTICATION: (
+        "{endpoint} refused the credential: check ANTHROPIC_API_KEY and what the key may do"
+    ),
+    ErrorKind.PROVIDER_BILLING: "{endpoint} stopped serving this account: credit or spend limit",
+    ErrorKind.PROVIDER_REJECTED: "{endpoint} rejects this request",
+    ErrorKind.CIRCUIT_OPEN: "{endpoint} is in an outage and left alone",
 }
 
 _NOT_FOUND = "{endpoint} does not know the model '{model}': check its name and ANTHROPIC_BASE_URL"
 
 # Spend limits arrive as 429 with a code: waiting does not lift them, an operator does.
-_BY_CODE: dict[str, FailureKind] = {
-    "enforced_spend_limit_reached": "ProviderBilling",
-    "contract_spend_limit_reached": "ProviderBilling",
-    "linked_organization_spend_limit_reached": "ProviderBilling",
-    "linked_organization_billing_unavailable": "ProviderBilling",
-    "user_profile_not_billable": "ProviderBilling",
-    "user_profile_billing_not_authorized": "ProviderBilling",
-    "organization_on_hold": "ProviderBilling",
+_BY_CODE: dict[str, ErrorKind] = {
+    "enforced_spend_limit_reached": ErrorKind.PROVIDER_BILLING,
+    "contract_spend_limit_reached": ErrorKind.PROVIDER_BILLING,
+    "linked_organization_spend_limit_reached": ErrorKind.PROVIDER_BILLING,
+    "linked_organization_billing_unavailable": ErrorKind.PROVIDER_BILLING,
+    "user_profile_not_billable": ErrorKind.PROVIDER_BILLING,
+    "user_profile_billing_not_authorized": ErrorKind.PROVIDER_BILLING,
+    "organization_on_hold": ErrorKind.PROVIDER_BILLING,
 }
 
 # `invalid_request_error` is absent: gateways put it on any status, so the status decides there.
-_BY_TYPE: dict[str, FailureKind] = {
-    "authentication_error": "ProviderAuthentication",
-    "permission_error": "ProviderAuthentication",
-    "billing_error": "ProviderBilling",
-    "rate_limit_error": "RateLimited",
-    "overloaded_error": "Overloaded",
-    "api_error": "ProviderError",
-    "timeout_error": "ProviderError",
-    "conflict_error": "ProviderError",
-    "not_found_error": "ProviderRejected",
-    "request_too_large": "ProviderRejected",
+_BY_TYPE: dict[str, ErrorKind] = {
+    "authentication_error": ErrorKind.PROVIDER_AUTHENTICATION,
+    "permission_error": ErrorKind.PROVIDER_AUTHENTICATION,
+    "billing_error": ErrorKind.PROVIDER_BILLING,
+    "rate_limit_error": ErrorKind.RATE_LIMITED,
+    "overloaded_error": ErrorKind.OVERLOADED,
+    "api_error": ErrorKind.PROVIDER_ERROR,
+    "timeout_error": ErrorKind.PROVIDER_ERROR,
+    "conflict_error": ErrorKind.PROVIDER_ERROR,
+    "not_found_error": ErrorKind.PROVIDER_REJECTED,
+    "request_too_large": ErrorKind.PROVIDER_REJECTED,
 }
 
-_BY_STATUS: dict[int, FailureKind] = {
-    401: "ProviderAuthentication",
-    402: "ProviderBilling",
-    403: "ProviderAuthentication",
-    408: "ProviderError",
-    409: "ProviderError",
-    429: "RateLimited",
-    499: "ProviderError",
-    529: "Overloaded",
+_BY_STATUS: dict[int, ErrorKind] = {
+    401: ErrorKind.PROVIDER_AUTHENTICATION,
+    402: ErrorKind.PROVIDER_BILLING,
+    403: ErrorKind.PROVIDER_AUTHENTICATION,
+    408: ErrorKind.PROVIDER_ERROR,
+    409: ErrorKind.PROVIDER_ERROR,
+    429: ErrorKind.RATE_LIMITED,
+    499: ErrorKind.PROVIDER_ERROR,
+    529: ErrorKind.OVERLOADED,
 }
 
 # Errors of the transport; the first class of an error's ancestry that is listed decides.
-_BY_TRANSPORT: dict[str, FailureKind] = {
-    "ReadTimeout": "IdleTimeout",
-    "WriteTimeout": "IdleTimeout",
-    "LocalProtocolError": "ProviderRejected",  # a header that HTTP cannot carry
-    "UnsupportedProtocol": "ProviderRejected",  # ANTHROPIC_BASE_URL is no http(s) address
-    "InvalidURL": "ProviderRejected",
-    "UnicodeEncodeError": "ProviderRejected",
-    "DecodingError": "BadResponse",
-    "TooManyRedirects": "BadResponse",
+_BY_TRANSPORT: dict[str, ErrorKind] = {
+    "ReadTimeout": ErrorKind.IDLE_TIMEOUT,
+    "WriteTimeout": ErrorKind.IDLE_TIMEOUT,
+    "LocalProtocolError": ErrorKind.PROVIDER_REJECTED,  # a header that HTTP cannot carry
+    "UnsupportedProtocol": ErrorKind.PROVIDER_REJECTED,  # ANTHROPIC_BASE_URL is no http(s) address
+    "InvalidURL": ErrorKind.PROVIDER_REJECTED,
+    "UnicodeEncodeError": ErrorKind.PROVIDER_REJECTED,
+    "DecodingError": ErrorKind.BAD_RESPONSE,
+    "TooManyRedirects": ErrorKind.BAD_RESPONSE,
 }
 
 
@@ -105,31 +96,31 @@ def classify(
     return failure(_transport_kind(error, names), endpoint=endpoint, detail=_reason(error))
 
 
-def failure(kind: FailureKind, *, endpoint: str = "the provider", detail: str = "") -> ModelFailure:
+def failure(kind: ErrorKind, *, endpoint: str = "the provider", detail: str = "") -> ModelFailure:
     """A failure without an HTTP error status, in the words of its kind."""
     text = _SAYS[kind].format(endpoint=endpoint)
-    return ModelFailure(kind, _message(text, detail), retryable=kind in _RETRYABLE)
+    return ModelFailure(kind, _message(text, detail), retryable=kind in RETRIED)
 
 
 def no_credential() -> ModelFailure:
     """Neither a key nor an endpoint is configured."""
     text = "no model is configured: set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for an endpoint without keys"
-    return ModelFailure("ProviderAuthentication", text, retryable=False)
+    return ModelFailure(ErrorKind.PROVIDER_AUTHENTICATION, text, retryable=False)
 
 
 def _status_failure(error: Any, model: str, endpoint: str, secrets: Sequence[str]) -> ModelFailure:
     status: int = error.status_code
     headers: Mapping[str, str] = error.response.headers
     kind = _by_answer(error.error_code, error.type, status)
-    retryable = kind in _RETRYABLE
+    retryable = kind in RETRIED
     wish = headers.get("x-should-retry")
     if wish == "false":
         retryable = False
-    elif wish == "true" and kind == "ProviderRejected":
-        kind, retryable = "ProviderError", True
+    elif wish == "true" and kind == ErrorKind.PROVIDER_REJECTED:
+        kind, retryable = ErrorKind.PROVIDER_ERROR, True
     text = (_NOT_FOUND if status == 404 else _SAYS[kind]).format(endpoint=endpoint, model=model)
     # What a provider says of a key may quote it: that kind gets our words only.
-    said = "" if kind == "ProviderAuthentication" else _redacted(_said(error), secrets)
+    said = "" if kind == ErrorKind.PROVIDER_AUTHENTICATION else _redacted(_said(error), secrets)
     label = " ".join(str(part) for part in (status, error.error_code or error.type) if part)
     return ModelFailure(
         kind,
@@ -141,7 +132,7 @@ def _status_failure(error: Any, model: str, endpoint: str, secrets: Sequence[str
     )
 
 
-def _by_answer(code: object, type_: object, status: int) -> FailureKind:
+def _by_answer(code: object, type_: object, status: int) -> ErrorKind:
     if isinstance(code, str) and code in _BY_CODE:
         return _BY_CODE[code]
     if isinstance(type_, str) and type_ in _BY_TYPE:
@@ -149,25 +140,25 @@ def _by_answer(code: object, type_: object, status: int) -> FailureKind:
     if status in _BY_STATUS:
         return _BY_STATUS[status]
     if status < 300 and type_ == "invalid_request_error":  # inside a stream
-        return "ProviderRejected"
+        return ErrorKind.PROVIDER_REJECTED
     if 300 <= status < 400:
-        return "BadResponse"
-    return "ProviderRejected" if 400 <= status < 500 else "ProviderError"
+        return ErrorKind.BAD_RESPONSE
+    return ErrorKind.PROVIDER_REJECTED if 400 <= status < 500 else ErrorKind.PROVIDER_ERROR
 
 
-def _transport_kind(error: BaseException, names: list[str]) -> FailureKind:
+def _transport_kind(error: BaseException, names: list[str]) -> ErrorKind:
     if isinstance(error, TimeoutError):  # the idle watchdog
-        return "IdleTimeout"
+        return ErrorKind.IDLE_TIMEOUT
     if isinstance(error, AssertionError):  # the SDK's word for a stream without a message
-        return "StreamBroken"
+        return ErrorKind.STREAM_BROKEN
     if "APIConnectionError" in names:  # before the headers
-        return _listed(_names(error.__cause__), "ProviderUnreachable")
+        return _listed(_names(error.__cause__), ErrorKind.PROVIDER_UNREACHABLE)
     if "HTTPError" in names or "StreamError" in names:  # after them: the SDK lets the transport's errors through
-        return _listed(names, "StreamBroken")
-    return _listed(names, "BadResponse")  # unreadable JSON, events in no order, blocks without their fields
+        return _listed(names, ErrorKind.STREAM_BROKEN)
+    return _listed(names, ErrorKind.BAD_RESPONSE)  # unreadable JSON, events in no order, blocks without their fields
 
 
-def _listed(names: list[str], otherwise: FailureKind) -> FailureKind:
+def _listed(names: list[str], otherwise: ErrorKind) -> ErrorKind:
     return next((_BY_TRANSPORT[name] for name in names if name in _BY_TRANSPORT), otherwise)
 
 

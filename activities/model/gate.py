@@ -12,6 +12,7 @@ from activities.model.port import Json, LanguageModel, ModelFailure, ModelMessag
 from activities.model.token_limit import Reservation, TokenLimit
 from supervision import limits
 from supervision.contract.base import Model
+from supervision.errors import ErrorKind
 from supervision.provider.provider_breaker import Go, Paced, ProviderBreaker, ProviderState, Refused, Ticket
 
 _log = logging.getLogger(__name__)
@@ -150,7 +151,7 @@ class ModelGate(LanguageModel):
 
 def _circuit_open(model: str, seconds: float, why: str = "not sent") -> ModelFailure:
     return ModelFailure(
-        "CircuitOpen",
+        ErrorKind.CIRCUIT_OPEN,
         f"{why}: the provider of {model} is in an outage, next try in {seconds:.0f} s",
         retryable=seconds < limits.CIRCUIT_RETRY_BELOW.total_seconds(),
         retry_after=seconds,
@@ -159,7 +160,7 @@ def _circuit_open(model: str, seconds: float, why: str = "not sent") -> ModelFai
 
 def _paced(model: str, seconds: float) -> ModelFailure:
     return ModelFailure(
-        "RateLimited",
+        ErrorKind.RATE_LIMITED,
         f"not sent: the provider of {model} asked for no calls for another {seconds:.0f} s",
         retryable=True,
         retry_after=seconds,

@@ -21,13 +21,12 @@ from activities.model.pricing import price
 from activities.store.artifacts import ArtifactStore, ArtifactUnavailable
 from supervision import limits
 from supervision.contract.usage import Usage
+from supervision.errors import ODD, WAITING, ErrorKind
 from supervision.store_keys import call_header, call_key
 from supervision.text import cut
 
 CALL_HEADER = "x-supervisor-call"
 
-_WAITING = ("RateLimited", "Overloaded", "CircuitOpen")
-_ODD = ("BadResponse",)
 _jitter = SystemRandom()
 
 
@@ -147,9 +146,9 @@ def to_application_error(failure: ModelFailure, failures: int) -> ApplicationErr
 
     `failures` counts those of this kind in this call: without the provider's wish the wait grows with them.
     """
-    retryable = failure.retryable and not (failure.kind in _ODD and failures >= limits.ODD_REPLY_ATTEMPTS)
+    retryable = failure.retryable and not (failure.kind in ODD and failures >= limits.ODD_REPLY_ATTEMPTS)
     details: Json = {"status": failure.status, "request_id": failure.request_id}
-    if failure.kind == "CircuitOpen":
+    if failure.kind == ErrorKind.CIRCUIT_OPEN:
         details = {"remaining": failure.retry_after}
     return ApplicationError(
         cut(failure.message, limits.ERROR_BYTES),
@@ -157,9 +156,7 @@ def to_application_error(failure: ModelFailure, failures: int) -> ApplicationErr
         type=failure.kind,
         non_retryable=not retryable,
         next_retry_delay=_delay(failure.retry_after, failures) if retryable else None,
-        category=(
-            ApplicationErrorCategory.BENIGN if failure.kind in _WAITING else ApplicationErrorCategory.UNSPECIFIED
-        ),
+        category=(ApplicationErrorCategory.BENIGN if failure.kind in WAITING else ApplicationErrorCategory.UNSPECIFIED),
     )
 
 

@@ -6,25 +6,12 @@ because signed thinking blocks must return byte for byte.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from supervision.contract.base import Model
+from supervision.errors import ErrorKind
 
 Json = dict[str, Any]
-
-FailureKind = Literal[
-    "RateLimited",  # 429: wait as told
-    "Overloaded",  # 529, overloaded_error
-    "ProviderError",  # 5xx, 408, 409
-    "ProviderUnreachable",  # refused, reset, DNS, TLS
-    "StreamBroken",  # cut, or ended without message_stop
-    "IdleTimeout",  # no content for too long
-    "BadResponse",  # HTML, no content, not JSON
-    "ProviderAuthentication",  # wrong, missing or forbidden key
-    "ProviderBilling",  # no credit, spend limit
-    "ProviderRejected",  # a request that will never pass
-    "CircuitOpen",  # not sent: the provider is in an outage; `retry_after` says for how long it is left alone
-]
 
 
 @dataclass(frozen=True)
@@ -95,7 +82,7 @@ class ModelFailure(Exception):
 
     def __init__(
         self,
-        kind: FailureKind,
+        kind: ErrorKind,
         message: str,
         *,
         retryable: bool,

@@ -9,6 +9,7 @@ from typing import Any
 from activities.model.call_errors import failure
 from activities.model.port import Json, ModelMessage, ModelUsage, Progress
 from supervision import limits
+from supervision.errors import ErrorKind
 
 
 class StreamReader:
@@ -54,12 +55,12 @@ def whole_message(message: Any, request_id: str | None, endpoint: str) -> ModelM
     Raises ModelFailure: StreamBroken without a stop reason, BadResponse without content or usage.
     """
     if not isinstance(message.content, list):
-        raise failure("BadResponse", endpoint=endpoint, detail="the message has no content")
+        raise failure(ErrorKind.BAD_RESPONSE, endpoint=endpoint, detail="the message has no content")
     if message.stop_reason is None:
-        raise failure("StreamBroken", endpoint=endpoint, detail="the message has no stop reason")
+        raise failure(ErrorKind.STREAM_BROKEN, endpoint=endpoint, detail="the message has no stop reason")
     usage = message.usage
     if usage is None or usage.output_tokens is None:
-        raise failure("BadResponse", endpoint=endpoint, detail="the message has no usage")
+        raise failure(ErrorKind.BAD_RESPONSE, endpoint=endpoint, detail="the message has no usage")
     return ModelMessage(
         content=[_plain(block) for block in message.content],
         stop_reason=message.stop_reason,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from activities.model.port import ModelFailure, ModelRequest, ModelUsage
 from supervision import limits
+from supervision.errors import ErrorKind
 from supervision.provider.token_bucket import TokenBucket
 from supervision.provider.token_forecast import TokenForecast
 
@@ -53,7 +54,7 @@ class TokenLimit:
         wait = self._bucket.wait(amount, now)
         if wait > limits.GATE_WAIT.total_seconds():
             raise ModelFailure(
-                "RateLimited",
+                ErrorKind.RATE_LIMITED,
                 "held back: this process has used its tokens of this minute (SUPERVISOR_MODEL_TPM)",
                 retryable=True,
                 retry_after=self._bucket.turn_away(amount, now),

@@ -13,7 +13,7 @@ from referencing import Registry
 
 from activities.model.port import Json
 from supervision import limits
-from supervision.contract.base import SupervisionError
+from supervision.errors import ErrorKind, SupervisionError
 from supervision.text import one_line, size
 
 _PLAIN = ("string", "integer", "number", "boolean", "null")
@@ -182,4 +182,4 @@ def _validator(schema: Json) -> Draft202012Validator:
 
 
 def _refused(what: str) -> SupervisionError:
-    return SupervisionError("InvalidRequest", f"answer_schema: {what}")
+    return SupervisionError(ErrorKind.INVALID_REQUEST, f"answer_schema: {what}")

@@ -36,8 +36,8 @@ from activities.teams.toolbox import Toolbox, complaints
 from activities.tools.files import Fingerprint, fingerprint
 from activities.tools.tool import Tool
 from supervision import limits
-from supervision.contract.base import SupervisionError
 from supervision.contract.team import RoleCard, Team, TeamCard, ToolCard, is_name
+from supervision.errors import ErrorKind, SupervisionError
 from supervision.text import one_line
 
 log = logging.getLogger(__name__)
@@ -89,7 +89,9 @@ class TeamFiles:
         addresses never come from a request.
         """
         if team.tools:
-            raise TeamError("InvalidRequest", "team.tools: an inline team has no tools section, its roles name tools")
+            raise TeamError(
+                ErrorKind.INVALID_REQUEST, "team.tools: an inline team has no tools section, its roles name tools"
+            )
         self._require_teams(team)
         registered = self._registered() if team.toolbox or any(role.tools for role in team.roles) else {}
         tools: dict[str, Tool[Any]] = {}
@@ -98,7 +100,7 @@ class TeamFiles:
             found = [_pick(wanted, registered, where) for wanted in names]
             for tool in found:
                 if tools.setdefault(tool.name, tool) is not tool:
-                    raise TeamError("InvalidRequest", f"{where}: two different tools are named '{tool.name}'")
+                    raise TeamError(ErrorKind.INVALID_REQUEST, f"{where}: two different tools are named '{tool.name}'")
             return [tool.name for tool in found]
 
         roles = [
@@ -108,7 +110,7 @@ class TeamFiles:
         try:  # again, because `team/tool` and `tool` may be one tool that roles would share
             checked = Team.model_validate({**team.model_dump(), "roles": roles, "toolbox": toolbox})
         except ValidationError as error:
-            raise TeamError("InvalidRequest", f"team: {complaints(error)}") from error
+            raise TeamError(ErrorKind.INVALID_REQUEST, f"team: {complaints(error)}") from error
         return LoadedTeam(checked, None, Toolbox(tools.values()))
 
     def _folder(self, name: str) -> Path:
@@ -118,7 +120,9 @@ class TeamFiles:
         known = ", ".join(self.names()) or "none"
         searched = ", ".join(str(folder) for folder in self._folders)
         shown = one_line(name, 100)
-        raise TeamError("UnknownTeam", f"there is no team '{shown}'; known teams: {known} (searched in {searched})")
+        raise TeamError(
+            ErrorKind.UNKNOWN_TEAM, f"there is no team '{shown}'; known teams: {known} (searched in {searched})"
+        )
 
     def _require_teams(self, team: Team) -> None:
         for role in team.roles:
@@ -126,7 +130,7 @@ class TeamFiles:
                 try:
                     self._folder(role.team)
                 except TeamError as error:
-                    raise TeamError(error.type, f"roles.{role.name}.team: {error.message}") from None
+                    raise TeamError(error.kind, f"roles.{role.name}.team: {error.message}") from None
 
     def _registered(self) -> dict[str, Tool[Any]]:
         """All tools of all teams as `team/tool`; a broken team file hides only its own."""
@@ -171,9 +175,11 @@ def _pick(wanted: str, registered: dict[str, Tool[Any]], where: str) -> Tool[Any
         return registered[matches[0]]
     shown = one_line(wanted, 100)
     if matches:
-        raise TeamError("InvalidRequest", f"{where}: several teams have a '{shown}', name one: {', '.join(matches)}")
+        raise TeamError(
+            ErrorKind.INVALID_REQUEST, f"{where}: several teams have a '{shown}', name one: {', '.join(matches)}"
+        )
     known = ", ".join(sorted(registered)) or "none"
-    raise TeamError("InvalidRequest", f"{where}: no team file has a tool '{shown}'; registered are: {known}")
+    raise TeamError(ErrorKind.INVALID_REQUEST, f"{where}: no team file has a tool '{shown}'; registered are: {known}")
 
 
 def _read(folder: Path) -> LoadedTeam:
@@ -186,9 +192,9 @@ def _read(folder: Path) -> LoadedTeam:
             raise ValueError(f"name: '{team.name}' must be the folder's name, '{folder.name}'")
         toolbox = Toolbox.for_team(team, folder, _own_tools(folder / "tools.py"))
     except ValidationError as error:
-        raise TeamError("UnknownTeam", f"{file}: {complaints(error)}") from error
+        raise TeamError(ErrorKind.UNKNOWN_TEAM, f"{file}: {complaints(error)}") from error
     except (ValueError, OSError) as error:  # TOML errors are ValueErrors that name the line
-        raise TeamError("UnknownTeam", f"{file}: {one_line(str(error), limits.ERROR_BYTES)}") from error
+        raise TeamError(ErrorKind.UNKNOWN_TEAM, f"{file}: {one_line(str(error), limits.ERROR_BYTES)}") from error
     return LoadedTeam(team, folder, toolbox)
 
 
@@ -202,9 +208,9 @@ def _own_tools(file: Path) -> list[Tool[Any]]:
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
         line = error.lineno if isinstance(error, SyntaxError) else (lines or [None])[-1]
         problem = f"line {line}: {type(error).__name__}: {one_line(str(error), limits.ERROR_BYTES)}"
-        raise TeamError("UnknownTeam", f"{file}: {problem}") from error
+        raise TeamError(ErrorKind.UNKNOWN_TEAM, f"{file}: {problem}") from error
     if not isinstance(tools, list) or not all(isinstance(tool, Tool) for tool in tools):
-        raise TeamError("UnknownTeam", f"{file}: it must define TOOLS as a list of Tool")
+        raise TeamError(ErrorKind.UNKNOWN_TEAM, f"{file}: it must define TOOLS as a list of Tool")
     return tools
 
 

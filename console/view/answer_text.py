@@ -11,6 +11,7 @@ from console.run.run_outcome import Outcome
 from console.terminal import say, tell, tell_json
 from console.view.safe_text import safe, safe_line
 from supervision.contract.result import RunResult
+from supervision.errors import ErrorKind
 from supervision.run.answer_checks import with_gaps
 from supervision.run.web_details import money
 
@@ -96,4 +97,4 @@ def exit_code(result: RunResult) -> int:
 
 
 def _was_cancelled(result: RunResult) -> bool:
-    return any(r.error and r.error.type == "Cancelled" for r in result.subtasks)
+    return any(r.error and r.error.type == ErrorKind.CANCELLED for r in result.subtasks)

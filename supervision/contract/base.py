@@ -1,4 +1,4 @@
-"""The base of every model that crosses a boundary, and of every anticipated error."""
+"""The base of every model that crosses a boundary."""
 
 from pydantic import BaseModel, ConfigDict
 
@@ -13,12 +13,3 @@ class StrictModel(BaseModel):
     """A value that a person or a language model writes. Unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid")
-
-
-class SupervisionError(Exception):
-    """An anticipated failure of a run; `type` becomes `ApplicationError.type`."""
-
-    def __init__(self, type: str, message: str) -> None:
-        super().__init__(message)
-        self.type = type
-        self.message = message

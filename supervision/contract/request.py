@@ -8,8 +8,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from supervision import limits
-from supervision.contract.base import StrictModel, SupervisionError
+from supervision.contract.base import StrictModel
 from supervision.contract.team import Team
+from supervision.errors import ErrorKind, SupervisionError
 from supervision.text import cut, one_line, size
 
 _FRACTION = re.compile(r"\d{1,9}/\d{1,9}|\d{0,9}\.?\d{1,20}", re.ASCII)
@@ -55,14 +56,14 @@ class RunRequest(StrictModel):
     goal: str
     team: str | Team = "default"
     strategy: Literal["auto", "plan", "route", "step"] = "auto"
-    review_plan: bool = False
-    review_timeout: timedelta = timedelta(days=7)
-    on_review_timeout: Literal["reject", "approve"] = "reject"
+    approve_plan: bool = False
+    approval_timeout: timedelta = timedelta(days=7)
+    on_approval_timeout: Literal["reject", "approve"] = "reject"
     max_subtasks: Annotated[int, Field(ge=1, le=limits.MAX_SUBTASKS)] = 12
     max_parallel: Annotated[int, Field(ge=1, le=limits.MAX_PARALLEL)] = 8
     max_turns: Annotated[int, Field(ge=1, le=limits.MAX_TURNS)] = 10
     max_depth: Annotated[int, Field(ge=1, le=limits.MAX_DEPTH)] = 2
-    max_revisions: Annotated[int, Field(ge=0, le=20)] = 3
+    max_reviews: Annotated[int, Field(ge=0, le=20)] = 3
     deadline: timedelta = timedelta(minutes=30)
     budget: Budget = Budget()
     success: str | float = "any"
@@ -97,7 +98,7 @@ class RunRequest(StrictModel):
             )
         return goal
 
-    @field_validator("deadline", "review_timeout")
+    @field_validator("deadline", "approval_timeout")
     @classmethod
     def _duration(cls, value: timedelta) -> timedelta:
         if not limits.MIN_DEADLINE <= value <= limits.MAX_DEADLINE:
@@ -157,20 +158,20 @@ def parse_request(value: object, surplus: tuple[object, ...] = ()) -> RunRequest
     """The request out of a run's raw input; SupervisionError `InvalidRequest` says what is wrong with it."""
     if surplus:
         raise SupervisionError(
-            "InvalidRequest",
+            ErrorKind.INVALID_REQUEST,
             f"a run takes one input, {1 + len(surplus)} were given: put all fields in one object",
         )
     if value is None:
-        raise SupervisionError("InvalidRequest", 'no input: pass an object such as {"goal": "..."}')
+        raise SupervisionError(ErrorKind.INVALID_REQUEST, 'no input: pass an object such as {"goal": "..."}')
     if not isinstance(value, (dict, RunRequest)):
         kind = {list: "a list", str: "a string", bool: "a boolean", int: "a number", float: "a number"}.get(type(value))
         raise SupervisionError(
-            "InvalidRequest", f'the input must be an object such as {{"goal": "..."}}, not {kind or "this"}'
+            ErrorKind.INVALID_REQUEST, f'the input must be an object such as {{"goal": "..."}}, not {kind or "this"}'
         )
     try:
         request = RunRequest.model_validate(value)
     except ValidationError as error:
-        raise SupervisionError("InvalidRequest", describe_errors(error)) from error
+        raise SupervisionError(ErrorKind.INVALID_REQUEST, describe_errors(error)) from error
     refuse_unbuilt(request)
     return request
 
@@ -192,9 +193,9 @@ def _complaint(type: str, message: str) -> str:
 
 
 _UNBUILT = {
-    "review_plan": "approval of plans",
-    "review_timeout": "approval of plans",
-    "on_review_timeout": "approval of plans",
+    "approve_plan": "approval of plans",
+    "approval_timeout": "approval of plans",
+    "on_approval_timeout": "approval of plans",
 }
 
 
@@ -207,4 +208,4 @@ def refuse_unbuilt(request: RunRequest) -> None:
         if getattr(request, name) != getattr(defaults, name)
     ]
     if asked:
-        raise SupervisionError("InvalidRequest", "; ".join(asked))
+        raise SupervisionError(ErrorKind.INVALID_REQUEST, "; ".join(asked))

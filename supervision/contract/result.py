@@ -8,6 +8,7 @@ from supervision import limits
 from supervision.contract.base import Model
 from supervision.contract.finding import ArtifactRef, Finding
 from supervision.contract.usage import Usage
+from supervision.errors import ErrorKind
 
 SubtaskState = Literal["completed", "failed", "skipped", "cancelled", "running", "waiting"]
 
@@ -37,7 +38,7 @@ class Citation(Model):
 class Problem(Model):
     """Why something failed: a type to branch on, a message to read."""
 
-    type: str
+    type: ErrorKind
     message: str
 
 

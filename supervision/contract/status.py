@@ -8,7 +8,7 @@ from supervision.contract.base import Model
 from supervision.contract.result import SubtaskReport
 from supervision.contract.usage import Usage
 
-Phase = Literal["planning", "review", "executing", "validating", "synthesizing", "done", "failed", "cancelled"]
+Phase = Literal["planning", "approval", "executing", "validating", "synthesizing", "done", "failed", "cancelled"]
 
 
 class Flags(Model):

@@ -7,13 +7,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from supervision import limits
+from supervision.errors import ODD, OUTAGES, PACING
 
 ProviderState = Literal["closed", "open", "half_open"]
 
-OUTAGES = frozenset({"ProviderError", "Overloaded", "ProviderUnreachable", "IdleTimeout", "StreamBroken"})
-"""Kinds of failure that count. All others are answers of a provider that serves, except the unreadable ones."""
-_UNREADABLE = frozenset({"BadResponse"})
-_PACING = frozenset({"RateLimited"})
 _NEVER = float("-inf")
 
 
@@ -141,9 +138,9 @@ class ProviderBreaker:
 
     def failed(self, ticket: Ticket, now: float, kind: str, retry_after: float | None = None) -> None:
         """The call failed; `kind` is the project's name of the failure, `retry_after` the provider's wish."""
-        if kind in _PACING and retry_after:
+        if kind in PACING and retry_after:
             self._paced_until = max(self._paced_until, now + min(retry_after, limits.PACE_MAX.total_seconds()))
-        if kind not in OUTAGES | _UNREADABLE:
+        if kind not in OUTAGES | ODD:
             if ticket == self._probe:
                 self._close(now)
             self.answering(ticket, now)

@@ -22,6 +22,7 @@ from supervision.contract.plan import Plan, Subtask
 from supervision.contract.result import Gap, Problem, SubtaskReport, SubtaskState
 from supervision.contract.status import Counts
 from supervision.contract.usage import Usage
+from supervision.errors import ErrorKind
 from supervision.text import cut
 
 _ENDED = ("completed", "failed", "skipped", "cancelled")
@@ -92,7 +93,9 @@ class Board:
             report = self._reports[subtask_id]
             if report.state == "waiting" and report.depends_on and self._hopeless(report):
                 message = "none of its dependencies succeeded: " + ", ".join(report.depends_on)
-                self._end(subtask_id, "skipped").error = _capped(Problem(type="DependenciesFailed", message=message))
+                self._end(subtask_id, "skipped").error = _capped(
+                    Problem(type=ErrorKind.DEPENDENCIES_FAILED, message=message)
+                )
                 skipped.append(subtask_id)
         return skipped
 

@@ -173,7 +173,7 @@ class RunState:
             limits=self.allowance.card(),
             waiting=[wait.request(deadline_at) for wait in self.holds.asked()],
             breakers=[*self.holds.cards()],
-            review=f"up to {self.request.max_revisions} rounds" if self.request.max_revisions else "off",
+            review=f"up to {self.request.max_reviews} rounds" if self.request.max_reviews else "off",
             deadline_at=deadline_at,
             warnings=self.warnings,
             model_notice=self.model_notice,

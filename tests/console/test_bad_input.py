@@ -42,7 +42,7 @@ QUICK = 10  # seconds, on a busy machine
 async def test_bad_input_ends_with_2(alone: Cli, words: list[str], said: str) -> None:
     (alone.folder / "list.json").write_text("[1, 2]")
     (alone.folder / "broken.json").write_text("{")
-    (alone.folder / "approval.json").write_text(json.dumps({"goal": GOAL, "review_plan": True}))
+    (alone.folder / "approval.json").write_text(json.dumps({"goal": GOAL, "approve_plan": True}))
     (alone.folder / "unknown.json").write_text(json.dumps({"goal": GOAL, "colour": "red"}))
     (alone.folder / "binary.bin").write_bytes(b"\x00\xff\xfe")
     done = await alone(*words)

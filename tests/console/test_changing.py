@@ -95,7 +95,7 @@ async def test_a_structured_answer_and_a_route_by_options(cli: Cli) -> None:
     (cli.folder / "answer.json").write_text(
         json.dumps({"type": "object", "properties": {"summary": {"type": "string"}}, "required": ["summary"]})
     )
-    options = ["--strategy", "route", "--success", "all", "--max-revisions", "0", "--answer-schema", "answer.json"]
+    options = ["--strategy", "route", "--success", "all", "--max-reviews", "0", "--answer-schema", "answer.json"]
     done = await cli("run", GOAL, "--json", *options)
     assert done.code == 0, done.err
     result = json.loads(done.out)
@@ -120,7 +120,7 @@ async def test_a_followed_run_shows_what_nested_worker_agents_do(
         return when(hold, text("walked\n\nConfidence: 0.8"))
 
     model.play(run_id, script)
-    request = RunRequest(goal="Look around", team="house", max_revisions=0)
+    request = RunRequest(goal="Look around", team="house", max_reviews=0)
     handle = await client.start_workflow(SupervisorWorkflow.run, request, id=run_id, task_queue="supervisor")
     watch = Watch(Run(client, run_id))
     lines = []

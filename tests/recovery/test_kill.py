@@ -122,5 +122,5 @@ def _first_then_found(step: Step) -> Reply:
 
 
 async def _start(client: Client, run_id: str, **fields: object) -> None:
-    request = RunRequest(goal="survive", team="lab", max_revisions=0, **fields)
+    request = RunRequest(goal="survive", team="lab", max_reviews=0, **fields)
     await client.start_workflow(SupervisorWorkflow.run, request, id=run_id, task_queue="supervisor")

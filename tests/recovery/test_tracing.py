@@ -63,7 +63,7 @@ def _turn(step: object) -> object:
 
 
 async def _run(workers: Workers, run_id: str) -> None:
-    options = ["--team", "lab", "--id", run_id, "--max-revisions", "0"]
+    options = ["--team", "lab", "--id", run_id, "--max-reviews", "0"]
     command = [sys.executable, str(ROOT / "starter.py"), "run", SECRET, *options]
     done = await asyncio.to_thread(
         subprocess.run, command, env=workers.environ, cwd=ROOT, capture_output=True, text=True, timeout=60

@@ -19,7 +19,7 @@ Turns = dict[str, Callable[[Step], Reply]]
 
 async def start(client: Client, run_id: str, **fields: Any) -> Handle:
     """A run without review."""
-    request = RunRequest(**{"goal": "Weigh the pears of the garden", "team": "crew", "max_revisions": 0, **fields})
+    request = RunRequest(**{"goal": "Weigh the pears of the garden", "team": "crew", "max_reviews": 0, **fields})
     return await client.start_workflow(SupervisorWorkflow.run, request, id=run_id, task_queue="supervisor")
 
 

@@ -26,7 +26,7 @@ GIVES_UP = tools(("none", {}))
 
 async def start(client: Client, run_id: str, **fields: Any) -> Handle:
     """A run without review."""
-    request = RunRequest(**{"goal": "find things out", "team": "relay", "max_revisions": 0, **fields})
+    request = RunRequest(**{"goal": "find things out", "team": "relay", "max_reviews": 0, **fields})
     return await client.start_workflow(SupervisorWorkflow.run, request, id=run_id, task_queue="supervisor")
 
 

@@ -30,7 +30,7 @@ Handle = WorkflowHandle[SupervisorWorkflow, RunResult]
 
 
 async def start(client: Client, run_id: str, **fields: Any) -> Handle:
-    request = RunRequest(**{"goal": "find things out", "team": "lab", "max_revisions": 0, **fields})
+    request = RunRequest(**{"goal": "find things out", "team": "lab", "max_reviews": 0, **fields})
     return await client.start_workflow(SupervisorWorkflow.run, request, id=run_id, task_queue="supervisor")
 
 
@@ -190,8 +190,8 @@ async def test_rate_limits_and_outages_are_waited_out(client: Client, model: Scr
         (7, "number"),
         (None, "no input"),
         ({"goal": "x", "colour": 1}, "colour"),
-        ({"goal": "x", "review_plan": True}, "review_plan"),
-        ({"goal": "x", "on_review_timeout": "approve"}, "on_review_timeout"),
+        ({"goal": "x", "approve_plan": True}, "approve_plan"),
+        ({"goal": "x", "on_approval_timeout": "approve"}, "on_approval_timeout"),
         ({"goal": "x", "max_depth": 4}, "max_depth"),
         ({"goal": "x", "success": "3/2"}, "fraction"),
     ],
@@ -210,7 +210,7 @@ async def test_no_input_and_two_inputs_fail_at_once(client: Client, run_id: str,
 
 
 async def test_zero_revisions_and_an_unknown_team(client: Client, model: ScriptedModel, run_id: str) -> None:
-    error = await failure(await start(client, run_id, team="nobody", max_revisions=0))
+    error = await failure(await start(client, run_id, team="nobody", max_reviews=0))
     assert error.type == "UnknownTeam"
     assert "lab" in error.message
     assert model.of(run_id) == []

@@ -8,7 +8,7 @@ from temporalio.exceptions import ActivityError
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.judgement_contracts import SynthesisInput
     from supervision import limits
-    from supervision.contract.base import SupervisionError
+    from supervision.errors import SupervisionError
     from workflows.calls import activity_calls
     from workflows.calls.finding_refs import as_refs, estimate
     from workflows.run_context import RunContext

@@ -5,8 +5,8 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.judgement_contracts import ReviewInput, ReviewReply
     from supervision import limits
-    from supervision.contract.base import SupervisionError
     from supervision.contract.result import Contradiction
+    from supervision.errors import SupervisionError
     from workflows.answer.drafts import Drafts
     from workflows.calls import activity_calls
     from workflows.calls.finding_refs import as_refs, estimate
@@ -16,10 +16,10 @@ with workflow.unsafe.imports_passed_through():
 
 
 async def review(context: RunContext, delegation: Delegation, drafts: Drafts) -> None:
-    """At most `max_revisions` rounds of review and mending; what is still open then becomes a gap."""
+    """At most `max_reviews` rounds of review and mending; what is still open then becomes a gap."""
     state = context.state
     settled: set[frozenset[str]] = set()
-    for round in range(1, state.request.max_revisions + 2):
+    for round in range(1, state.request.max_reviews + 2):
         if not state.allowance.time_left:
             return
         began = workflow.now()
@@ -32,7 +32,7 @@ async def review(context: RunContext, delegation: Delegation, drafts: Drafts) ->
         state.note("reviewed", round=round, flagged=[v.subtask_id for v in flagged])
         if not flagged:
             return
-        if round > state.request.max_revisions:
+        if round > state.request.max_reviews:
             for verdict in flagged:
                 state.open_point(verdict.subtask_id, f"a review still finds: {verdict.feedback}")
             return

@@ -10,7 +10,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision import limits
     from supervision.agent.finding_budget import groups
     from supervision.agent.tool_loop import more_room
-    from supervision.contract.base import SupervisionError
+    from supervision.errors import ErrorKind, SupervisionError
     from supervision.run.answer_checks import unwritten
     from workflows.answer.drafts import Drafts
     from workflows.calls import activity_calls
@@ -18,7 +18,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.run_context import RunContext
 
 
-_OUT_OF_MEANS = ("DeadlineExceeded", "BudgetExhausted")
+_OUT_OF_MEANS = (ErrorKind.DEADLINE_EXCEEDED, ErrorKind.BUDGET_EXHAUSTED)
 
 
 async def write_answer(context: RunContext, drafts: Drafts) -> None:
@@ -34,7 +34,7 @@ async def write_answer(context: RunContext, drafts: Drafts) -> None:
     try:
         reply = await _final(context, await _reduced(context, findings), drafts.draft_ref)
     except SupervisionError as error:
-        if error.type not in _OUT_OF_MEANS or context.setup.answer_schema_ref:
+        if error.kind not in _OUT_OF_MEANS or context.setup.answer_schema_ref:
             raise
         state.answer, state.makeshift = unwritten(state.board.usable(), error.message), True
         state.warn(f"no answer could be written: {error.message}")
@@ -80,7 +80,7 @@ async def _final(context: RunContext, findings: list[DependencyRef], draft_ref: 
         reply = await _call(context, findings, "final", draft_ref, reply.head, reply.problems)
         if reply.problems:
             raise SupervisionError(
-                "ProviderRejected", "answer_json does not fit answer_schema: " + "; ".join(reply.problems)
+                ErrorKind.PROVIDER_REJECTED, "answer_json does not fit answer_schema: " + "; ".join(reply.problems)
             )
     return reply
 
@@ -124,6 +124,6 @@ async def _call(
         if reply.answer is not None:
             return reply
         if reply.stop_reason == "refusal":
-            raise SupervisionError("ProviderRejected", "the model refused to write the answer")
+            raise SupervisionError(ErrorKind.PROVIDER_REJECTED, "the model refused to write the answer")
         max_tokens = more_room(max_tokens)
-    raise SupervisionError("ProviderRejected", "the model gave no whole answer")
+    raise SupervisionError(ErrorKind.PROVIDER_REJECTED, "the model gave no whole answer")

@@ -9,8 +9,8 @@ with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import DependencyRef
     from supervision import limits
     from supervision.budget.amount import call_estimate
-    from supervision.contract.base import SupervisionError
     from supervision.contract.result import Contradiction, Problem
+    from supervision.errors import SupervisionError
     from workflows.calls import activity_calls
     from workflows.calls.finding_refs import as_refs, estimate
     from workflows.run_context import RunContext

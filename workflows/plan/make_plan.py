@@ -6,7 +6,7 @@ with workflow.unsafe.imports_passed_through():
     from activities.contracts.planning_contracts import PlanInput, PlanReply, Strategy
     from supervision import limits
     from supervision.budget.ledger import plan_estimate
-    from supervision.contract.base import SupervisionError
+    from supervision.errors import ErrorKind, SupervisionError
     from supervision.text import cut, size
     from workflows.calls import activity_calls
     from workflows.calls.finding_refs import notes
@@ -44,7 +44,7 @@ async def make_plan(context: RunContext, strategy: Strategy) -> PlanReply:
         state.own_seconds += (workflow.now() - began).total_seconds()
         began = workflow.now()
         if reply.refusal:
-            raise SupervisionError("InvalidPlan", f"the planner refused the goal: {reply.refusal}")
+            raise SupervisionError(ErrorKind.INVALID_PLAN, f"the planner refused the goal: {reply.refusal}")
         if reply.finished or (reply.plan and reply.plan_ref):
             _adopt(context, reply)
             return reply
@@ -68,7 +68,7 @@ def _adopt(context: RunContext, reply: PlanReply) -> None:
     state.note("plan_accepted", subtasks=len(reply.plan.subtasks), revision=reply.plan.revision)
 
 
-def _kind(problems: list[str], incapable: bool) -> str:
+def _kind(problems: list[str], incapable: bool) -> ErrorKind:
     if incapable:
-        return "NoCapableWorker"
-    return "NoSubtasks" if any("no subtasks" in item for item in problems) else "InvalidPlan"
+        return ErrorKind.NO_CAPABLE_WORKER
+    return ErrorKind.NO_SUBTASKS if any("no subtasks" in item for item in problems) else ErrorKind.INVALID_PLAN

@@ -7,7 +7,7 @@ from temporalio.exceptions import ActivityError
 
 with workflow.unsafe.imports_passed_through():
     from supervision import limits
-    from supervision.contract.base import SupervisionError
+    from supervision.errors import SupervisionError
     from supervision.run.success_rule import importance, reachable
     from workflows.plan.make_plan import make_plan
     from workflows.run_context import RunContext

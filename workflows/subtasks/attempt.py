@@ -10,16 +10,16 @@ with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import SubtaskBrief
     from supervision import limits
     from supervision.budget.amount import Grant
-    from supervision.contract.base import SupervisionError
     from supervision.contract.finding import Finding
     from supervision.contract.result import Problem
     from supervision.contract.team import RoleCard
+    from supervision.errors import ACCOUNT, RESUMABLE, ErrorKind, SupervisionError, run_kind
     from supervision.queues import MODEL_QUEUE, pool_queue
     from supervision.run.role_breaker import Ticket
     from workflows.calls.finding_refs import as_refs
     from workflows.calls.judge_calls import select
     from workflows.child_contracts import Progress, WorkerAgentInput, WorkerAgentResult
-    from workflows.failures import ACCOUNT, RESUMABLE, cancelled, run_error
+    from workflows.failures import cancelled
     from workflows.run_context import RunContext
     from workflows.subtasks.children import Outcome, child_id, run_nested, run_worker_agent
     from workflows.subtasks.nesting import nested_input
@@ -86,7 +86,7 @@ class Attempt:
             concluding = grant is None
             if grant is None:
                 if progress.turn == 0:
-                    return Outcome(result, Problem(type="BudgetExhausted", message=state.allowance.spent()))
+                    return Outcome(result, Problem(type=ErrorKind.BUDGET_EXHAUSTED, message=state.allowance.spent()))
                 grant = state.allowance.ledger.last_grant(account)
             description = state.board.subtask(subtask_id).description
             if pursuit.role.team:
@@ -108,13 +108,13 @@ class Attempt:
             if outcome.stopped or what is None or what.type not in RESUMABLE or result.progress is None:
                 return outcome
             if what.type in ACCOUNT and not state.has_finding:
-                raise SupervisionError(run_error(what.type), what.message)
-            if what.type == "BudgetExhausted" and concluding:
+                raise SupervisionError(run_kind(what.type), what.message)
+            if what.type == ErrorKind.BUDGET_EXHAUSTED and concluding:
                 return outcome
             progress = result.progress.told()
             if not await self._wait(subtask_id, pursuit.role.model, what, result.retry_after, pauses):
                 return Outcome(result.model_copy(update={"stopped": True}), stopped=True)
-            pauses += what.type == "CircuitOpen"
+            pauses += what.type == ErrorKind.CIRCUIT_OPEN
 
     async def _grant(self, account: str) -> Grant | None:
         """A slice of the budget; waits while others may give back some of theirs, None when nobody can any more."""
@@ -160,7 +160,7 @@ class Attempt:
     async def _wait(self, subtask_id: str, model: str, what: Problem, retry_after: float, pauses: int) -> bool:
         """Waits for what stopped an attempt to pass; False when the run was stopped meanwhile."""
         try:
-            if what.type == "CircuitOpen":
+            if what.type == ErrorKind.CIRCUIT_OPEN:
                 await self._context.wait_for_provider(subtask_id, model, retry_after, pauses)
             elif what.type in ACCOUNT:
                 await self._context.wait_for_resume(subtask_id, what.message)

@@ -9,9 +9,9 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from supervision import limits
-    from supervision.contract.base import SupervisionError
     from supervision.contract.result import Problem
     from supervision.contract.team import RoleCard
+    from supervision.errors import ErrorKind, SupervisionError
     from supervision.planning.capabilities import role_for
     from workflows.answer.drafts import Drafts
     from workflows.plan.replanning import Revisions
@@ -46,11 +46,11 @@ class Delegation:
             in_time = await self._dispatch()
         except (SupervisionError, asyncio.CancelledError) as error:
             why = "the run was cancelled" if isinstance(error, asyncio.CancelledError) else str(error)
-            await self._stop(Problem(type="Cancelled", message=why))
+            await self._stop(Problem(type=ErrorKind.CANCELLED, message=why))
             raise
         if not in_time:
             self._state.note("deadline_reached")
-            await self._stop(Problem(type="DeadlineExceeded", message="the run's deadline came first"))
+            await self._stop(Problem(type=ErrorKind.DEADLINE_EXCEEDED, message="the run's deadline came first"))
 
     async def _dispatch(self) -> bool:
         """Starts what may start and awaits what ends, until all has ended (True) or the deadline is there."""

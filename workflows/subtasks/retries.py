@@ -7,12 +7,12 @@ from temporalio.exceptions import ActivityError
 
 with workflow.unsafe.imports_passed_through():
     from supervision import limits
-    from supervision.contract.base import SupervisionError
     from supervision.contract.result import Problem
+    from supervision.errors import FATAL, ErrorKind, SupervisionError, run_kind
     from workflows.calls import activity_calls
     from workflows.calls.judge_calls import refine
     from workflows.child_contracts import WorkerAgentResult
-    from workflows.failures import FATAL, cancelled, run_error
+    from workflows.failures import cancelled
     from workflows.run_context import RunContext
     from workflows.subtasks.attempt import Attempt, Pursuit
 
@@ -55,8 +55,8 @@ class Pursuits:
                 state.mended(subtask_id)
                 state.note("subtask_completed", subtask_id, turns=outcome.result.turns)
                 return True
-            what = what or Problem(type="Cancelled", message="the worker agent was cancelled by itself")
-            if what.type in (*FATAL, "BudgetExhausted", "Cancelled"):
+            what = what or Problem(type=ErrorKind.CANCELLED, message="the worker agent was cancelled by itself")
+            if what.type in (*FATAL, ErrorKind.BUDGET_EXHAUSTED, ErrorKind.CANCELLED):
                 self._give_back(pursuit)
                 return self._failed(subtask_id, pursuit, what)
             self._settle(pursuit, succeeded=False)
@@ -92,9 +92,9 @@ class Pursuits:
         last = pursuit.failures >= limits.SUBTASK_ATTEMPTS
         if last and (pursuit.fell_back or fallback is None):
             return False
-        if not last or what.type == "Refused":
+        if not last or what.type == ErrorKind.REFUSED:
             better = await refine(self._context, subtask_id, pursuit.role.name, pursuit.description_ref, what)
-            if better is None and what.type == "Refused":
+            if better is None and what.type == ErrorKind.REFUSED:
                 return False
             pursuit.description_ref = better or pursuit.description_ref
         if last and fallback is not None:
@@ -126,7 +126,7 @@ class Pursuits:
         state.board.fail(subtask_id, what)
         state.note("subtask_failed", subtask_id, error=what.type, attempts=state.board[subtask_id].attempts)
         if what.type in FATAL and not state.has_finding:
-            raise SupervisionError(run_error(what.type), what.message)
+            raise SupervisionError(run_kind(what.type), what.message)
         return True
 
     def _stopped(self, subtask_id: str, pursuit: Pursuit, result: WorkerAgentResult) -> None:
@@ -139,5 +139,5 @@ class Pursuits:
         elif pursuit.previous is not None:
             state.board.keep(subtask_id)
         else:
-            state.board.cancel(subtask_id, Problem(type="Cancelled", message="it was stopped"), result.finding)
+            state.board.cancel(subtask_id, Problem(type=ErrorKind.CANCELLED, message="it was stopped"), result.finding)
             state.note("subtask_cancelled", subtask_id, turns=result.turns)

@@ -13,6 +13,7 @@ from activities.model.call_errors import classify, failure
 from activities.model.port import ModelFailure
 from activities.model.retry_after import retry_after_seconds
 from supervision import limits
+from supervision.errors import ErrorKind
 
 LONGEST = limits.RETRY_AFTER_MAX.total_seconds()
 
@@ -131,6 +132,6 @@ def test_an_error_that_nobody_knows_shows_its_class_but_not_its_text() -> None:
 
 
 def test_a_failure_that_is_already_judged_stays_as_it_is() -> None:
-    judged = failure("StreamBroken", detail="cut")
+    judged = failure(ErrorKind.STREAM_BROKEN, detail="cut")
     assert isinstance(judged, ModelFailure)
     assert classify(judged) is judged

@@ -109,8 +109,8 @@ async def test_a_long_conversation_reads_back_as_it_was_sent(store_url: str) -> 
 
 READER = """
 import asyncio, json, sys
-from activities.artifact_store import open_store
-from activities.conversation import ConversationStore
+from activities.store.artifacts import open_store
+from activities.model.conversation import ConversationStore
 
 conversation = asyncio.run(ConversationStore(open_store(sys.argv[1])).load(sys.argv[2]))
 sys.stdout.buffer.write(json.dumps(conversation.messages, ensure_ascii=False).encode())

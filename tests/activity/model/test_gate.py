@@ -15,6 +15,7 @@ from activities.model.gate import ModelGate
 from activities.model.journalled_call import to_application_error
 from activities.model.port import ModelFailure, ModelMessage, Progress
 from supervision import limits
+from supervision.errors import ErrorKind
 from tests.activity.model import http_fixture as http
 from tests.activity.model.http_fixture import Exchange, ModelServer, Reply
 from tests.activity.model.test_anthropic_model import adapter, ask
@@ -235,13 +236,13 @@ def test_a_short_outage_is_retried_later_and_a_long_one_is_the_workflows_to_wait
 
 @pytest.mark.parametrize(("failures", "least"), [(1, 1), (2, 2), (4, 8), (7, 60), (5000, 60)])
 def test_without_a_wish_of_the_provider_the_wait_grows(failures: int, least: float) -> None:
-    delay = to_application_error(ModelFailure("ProviderError", "", retryable=True), failures).next_retry_delay
+    delay = to_application_error(ModelFailure(ErrorKind.PROVIDER_ERROR, "", retryable=True), failures).next_retry_delay
     assert delay is not None
     assert least <= delay.total_seconds() <= least * (1 + limits.RETRY_JITTER)
 
 
 def test_the_third_unreadable_answer_is_the_last() -> None:
-    odd = ModelFailure("BadResponse", "", retryable=True)
+    odd = ModelFailure(ErrorKind.BAD_RESPONSE, "", retryable=True)
     assert [to_application_error(odd, failures).non_retryable for failures in (1, 2, 3)] == [False, False, True]
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from activities.replies.answer_schema import check_schema, problems, sendable, value_of
 from supervision import limits
-from supervision.contract.base import SupervisionError
+from supervision.errors import SupervisionError
 
 NODE = {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}}, "required": ["next"]}
 
@@ -34,7 +34,7 @@ NODE = {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}}, "req
 def test_a_schema_that_can_not_be_kept_is_refused(schema: dict[str, Any], complaint: str) -> None:
     with pytest.raises(SupervisionError) as caught:
         check_schema(schema)
-    assert caught.value.type == "InvalidRequest"
+    assert caught.value.kind == "InvalidRequest"
     assert caught.value.message.startswith(f"answer_schema: {complaint}")
 
 

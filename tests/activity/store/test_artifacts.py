@@ -175,7 +175,7 @@ async def test_more_objects_than_one_page_holds_are_listed_and_deleted(
 
 WRITER = """
 import asyncio, sys
-from activities.artifact_store import open_store
+from activities.store.artifacts import open_store
 
 async def main():
     store = open_store(sys.argv[1])

@@ -129,7 +129,7 @@ def test_an_unknown_name_lists_the_known_ones_and_the_folders(tmp_path: Path, na
     write(tmp_path)
     with pytest.raises(TeamError) as error:
         TeamFiles([tmp_path, BUNDLED]).load(name)
-    assert error.value.type == "UnknownTeam"
+    assert error.value.kind == "UnknownTeam"
     assert "known teams: crew, default" in error.value.message
     assert str(tmp_path) in error.value.message
     assert str(BUNDLED) in error.value.message
@@ -166,7 +166,7 @@ def test_a_broken_file_names_itself_the_place_and_the_problem(
     folder = write(tmp_path, text=TEAM.replace(*change, 1))
     with pytest.raises(TeamError, match=re.escape(problem)) as error:
         TeamFiles([tmp_path]).load("crew")
-    assert error.value.type == "UnknownTeam"
+    assert error.value.kind == "UnknownTeam"
     assert error.value.message.startswith(f"{folder / 'team.toml'}: ")
 
 
@@ -240,7 +240,7 @@ def test_a_wrong_inline_team_is_an_invalid_request(tmp_path: Path, team: Team, p
     write(tmp_path)
     with pytest.raises(TeamError, match=re.escape(problem)) as error:
         TeamFiles([tmp_path, BUNDLED]).load_inline(team)
-    assert error.value.type == "InvalidRequest"
+    assert error.value.kind == "InvalidRequest"
 
 
 def test_a_broken_team_file_hides_only_its_own_tools(tmp_path: Path) -> None:
@@ -267,7 +267,7 @@ def test_a_role_that_leans_on_nothing_is_refused(tmp_path: Path, addition: str, 
     write(tmp_path, text=f"{TEAM}\n{addition}\n")
     with pytest.raises(TeamError, match=re.escape(problem)) as error:
         TeamFiles([tmp_path]).load("crew")
-    assert error.value.type == "UnknownTeam"
+    assert error.value.kind == "UnknownTeam"
 
 
 def test_a_toolbox_names_tools_of_the_team(tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from supervision import limits
-from supervision.contract.base import SupervisionError
 from supervision.contract.request import RunRequest, parse_request, success_fraction
 from supervision.contract.team import Team
+from supervision.errors import SupervisionError
 from supervision.text import size
 from tests.unit.shapes import any_text
 
@@ -43,7 +43,7 @@ requests = st.fixed_dictionaries({"goal": st.just("Sum the sales") | json_values
 def refusal(value: object, *surplus: object) -> str:
     with pytest.raises(SupervisionError) as caught:
         parse_request(value, surplus)
-    assert caught.value.type == "InvalidRequest"
+    assert caught.value.kind == "InvalidRequest"
     return caught.value.message
 
 
@@ -67,14 +67,14 @@ def test_defaults_are_those_of_the_contract() -> None:
         "goal": "Sum the sales",
         "team": "default",
         "strategy": "auto",
-        "review_plan": False,
-        "review_timeout": "P7D",
-        "on_review_timeout": "reject",
+        "approve_plan": False,
+        "approval_timeout": "P7D",
+        "on_approval_timeout": "reject",
         "max_subtasks": 12,
         "max_parallel": 8,
         "max_turns": 10,
         "max_depth": 2,
-        "max_revisions": 3,
+        "max_reviews": 3,
         "deadline": "PT30M",
         "budget": {"tokens": 1_000_000, "usd": 5.0},
         "success": "any",
@@ -111,7 +111,7 @@ def test_an_input_that_is_no_object_is_told_so() -> None:
         ("deadline", [], 'deadline: must be a duration such as "PT30M", or a number of seconds'),
         ("deadline", float("nan"), 'deadline: must be a duration such as "PT30M", or a number of seconds'),
         ("deadline", 4, "deadline: must be from PT5S (5 seconds) to P30D (30 days)"),
-        ("review_timeout", "P31D", "review_timeout: must be from PT5S (5 seconds) to P30D (30 days)"),
+        ("approval_timeout", "P31D", "approval_timeout: must be from PT5S (5 seconds) to P30D (30 days)"),
         ("success", "most", 'success: must be "any", "all", or a fraction'),
         ("success", [], 'success: must be "any", "all", or a fraction'),
         ("budget", {"usd": float("inf")}, "budget.usd: Input should be a finite number"),

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from supervision import limits
-from supervision.provider.provider_breaker import OUTAGES, Admission, Go, Paced, ProviderBreaker, Refused, Ticket, Wait
+from supervision.errors import OUTAGES
+from supervision.provider.provider_breaker import Admission, Go, Paced, ProviderBreaker, Refused, Ticket, Wait
 
 COOLDOWN = limits.BREAKER_COOLDOWN.total_seconds()
 WINDOW, FAILURES = limits.BREAKER_WINDOW, limits.BREAKER_FAILURES

@@ -27,7 +27,7 @@ async def test_only_what_a_review_flags_runs_again_with_the_feedback_and_its_old
 ) -> None:
     turns: Turns = {id: said for id in ("t1", "t2")}
     model.play(run_id, reviewed(PAIR, verdicts(t2="the unit is missing"), verdicts(), turns=turns))
-    handle = await start(client, run_id, max_revisions=3)
+    handle = await start(client, run_id, max_reviews=3)
     result = await handle.result()
     assert model.steps(run_id)[3:] == ["review.1", "t2/2/turn.1", "review.2", "synthesis.1"]
     again = prompt(model, run_id, "t2/2/turn.1")
@@ -47,7 +47,7 @@ async def test_what_is_still_open_after_the_last_round_is_a_gap_of_a_completed_r
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
     model.play(run_id, reviewed(PAIR, verdicts(t1="name the source")))
-    result = await (await start(client, run_id, max_revisions=2)).result()
+    result = await (await start(client, run_id, max_reviews=2)).result()
     assert [s for s in model.steps(run_id) if s.startswith("review")] == ["review.1", "review.2", "review.3"]
     assert result.subtasks[0].attempts == 3
     assert result.status == "completed"
@@ -62,7 +62,7 @@ async def test_a_finding_that_could_not_be_mended_is_kept(client: Client, model:
         return text("the old finding") if step.attempt == 1 else tools(("nothing", {}))
 
     model.play(run_id, reviewed(PAIR, verdicts(t1="name the source"), verdicts(), turns={"t1": turns}))
-    result = await (await start(client, run_id, max_revisions=1, max_turns=1)).result()
+    result = await (await start(client, run_id, max_reviews=1, max_turns=1)).result()
     first = result.subtasks[0]
     assert (first.state, first.finding and first.finding.summary) == ("completed", "the old finding")
     assert first.attempts == 1 + limits.SUBTASK_ATTEMPTS
@@ -77,7 +77,7 @@ async def test_a_review_that_can_not_be_read_is_a_warning(
     client: Client, model: ScriptedModel, run_id: str, bad: Reply
 ) -> None:
     model.play(run_id, reviewed(PAIR, bad))
-    handle = await start(client, run_id, max_revisions=1)
+    handle = await start(client, run_id, max_reviews=1)
     result = await handle.result()
     assert (result.status, result.gaps) == ("completed", [])
     assert "review" in result.warnings[0]
@@ -91,7 +91,7 @@ async def test_conflicting_findings_go_to_a_judge_and_stay_in_the_result(
     judge = as_json({"prefer": "t2", "resolution": "t2 counted later"})
     again = verdicts([conflict], t1="count again")
     model.play(run_id, reviewed(PAIR, again, verdicts([conflict]), judge=judge))
-    handle = await start(client, run_id, max_revisions=3)
+    handle = await start(client, run_id, max_reviews=3)
     result = await handle.result()
     assert [s for s in model.steps(run_id) if s.startswith("judge")] == ["judge.1"]
     assert "44 or 45 pears" in prompt(model, run_id, "judge.1")
@@ -106,7 +106,7 @@ async def test_the_run_is_in_its_phase_validating_while_it_is_reviewed(
 ) -> None:
     hold = asyncio.Event()
     model.play(run_id, reviewed(PAIR, when(hold, verdicts())))
-    handle = await start(client, run_id, max_revisions=1)
+    handle = await start(client, run_id, max_reviews=1)
     await until(lambda: "review.1" in model.steps(run_id))
     shown = await handle.query(SupervisorWorkflow.status)
     assert (shown.phase, shown.counts.completed, shown.review) == ("validating", 2, "up to 1 rounds")

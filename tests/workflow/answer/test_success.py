@@ -280,7 +280,7 @@ async def test_a_cancelled_run_closes_soon_keeps_what_it_had_and_calls_no_more(
     turns = {"t2": lambda step: second} if held is None else {}
     played = script(shape, turns)
     model.play(run_id, lambda step: never if step.kind == held else played(step))
-    handle = await relay.start(client, run_id, max_revisions=1, models={"workers": f"{run_id}-workers"})
+    handle = await relay.start(client, run_id, max_reviews=1, models={"workers": f"{run_id}-workers"})
 
     async def there() -> bool:
         shown = await relay.status(handle)

@@ -112,7 +112,7 @@ async def test_every_prompt_of_the_supervisor_keeps_to_its_size_however_many_fin
 
     model.play(run_id, digests)
     handle = await start(
-        client, run_id, max_subtasks=80, max_parallel=60, goal="g" * 5_000, max_revisions=2, max_turns=1,
+        client, run_id, max_subtasks=80, max_parallel=60, goal="g" * 5_000, max_reviews=2, max_turns=1,
         success=0.9, incremental_synthesis=20,
     )  # fmt: skip
     result = await handle.result()
@@ -226,7 +226,7 @@ async def test_a_schema_that_is_none_is_refused_before_any_call(
 async def test_models_are_chosen_per_run(client: Client, model: ScriptedModel, run_id: str) -> None:
     model.play(run_id, reviewed(PAIR, verdicts()))
     chosen = {"supervisor": "claude-sonnet-5", "workers": "claude-opus-5-5"}
-    await (await start(client, run_id, models=chosen, max_revisions=1)).result()
+    await (await start(client, run_id, models=chosen, max_reviews=1)).result()
     asked = {call.step.kind: call.step.body["model"] for call in model.of(run_id)}
     assert asked == {
         "plan": "claude-sonnet-5",

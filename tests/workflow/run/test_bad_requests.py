@@ -42,7 +42,7 @@ FRACTION = 'success: must be "any", "all", or a fraction above 0 and at most 1 s
         ({"max_subtasks": 0}, "max_subtasks: Input should be greater than or equal to 1"),
         ({"max_parallel": 201}, "max_parallel: Input should be less than or equal to 200"),
         ({"max_depth": 0}, "max_depth: Input should be greater than or equal to 1"),
-        ({"max_revisions": -1}, "max_revisions: Input should be greater than or equal to 0"),
+        ({"max_reviews": -1}, "max_reviews: Input should be greater than or equal to 0"),
         ({"deadline": "PT1S"}, "deadline: must be from PT5S (5 seconds) to P30D (30 days)"),
         ({"budget": {"tokens": 0}}, "budget.tokens: Input should be greater than or equal to 1"),
         ({"budget": {"usd": -1}}, "budget.usd: Input should be greater than 0"),

@@ -201,7 +201,7 @@ async def test_the_deadline_in_any_judgement_leaves_time_for_the_answer(
         return hang_at(stage, usual)(step)
 
     model.play(run_id, play)
-    result = await within(await start(client, run_id, deadline="PT3S", max_revisions=1, max_turns=1), 3.5)
+    result = await within(await start(client, run_id, deadline="PT3S", max_reviews=1, max_turns=1), 3.5)
     assert result.answer.startswith("in time")
     assert result.subtasks[0].state == "completed"
     assert result.status == ("partial" if stage == "refine" else "completed")
@@ -216,7 +216,7 @@ async def test_the_deadline_while_findings_are_mended_keeps_the_old_ones(
     flagged = [{"subtask_id": id, "ok": False, "feedback": f"mend {id}"} for id in ("t1", "t2")]
     bad = as_json({"verdicts": flagged, "conflicts": []})
     model.play(run_id, lambda step: bad if step.kind == "review" else usual(step))
-    result = await within(await start(client, run_id, deadline="PT3S", max_revisions=1, max_parallel=1), 3.5)
+    result = await within(await start(client, run_id, deadline="PT3S", max_reviews=1, max_parallel=1), 3.5)
     assert (result.status, [r.state for r in result.subtasks]) == ("completed", ["completed", "completed"])
     assert {gap.subtask_id: "mend" in gap.reason for gap in result.gaps} == {"t1": True, "t2": True}
     assert "old pears" in model.of(run_id)[-1].step.prompt

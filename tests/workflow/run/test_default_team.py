@@ -51,7 +51,7 @@ async def data_client(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator
 
 
 async def ask(client: Client, run_id: str, goal: str) -> RunResult:
-    request = RunRequest(goal=goal, max_revisions=0)
+    request = RunRequest(goal=goal, max_reviews=0)
     result: RunResult = await client.execute_workflow(
         SupervisorWorkflow.run, request, id=run_id, task_queue="supervisor"
     )

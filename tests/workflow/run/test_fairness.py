@@ -52,6 +52,6 @@ async def _timed(client: Client, model: ScriptedModel, subtasks: int) -> float:
     ids = [f"t{number}" for number in range(subtasks)]
     model.play(run_id, script(plan(*[{"id": id} for id in ids]), {}, answer(cites=ids[:1])))
     began = time.monotonic()
-    request = RunRequest(goal="take turns", team="lab", max_subtasks=LARGE, max_parallel=LARGE, max_revisions=0)
+    request = RunRequest(goal="take turns", team="lab", max_subtasks=LARGE, max_parallel=LARGE, max_reviews=0)
     await client.execute_workflow(SupervisorWorkflow.run, request, id=run_id, task_queue="supervisor")
     return time.monotonic() - began

@@ -26,7 +26,7 @@ def turns_of(count: int, size: int = 500) -> Any:
 
 
 async def run(client: Client, run_id: str, **fields: Any) -> RunResult:
-    request = RunRequest(**{"goal": "work long", "team": "lab", "max_revisions": 0, **fields})
+    request = RunRequest(**{"goal": "work long", "team": "lab", "max_reviews": 0, **fields})
     result: RunResult = await client.execute_workflow(
         SupervisorWorkflow.run, request, id=run_id, task_queue="supervisor"
     )
@@ -121,7 +121,7 @@ async def test_a_worker_agent_that_continued_as_new_can_be_cancelled(
     async with serving(SMALL_HISTORIES) as client:
         handle = await client.start_workflow(
             SupervisorWorkflow.run,
-            RunRequest(goal="work long", team="lab", max_turns=30, max_revisions=0),
+            RunRequest(goal="work long", team="lab", max_turns=30, max_reviews=0),
             id=run_id,
             task_queue="supervisor",
         )

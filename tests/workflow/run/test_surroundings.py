@@ -21,7 +21,7 @@ from workflows.supervisor import SupervisorWorkflow
 
 
 async def run(client: Client, run_id: str, **fields: Any) -> RunResult:
-    request = RunRequest(**{"goal": "go on", "team": "lab", "max_revisions": 0, **fields})
+    request = RunRequest(**{"goal": "go on", "team": "lab", "max_reviews": 0, **fields})
     result: RunResult = await client.execute_workflow(
         SupervisorWorkflow.run, request, id=run_id, task_queue="supervisor"
     )
