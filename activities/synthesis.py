@@ -13,7 +13,6 @@ from activities.model.structured import first_json
 from activities.prompts.agent_prompts import Found
 from activities.prompts.excerpts import read_text, with_findings
 from activities.prompts.judgement_prompts import (
-    DIGEST,
     DIGEST_SYSTEM,
     DIGEST_WORDS,
     DRAFT_WORDS,
@@ -29,6 +28,7 @@ from supervision import limits
 from supervision.contract.base import Model
 from supervision.contract.plan import Plan
 from supervision.contract.result import Citation, Contradiction
+from supervision.prompt_marks import DIGEST
 from supervision.run.answer_checks import checked_citations, checked_contradictions
 from supervision.text import cut
 

@@ -184,19 +184,6 @@ TEMPORAL_BUILD_REPORT = timedelta(seconds=5)  # how often a build or a wait for 
 LOCK_POLL = timedelta(milliseconds=200)  # a file lock tells nobody when it is free
 SERVER_POLL = timedelta(milliseconds=50)  # until a new server serves
 
-# --- The stand-in model ---------------------------------------------------------------------------
-STANDIN_TURNS = 5  # look, read or query, calculate, one correction, compose
-STANDIN_ROWS = 50  # rows it asks a table for: enough to compare, short enough for a conversation
-STANDIN_DELTA_CHARS = 24  # text in one stream event: small, so that streams have many
-STANDIN_CACHE_TOKENS = 512  # the smallest prefix that current models cache
-STANDIN_CACHED_PREFIXES = 50_000  # ~5 MB of digests
-STANDIN_CONVERSATIONS = 5000  # conversations whose past it checks; older ones are forgotten
-STANDIN_LEDGER_ENTRIES = 100_000  # kept for `GET /ledger`; the file has all
-STANDIN_BODY_BYTES = 64 * KIB * KIB  # one request
-STANDIN_PING = timedelta(milliseconds=500)  # of a stalled stream
-STANDIN_KEEP_ALIVE = timedelta(seconds=75)  # above a client's pauses between turns: fewer lost idle connections
-STANDIN_SHUTDOWN = timedelta(seconds=2)  # streams that are still open after SIGTERM are dropped then
-
 # --- Benchmarks -----------------------------------------------------------------------------------
 BENCH_START_WAIT = timedelta(seconds=60)  # a process without compiled bytecode takes seconds to import
 BENCH_STOP_WAIT = timedelta(seconds=10)  # nothing is in flight by then

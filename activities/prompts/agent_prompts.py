@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from supervision import limits
 from supervision.contract.plan import Subtask
 from supervision.contract.result import Contradiction, Gap
+from supervision.prompt_marks import ATTACHMENTS, FINDING, GOAL, LAST_TURN_MARK, MISSING, SUBTASK
 from supervision.text import cut
 
 Found = tuple[str, str, str]
@@ -40,14 +41,14 @@ def worker_request(
     previous: str | None = None,
 ) -> str:
     """A subtask as its worker agent sees it; `feedback` says what to mend in the finding `previous`."""
-    parts = [tag("goal", goal), tag("subtask", subtask.description)]
+    parts = [tag(GOAL, goal), tag(SUBTASK, subtask.description)]
     if findings:
         parts.append(findings_block(findings))
     if missing:
         parts.append("These findings are missing; say in your finding what you could not do without them:")
-        parts.append("\n".join(gap_blocks("missing", missing)))
+        parts.append("\n".join(gap_blocks(MISSING, missing)))
     if attachments:
-        parts.append(tag("attachments", "\n".join(f"- {name}" for name in attachments)))
+        parts.append(tag(ATTACHMENTS, "\n".join(f"- {name}" for name in attachments)))
     if feedback and feedback.strip():
         if previous:
             parts.append(tag("previous_finding", previous))
@@ -60,7 +61,7 @@ def worker_request(
     return "\n\n".join(parts)
 
 
-LAST_TURN = "This is your last turn: no more tool calls are possible. Write your finding now from what you have."
+LAST_TURN = f"{LAST_TURN_MARK}: no more tool calls are possible. Write your finding now from what you have."
 NUDGE = "Your message had no text. Write your finding now."
 
 
@@ -71,7 +72,7 @@ def tag(name: str, text: str) -> str:
 
 def finding_block(subtask_id: str, role: str, text: str) -> str:
     """One finding between tags that say whose it is."""
-    return f'<finding subtask_id="{subtask_id}" role="{role}">\n{text.strip()}\n</finding>'
+    return f'<{FINDING} subtask_id="{subtask_id}" role="{role}">\n{text.strip()}\n</{FINDING}>'
 
 
 def findings_block(findings: Iterable[Found]) -> str:

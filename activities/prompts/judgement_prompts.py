@@ -4,9 +4,8 @@ from activities.prompts.agent_prompts import DATA_RULE, Found, contradiction_blo
 from supervision import limits
 from supervision.contract.plan import Subtask
 from supervision.contract.result import Contradiction, Gap, Problem
+from supervision.prompt_marks import CANDIDATE, DIGEST, DRAFT, ERROR, GOAL, MISSING, SUBTASK
 from supervision.text import one_line
-
-DIGEST = "digest"  # the role of a finding that condenses others
 
 REFINE_SYSTEM = f"""You are the supervisor of a team of worker agents. An attempt at a subtask failed. You rewrite \
 the subtask's description so that the next attempt succeeds.
@@ -23,10 +22,10 @@ def refine_request(goal: str, subtask: Subtask, role: str, error: Problem) -> st
     """The subtask that failed, and how."""
     return "\n\n".join(
         [
-            tag("goal", goal),
-            tag("subtask", subtask.description),
+            tag(GOAL, goal),
+            tag(SUBTASK, subtask.description),
             f"It was given to the role {role}. The attempt failed:",
-            tag("error", f"{error.type}: {error.message}"),
+            tag(ERROR, f"{error.type}: {error.message}"),
             "Write the better description.",
         ]
     )
@@ -48,7 +47,7 @@ def review_request(goal: str, subtasks: list[Subtask], findings: list[Found]) ->
     """The goal, what each subtask asked for, and what came back."""
     room = limits.ASKED_BYTES // max(1, len(subtasks))
     asked = "\n".join(f"- {subtask.id}: {one_line(subtask.description, room)}" for subtask in subtasks)
-    return "\n\n".join([tag("goal", goal), tag("subtasks", asked), findings_block(findings), "Review the findings."])
+    return "\n\n".join([tag(GOAL, goal), tag("subtasks", asked), findings_block(findings), "Review the findings."])
 
 
 SELECT_SYSTEM = f"""You are the supervisor of a team of worker agents. Several of them did the same subtask \
@@ -64,11 +63,11 @@ others; never the longest for its length.
 def select_request(goal: str, description: str, findings: list[Found]) -> str:
     """The candidates of one subtask, numbered from 1."""
     candidates = "\n".join(
-        f'<candidate number="{number}" role="{role}">\n{text.strip()}\n</candidate>'
+        f'<{CANDIDATE} number="{number}" role="{role}">\n{text.strip()}\n</{CANDIDATE}>'
         for number, (_, role, text) in enumerate(findings, 1)
     )
     return "\n\n".join(
-        [tag("goal", goal), tag("subtask", description), tag("candidates", candidates), "Choose the best candidate."]
+        [tag(GOAL, goal), tag(SUBTASK, description), tag("candidates", candidates), "Choose the best candidate."]
     )
 
 
@@ -84,7 +83,7 @@ it from what the findings say and what they rest on.
 def conflict_request(goal: str, description: str, findings: list[Found]) -> str:
     """The findings that disagree, and on what."""
     return "\n\n".join(
-        [tag("goal", goal), tag("conflict", description), findings_block(findings), "Settle the conflict."]
+        [tag(GOAL, goal), tag("conflict", description), findings_block(findings), "Settle the conflict."]
     )
 
 
@@ -121,11 +120,11 @@ def synthesis_request(
     last_words: str,
 ) -> str:
     """Goal and findings as the synthesis sees them; `draft` is an answer from findings not repeated here."""
-    parts = [tag("goal", goal)]
+    parts = [tag(GOAL, goal)]
     if final_instruction.strip():
         parts.append(tag("final_instruction", final_instruction))
     if draft is not None:
-        parts.append(tag("draft", draft))
+        parts.append(tag(DRAFT, draft))
         parts.append(
             "The draft already holds what earlier findings said: keep its statements with their ids, unless a finding "
             "below corrects them. Only the findings that came later follow."
@@ -133,7 +132,7 @@ def synthesis_request(
     parts.append(findings_block(findings))
     if any(role == DIGEST for _, role, _ in findings):
         parts.append(f"A finding of the role {DIGEST} condenses several: cite the ids in its square brackets.")
-    parts += gap_blocks("missing", missing)
+    parts += gap_blocks(MISSING, missing)
     if open_points:
         parts.append("A review found fault with these findings, and it could not be mended; say so in the answer:")
         parts += gap_blocks("open_point", open_points)

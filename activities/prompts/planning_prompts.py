@@ -9,6 +9,7 @@ from supervision import limits
 from supervision.contract.plan import Plan, Subtask
 from supervision.contract.team import Role, Team
 from supervision.planning.revisions import replacements
+from supervision.prompt_marks import ATTACHMENTS, GOAL, MOST_SUBTASKS, OUTCOME, ROLES, SUBTASK
 from supervision.text import one_line
 
 _NOTE_BYTES = 600  # of one subtask's outcome: the planner works from summaries
@@ -25,8 +26,8 @@ busy role that has it all gets the subtask.
 is paid in full and only the best is kept.
 - List in a subtask's attachments the names of the attachments it must read."""
 
-_PLAN_RULES = """\
-- As few subtasks as the goal needs, at most {most}. Ids are short: t1, t2, ...
+_PLAN_RULES = f"""\
+- As few subtasks as the goal needs. {MOST_SUBTASKS}. Ids are short: t1, t2, ...
 - final_instruction says how the final answer should be written from the findings."""
 
 _AUTO_RULES = """\
@@ -34,19 +35,19 @@ _AUTO_RULES = """\
 - strategy is "plan" when the subtasks can be named now. It is "step" when the next subtask depends on what the last \
 one finds: then give only the first subtask, you will be asked again after each finding."""
 
-_STEP_RULES = """\
+_STEP_RULES = f"""\
 - You decide one step at a time. Give exactly one subtask: the next one that the goal needs after what has been \
 found. It may depend on earlier ones; never repeat one that is completed.
 - When what was found is enough to answer the goal, or nothing more can be found, finished is true and subtasks is \
 empty.
-- At most {most} subtasks in all. Ids are short and new: t1, t2, ..."""
+- {MOST_SUBTASKS}. Ids are short and new: t1, t2, ..."""
 
-_REVISION_RULES = """\
+_REVISION_RULES = f"""\
 - The plan below has been worked on. Return only what is to be added to it; what is there stays as it is.
 - A subtask that failed or was skipped is replaced by a new one that goes another way and lists it in replaces; what \
 depends on the old one will use the new one. Never repeat a description that failed.
 - With nothing worth adding, subtasks is empty: the answer will then be written from what is there.
-- New ids only. At most {most} subtasks in all, those below counted."""
+- New ids only. {MOST_SUBTASKS}, those below counted."""
 
 _ROUTE_RULES = """\
 - The whole goal goes to one role: the one whose description and tools fit it best.
@@ -66,7 +67,7 @@ def planner_system(roles: list[Role], rules: str) -> str:
     return f"""You are the supervisor of a team of worker agents. You plan: you split a goal into subtasks and give \
 each to the role that fits it best. You do no subtask yourself.
 
-Roles:
+{ROLES}
 {listed}
 {capabilities}
 How to plan
@@ -104,9 +105,9 @@ def planner_request(
     last_words: str = "",
 ) -> str:
     """The goal as the planner sees it; `so_far` is `history` of the plan it adds to."""
-    lines = [tag("goal", goal)]
+    lines = [tag(GOAL, goal)]
     if names := [f"- {a.name} ({a.bytes} bytes)" for a in attachments]:
-        lines.append(tag("attachments", "\n".join(names)))
+        lines.append(tag(ATTACHMENTS, "\n".join(names)))
     if busy := [f"- {role}: {count}" for role, count in sorted(in_flight.items()) if count]:
         lines.append(tag("at_work", "Worker agents that are busy now, by role:\n" + "\n".join(busy)))
     return "\n\n".join([*lines, *([so_far] if so_far else []), *([last_words] if last_words else [])])
@@ -149,8 +150,8 @@ def _outcome(subtask: Subtask, note: WorkNote | None, replaced_by: list[str]) ->
     after += f' replaced_by="{", ".join(replaced_by)}"' if replaced_by else ""
     state, said = (note.state, one_line(note.note, _NOTE_BYTES)) if note else ("waiting", "")
     role = note.role if note else subtask.role
-    outcome = f"\nOutcome: {said}" if said else ""
+    outcome = f"\n{OUTCOME}{said}" if said else ""
     return (
-        f'<subtask id="{subtask.id}" role="{role}" state="{state}"{after}>\n'
-        f"{one_line(subtask.description, _NOTE_BYTES)}{outcome}\n</subtask>"
+        f'<{SUBTASK} id="{subtask.id}" role="{role}" state="{state}"{after}>\n'
+        f"{one_line(subtask.description, _NOTE_BYTES)}{outcome}\n</{SUBTASK}>"
     )

@@ -6,8 +6,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from standin.brain import think
-from standin.request import parse
+from standin.extract.kind_of_call import think
+from standin.server.model_request import parse
 from tests.standin.conftest import FOOTER
 
 TEXT = {"type": "string"}

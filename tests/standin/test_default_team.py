@@ -12,8 +12,8 @@ import pytest
 from activities.prompts.agent_prompts import worker_request, worker_system
 from activities.teams.team_files import LoadedTeam, TeamFiles
 from activities.tools.tool import ToolContext
-from standin.brain import think
-from standin.request import parse
+from standin.extract.kind_of_call import think
+from standin.server.model_request import parse
 from supervision.contract.plan import Subtask
 
 TEAMS = Path(__file__).parents[2] / "teams"

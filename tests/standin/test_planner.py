@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from standin.brain import think
-from standin.planner import direct_answer
-from standin.request import parse
+from standin.extract.kind_of_call import think
+from standin.extract.planner import direct_answer
+from standin.server.model_request import parse
 from tests.standin.conftest import FOOTER
 
 KITCHEN = """You plan.

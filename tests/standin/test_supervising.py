@@ -22,7 +22,7 @@ from activities.planning import PlanningActivities
 from activities.refinement import RefinementActivities
 from activities.reviewing import ReviewingActivities
 from activities.synthesis import SynthesisActivities
-from standin.compose import FOOTER
+from standin.extract.findings_text import FOOTER
 from supervision.contract.plan import Subtask
 from supervision.contract.result import Problem
 from supervision.contract.team import Role, Team

@@ -11,14 +11,24 @@ from activities.tools.sql.table_store import Rows, TableStore, table_store
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput
 from supervision import limits
 from supervision.contract.base import StrictModel
+from supervision.prompt_marks import EXAMPLE
+from supervision.text import one_line
+
+
+class QueryExample(StrictModel):
+    """A question and the query that answers it, to show how the tables are meant."""
+
+    question: str
+    sql: str
 
 
 class TableOptions(StrictModel):
-    """Options of both kinds: which files are tables, and per table what it holds and where it is from."""
+    """Options of both kinds: which files are tables, per table its content and source, and example queries."""
 
     tables: str
     descriptions: dict[str, str] = {}
     sources: dict[str, str] = {}
+    examples: list[QueryExample] = []
 
 
 class ListTables(Arguments):
@@ -44,11 +54,14 @@ def list_tables(name: str, options: dict[str, Any], folder: Path) -> Tool[ListTa
 
     async def run(arguments: ListTables, context: ToolContext) -> ToolOutput:
         tables = await table_store(folder, settings.tables).tables()
-        text = "\n".join(_describe(table, settings) for table in tables)
-        return ToolOutput(text)
+        shown = [_describe(table, settings) for table in tables]
+        if settings.examples:
+            shown += ["\nExample queries:", *map(_example, settings.examples)]
+        return ToolOutput("\n".join(shown))
 
     description = (
-        "Lists the tables with their columns, the values of text columns and the ranges of the others. "
+        "Lists the tables with their columns, the values of text columns and the ranges of the others, with examples "
+        "of queries. "
         "Call it before the first query."
     )
     return Tool(name, description, ListTables, run, local=True)
@@ -82,6 +95,11 @@ def _settings(options: dict[str, Any], folder: Path) -> TableOptions:
     for name in [*settings.descriptions, *settings.sources]:
         if name not in names:
             raise ValueError(f"there is no table '{name}': {settings.tables} gives {', '.join(names)}")
+    for example in settings.examples:
+        try:
+            check(example.sql, names)
+        except ToolMisuse as misuse:
+            raise ValueError(f"the example '{one_line(example.question, 60)}' cannot run: {misuse}") from misuse
     return settings
 
 
@@ -100,6 +118,11 @@ def _describe(table: dict[str, Any], settings: TableOptions) -> str:
             low, high = column["range"]
             lines.append(f"  {column['name']}: {low} to {high}")
     return "\n".join(lines)
+
+
+def _example(example: QueryExample) -> str:
+    question = one_line(example.question, 300).replace('"', "'")
+    return f'<{EXAMPLE} question="{question}">\n{example.sql.strip()}\n</{EXAMPLE}>'
 
 
 def _listed(value: str) -> str:
