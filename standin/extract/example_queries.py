@@ -17,6 +17,7 @@ _YEAR = r"(?:1[5-9]|20|21)\d\d"
 _TIME = re.compile(rf"(?<![\d.]){_YEAR}(?:-(?:0[1-9]|1[0-2]))?(?!\d)")
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _MONTH = re.compile(rf"\b({'|'.join(_MONTHS)})[a-z]*\.?,?\s+({_YEAR})\b", re.IGNORECASE)
+_NOBODY = "<nobody>"  # where the subtask names nothing for a condition
 _OPEN_END = re.compile(r"\b(since|after)\b", re.IGNORECASE)
 
 
@@ -33,7 +34,7 @@ class _Candidate:
     table: str
     sql: str
     covered: set[str]
-    fit: int
+    fit: int = 0
 
 
 def parse_examples(text: str) -> list[Example]:
@@ -44,9 +45,8 @@ def parse_examples(text: str) -> list[Example]:
 def write_queries(tables: list[Table], examples: list[Example], focus: str, context: str = "") -> list[str]:
     """Returns one SELECT per table that the subtask is about, the best first; none if it is about none."""
     wanted = [stem for stem in key_stems(focus) if not stem.isdigit()]
-    every = [_adapted(table, example, wanted, focus, context) for table in tables for example in examples
-             if re.search(rf"\b{re.escape(table.name)}\b", example.sql)]  # fmt: skip
-    every += [_plain(table, wanted, focus, context) for table in tables]
+    adapted = [_adapted(table, example, wanted, focus, context) for table in tables for example in examples]
+    every = [one for one in adapted if one] + [_plain(table, wanted, focus, context) for table in tables]
     left, chosen = set(wanted), list[_Candidate]()
     while every:
         best = max(every, key=lambda one: (len(one.covered & left), one.fit))
@@ -60,7 +60,7 @@ def write_queries(tables: list[Table], examples: list[Example], focus: str, cont
 
 def simpler(tables: list[Table], failed: str, focus: str, context: str) -> str | None:
     """Returns another try for a query that failed or found nothing: all times of what is named; None if that is it."""
-    table = next((table for table in tables if re.search(rf"\b{re.escape(table.name)}\b", failed)), None)
+    table = next((table for table in tables if _reads(failed, table)), None)
     again = _select(table, focus, context, timed=False) if table else failed
     return again if again != failed else None
 
@@ -87,9 +87,10 @@ def named(values: list[str], text: str) -> list[str]:
     return [value for value in values if value in whole]
 
 
-def _adapted(table: Table, example: Example, wanted: list[str], focus: str, context: str) -> _Candidate:
-    """The example with the names and times of the subtask in place of its own."""
-    names = [value for values in table.values.values() for value in named(values, focus)]
+def _adapted(table: Table, example: Example, wanted: list[str], focus: str, context: str) -> _Candidate | None:
+    """The example with the names and times of the subtask in place of its own; None if they lack."""
+    if not _reads(example.sql, table):
+        return None
     given, own = _times(table, focus, context), times_in(example.question)
 
     def condition(match: re.Match[str]) -> str:
@@ -97,7 +98,7 @@ def _adapted(table: Table, example: Example, wanted: list[str], focus: str, cont
         if match[2] not in table.values or not named(literals, example.question):
             return match[0]
         values = named(table.values[match[2]], focus) or named(table.values[match[2]], context)
-        return _one_of(match[1], values) if values else "TRUE"
+        return _one_of(match[1], values) if values else _NOBODY
 
     def time(match: re.Match[str]) -> str:
         if match[0] not in own or not given:
@@ -106,16 +107,20 @@ def _adapted(table: Table, example: Example, wanted: list[str], focus: str, cont
         return _like(given[round(at * (len(given) - 1))], match[0], last=at > 0)
 
     sql = _TIME.sub(time, _CONDITION.sub(condition, example.sql))
+    names = [value for values in table.values.values() for value in values if _quoted(value) in sql]
     same_times = [len(moment) for moment in own] == [len(moment) for moment in times_in(focus)]
-    same_names = bool(names) == bool(re.search(r"\bTRUE\b|\bIN \('", sql)) and "TRUE" not in sql
     covered = shared(wanted, " ".join([example.question, *names]))
-    return _Candidate(table.name, sql, covered, 1 + 2 * same_names + same_times)
+    return _Candidate(table.name, sql, covered, 1 + len(names) + same_times) if _NOBODY not in sql else None
+
+
+def _reads(sql: str, table: Table) -> bool:
+    return re.search(rf"\b{re.escape(table.name)}\b", sql) is not None
 
 
 def _plain(table: Table, wanted: list[str], focus: str, context: str) -> _Candidate:
     names = [value for values in table.values.values() for value in named(values, focus)]
     about = " ".join([table.text.replace("_", " "), *names])
-    return _Candidate(table.name, _select(table, focus, context), shared(wanted, about), 0)
+    return _Candidate(table.name, _select(table, focus, context), shared(wanted, about))
 
 
 def _select(table: Table, focus: str, context: str, timed: bool = True) -> str:
@@ -151,5 +156,8 @@ def _like(time: str, pattern: str, last: bool = False) -> str:
 
 
 def _one_of(column: str, values: list[str]) -> str:
-    listed = ", ".join("'" + value.replace("'", "''") + "'" for value in values)
-    return f"{column} IN ({listed})"
+    return f"{column} IN ({', '.join(map(_quoted, values))})"
+
+
+def _quoted(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
