@@ -14,11 +14,11 @@ import re
 from collections.abc import Iterator
 
 from standin.extract.schema_fill import Filler
-from standin.server.app import ModelServer
+from standin.server.api_reply import ApiReply, json_reply, text_block, tool_block
+from standin.server.api_request import ApiRequest, Json
+from standin.server.app import BrainServer
 from standin.server.call_log import CallLog
 from standin.server.faults import FaultScript
-from standin.server.model_reply import ModelReply, json_reply, text_block, tool_block
-from standin.server.model_request import Json, ModelRequest
 from standin.server.serving import listen, run
 
 Fields = dict[str, str]
@@ -27,13 +27,13 @@ _MARKER = re.compile(r"\[\[(bench|task|done)\s+([^\[\]]*)\]\]")
 _USAGE = {"input_tokens": 100, "output_tokens": 50}
 
 
-def think(request: ModelRequest) -> ModelReply:
+def think(request: ApiRequest) -> ApiReply:
     """Returns what the markers say."""
     reply = _reply(request)
-    return ModelReply(reply.content, reply.stop_reason, usage=_USAGE)
+    return ApiReply(reply.content, reply.stop_reason, usage=_USAGE)
 
 
-def _reply(request: ModelRequest) -> ModelReply:
+def _reply(request: ApiRequest) -> ApiReply:
     text = request.prompt
     bench = next(markers(text, "bench"))
     if request.schema is not None:
@@ -43,9 +43,9 @@ def _reply(request: ModelRequest) -> ModelReply:
     task = next(markers(text, "task"))
     if request.turns < int(task["t"]):
         query = {"query": f"q{task['i']}.{request.turns}"}
-        return ModelReply([tool_block(task.get("tool", "lookup"), query)], "tool_use")
+        return ApiReply([tool_block(task.get("tool", "lookup"), query)], "tool_use")
     done = f"Answer of part {task['i']}. [[done i={task['i']} n={task['n']} run={bench['run']}]]"
-    return ModelReply([text_block(done)])
+    return ApiReply([text_block(done)])
 
 
 def markers(text: str, kind: str) -> Iterator[Fields]:
@@ -82,7 +82,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--port", type=int, required=True)
     listener, url = listen(port=parser.parse_args().port)
-    run(ModelServer(think, CallLog(), FaultScript()), listener, url)
+    run(BrainServer(think, CallLog(), FaultScript()), listener, url)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from standin.extract.kind_of_call import think
-from standin.server.app import ModelServer
+from standin.server.app import BrainServer
 from standin.server.call_log import CallLog
 from standin.server.faults import BadConfig, FaultScript
 from standin.server.serving import listen, run
@@ -22,7 +22,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         log = CallLog(options.ledger)
-        server = ModelServer(think, log, FaultScript(options.config, usual_latency_ms=options.latency_ms))
+        server = BrainServer(think, log, FaultScript(options.config, usual_latency_ms=options.latency_ms))
         listener, url = listen(options.host, options.port)
     except (BadConfig, OSError) as error:
         sys.stderr.write(f"the stand-in model cannot start: {error}\n")

@@ -11,14 +11,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from standin.server.app import ModelServer
+from standin.server.api_reply import ApiReply, ErrorReply, json_reply, text_block
+from standin.server.api_request import ApiRequest, Json
+from standin.server.app import BrainServer
 from standin.server.call_log import CallLog, Entry
 from standin.server.faults import FaultScript, ServerConfig
-from standin.server.model_reply import ErrorReply, ModelReply, json_reply, text_block
-from standin.server.model_request import Json, ModelRequest
 from standin.server.serving import serving
 
-Reply = Callable[[], Awaitable[ModelReply]]
+Reply = Callable[[], Awaitable[ApiReply]]
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class ScriptedModel:
         """Returns the calls of a run, without its id."""
         return [call.step.call.removeprefix(f"{run_id}/") for call in self.of(run_id)]
 
-    async def think(self, request: ModelRequest) -> ModelReply:
+    async def think(self, request: ApiRequest) -> ApiReply:
         """The brain: the reply of the run's script."""
         call = self._open[request.number] = Call(_step(request), time.time())
         self.calls.append(call)
@@ -97,11 +97,11 @@ async def scripted_model() -> AsyncIterator[ScriptedModel]:
     """Gives a ScriptedModel that serves."""
     model = ScriptedModel()
     script = FaultScript(config=ServerConfig(append_only=False, delta_chars=1 << 20))
-    async with serving(ModelServer(model.think, CallLog(listener=model.hear), script)) as model.url:
+    async with serving(BrainServer(model.think, CallLog(listener=model.hear), script)) as model.url:
         yield model
 
 
-def _step(request: ModelRequest) -> Step:
+def _step(request: ApiRequest) -> Step:
     workflow_id, _, step = request.call.rpartition("/")
     run_id, *rest = workflow_id.split("/")
     kind, *numbers = step.split(".")
@@ -144,8 +144,8 @@ def stop(reason: str, words: str = "", details: Json | None = None) -> Reply:
 def message(blocks: list[Json], stop_reason: str = "end_turn", details: Json | None = None, tokens: int = 10) -> Reply:
     """A message of those blocks."""
 
-    async def reply() -> ModelReply:
-        return ModelReply(blocks, stop_reason, details, {"input_tokens": tokens, "output_tokens": tokens})
+    async def reply() -> ApiReply:
+        return ApiReply(blocks, stop_reason, details, {"input_tokens": tokens, "output_tokens": tokens})
 
     return reply
 
@@ -153,7 +153,7 @@ def message(blocks: list[Json], stop_reason: str = "end_turn", details: Json | N
 def status(code: int, type: str, message: str = "no", **headers: str) -> Reply:
     """An error response."""
 
-    async def reply() -> ModelReply:
+    async def reply() -> ApiReply:
         raise ErrorReply(code, message, type, {name.replace("_", "-"): value for name, value in headers.items()})
 
     return reply
@@ -167,7 +167,7 @@ def hang() -> Reply:
 def when(event: asyncio.Event, then: Reply) -> Reply:
     """Answers once `event` is set."""
 
-    async def reply() -> ModelReply:
+    async def reply() -> ApiReply:
         await event.wait()
         return await then()
 

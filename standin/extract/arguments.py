@@ -11,7 +11,7 @@ from standin.extract.schema_fill import Filler
 from standin.extract.text.figures import expressions
 from standin.extract.text.tables import Grid, Table, parse_grids, parse_tables
 from standin.extract.text.words import key_words, shared, words
-from standin.server.model_request import Json, ModelRequest
+from standin.server.api_request import ApiRequest, Json
 from supervision import prompt_marks as marks
 
 _MARKED = re.compile(r"^\s*(?:[-*]|\d+[.)])?\s*\[([^\]\s]{1,120})\]", re.MULTILINE)
@@ -57,7 +57,7 @@ class Known:
         return [word for word in key_words(self.focus) if not word.isdigit()][:_KEYS] or words(self.focus)[:_KEYS]
 
 
-def know(request: ModelRequest) -> Known:
+def know(request: ApiRequest) -> Known:
     """Returns what the request shows: its subtask, goal, findings, attachments and tool results."""
     goal = prompt_parts.block(request.prompt, marks.GOAL) or ""
     outputs = [call.output for call in request.calls() if not call.is_error]

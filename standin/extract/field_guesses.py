@@ -8,7 +8,7 @@ from standin.extract import prompt_parts
 from standin.extract.findings_text import key_lines, strip
 from standin.extract.schema_fill import Filler
 from standin.extract.text.words import clip, key_stems, shared
-from standin.server.model_request import Json, ModelRequest
+from standin.server.api_request import ApiRequest, Json
 from supervision import prompt_marks as marks
 
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:,\d{3})*(?:\.\d+)?(?![\w])")
@@ -17,7 +17,7 @@ _ITEMS = 3
 _TEXT_CHARS = 300
 
 
-def structured_answer(request: ModelRequest, schema: Json) -> Any:
+def structured_answer(request: ApiRequest, schema: Json) -> Any:
     """Returns a value for `schema`, or JSON text where the schema asks for that."""
     _, as_text, described = str(schema.get("description", "")).partition(marks.JSON_AS_TEXT)
     wanted = json.JSONDecoder().raw_decode(described)[0] if as_text else schema
@@ -28,7 +28,7 @@ def structured_answer(request: ModelRequest, schema: Json) -> Any:
 class FieldGuesses:
     """Figures and sentences by the name and description of a field."""
 
-    def __init__(self, request: ModelRequest) -> None:
+    def __init__(self, request: ApiRequest) -> None:
         texts = [finding.text for finding in prompt_parts.findings(request.prompt)]
         draft = prompt_parts.block(request.prompt, marks.DRAFT)
         self._text = "\n\n".join(map(strip, [*([draft] if draft else []), *texts])) or request.user_text

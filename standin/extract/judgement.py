@@ -4,13 +4,13 @@ import re
 
 from standin.extract import prompt_parts
 from standin.extract.findings_text import figures_in, strip
-from standin.server.model_request import Json, ModelRequest
+from standin.server.api_request import ApiRequest, Json
 from supervision import prompt_marks as marks
 
 _COUNTED = "holds the most figures; they were counted, not understood."
 
 
-def review(request: ModelRequest) -> Json:
+def review(request: ApiRequest) -> Json:
     """Returns a verdict on every finding: ok unless it is empty."""
     verdicts = []
     for finding in prompt_parts.findings(request.prompt):
@@ -20,14 +20,14 @@ def review(request: ModelRequest) -> Json:
     return {"verdicts": verdicts, "conflicts": []}
 
 
-def select(request: ModelRequest) -> Json:
+def select(request: ApiRequest) -> Json:
     """Returns the candidate with most figures, the longest of several, the first of several as long."""
     texts = [text for _, text in prompt_parts.blocks(request.prompt, marks.CANDIDATE)]
     best = max(range(len(texts)), key=lambda at: (*_weight(texts[at]), -at), default=0)
     return {"choice": best + 1, "reason": f"It {_COUNTED}"}
 
 
-def settle(request: ModelRequest) -> Json:
+def settle(request: ApiRequest) -> Json:
     """Returns the side with most figures."""
     best = max(prompt_parts.findings(request.prompt), key=lambda finding: _weight(finding.text), default=None)
     if best is None:

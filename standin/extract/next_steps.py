@@ -5,14 +5,14 @@ from standin.extract.planner import FINAL_INSTRUCTION, first_number, goal_of, ro
 from standin.extract.role_choice import composes, offered, ranked
 from standin.extract.schema_fill import Filler
 from standin.extract.text.words import clip, key_stems
-from standin.server.model_request import Json, ModelRequest
+from standin.server.api_request import ApiRequest, Json
 from supervision import prompt_marks as marks
 
 _FAILED = "An earlier attempt failed:"  # what a description says if it is not the first of its kind
 _HINT_CHARS = 200
 
 
-def step(request: ModelRequest, filler: Filler) -> Json:
+def step(request: ApiRequest, filler: Filler) -> Json:
     """Returns one subtask for a role that has not worked yet, those that compose last; else that nothing is left."""
     goal = goal_of(request)
     ended = prompt_parts.ended_subtasks(request.prompt)
@@ -25,7 +25,7 @@ def step(request: ModelRequest, filler: Filler) -> Json:
     return {"finished": not made, "subtasks": made, "final_instruction": FINAL_INSTRUCTION}
 
 
-def revision(request: ModelRequest) -> Json:
+def revision(request: ApiRequest) -> Json:
     """Returns another try for each subtask that failed; one that was another try already is left."""
     ended = prompt_parts.ended_subtasks(request.prompt)
     completed = {one.subtask_id for one in ended if one.state == "completed"}
@@ -39,7 +39,7 @@ def revision(request: ModelRequest) -> Json:
     return {"subtasks": made}
 
 
-def route(request: ModelRequest, filler: Filler) -> Json:
+def route(request: ApiRequest, filler: Filler) -> Json:
     """Returns the role that shares most words with the goal; a second one only where it shares as many."""
     goal = goal_of(request)
     (score, role), *others = ranked(offered(request, filler, filler.properties()["role"]), key_stems(goal))
@@ -47,7 +47,7 @@ def route(request: ModelRequest, filler: Filler) -> Json:
     return {"role": role.name, "secondary_role": beside, "description": subtask(1, role, goal, [], [])["description"]}
 
 
-def refined(request: ModelRequest) -> Json:
+def refined(request: ApiRequest) -> Json:
     """Returns the same description after a line about the error; its question stays as it was."""
     old = prompt_parts.block(request.prompt, marks.SUBTASK) or ""
     error = prompt_parts.block(request.prompt, marks.ERROR)

@@ -9,7 +9,7 @@ from standin.extract.prompt_parts import RoleLine
 from standin.extract.role_choice import chosen, composes, measures, offered
 from standin.extract.schema_fill import Filler
 from standin.extract.text.words import clip, key_stems
-from standin.server.model_request import Json, ModelRequest
+from standin.server.api_request import ApiRequest, Json
 from supervision import limits
 from supervision import prompt_marks as marks
 
@@ -22,12 +22,10 @@ _GREETING = re.compile(
     re.I,
 )
 _QUESTION = re.compile(r"^(please )?(what is|what's|how much is|calculate|compute|work out)\s+", re.IGNORECASE)
-_SPOKEN = ((r"\bplus\b", "+"), (r"\bminus\b", "-"), (r"\b(times|multiplied by)\b|×", "*"), (r"\bdivided by\b", "/"),
-           (r"(?:%|\bpercent) of\b", "/ 100 *"))  # fmt: skip
 _SUM = re.compile(r"(?=.*\d\s*[-+*/])[\d\s.+\-*/()]{3,200}")
 
 
-def plan(request: ModelRequest, filler: Filler) -> Json:
+def plan(request: ApiRequest, filler: Filler) -> Json:
     """Returns the fields of a plan, to be fitted into the schema's `subtasks`."""
     goal = goal_of(request)
     fields = filler.properties()
@@ -36,7 +34,7 @@ def plan(request: ModelRequest, filler: Filler) -> Json:
     return {"direct_answer": direct, "strategy": "plan", "final_instruction": FINAL_INSTRUCTION, "subtasks": subtasks}
 
 
-def goal_of(request: ModelRequest) -> str:
+def goal_of(request: ApiRequest) -> str:
     """Returns the goal: its block, else all user text."""
     return prompt_parts.focus(prompt_parts.block(request.prompt, marks.GOAL) or request.user_text)
 
@@ -47,8 +45,6 @@ def direct_answer(goal: str) -> str | None:
     if _GREETING.fullmatch(text):
         return "Hello. I plan a goal, delegate its subtasks and answer from what comes back: tell me a goal."
     expression = _QUESTION.sub("", text)
-    for words, sign in _SPOKEN:
-        expression = re.sub(words, sign, expression)
     if not _SUM.fullmatch(expression):
         return None
     try:
@@ -57,7 +53,7 @@ def direct_answer(goal: str) -> str | None:
         return None
 
 
-def roles_for(request: ModelRequest, filler: Filler) -> list[RoleLine]:
+def roles_for(request: ApiRequest, filler: Filler) -> list[RoleLine]:
     """Returns the roles that the plan's schema offers and the goal calls for."""
     item = filler.properties(filler.properties()["subtasks"].get("items"))
     return chosen(offered(request, filler, item.get("role", {})), key_stems(goal_of(request)))
@@ -80,12 +76,12 @@ def subtask(number: int, role: RoleLine, part: str, depends_on: list[str], attac
     }
 
 
-def first_number(request: ModelRequest) -> int:
+def first_number(request: ApiRequest) -> int:
     """Returns the number of the next subtask: they go on after those of an earlier revision."""
     return max((int(number) for number in re.findall(r'\bid="t(\d+)"', request.user_text)), default=0) + 1
 
 
-def _subtasks(request: ModelRequest, filler: Filler, goal: str) -> list[Json]:
+def _subtasks(request: ApiRequest, filler: Filler, goal: str) -> list[Json]:
     stated = _CAP.search(request.prompt)
     cap = int(stated[1]) if stated else limits.MAX_SUBTASKS
     roles = roles_for(request, filler)

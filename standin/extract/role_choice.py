@@ -6,7 +6,7 @@ from standin.extract import prompt_parts
 from standin.extract.prompt_parts import RoleLine
 from standin.extract.schema_fill import Filler
 from standin.extract.text.words import shared
-from standin.server.model_request import Json, ModelRequest
+from standin.server.api_request import ApiRequest, Json
 
 _COMPOSES = re.compile(r"(?:\b|_)(writ|format|compos|draft|edit|render|report)", re.IGNORECASE)
 _GATHERS = re.compile(r"(?:\b|_)(search|read|find|fetch|look|data|quer|sql|calculat|analy|table)", re.IGNORECASE)
@@ -14,7 +14,7 @@ _MEASURES = re.compile(r"(?:\b|_)(data|figure|number|quer|sql|calculat|statisti|
 _MOST_ROLES = 4  # of a larger team only those that fit the goal best
 
 
-def offered(request: ModelRequest, filler: Filler, role: Json) -> list[RoleLine]:
+def offered(request: ApiRequest, filler: Filler, role: Json) -> list[RoleLine]:
     """Returns the roles of the prompt that the schema of `role` offers."""
     listed = prompt_parts.roles(request.prompt)
     options = [name for name in filler.resolve(role).get("enum") or [] if name != "auto"]

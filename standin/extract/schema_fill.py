@@ -1,10 +1,9 @@
 """Values that fit a JSON schema: the wanted ones where they fit, the least that is valid elsewhere."""
 
-import re
 from collections.abc import Callable
 from typing import Any
 
-from standin.server.model_request import Json
+from standin.server.api_request import Json
 
 Guess = Callable[[str, Json], Any]
 """(property name, its schema) -> a value, or None for no idea."""
@@ -14,11 +13,8 @@ _GUESSED_DEPTH = 4  # below it, lists stay empty
 _FORMATS = {
     "date": "2000-01-01",
     "date-time": "2000-01-01T00:00:00Z",
-    "time": "00:00:00Z",
-    "duration": "PT0S",
     "email": "nobody@example.com",
     "uri": "https://example.com/",
-    "uuid": "00000000-0000-4000-8000-000000000000",
 }
 
 
@@ -98,18 +94,12 @@ def _scalar(kind: str, schema: Json, value: Any) -> Any:
     if kind == "null":
         return None
     if kind in ("integer", "number"):
-        low = _limit(schema, "minimum", 1 + _limit(schema, "exclusiveMinimum", -float("inf")))
+        low = schema.get("minimum", schema.get("exclusiveMinimum", -float("inf")) + 1)
         usable = isinstance(value, int | float) and not isinstance(value, bool)
-        figure = min(max(value if usable else max(low, 1), low), _limit(schema, "maximum", float("inf")))
+        figure = min(max(value if usable else max(low, 1), low), schema.get("maximum", float("inf")))
         return int(figure) if kind == "integer" else figure
     text = _FORMATS.get(schema.get("format", "")) or (value if isinstance(value, str) else "")
     return text[: schema.get("maxLength", len(text))].ljust(schema.get("minLength", 0), "-")
-
-
-def _limit(schema: Json, name: str, default: float) -> float:
-    """A limit of the schema, or the one that a client's SDK moved into the description as `name: value`."""
-    match = re.search(rf"\b{name}['\"]?\s*[:=]\s*(-?\d+(?:\.\d+)?)", str(schema.get("description", "")))
-    return float(schema[name] if name in schema else match[1] if match else default)
 
 
 def _nullable(schema: Any) -> bool:

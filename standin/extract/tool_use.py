@@ -6,7 +6,7 @@ from standin.extract import arguments
 from standin.extract.arguments import Known
 from standin.extract.example_queries import simpler
 from standin.extract.text.tables import parse_grids
-from standin.server.model_request import Json, ModelRequest, PastCall
+from standin.server.api_request import ApiRequest, Json, PastCall
 from supervision.prompt_marks import FINISH_TOOL, LAST_TURN_MARK
 
 _TURNS = 5  # look, read or query, calculate, one correction, compose
@@ -17,7 +17,7 @@ NewCall = tuple[str, Json]
 """A tool's name and its arguments."""
 
 
-def next_calls(request: ModelRequest) -> list[NewCall]:
+def next_calls(request: ApiRequest) -> list[NewCall]:
     """Returns the calls of the next turn, several if they don't need each other; none if it is time to answer.
 
     A tool is used in one turn only, then once more if its results were errors or empty and other arguments can be
@@ -36,7 +36,7 @@ def next_calls(request: ModelRequest) -> list[NewCall]:
     return (early or composing)[:_MOST_CALLS]
 
 
-def _corrected(tool: Json, known: Known, mine: list[PastCall], request: ModelRequest) -> list[Json]:
+def _corrected(tool: Json, known: Known, mine: list[PastCall], request: ApiRequest) -> list[Json]:
     """One more call of a tool whose only turn so far brought errors or nothing."""
     turns = sum(any(block.get("name") == tool["name"] for block in m["content"]) for m in request.messages)
     if turns > 1 or not all(call.is_error or _is_empty(call) for call in mine):

@@ -6,17 +6,17 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from standin.server import sse
+from standin.server.api_reply import Brain, tokens
+from standin.server.api_request import BadRequest, Json, parse
 from standin.server.call_log import CallLog
 from standin.server.conversation_memory import prefixes
 from standin.server.endpoint import Endpoint
 from standin.server.faults import BadConfig, FaultScript, parse_config
-from standin.server.model_reply import Brain, tokens
-from standin.server.model_request import BadRequest, Json, parse
 
 _MODELS = ("claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-5-5")
 
 
-class ModelServer:
+class BrainServer:
     """A brain's server: its state and its routes. Raises BadConfig and OSError if the config file can't be used."""
 
     def __init__(self, brain: Brain, log: CallLog, script: FaultScript) -> None:

@@ -6,8 +6,8 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any
 
-from standin.server.model_reply import ModelReply, tokens
-from standin.server.model_request import Json, ModelRequest
+from standin.server.api_reply import ApiReply, tokens
+from standin.server.api_request import ApiRequest, Json
 
 _CACHE_TOKENS = 512  # the smallest prefix that current models cache
 _CACHED_PREFIXES = 50_000  # ~5 MB of digests
@@ -22,7 +22,7 @@ class Prefix:
     size: int
 
 
-def prefixes(request: ModelRequest) -> list[Prefix]:
+def prefixes(request: ApiRequest) -> list[Prefix]:
     """Returns system and tools, then a longer prefix per message; neighbours of one role count as one message."""
     head = [request.model, request.system, request.tools, request.schema]
     hashed, size, starts = hashlib.sha256(), 0, list[Prefix]()
@@ -41,7 +41,7 @@ class ConversationMemory:
         self._conversations: OrderedDict[tuple[str, str], dict[str, set[str]]] = OrderedDict()
         self._cached: OrderedDict[str, None] = OrderedDict()
 
-    def changed(self, workflow_id: str, request: ModelRequest) -> bool:
+    def changed(self, workflow_id: str, request: ApiRequest) -> bool:
         """True if a conversation that goes on differs from its known past; unknown ones never do."""
         merged = _merged(request.messages)
         last = max((at for at, message in enumerate(merged) if message["role"] == "assistant"), default=None)
@@ -51,7 +51,7 @@ class ConversationMemory:
         replies = seen.get(prefixes(request)[last].digest)
         return replies is None or (bool(replies) and _digest(merged[last]["content"]) not in replies)
 
-    def remember(self, workflow_id: str, request: ModelRequest, reply: ModelReply) -> None:
+    def remember(self, workflow_id: str, request: ApiRequest, reply: ApiReply) -> None:
         """Keeps the request and its reply."""
         key = _key(workflow_id, request)
         seen = self._conversations.setdefault(key, {})
@@ -67,7 +67,7 @@ class ConversationMemory:
         while len(self._conversations) > _CONVERSATIONS:
             self._conversations.popitem(last=False)
 
-    def usage(self, request: ModelRequest, output_tokens: int) -> Json:
+    def usage(self, request: ApiRequest, output_tokens: int) -> Json:
         """Returns token counts; with cache control the longest known prefix is read and the rest written."""
         starts = prefixes(request)
         total = tokens(starts[-1].size)
@@ -91,7 +91,7 @@ class ConversationMemory:
         }
 
 
-def _key(workflow_id: str, request: ModelRequest) -> tuple[str, str]:
+def _key(workflow_id: str, request: ApiRequest) -> tuple[str, str]:
     return workflow_id, _digest(request.messages[0]["content"])
 
 

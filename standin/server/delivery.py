@@ -5,9 +5,9 @@ import json
 from typing import Literal
 
 from standin.server import sse
-from standin.server.exchange import Exchange
+from standin.server.api_request import Json
+from standin.server.exchange import HttpExchange
 from standin.server.faults import Fault
-from standin.server.model_request import Json
 
 _PING_SECONDS = 0.5  # between pings of a stalled stream
 
@@ -30,14 +30,14 @@ def _error_type(status: int) -> str:
     return _TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error")
 
 
-async def garbage(exchange: Exchange, kind: str) -> Ending:
+async def garbage(exchange: HttpExchange, kind: str) -> Ending:
     """Sends status 200 with a body that is no message."""
     content_type, body = _GARBAGE[kind]
     await exchange.whole(200, body, content_type)
     return "failed"
 
 
-async def fail(exchange: Exchange, fault: Fault, status: int) -> Ending:
+async def fail(exchange: HttpExchange, fault: Fault, status: int) -> Ending:
     """Sends a scripted error."""
     if fault.body is not None:
         await exchange.whole(status, fault.body.encode(), "text/html", **fault.headers)
@@ -48,7 +48,7 @@ async def fail(exchange: Exchange, fault: Fault, status: int) -> Ending:
     return "failed"
 
 
-async def stream(exchange: Exchange, events: sse.Events, fault: Fault, pause: float) -> Ending:
+async def stream(exchange: HttpExchange, events: sse.Events, fault: Fault, pause: float) -> Ending:
     """Sends events, ended or stalled where the fault says so; `pause` in seconds before each delta."""
     await exchange.start(200, "text/event-stream; charset=utf-8", {"cache-control": "no-cache", **fault.headers})
     await exchange.write(b"")
@@ -61,7 +61,7 @@ async def stream(exchange: Exchange, events: sse.Events, fault: Fault, pause: fl
     return "answered"
 
 
-async def _broken(exchange: Exchange, fault: Fault, sent: int) -> Ending | None:
+async def _broken(exchange: HttpExchange, fault: Fault, sent: int) -> Ending | None:
     """Ends or stalls a stream where the fault says so; a reply that is not ended makes the server drop the line."""
     if fault.cut_after is not None and sent >= fault.cut_after:
         return "failed"
@@ -79,7 +79,7 @@ async def _broken(exchange: Exchange, fault: Fault, sent: int) -> Ending | None:
     return None
 
 
-async def single(exchange: Exchange, message: Json, fault: Fault) -> Ending:
+async def single(exchange: HttpExchange, message: Json, fault: Fault) -> Ending:
     """Sends one JSON object; faults of a stream apply to its first half."""
     body = json.dumps(message, ensure_ascii=False).encode("utf-8", "replace")
     if not fault.breaks:

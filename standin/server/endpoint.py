@@ -12,13 +12,13 @@ from typing import Any
 from starlette.types import Receive, Scope, Send
 
 from standin.server import sse
+from standin.server.api_reply import ApiReply, Brain, ErrorReply, limited, output_tokens
+from standin.server.api_request import ApiRequest, BadRequest, Json, parse
 from standin.server.call_log import CallLog
 from standin.server.conversation_memory import ConversationMemory
 from standin.server.delivery import Ending, fail, garbage, single, stream
-from standin.server.exchange import Exchange, disconnected, read
-from standin.server.faults import BadConfig, Fault, FaultScript, parse_fault
-from standin.server.model_reply import Brain, ErrorReply, ModelReply, limited, output_tokens
-from standin.server.model_request import BadRequest, Json, ModelRequest, parse
+from standin.server.exchange import HttpExchange, disconnected, read
+from standin.server.faults import BadConfig, Fault, FaultScript
 from standin.server.scripted_reply import altered, scripted
 
 
@@ -40,7 +40,7 @@ class Endpoint:
         """Answers one request; the call log gets two lines, whatever happens."""
         self._count += 1
         headers = {k.decode("latin-1"): v.decode("latin-1") for k, v in scope["headers"]}
-        exchange = Exchange(self._count, headers, send)
+        exchange = HttpExchange(self._count, headers, send)
         exchange.facts = {"call": exchange.call, "path": scope["path"], "n": self._count}
         body = await read(receive)
         if body is None:
@@ -59,7 +59,7 @@ class Endpoint:
             await asyncio.gather(work, left, return_exceptions=True)
             self._log.write(work.result() if finished else "aborted", **exchange.facts)
 
-    async def _answer(self, exchange: Exchange) -> Ending:
+    async def _answer(self, exchange: HttpExchange) -> Ending:
         """Runs one request; an unforeseen error becomes a 500 that names it."""
         try:
             return await self._reply(exchange)
@@ -72,13 +72,13 @@ class Endpoint:
                 await fail(exchange, Fault(message=f"the stand-in failed: {exchange.facts['error']}"), 500)
             return "failed"
 
-    async def _reply(self, exchange: Exchange) -> Ending:
+    async def _reply(self, exchange: HttpExchange) -> Ending:
         self._refresh()
         config = self._script.config
         if config.require_key is not None and exchange.key != config.require_key:
             raise ErrorReply(401, "invalid API key")
         request = _request(exchange)
-        fault = self._fault(exchange, request)
+        fault = self._script.fault(exchange.call, request.model) or Fault()
         await asyncio.sleep((self._script.latency_ms + fault.delay_ms) / 1000)
         if fault.status is not None:
             return await fail(exchange, fault, fault.status)
@@ -99,7 +99,7 @@ class Endpoint:
             return await stream(exchange, events, fault, pause / 1000)
         return await single(exchange, sse.message(reply, message_id, request.model, usage), fault)
 
-    async def _think(self, request: ModelRequest) -> ModelReply:
+    async def _think(self, request: ApiRequest) -> ApiReply:
         reply = self._brain(request)
         return await reply if inspect.isawaitable(reply) else reply
 
@@ -110,17 +110,8 @@ class Endpoint:
         except (BadConfig, OSError) as error:
             sys.stderr.write(f"stand-in model: the configuration is left as it was: {error}\n")
 
-    def _fault(self, exchange: Exchange, request: ModelRequest) -> Fault:
-        by_rule = self._script.fault(exchange.call, request.model)
-        if header := exchange.headers.get("x-standin-fault"):
-            try:
-                return parse_fault(header)
-            except BadConfig as error:
-                raise ErrorReply(400, f"x-standin-fault: {error}") from error
-        return by_rule or Fault()
 
-
-def _request(exchange: Exchange) -> ModelRequest:
+def _request(exchange: HttpExchange) -> ApiRequest:
     try:
         request = parse(json.loads(exchange.body))
     except (BadRequest, ValueError) as error:

@@ -5,13 +5,13 @@ from urllib.parse import unquote
 
 from starlette.types import Receive, Send
 
-from standin.server.model_request import Json
+from standin.server.api_request import Json
 
 _BODY_BYTES = 64 << 20  # one request
 
 
 @dataclass
-class Exchange:
+class HttpExchange:
     """One request on its way."""
 
     number: int

@@ -4,13 +4,11 @@ import json
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from pydantic import Field, ValidationError
 
 from supervision.contract.base import StrictModel
-
-T = TypeVar("T", bound=StrictModel)
 
 
 class SseFault(StrictModel):
@@ -88,13 +86,14 @@ class BadConfig(ValueError):
 
 
 def parse_config(data: str | bytes) -> ServerConfig:
-    """The configuration in `data`; BadConfig says what is wrong with it."""
-    return _validated(ServerConfig, data)
-
-
-def parse_fault(data: str) -> Fault:
-    """The fault of a request's header; BadConfig says what is wrong with it."""
-    return _validated(Fault, data)
+    """Returns the configuration in `data`; BadConfig says what is wrong with it."""
+    try:
+        return ServerConfig.model_validate(json.loads(data))
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise BadConfig(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+    except ValueError as error:
+        raise BadConfig(f"not JSON: {error}") from error
 
 
 @dataclass
@@ -139,13 +138,3 @@ class FaultScript:
                 now = {"reply": replies[min(turn, len(replies)) - 1]} if replies else {}
                 return rule.fault.model_copy(update=now)
         return None
-
-
-def _validated(model: type[T], data: str | bytes) -> T:
-    try:
-        return model.model_validate(json.loads(data))
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise BadConfig(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
-    except ValueError as error:
-        raise BadConfig(f"not JSON: {error}") from error

@@ -2,14 +2,14 @@
 
 from dataclasses import replace
 
+from standin.server.api_reply import ApiReply, json_reply, limited, output_tokens, text_reply, tool_block
+from standin.server.api_request import Json
 from standin.server.faults import Fault
-from standin.server.model_reply import ModelReply, json_reply, limited, output_tokens, text_reply, tool_block
-from standin.server.model_request import Json
 
 _REFUSED = {"type": "refusal", "category": None, "explanation": "scripted"}
 
 
-def scripted(fault: Fault) -> ModelReply | None:
+def scripted(fault: Fault) -> ApiReply | None:
     """Returns the reply that a fault dictates, None if it dictates none."""
     if isinstance(fault.reply, str):
         return text_reply(fault.reply)
@@ -20,18 +20,18 @@ def scripted(fault: Fault) -> ModelReply | None:
     return json_reply(fault.reply_json) if fault.reply_json is not None else None
 
 
-def altered(reply: ModelReply, fault: Fault) -> ModelReply:
+def altered(reply: ApiReply, fault: Fault) -> ApiReply:
     """Returns the reply with the fault's stop reason: a refusal is empty, `max_tokens` keeps the first half."""
     if fault.stop_reason is None:
         return reply
     if fault.stop_reason == "refusal":
-        return ModelReply([], "refusal", fault.stop_details or _REFUSED)
+        return ApiReply([], "refusal", fault.stop_details or _REFUSED)
     if fault.stop_reason == "max_tokens":
         return limited(reply, max(1, output_tokens(reply) // 2))
     return replace(reply, stop_reason=fault.stop_reason, stop_details=fault.stop_details)
 
 
-def _verbatim(reply: Json) -> ModelReply:
+def _verbatim(reply: Json) -> ApiReply:
     if "reply_text" in reply:
         return text_reply(str(reply["reply_text"]))
     if "reply_json" in reply:
@@ -39,7 +39,7 @@ def _verbatim(reply: Json) -> ModelReply:
     content = [_with_id(block) for block in reply.get("content", [])]
     calls = any(block.get("type") == "tool_use" for block in content)
     stop = reply.get("stop_reason", "tool_use" if calls else "end_turn")
-    return ModelReply(content, stop, reply.get("stop_details"), reply.get("usage"))
+    return ApiReply(content, stop, reply.get("stop_details"), reply.get("usage"))
 
 
 def _with_id(block: Json) -> Json:

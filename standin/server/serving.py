@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, contextmanager
 
 import uvicorn
 
-from standin.server.app import ModelServer
+from standin.server.app import BrainServer
 
 _KEEP_ALIVE_SECONDS = 75  # above a client's pauses between turns: fewer lost idle connections
 _SHUTDOWN_SECONDS = 2  # streams that are still open after SIGTERM are dropped then
@@ -19,7 +19,7 @@ _BACKLOG = 4096  # connections that come at once
 class _Server(uvicorn.Server):
     """Leaves signals alone: the process decides which of them stop it."""
 
-    def __init__(self, server: ModelServer, shutdown: int) -> None:
+    def __init__(self, server: BrainServer, shutdown: int) -> None:
         super().__init__(
             uvicorn.Config(
                 server.app(),
@@ -45,7 +45,7 @@ def listen(host: str = "127.0.0.1", port: int = 0) -> tuple[socket.socket, str]:
     return listener, f"http://{host}:{listener.getsockname()[1]}"
 
 
-def run(server: ModelServer, listener: socket.socket, url: str) -> None:
+def run(server: BrainServer, listener: socket.socket, url: str) -> None:
     """Serves until SIGTERM or Ctrl-C; prints the URL once connections are accepted."""
 
     async def serve() -> None:
@@ -61,7 +61,7 @@ def run(server: ModelServer, listener: socket.socket, url: str) -> None:
 
 
 @asynccontextmanager
-async def serving(server: ModelServer) -> AsyncIterator[str]:
+async def serving(server: BrainServer) -> AsyncIterator[str]:
     """Serves on a free port for the time of an `async with` block, in this event loop; gives the URL."""
     listener, url = listen()
     process = _Server(server, shutdown=0)

@@ -3,8 +3,8 @@
 import json
 from collections.abc import Iterator
 
-from standin.server.model_reply import ModelReply, block_text
-from standin.server.model_request import Json
+from standin.server.api_reply import ApiReply, block_text
+from standin.server.api_request import Json
 
 Events = Iterator[Json]
 _START_ONLY: dict[str, Json] = {
@@ -14,7 +14,7 @@ _START_ONLY: dict[str, Json] = {
 }
 
 
-def message(reply: ModelReply, message_id: str, model: str, usage: Json) -> Json:
+def message(reply: ApiReply, message_id: str, model: str, usage: Json) -> Json:
     """Returns the reply as one object."""
     return {
         "id": message_id,
@@ -29,10 +29,10 @@ def message(reply: ModelReply, message_id: str, model: str, usage: Json) -> Json
     }
 
 
-def events(reply: ModelReply, message_id: str, model: str, usage: Json, delta_chars: int) -> Events:
+def events(reply: ApiReply, message_id: str, model: str, usage: Json, delta_chars: int) -> Events:
     """Returns the reply as a stream's events, at most `delta_chars` of text in each."""
     opening = {**usage, "output_tokens": 1}
-    head = message(ModelReply([]), message_id, model, opening)
+    head = message(ApiReply([]), message_id, model, opening)
     yield {"type": "message_start", "message": {**head, "stop_reason": None}}
     yield {"type": "ping"}
     for index, block in enumerate(reply.content):

@@ -7,7 +7,7 @@ import jsonschema
 import pytest
 
 from standin.extract.kind_of_call import think
-from standin.server.model_request import parse
+from standin.server.api_request import parse
 from tests.standin.conftest import FOOTER
 
 TEXT = {"type": "string"}
@@ -93,7 +93,7 @@ def test_without_findings_the_answer_says_so() -> None:
     [
         (item(approved={"type": "boolean"}), {"approved": True}),
         (item(crop={"type": "integer"}), {"crop": 44}),
-        (item(level={"type": "integer", "description": "{minimum: 50, maximum: 60}"}), {"level": 50}),
+        (item(level={"type": "integer", "minimum": 50, "maximum": 60}), {"level": 50}),
         (item(a={"const": 3}, b={"enum": ["x", "y"]}, c={"type": ["null", "string"]}), {"a": 3, "b": "x", "c": None}),
         (item(when={"type": "string", "format": "date"}), {"when": "2000-01-01"}),
         (item(two={"type": "array", "items": {"type": "boolean"}, "minItems": 2}), {"two": [True, True]}),

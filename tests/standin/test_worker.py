@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from standin.extract.kind_of_call import think
-from standin.server.model_reply import ModelReply
-from standin.server.model_request import parse
+from standin.server.api_reply import ApiReply
+from standin.server.api_request import parse
 from tests.standin.conftest import FOOTER
 from tests.standin.domains import Domain, orchards, tramways
 
@@ -51,7 +51,7 @@ class Agent:
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.turns = 0
 
-    def reply(self) -> ModelReply:
+    def reply(self) -> ApiReply:
         body = {"model": "claude-haiku-5-5", "max_tokens": 9000, "tools": self.tools, "messages": self.messages}
         return think(parse(json.loads(json.dumps(body))))
 

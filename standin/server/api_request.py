@@ -23,7 +23,7 @@ class PastCall:
 
 
 @dataclass(frozen=True)
-class ModelRequest:
+class ApiRequest:
     """A valid request. `schema` is the JSON schema the reply must fit, `submit` the tool that takes it, if any.
 
     `number` counts requests, `call` is the decoded call header, `body` the whole of it.
@@ -81,7 +81,7 @@ class ModelRequest:
         ]
 
 
-def parse(body: object) -> ModelRequest:
+def parse(body: object) -> ApiRequest:
     """Returns the request in `body`. Raises BadRequest if the real API would refuse it."""
     if not isinstance(body, dict):
         raise BadRequest("the body must be a JSON object")
@@ -98,7 +98,7 @@ def parse(body: object) -> ModelRequest:
     _check_pairs(turns)
     tools = [] if _choice(body) == "none" else [tool for tool in body.get("tools") or [] if "input_schema" in tool]
     schema, submit = _wanted_schema(body, tools)
-    return ModelRequest(
+    return ApiRequest(
         model=model,
         system=_text(body.get("system") or ""),
         messages=turns,

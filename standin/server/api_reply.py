@@ -6,13 +6,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from standin.server.model_request import Json, ModelRequest
+from standin.server.api_request import ApiRequest, Json
 
 _CHARS_A_TOKEN = 4  # about what English text takes
 
 
 @dataclass(frozen=True)
-class ModelReply:
+class ApiReply:
     """A message's content; `usage` None is counted from the texts."""
 
     content: list[Json]
@@ -31,7 +31,7 @@ class ErrorReply(Exception):
     headers: dict[str, str] = field(default_factory=dict)
 
 
-Brain = Callable[[ModelRequest], ModelReply | Awaitable[ModelReply]]
+Brain = Callable[[ApiRequest], ApiReply | Awaitable[ApiReply]]
 """Makes the replies of a server. May raise ErrorReply."""
 
 
@@ -40,12 +40,12 @@ def text_block(text: str) -> Json:
     return {"type": "text", "text": text}
 
 
-def text_reply(text: str) -> ModelReply:
+def text_reply(text: str) -> ApiReply:
     """Returns a reply of one text."""
-    return ModelReply([text_block(text)])
+    return ApiReply([text_block(text)])
 
 
-def json_reply(value: Any) -> ModelReply:
+def json_reply(value: Any) -> ApiReply:
     """Returns a reply of one JSON text."""
     return text_reply(json.dumps(value, ensure_ascii=False))
 
@@ -67,12 +67,12 @@ def tokens(characters: int) -> int:
     return max(1, round(characters / _CHARS_A_TOKEN))
 
 
-def output_tokens(reply: ModelReply) -> int:
+def output_tokens(reply: ApiReply) -> int:
     """Returns about how many tokens the content has."""
     return sum(tokens(len(block_text(block))) for block in reply.content)
 
 
-def limited(reply: ModelReply, max_tokens: int) -> ModelReply:
+def limited(reply: ApiReply, max_tokens: int) -> ApiReply:
     """Returns the reply cut to `max_tokens`; a cut tool call keeps the beginning of its JSON, as on the wire."""
     if output_tokens(reply) <= max_tokens:
         return reply
@@ -88,4 +88,4 @@ def limited(reply: ModelReply, max_tokens: int) -> ModelReply:
         elif room > 0 and block["type"] == "tool_use":
             fitting.append({**block, "input": {}, "_cut_json": text[:room]})
         break
-    return ModelReply(fitting, "max_tokens", usage=reply.usage)
+    return ApiReply(fitting, "max_tokens", usage=reply.usage)

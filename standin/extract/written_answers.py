@@ -7,7 +7,7 @@ from standin.extract.findings_text import FOOTER, joined, key_lines, sections, s
 from standin.extract.text.figures import result_of, statements
 from standin.extract.text.tables import parse_grids, parse_tables
 from standin.extract.text.words import clip, sentences
-from standin.server.model_request import Json, ModelRequest, PastCall
+from standin.server.api_request import ApiRequest, Json, PastCall
 from supervision import prompt_marks as marks
 
 _CONFIDENCE = re.compile(r"^\s*Confidence:\s*([01](?:\.\d+)?)", re.IGNORECASE | re.MULTILINE)
@@ -18,7 +18,7 @@ _CLAIMS = 3  # of one finding
 _MOST_CLAIMS = 60
 
 
-def worker_finding(request: ModelRequest) -> Json:
+def worker_finding(request: ApiRequest) -> Json:
     """Returns the fields of a finding: what the tools returned about the subtask, and how far to trust it."""
     known = arguments.know(request)
     calls = request.calls()
@@ -38,7 +38,7 @@ def worker_finding(request: ModelRequest) -> Json:
     }
 
 
-def synthesis(request: ModelRequest) -> Json:
+def synthesis(request: ApiRequest) -> Json:
     """Returns the fields of an answer: Markdown out of the findings, each claim with the subtasks that hold it."""
     goal = prompt_parts.focus(prompt_parts.block(request.prompt, marks.GOAL) or "")
     findings = prompt_parts.findings(request.prompt)
@@ -58,7 +58,7 @@ def synthesis(request: ModelRequest) -> Json:
     }
 
 
-def plain_answer(request: ModelRequest) -> str:
+def plain_answer(request: ApiRequest) -> str:
     """Returns a digest of the findings, else a few sentences of the prompt that matter to its goal."""
     goal = prompt_parts.block(request.prompt, marks.GOAL) or request.user_text
     if findings := prompt_parts.findings(request.prompt):
