@@ -5,13 +5,14 @@ A script is a function of a `Step` (which call of which run this is) that return
 """
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from standin.server.api_reply import ApiReply, ErrorReply, json_reply, text_block
+from standin.server.api_reply import ApiReply, ErrorReply, text_block
 from standin.server.api_request import ApiRequest, Json
 from standin.server.app import BrainServer
 from standin.server.call_log import CallLog, Entry
@@ -124,7 +125,7 @@ def text(words: str, **more: Any) -> Reply:
 
 def as_json(value: Any) -> Reply:
     """A final message of that value as JSON."""
-    return message(json_reply(value).content)
+    return text(json.dumps(value))
 
 
 def tools(*uses: tuple[str, Json]) -> Reply:

@@ -81,7 +81,7 @@ async def _broken(exchange: HttpExchange, fault: Fault, sent: int) -> Ending | N
 
 async def single(exchange: HttpExchange, message: Json, fault: Fault) -> Ending:
     """Sends one JSON object; faults of a stream apply to its first half."""
-    body = json.dumps(message, ensure_ascii=False).encode("utf-8", "replace")
+    body = json.dumps(message).encode()
     if not fault.breaks:
         await exchange.whole(200, body, **fault.headers)
         return "answered"

@@ -49,8 +49,8 @@ def events(reply: ApiReply, message_id: str, model: str, usage: Json, delta_char
 
 
 def encode(event: Json) -> bytes:
-    """Returns one event as bytes."""
-    return f"event: {event['type']}\ndata: {json.dumps(event, ensure_ascii=False)}\n\n".encode("utf-8", "replace")
+    """Returns one event as bytes: ASCII, so that half of a surrogate pair arrives as it was written."""
+    return f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
 
 
 def error(error_type: str, text: str, request_id: str, details: Json | None = None) -> Json:
