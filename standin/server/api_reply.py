@@ -13,7 +13,7 @@ _CHARS_A_TOKEN = 4  # about what English text takes
 
 @dataclass(frozen=True)
 class ApiReply:
-    """A message's content; `usage` None is counted from the texts."""
+    """A message's content. Without `usage` it is counted from the texts, and the reply is cut at `max_tokens`."""
 
     content: list[Json]
     stop_reason: str = "end_turn"

@@ -87,7 +87,9 @@ class Endpoint:
         remembers = config.append_only and bool(exchange.workflow_id)
         if remembers and self._memory.changed(exchange.workflow_id, request):
             raise ErrorReply(400, "the conversation changed: an earlier message, the system text or the tools differ")
-        reply = limited(altered(scripted(fault) or await self._think(request), fault), request.max_tokens)
+        reply = altered(scripted(fault) or await self._think(request), fault)
+        if reply.usage is None:
+            reply = limited(reply, request.max_tokens)
         if remembers:
             self._memory.remember(exchange.workflow_id, request, reply)
         usage = reply.usage or self._memory.usage(request, output_tokens(reply))
