@@ -19,7 +19,7 @@ from temporalio.client import Client
 from temporalio.worker import Worker
 
 from activities.agent_turn import AgentTurnActivities
-from activities.judging import JudgingActivities
+from activities.judgement import JudgementActivities
 from activities.model.anthropic_model import AnthropicModel
 from activities.model.conversation import ConversationStore
 from activities.model.gate import ModelGate
@@ -27,8 +27,6 @@ from activities.model.journalled_call import ModelCalls
 from activities.planning import PlanningActivities
 from activities.pools import PoolActivities
 from activities.publishing import PublishingActivities
-from activities.refinement import RefinementActivities
-from activities.reviewing import ReviewingActivities
 from activities.run_setup import ProcessFacts, RunSetupActivities
 from activities.store.artifacts import ArtifactStore, open_store
 from activities.synthesis import SynthesisActivities
@@ -100,12 +98,13 @@ def model_activities(
     calls = ModelCalls(
         gate, store, conversations, call_header=settings.call_header == "on", free=settings.model == "standin"
     )
+    judgement = JudgementActivities(calls)
     return [
         PlanningActivities(calls, teams).plan,
         AgentTurnActivities(calls, teams).call_model,
-        RefinementActivities(calls).refine,
-        ReviewingActivities(calls).review,
-        JudgingActivities(calls).judge,
+        judgement.refine,
+        judgement.review,
+        judgement.judge,
         SynthesisActivities(calls).synthesize,
     ]
 

@@ -32,8 +32,26 @@ SUMMARY_BYTES = 2 * KIB  # a finding's summary, by contract
 ANSWER_JSON_BYTES = 64 * KIB  # it travels whole: half of it would be no JSON
 ANSWER_INLINE_BYTES = 40 * KIB  # the rest of RunResult needs the difference to PAYLOAD_AIM_BYTES
 ERROR_BYTES = KIB  # error messages in history and results
+CLAIM_BYTES = 300  # a citation's claim: a few words
+CONFLICT_BYTES = 600  # the description of a conflict: one or two sentences
+RESOLUTION_BYTES = 600  # a judge's word on a conflict: one or two sentences
+LIMITATION_BYTES = 300  # one limitation of a finding: one sentence
+LIMITATIONS = 10  # of one finding
+CITATIONS = 100  # of one answer
+FILE_NAME_BYTES = 200  # of an artifact: file systems take 255
+SOURCE_BYTES = 200  # one source of a finding: a title or an address
+FINDING_SOURCES = 20  # that one tool call adds to a finding
 TRACE_EVENTS = 1000  # root events kept for the query, by contract
 STATUS_PAGE = 100  # subtasks on one page of `status`, by contract
+
+# --- What messages show -----------------------------------------------------------------------------
+NAME_SHOWN_BYTES = 60  # an id or a name in a message: what a model sends in its place may be a text
+COMPLAINT_BYTES = 300  # the message of a library (JSON schema, SQL engine, exception): its first sentence
+LIST_SHOWN_BYTES = 600  # names that exist, listed for one who used another
+FIELD_SHOWN_BYTES = 120  # the path of a field in a complaint
+FIELD_COMPLAINT_BYTES = 400  # a complaint about one field
+FIELD_COMPLAINTS = 8  # fields complained about at once
+GAP_REASON_SHOWN_BYTES = 300  # why a finding is missing, in a prompt
 
 # --- Tools ----------------------------------------------------------------------------------------
 TOOL_OUTPUT_CHARS = 20_000  # what one tool result may add to a conversation
@@ -61,12 +79,15 @@ TABLE_VALUES = 200  # distinct values of a text column that `list_tables` shows
 SEARCH_HITS = 10
 SEARCH_TERMS = 32  # words of a query that count
 PASSAGE_CHARS = 1500  # one search hit
+HEADING_BYTES = 300  # a title or heading of a document
 REPORT_SECTIONS = 50  # of a formatted document
 
 # --- Supervision ----------------------------------------------------------------------------------
 PLAN_TRIES = 3  # the first plan and two repairs, by contract
 NEW_ROLES = 5  # that one plan may define: more is a team to be written down
 TEAM_ROLES = 50  # each is a line of the planner's prompt
+ROLE_DESCRIPTION_CHARS = 1000  # the planner chooses by it: a paragraph
+ROLE_PROMPT_CHARS = 40_000  # ~11k tokens that every turn pays for
 CANDIDATES = 5  # attempts at one subtask of which the best is kept, by contract
 FEEDBACK_BYTES = 1000  # of a reviewer on one finding: it should be specific
 VERDICTS = 50  # of one review: feedback travels in history
@@ -76,9 +97,9 @@ DESCRIPTION_CHARS = 4000  # a subtask's description
 MIN_DESCRIPTION_BYTES = 12  # shorter ones can't say what to do; bytes, as Chinese says more with a character
 REPLANS = 2  # revisions after failures, when the success rule could not be met otherwise
 TURN_GROWTH_TOKENS = 500  # by how much a worker agent's next call is expected to be larger than its last one
-NOTE_BYTES = 600  # what the planner is told of one finding
+NOTE_BYTES = 600  # one finding in the planner's prompt
 NOTES_BYTES = 40 * KIB  # and of all of them
-ASKED_BYTES = 60 * KIB  # what the reviewer is told of all subtasks
+REVIEWED_DESCRIPTIONS_BYTES = 60 * KIB  # the descriptions of all subtasks in the reviewer's prompt
 GAPS_SHOWN = 100  # missing findings named one by one in a prompt; the answer's own list has all
 PUBLISH_BYTES = 200 * KIB  # a result or trace on its way into the store, as an activity's input
 JUDGED_CONFLICTS = 5  # conflicts settled one by one; more than that are listed as found
@@ -154,6 +175,8 @@ STORE_ATTEMPTS = 20  # a store that is away for minutes delays a run, it does no
 STORE_RETRY_INITIAL = timedelta(milliseconds=200)
 STORE_RETRY_MAX = timedelta(seconds=15)
 ARTIFACT_BYTES = 16 * KIB * KIB  # one object
+CACHED_PLANS = 32  # parsed plans kept in a process: more than runs that plan at the same time
+CACHED_TEAMS = 256  # parsed teams kept in a process
 ENTRY_CACHE_BYTES = 64 * KIB * KIB  # parsed conversation entries kept in a process
 KEY_SEGMENT_BYTES = 200  # file names hold 255 bytes, and the store adds a suffix while it writes
 STORE_READS = 32  # objects read at once by one load: a cold process needs no more connections to be fast

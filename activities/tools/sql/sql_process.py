@@ -82,11 +82,11 @@ def answer(database: duckdb.DuckDBPyConnection, sql: str, rows: int, cell: int) 
             return {"error": "only one SELECT statement is possible"}
         cursor.execute(statements[0])
         names = [column[0] for column in cursor.description or []]
-        found = cursor.fetchmany(rows + 1)
+        fetched = cursor.fetchmany(rows + 1)
         return {
             "columns": names,
-            "rows": [[show(value)[:cell] for value in row] for row in found[:rows]],
-            "more": len(found) > rows,
+            "rows": [[show(value)[:cell] for value in row] for row in fetched[:rows]],
+            "more": len(fetched) > rows,
         }
     except MemoryError:
         return {"error": "the query needs too much memory"}
@@ -96,10 +96,10 @@ def answer(database: duckdb.DuckDBPyConnection, sql: str, rows: int, cell: int) 
         cursor.close()
 
 
-def bound(what: int, value: int) -> None:
+def bound(resource_kind: int, value: int) -> None:
     """Limits this process for good; systems without that limit keep the engine's own accounting."""
     with contextlib.suppress(ValueError, OSError):
-        resource.setrlimit(what, (value, value))
+        resource.setrlimit(resource_kind, (value, value))
 
 
 def say(reply: Json) -> None:

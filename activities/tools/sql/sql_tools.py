@@ -21,6 +21,8 @@ class QueryExample(StrictModel):
     question: str
     sql: str
 
+_LAST_LINE_CHARS = 100  # room for the count of rows
+
 
 class TableOptions(StrictModel):
     """Options of both kinds: which files are tables, per table its content and source, and example queries."""
@@ -49,7 +51,7 @@ class QueryData(Arguments):
 
 
 def list_tables(name: str, options: dict[str, Any], folder: Path) -> Tool[ListTables]:
-    """The kind `sql_tables`. Raises ValueError on bad options or files."""
+    """Returns a tool of the kind `sql_tables`. Raises ValueError on bad options or files."""
     settings = _settings(options, folder)
 
     async def run(arguments: ListTables, context: ToolContext) -> ToolOutput:
@@ -68,7 +70,7 @@ def list_tables(name: str, options: dict[str, Any], folder: Path) -> Tool[ListTa
 
 
 def query_data(name: str, options: dict[str, Any], folder: Path) -> Tool[QueryData]:
-    """The kind `sql_query`. Raises ValueError on bad options or files."""
+    """Returns a tool of the kind `sql_query`. Raises ValueError on bad options or files."""
     settings = _settings(options, folder)
 
     async def run(arguments: QueryData, context: ToolContext) -> ToolOutput:
@@ -111,9 +113,9 @@ def _describe(table: dict[str, Any], settings: TableOptions) -> str:
     lines = [f"table {name} ({columns}): {about.rstrip('.')}. Rows: {table['rows']}. Source: {source}"]
     for column in table["columns"]:
         if "values" in column:
-            shown = ", ".join(map(_listed, column["values"]))
+            values = ", ".join(map(_listed, column["values"]))
             more = f", ... and {column['more']} more" if column["more"] else ""
-            lines.append(f"  {column['name']}: {shown}{more}")
+            lines.append(f"  {column['name']}: {values}{more}")
         else:
             low, high = column["range"]
             lines.append(f"  {column['name']}: {low} to {high}")
@@ -126,7 +128,7 @@ def _example(example: QueryExample) -> str:
 
 
 def _listed(value: str) -> str:
-    """A value that contains the separator is written as in SQL."""
+    """Returns a value as it is listed; one that contains the separator is written as in SQL."""
     plain = clean(value).replace("\n", " ")
     return "'" + plain.replace("'", "''") + "'" if ", " in plain else plain
 
@@ -139,19 +141,19 @@ async def _overview(store: TableStore) -> str:
     return f"Tables: {'; '.join(tables)}"
 
 
-def _markdown(found: Rows) -> str:
-    lines = [_line(found.columns), _line(["---"] * len(found.columns))]
-    room = limits.TOOL_OUTPUT_CHARS - sum(map(len, lines)) - 100
-    kept = 0
-    for row in found.rows:
+def _markdown(result: Rows) -> str:
+    lines = [_line(result.columns), _line(["---"] * len(result.columns))]
+    room = limits.TOOL_OUTPUT_CHARS - sum(map(len, lines)) - _LAST_LINE_CHARS
+    shown = 0
+    for row in result.rows:
         line = _line(row)
         room -= len(line) + 1
         if room < 0:
             break
         lines.append(line)
-        kept += 1
-    more = found.more or kept < len(found.rows)
-    count = f"first {kept} rows of more" if more else f"{kept} row{'' if kept == 1 else 's'}"
+        shown += 1
+    more = result.more or shown < len(result.rows)
+    count = f"first {shown} rows of more" if more else f"{shown} row{'' if shown == 1 else 's'}"
     return "\n".join([*lines, count])
 
 

@@ -14,10 +14,10 @@ from supervision.errors import ErrorKind
 
 @contextlib.asynccontextmanager
 async def beating(details: Callable[[], dict[str, Any]]) -> AsyncIterator[None]:
-    """Heartbeats with `details()` until the block ends; whether the call itself moves is the watchdog's matter.
+    """Heartbeats with `details()` until the block ends. The idle watchdog, not the heartbeat, detects a stalled call.
 
-    Where the activity's workflow is gone, its cancellation ends as an ApplicationError that nobody reads: it
-    keeps the Worker's log free of stack traces for what users do on purpose.
+    If the activity's workflow is gone, its cancellation ends as a benign ApplicationError, which keeps stack traces of
+    deliberate cancellations out of the Worker's log.
     """
 
     async def beat() -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from activities.contracts.run_contracts import DependencyRef
-from activities.prompts.excerpts import read_findings
 from activities.store.artifacts import ArtifactStore, open_store
+from activities.store.reading import FindingText, read_findings
 from supervision import limits
 from supervision.contract.plan import Importance
 
@@ -23,12 +23,15 @@ async def finding(store: ArtifactStore, id: str, text: str, importance: Importan
 
 async def test_findings_that_fit_are_read_whole_and_in_order(store: ArtifactStore) -> None:
     refs = [await finding(store, "t2", "zwölf"), await finding(store, "t1", "eleven", "optional")]
-    assert await read_findings(store, refs, 11) == [("t2", "analyst", "zwölf"), ("t1", "analyst", "eleven")]
+    assert await read_findings(store, refs, 11) == [
+        FindingText("t2", "analyst", "zwölf"),
+        FindingText("t1", "analyst", "eleven"),
+    ]
 
 
 async def test_optional_findings_are_cut_first_and_say_how_much_is_missing(store: ArtifactStore) -> None:
     refs = [await finding(store, "t1", "a" * 5000), await finding(store, "t2", "b" * 5000, "optional")]
-    (_, _, required), (_, _, optional) = await read_findings(store, refs, 8000)
+    required, optional = [finding.text for finding in await read_findings(store, refs, 8000)]
     assert required == "a" * 5000
     kept = optional.count("b")
     assert optional == "b" * kept + f"\n[… {5000 - kept} characters left out here]"
@@ -38,13 +41,13 @@ async def test_optional_findings_are_cut_first_and_say_how_much_is_missing(store
 @pytest.mark.parametrize("budget", [0, 1, 30, 1000, 50_000, 400_000])
 async def test_all_findings_together_stay_within_the_budget(store: ArtifactStore, budget: int) -> None:
     refs = [await finding(store, f"t{n}", "x" * 1000 * n, "optional" if n % 3 else "required") for n in range(20)]
-    texts = [text for _, _, text in await read_findings(store, refs, budget)]
+    texts = [finding.text for finding in await read_findings(store, refs, budget)]
     assert sum(map(len, texts)) <= budget
     assert len(texts) == 20
 
 
 async def test_without_a_budget_the_one_of_a_synthesis_holds(store: ArtifactStore) -> None:
     long = await finding(store, "t1", "x" * (limits.CONTEXT_CHARS + 1))
-    [(_, _, text)] = await read_findings(store, [long])
+    [text] = [finding.text for finding in await read_findings(store, [long])]
     assert len(text) <= limits.CONTEXT_CHARS
     assert "characters left out here" in text

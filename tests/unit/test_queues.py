@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from supervision.limits import FAIRNESS_KEY_BYTES
-from supervision.provider.fairness import fairness_key
+from supervision.queues import fairness_key
 
 ids = st.text(st.characters(codec="utf-8"), min_size=1, max_size=200)
 
