@@ -1,4 +1,4 @@
-"""The first activity of a run: everything outside the request that its course depends on."""
+"""The first activity of a run: it fixes everything outside the request that the run depends on."""
 
 import json
 from dataclasses import dataclass, field

@@ -207,12 +207,6 @@ TEMPORAL_BUILD_REPORT = timedelta(seconds=5)  # how often a build or a wait for 
 LOCK_POLL = timedelta(milliseconds=200)  # a file lock tells nobody when it is free
 SERVER_POLL = timedelta(milliseconds=50)  # until a new server serves
 
-# --- Benchmarks -----------------------------------------------------------------------------------
-BENCH_START_WAIT = timedelta(seconds=60)  # a process without compiled bytecode takes seconds to import
-BENCH_STOP_WAIT = timedelta(seconds=10)  # nothing is in flight by then
-BENCH_ROW_TIMEOUT = timedelta(minutes=5)  # the longest row takes ten seconds on two cores
-BENCH_SETTLE = timedelta(seconds=1)  # between rows: the server's work after a run belongs to that run
-
 # --- The command line -----------------------------------------------------------------------------
 CLI_RPC_TIMEOUT = timedelta(seconds=3)  # a query waits for a Worker: with none it would hang for its default
 CLI_UPDATE_WAIT = timedelta(seconds=10)  # an update needs one workflow task; on a busy Worker some seconds

@@ -29,7 +29,7 @@ class RunRef(Model):
 
 
 class SupervisorCall(Model):
-    """What every model call of the supervisor about a plan needs: the run, its goal and plan, the model."""
+    """The fields of every model call of the supervisor about a plan."""
 
     run: RunRef
     goal_ref: str
@@ -77,7 +77,7 @@ class SubtaskBrief(Model):
 class SetupInput(Model):
     """The first activity's input; a local activity, so the request is not written to history again.
 
-    For a nested supervisor `brief` holds what its goal builds on.
+    `brief` is a nested supervisor's assignment by its parent.
     """
 
     run_id: str

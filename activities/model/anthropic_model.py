@@ -84,7 +84,7 @@ class AnthropicModel(LanguageModel):
         raise failed
 
     def output_schema(self, model: type[Model]) -> Json:
-        """Returns the JSON schema of `model` in the form the API accepts: limits become descriptions, objects are closed."""
+        """Returns the JSON schema of `model` as the API accepts it: limits become descriptions, objects are closed."""
         return anthropic.transform_schema(model)
 
     async def close(self) -> None:

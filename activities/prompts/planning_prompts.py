@@ -20,8 +20,8 @@ depends_on only what a subtask really needs.
 - role is the role that fits best, or "auto" when several do: then capabilities says what is needed, and the least \
 busy role that has it all gets the subtask.
 - importance is "optional" only for what the answer can do without.
-- candidates is 1. Ask for 2 to {limits.CANDIDATES} only where one attempt is likely to be wrong and a comparison would \
-show it: each is paid in full and only the best is kept.
+- candidates is 1. Ask for 2 to {limits.CANDIDATES} only where one attempt is likely to be wrong and a comparison \
+would show it: each is paid in full and only the best is kept.
 - List in a subtask's attachments the names of the attachments it must read."""
 
 _PLAN_RULES = f"""\

@@ -1,4 +1,4 @@
-"""The ways of planning. A mode knows what is sent to the planner and how its reply is read."""
+"""The modes of planning: what each sends to the planner, and how it reads the reply."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -24,7 +24,7 @@ from supervision.contract.team import Role, Team
 
 @dataclass(frozen=True)
 class PlanContext:
-    """What a mode works from: the planner's input, the run's team and the text of its goal."""
+    """The context of a planning call: the planner's input, the run's team and the text of its goal."""
 
     call: PlanInput
     team: Team
@@ -48,10 +48,9 @@ class PlanContext:
 
 @dataclass(frozen=True)
 class PlanReading:
-    """A planner's reply, read: a plan, or that nothing more is needed, or the problems with it.
+    """A planner's reply, parsed: a plan, or that nothing more is needed, or the problems with it.
 
-    `plan` holds only what is to be added where there is a plan already. It is `valid` if the mode made it from
-    parts that need no further check.
+    `plan` is only the addition if there is a plan already. `valid` is True if it needs no further check.
     """
 
     strategy: Strategy

@@ -16,8 +16,8 @@ A team is a folder with a `team.toml`; the folder's name is the team's name. A s
     uses = "document_search"                        # a kind of activities/teams/tool_kinds.py
     options = { documents = "documents/*.md" }      # paths are relative to the folder and stay inside it
 
-Tools of one's own go into a `tools.py` beside it, which defines `TOOLS: list[Tool]`; see
-`activities/tools/tool.py` for how to write one. Such a file is code and runs in the Worker with its rights:
+An author's own tools go into a `tools.py` beside it, which defines `TOOLS: list[Tool]`; see
+`activities/tools/tool.py`. Such a file is code and runs in the Worker with its rights:
 only the operator may place it.
 """
 

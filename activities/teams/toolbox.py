@@ -119,7 +119,7 @@ async def _guarded(tool: Tool[Any], arguments: Any, context: ToolContext) -> Too
 def _checked(output: object) -> ToolRun:
     if not isinstance(output, ToolOutput):
         raise TypeError(f"a tool returns ToolOutput, this one returned {type(output).__name__}")
-    text: str | bytes = output.text  # a tool of an author's own may hand over what it read
+    text: str | bytes = output.text  # an author's own tool may return the bytes that it read
     if isinstance(text, bytes):
         text = text[: 4 * limits.TOOL_OUTPUT_CHARS].decode("utf-8", "replace")
     sources = [one_line(clean(str(source)), limits.SOURCE_BYTES) for source in output.sources[: limits.TOOL_SOURCES]]

@@ -93,7 +93,7 @@ class Library:
             )
 
     def search(self, query: str, limit: int) -> list[Hit]:
-        """The best passage of each of the best documents; none when no word is documents."""
+        """Returns the best passage of each of the best documents; none if no word occurs."""
         words = re.findall(r"\w+", query)[: limits.SEARCH_TERMS]
         match = " OR ".join(f'"{word}"' for word in words)  # quoted: nothing of it is FTS syntax
         hits: dict[str, Hit] = {}

@@ -1,4 +1,6 @@
-"""The base of all tools. A tool of one's own, in `teams/<name>/tools.py`:
+"""The base of all tools, those of a team's author included.
+
+An author writes tools in `teams/<name>/tools.py`:
 
     class Weather(Arguments):
         city: Annotated[str, Field(max_length=100, description="A city's name.")]

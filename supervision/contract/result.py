@@ -77,7 +77,7 @@ class Timing(Model):
 
 
 class RunResult(Model):
-    """What a run returns; in a failed run's error details and a cancelled run's store: the partial one.
+    """The return value of a run; a failed run has the partial one in its error details, a cancelled one in the store.
 
     `truncated` is True if texts were shortened to fit a payload; `result_ref` leads to the whole result, `answer_ref`
     to the text of the answer.

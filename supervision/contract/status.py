@@ -42,7 +42,7 @@ class Waiting(Model):
 
 
 class RunLimits(Model):
-    """The limits in force."""
+    """The limits in force, as `status` shows them."""
 
     max_subtasks: int
     max_parallel: int

@@ -1,4 +1,4 @@
-"""What the updates of a run take and return."""
+"""The inputs and replies of a run's updates."""
 
 from datetime import timedelta
 from typing import Annotated, TypeVar

@@ -1,4 +1,4 @@
-"""Which SQL a model may run: one SELECT over the team's tables. Misuse is explained, not only refused.
+"""The SQL that a model may run: one SELECT over the team's tables. Misuse is explained, not only refused.
 
 This check gives good messages; the process that runs the query (`sql_process`) holds without it.
 """
@@ -39,7 +39,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def check(sql: str, tables: list[str]) -> exp.Expr:
-    """The parsed query; ToolMisuse unless it is one SELECT (WITH and UNION included) that reads only `tables`."""
+    """Returns the parsed query. Raises ToolMisuse unless it is one SELECT (or WITH, UNION) over `tables`."""
     try:
         parsed = sqlglot.parse(sql, read="duckdb")
     except RecursionError:
@@ -65,7 +65,7 @@ def check(sql: str, tables: list[str]) -> exp.Expr:
 
 
 def tables_read(query: exp.Expr, tables: list[str]) -> list[str]:
-    """Those of `tables` that `query` reads."""
+    """Returns those of `tables` that `query` reads."""
     read = {table.name.lower() for table in query.find_all(exp.Table)}
     return [name for name in tables if name.lower() in read]
 
