@@ -19,7 +19,7 @@ from temporalio.client import Client
 from temporalio.worker import Worker
 
 from activities.agent_turn import AgentTurnActivities
-from activities.judgement import JudgementActivities
+from activities.judging import JudgingActivities
 from activities.model.anthropic_model import AnthropicModel
 from activities.model.conversation import ConversationStore
 from activities.model.gate import ModelGate
@@ -98,13 +98,13 @@ def model_activities(
     calls = ModelCalls(
         gate, store, conversations, call_header=settings.call_header == "on", free=settings.model == "standin"
     )
-    judgement = JudgementActivities(calls)
+    judging = JudgingActivities(calls)
     return [
         PlanningActivities(calls, teams).plan,
         AgentTurnActivities(calls, teams).call_model,
-        judgement.refine,
-        judgement.review,
-        judgement.judge,
+        judging.refine,
+        judging.review,
+        judging.judge,
         SynthesisActivities(calls).synthesize,
     ]
 

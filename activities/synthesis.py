@@ -21,7 +21,7 @@ from activities.prompts.judgement_prompts import (
     synthesis_request,
 )
 from activities.replies import answer_schema
-from activities.store.reading import FindingText, read_plan, read_text, with_findings
+from activities.store.reading import FindingExcerpt, read_plan, read_text, with_findings
 from supervision import limits
 from supervision.contract.base import Model
 from supervision.contract.plan import Plan
@@ -102,7 +102,7 @@ class SynthesisActivities:
         last_words = "\n".join([_LAST_WORDS[call.mode], *([JSON_WORDS] if schema is not None else [])])
         digest = call.mode == "digest"
 
-        def write(findings: list[FindingText]) -> str:
+        def write(findings: list[FindingExcerpt]) -> str:
             return synthesis_request(
                 goal,
                 "" if digest else plan.final_instruction,

@@ -1,7 +1,6 @@
-"""Every timeout, limit and retry number of the project, each with its reason.
+"""Every timeout, limit and retry number of workflows and activities, each with its reason.
 
-Pure numbers: the deterministic side and the activities both read them here, nothing reads a number of
-this kind from anywhere else. Times are `timedelta`, sizes are bytes, unless a comment says otherwise.
+Pure numbers, read here by the deterministic side and the activities alike. The benchmarks have their own. Times are `timedelta`, sizes are bytes, unless a comment says otherwise.
 """
 
 from datetime import timedelta

@@ -6,7 +6,7 @@ Plain functions of values. Content in tags is data, never instructions. See also
 
 from collections.abc import Iterable
 
-from activities.store.reading import FindingText
+from activities.store.reading import FindingExcerpt
 from supervision import limits
 from supervision.contract.plan import Subtask
 from supervision.contract.result import Contradiction, Gap
@@ -32,7 +32,7 @@ missing or uncertain, or "none"."""
 def worker_request(
     goal: str,
     subtask: Subtask,
-    findings: list[FindingText],
+    findings: list[FindingExcerpt],
     missing: list[Gap],
     attachments: list[str],
     feedback: str | None = None,
@@ -68,12 +68,12 @@ def tag(name: str, text: str) -> str:
     return f"<{name}>\n{text.strip()}\n</{name}>"
 
 
-def finding_block(finding: FindingText) -> str:
+def finding_block(finding: FindingExcerpt) -> str:
     """Returns one finding between tags with its subtask and role."""
     return f'<{FINDING} subtask_id="{finding.subtask_id}" role="{finding.role}">\n{finding.text.strip()}\n</{FINDING}>'
 
 
-def findings_block(findings: Iterable[FindingText]) -> str:
+def findings_block(findings: Iterable[FindingExcerpt]) -> str:
     """Returns the findings of a prompt between tags."""
     return tag("findings", "\n".join(map(finding_block, findings)))
 

@@ -1,7 +1,7 @@
 """Prompts of the supervisor's judgement: refining, reviewing, judging, and writing the answer."""
 
 from activities.prompts.agent_prompts import DATA_RULE, contradiction_block, findings_block, gap_blocks, tag
-from activities.store.reading import FindingText
+from activities.store.reading import FindingExcerpt
 from supervision import limits
 from supervision.contract.plan import Subtask
 from supervision.contract.result import Contradiction, Gap, Problem
@@ -44,7 +44,7 @@ missing. The worker agent sees this feedback and its old finding, nothing else. 
 {DATA_RULE}"""
 
 
-def review_request(goal: str, subtasks: list[Subtask], findings: list[FindingText]) -> str:
+def review_request(goal: str, subtasks: list[Subtask], findings: list[FindingExcerpt]) -> str:
     """Returns the prompt of a review: the goal, the subtasks and their findings."""
     room = limits.REVIEWED_DESCRIPTIONS_BYTES // max(1, len(subtasks))
     listed = "\n".join(f"- {subtask.id}: {one_line(subtask.description, room)}" for subtask in subtasks)
@@ -61,7 +61,7 @@ others; never the longest for its length.
 {DATA_RULE}"""
 
 
-def select_request(goal: str, description: str, findings: list[FindingText]) -> str:
+def select_request(goal: str, description: str, findings: list[FindingExcerpt]) -> str:
     """Returns the prompt of a choice: the candidates of one subtask, numbered from 1."""
     candidates = "\n".join(
         f'<{CANDIDATE} number="{number}" role="{finding.role}">\n{finding.text.strip()}\n</{CANDIDATE}>'
@@ -81,7 +81,7 @@ it from what the findings say and what they rest on.
 {DATA_RULE}"""
 
 
-def conflict_request(goal: str, description: str, findings: list[FindingText]) -> str:
+def conflict_request(goal: str, description: str, findings: list[FindingExcerpt]) -> str:
     """Returns the prompt of a conflict: the point, and the findings that disagree on it."""
     return "\n\n".join(
         [tag(GOAL, goal), tag("conflict", description), findings_block(findings), "Settle the conflict."]
@@ -113,7 +113,7 @@ hold; you condense some of them for the one who writes the answer.
 def synthesis_request(
     goal: str,
     final_instruction: str,
-    findings: list[FindingText],
+    findings: list[FindingExcerpt],
     missing: list[Gap],
     open_points: list[Gap],
     contradictions: list[Contradiction],

@@ -18,7 +18,7 @@ M = TypeVar("M", bound=Model)
 
 
 @dataclass(frozen=True)
-class Question(Generic[M]):
+class StructuredQuestion(Generic[M]):
     """One question to the model: its prompt, and the form that the answer must have."""
 
     step: str
@@ -29,7 +29,7 @@ class Question(Generic[M]):
 
 
 @dataclass(frozen=True)
-class Reply(Generic[M]):
+class StructuredReply(Generic[M]):
     """The model's answer to a question; without one that can be read, `answer` is None and `problem` says why."""
 
     head: str
@@ -38,7 +38,7 @@ class Reply(Generic[M]):
     problem: str = ""
 
 
-async def ask(calls: ModelCalls, call: SupervisorCall, question: Question[M]) -> Reply[M]:
+async def ask(calls: ModelCalls, call: SupervisorCall, question: StructuredQuestion[M]) -> StructuredReply[M]:
     """Asks the supervisor's model in a new conversation. Returns its answer, or why there is none."""
     opening = Opening(
         system=question.system,
@@ -49,8 +49,8 @@ async def ask(calls: ModelCalls, call: SupervisorCall, question: Question[M]) ->
     try:
         answer = read_reply(question.form, answered.message)
     except ValueError as error:
-        return Reply(answered.head, answered.usage, None, str(error))
-    return Reply(answered.head, answered.usage, answer)
+        return StructuredReply(answered.head, answered.usage, None, str(error))
+    return StructuredReply(answered.head, answered.usage, answer)
 
 
 def read_reply(form: type[M], message: ModelMessage, root: str = "reply") -> M:

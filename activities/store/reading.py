@@ -18,7 +18,7 @@ _plans: LRUCache[tuple[str, str], Plan] = LRUCache(maxsize=limits.CACHED_PLANS)
 
 
 @dataclass(frozen=True)
-class FindingText:
+class FindingExcerpt:
     """A finding as prompts show it: its subtask, the role that brought it, and its text."""
 
     subtask_id: str
@@ -42,7 +42,7 @@ async def read_plan(store: ArtifactStore, ref: str) -> Plan:
 
 async def read_findings(
     store: ArtifactStore, refs: list[DependencyRef], budget: int = limits.CONTEXT_CHARS
-) -> list[FindingText]:
+) -> list[FindingExcerpt]:
     """Returns the findings with texts of at most `budget` characters together.
 
     Texts that do not fit are cut, optional findings first; a cut text says how much is missing.
@@ -50,16 +50,16 @@ async def read_findings(
     texts = [await read_text(store, ref.text_ref) for ref in refs]
     lengths = allot([len(text) for text in texts], [ref.importance == "optional" for ref in refs], budget)
     return [
-        FindingText(ref.subtask_id, ref.role, _beginning(text, length))
+        FindingExcerpt(ref.subtask_id, ref.role, _beginning(text, length))
         for ref, text, length in zip(refs, texts, lengths, strict=True)
     ]
 
 
 async def with_findings(
-    store: ArtifactStore, refs: list[DependencyRef], write: Callable[[list[FindingText]], str]
+    store: ArtifactStore, refs: list[DependencyRef], write: Callable[[list[FindingExcerpt]], str]
 ) -> str:
     """Returns the prompt that `write` makes of findings, which get the room that its other parts leave."""
-    others = len(write([FindingText(ref.subtask_id, ref.role, "") for ref in refs]))
+    others = len(write([FindingExcerpt(ref.subtask_id, ref.role, "") for ref in refs]))
     return write(await read_findings(store, refs, max(0, limits.CONTEXT_CHARS - others)))
 
 

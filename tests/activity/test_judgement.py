@@ -15,7 +15,7 @@ from activities.contracts.judgement_contracts import (
 )
 from activities.contracts.run_contracts import SubtaskBrief
 from activities.contracts.turn_contracts import TurnInput
-from activities.judgement import JudgementActivities
+from activities.judging import JudgingActivities
 from supervision import limits
 from supervision.contract.plan import Subtask
 from supervision.contract.result import Contradiction, Problem
@@ -44,7 +44,7 @@ async def refine(desk: Desk, reply: Reply, **fields: Any) -> RefineReply:
         error=Problem(type="TurnLimit", message="no finding after ten turns"),
         **fields,
     )
-    return await desk.do(JudgementActivities(desk.calls).refine, input)
+    return await desk.do(JudgingActivities(desk.calls).refine, input)
 
 
 async def test_a_description_is_rewritten_from_the_error(desk: Desk) -> None:
@@ -119,7 +119,7 @@ async def review(desk: Desk, reply: Reply) -> ReviewReply:
         round=1,
         findings=await desk.findings(t1="44 pears", t2="9 kg"),
     )
-    return await desk.do(JudgementActivities(desk.calls).review, input)
+    return await desk.do(JudgingActivities(desk.calls).review, input)
 
 
 def verdict(id: str, feedback: str = "Give the year.", ok: bool = False) -> dict[str, Any]:
@@ -191,7 +191,7 @@ async def judge(desk: Desk, question: Literal["select", "conflict"], reply: Repl
         description="Count the pears of 1990",
         findings=await desk.findings(t1="44 pears", t2="45 pears"),
     )
-    return await desk.do(JudgementActivities(desk.calls).judge, input)
+    return await desk.do(JudgingActivities(desk.calls).judge, input)
 
 
 @pytest.mark.parametrize(("choice", "index"), [(1, 0), (2, 1), (0, None), (3, None), (-1, None)])

@@ -17,7 +17,7 @@ from activities.contracts.judgement_contracts import (
 )
 from activities.contracts.planning_contracts import PlanInput, PlanReply, WorkNote
 from activities.contracts.run_contracts import DependencyRef
-from activities.judgement import JudgementActivities
+from activities.judging import JudgingActivities
 from activities.planning import PlanningActivities
 from activities.synthesis import SynthesisActivities
 from standin.extract.findings_text import FOOTER
@@ -131,7 +131,7 @@ async def test_a_failed_subtask_is_refined(desk: Desk) -> None:
         attempt=2,
         error=Problem(type="Timeout", message="too slow"),
     )
-    reply = await desk.do(JudgementActivities(desk.calls).refine, input)
+    reply = await desk.do(JudgingActivities(desk.calls).refine, input)
     assert reply.preview.startswith("An earlier attempt failed: Timeout: too slow.")
     assert reply.preview.endswith("Question: How many pears?")
 
@@ -145,7 +145,7 @@ async def test_only_empty_findings_fall_short(desk: Desk) -> None:
         round=1,
         findings=await desk.findings(t1=f"Confidence: 0.2\n\n{FOOTER}", t2="It rained."),
     )
-    reply = await desk.do(JudgementActivities(desk.calls).review, input)
+    reply = await desk.do(JudgingActivities(desk.calls).review, input)
     assert (reply.problem, [verdict.subtask_id for verdict in reply.verdicts]) == (None, ["t1"])
 
 
@@ -160,7 +160,7 @@ async def judged(desk: Desk, question: Literal["select", "conflict"]) -> JudgeRe
         description="How many pears?",
         findings=await desk.findings(t1="Many pears, a great many of them.", t2="44 pears in 2020, 20 in 1980."),
     )
-    return await desk.do(JudgementActivities(desk.calls).judge, input)
+    return await desk.do(JudgingActivities(desk.calls).judge, input)
 
 
 @pytest.mark.parametrize("question", ["select", "conflict"])

@@ -26,7 +26,7 @@ with workflow.unsafe.imports_passed_through():
     from activities.contracts.planning_contracts import PlanInput, PlanReply
     from activities.contracts.run_contracts import Published, PublishInput, RunSetup, SetupInput
     from activities.contracts.turn_contracts import ToolInput, ToolReply, TurnInput, TurnReply
-    from activities.judgement import JudgementActivities
+    from activities.judging import JudgingActivities
     from activities.planning import PlanningActivities
     from activities.pools import PoolActivities
     from activities.publishing import PublishingActivities
@@ -109,21 +109,21 @@ async def plan(input: PlanInput, expires_at: datetime) -> PlanReply:
 async def refine(input: RefineInput, expires_at: datetime) -> RefineReply:
     """A better description of a subtask whose attempt failed."""
     return await workflow.execute_activity_method(
-        JudgementActivities.refine, input, **_model_call(expires_at, f"{input.subtask_id} after a failure")
+        JudgingActivities.refine, input, **_model_call(expires_at, f"{input.subtask_id} after a failure")
     )
 
 
 async def review(input: ReviewInput, expires_at: datetime) -> ReviewReply:
     """The findings held against the goal."""
     return await workflow.execute_activity_method(
-        JudgementActivities.review, input, **_model_call(expires_at, f"round {input.round}")
+        JudgingActivities.review, input, **_model_call(expires_at, f"round {input.round}")
     )
 
 
 async def judge(input: JudgeInput, expires_at: datetime) -> JudgeReply:
     """A choice between candidates, or a word on a conflict."""
     return await workflow.execute_activity_method(
-        JudgementActivities.judge,
+        JudgingActivities.judge,
         input,
         **_model_call(expires_at, f"{input.question} of {len(input.findings)} findings"),
     )

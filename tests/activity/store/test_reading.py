@@ -6,7 +6,7 @@ import pytest
 
 from activities.contracts.run_contracts import DependencyRef
 from activities.store.artifacts import ArtifactStore, open_store
-from activities.store.reading import FindingText, read_findings
+from activities.store.reading import FindingExcerpt, read_findings
 from supervision import limits
 from supervision.contract.plan import Importance
 
@@ -24,8 +24,8 @@ async def finding(store: ArtifactStore, id: str, text: str, importance: Importan
 async def test_findings_that_fit_are_read_whole_and_in_order(store: ArtifactStore) -> None:
     refs = [await finding(store, "t2", "zwölf"), await finding(store, "t1", "eleven", "optional")]
     assert await read_findings(store, refs, 11) == [
-        FindingText("t2", "analyst", "zwölf"),
-        FindingText("t1", "analyst", "eleven"),
+        FindingExcerpt("t2", "analyst", "zwölf"),
+        FindingExcerpt("t1", "analyst", "eleven"),
     ]
 
 

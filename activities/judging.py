@@ -1,4 +1,4 @@
-"""The activities of judgement: rewriting a failed subtask, reviewing findings, choosing between them."""
+"""The activities that judge: rewriting a failed subtask, reviewing findings, choosing between them."""
 
 from collections.abc import Callable
 
@@ -25,14 +25,14 @@ from activities.prompts.judgement_prompts import (
     review_request,
     select_request,
 )
-from activities.replies.structured_reply import M, Question, Reply, ask
-from activities.store.reading import FindingText, read_plan, read_text, with_findings
+from activities.replies.structured_reply import M, StructuredQuestion, StructuredReply, ask
+from activities.store.reading import FindingExcerpt, read_plan, read_text, with_findings
 from supervision import limits
 from supervision.contract.base import Model
 from supervision.contract.result import Contradiction
 from supervision.text import cut, size
 
-RequestWriter = Callable[[str, str, list[FindingText]], str]
+RequestWriter = Callable[[str, str, list[FindingExcerpt]], str]
 """(goal, description, findings) -> the judge's prompt."""
 
 
@@ -78,7 +78,7 @@ class ResolutionDraft(Model):
     resolution: str
 
 
-class JudgementActivities:
+class JudgingActivities:
     """Refining, reviewing and judging, with the model of this process. A reply that cannot be read ends nothing."""
 
     def __init__(self, calls: ModelCalls) -> None:
@@ -92,7 +92,7 @@ class JudgementActivities:
         if call.description_ref is not None:
             description = await read_text(self._store, call.description_ref)
             subtask = subtask.model_copy(update={"description": description})
-        question = Question(
+        question = StructuredQuestion(
             step=f"refine.{call.subtask_id}.{call.attempt}",
             system=REFINE_SYSTEM,
             text=refine_request(await self._goal(call), subtask, call.role, call.error),
@@ -115,7 +115,7 @@ class JudgementActivities:
         goal = await self._goal(call)
         reviewed = list(dict.fromkeys(finding.subtask_id for finding in call.findings))
         subtasks = [subtask for subtask in plan.subtasks if subtask.id in reviewed]
-        question = Question(
+        question = StructuredQuestion(
             step=f"review.{call.round}",
             system=REVIEW_SYSTEM,
             text=await with_findings(
@@ -157,11 +157,13 @@ class JudgementActivities:
             reply.resolution = cut(draft.resolution.strip(), limits.RESOLUTION_BYTES)
         return reply
 
-    async def _ask_judge(self, call: JudgeInput, system: str, write: RequestWriter, form: type[M]) -> Reply[M]:
+    async def _ask_judge(
+        self, call: JudgeInput, system: str, write: RequestWriter, form: type[M]
+    ) -> StructuredReply[M]:
         goal = await self._goal(call)
         text = await with_findings(self._store, call.findings, lambda findings: write(goal, call.description, findings))
         return await ask(
-            self._calls, call, Question(f"judge.{call.number}", system, text, form, limits.JUDGE_MAX_TOKENS)
+            self._calls, call, StructuredQuestion(f"judge.{call.number}", system, text, form, limits.JUDGE_MAX_TOKENS)
         )
 
     async def _goal(self, call: SupervisorCall) -> str:
