@@ -79,7 +79,7 @@ class ResolutionDraft(Model):
 
 
 class JudgingActivities:
-    """Refining, reviewing and judging, with the model of this process. A reply that cannot be read ends nothing."""
+    """Refining, reviewing and judging, with the model of this process. No unreadable reply fails a run."""
 
     def __init__(self, calls: ModelCalls) -> None:
         self._calls = calls

@@ -1,6 +1,7 @@
 """Every timeout, limit and retry number of workflows and activities, each with its reason.
 
-Pure numbers, read here by the deterministic side and the activities alike. The benchmarks have their own. Times are `timedelta`, sizes are bytes, unless a comment says otherwise.
+Pure numbers, read here by the deterministic side and the activities alike. Times are `timedelta`, sizes are bytes,
+unless a comment says otherwise. The benchmarks have a module of their own.
 """
 
 from datetime import timedelta
