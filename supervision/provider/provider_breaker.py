@@ -112,9 +112,12 @@ class ProviderBreaker:
         if wait := self.paced(now):
             return Paced(wait)
         probing = self._open_until is not None
-        trusted = self.trusted(now) or (trusted_elsewhere and not self.failures)
-        full = not trusted and len(self._unanswered) >= limits.BREAKER_WINDOW
-        if self._probe is not None if probing else full:
+        if probing:
+            undecided = self._probe is not None
+        else:
+            trusted = self.trusted(now) or (trusted_elsewhere and not self.failures)
+            undecided = not trusted and len(self._unanswered) >= limits.BREAKER_WINDOW
+        if undecided:
             return Wait()
         self._sent += 1
         ticket = CallTicket(self._epoch, self._sent, probing)
