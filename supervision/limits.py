@@ -79,6 +79,7 @@ TABLE_VALUES = 200  # distinct values of a text column that `list_tables` shows
 SEARCH_HITS = 10
 SEARCH_TERMS = 32  # words of a query that count
 PASSAGE_CHARS = 1500  # one search hit
+QUESTION_BYTES = 300  # the question of an example query, on one line
 HEADING_BYTES = 300  # a title or heading of a document
 REPORT_SECTIONS = 50  # of a formatted document
 

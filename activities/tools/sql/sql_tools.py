@@ -12,7 +12,7 @@ from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, Tool
 from supervision import limits
 from supervision.contract.base import StrictModel
 from supervision.prompt_marks import EXAMPLE
-from supervision.text import one_line
+from supervision.text import one_line, quoted
 
 
 class QueryExample(StrictModel):
@@ -20,6 +20,7 @@ class QueryExample(StrictModel):
 
     question: str
     sql: str
+
 
 _LAST_LINE_CHARS = 100  # room for the count of rows
 
@@ -101,7 +102,7 @@ def _settings(options: dict[str, Any], folder: Path) -> TableOptions:
         try:
             check(example.sql, names)
         except ToolMisuse as misuse:
-            raise ValueError(f"the example '{one_line(example.question, 60)}' cannot run: {misuse}") from misuse
+            raise ValueError(f"the example {quoted(example.question)} cannot run: {misuse}") from misuse
     return settings
 
 
@@ -123,7 +124,7 @@ def _describe(table: dict[str, Any], settings: TableOptions) -> str:
 
 
 def _example(example: QueryExample) -> str:
-    question = one_line(example.question, 300).replace('"', "'")
+    question = one_line(example.question, limits.QUESTION_BYTES).replace('"', "'")
     return f'<{EXAMPLE} question="{question}">\n{example.sql.strip()}\n</{EXAMPLE}>'
 
 
