@@ -12,7 +12,7 @@ import math
 from pydantic import JsonValue
 
 from supervision import limits
-from supervision.budget.amount import Grant, call_estimate, token_price
+from supervision.budget.amount import Amount, call_estimate, token_price
 from supervision.contract.usage import Usage
 
 
@@ -24,9 +24,9 @@ class Ledger:
     """
 
     def __init__(self, tokens: int | None, usd: float | None) -> None:
-        self._total = Grant(tokens=tokens, usd=usd)
+        self._total = Amount(tokens=tokens, usd=usd)
         self._spent = Usage()
-        self._grants: dict[str, Grant] = {}
+        self._grants: dict[str, Amount] = {}
         self._reserved = 0  # tokens of own calls in flight
 
     @property
@@ -35,14 +35,14 @@ class Ledger:
         return self._spent
 
     @property
-    def free(self) -> Grant:
+    def free(self) -> Amount:
         """What may be promised now."""
-        return self._rest(self._held_back())
+        return self._rest(self._reserve())
 
     @property
-    def for_synthesis(self) -> Grant:
+    def for_synthesis(self) -> Amount:
         """What the synthesis may use: what is free, and what is held back for it."""
-        return self._rest(Grant(tokens=0, usd=0.0))
+        return self._rest(Amount(tokens=0, usd=0.0))
 
     @property
     def open_grants(self) -> int:
@@ -76,7 +76,7 @@ class Ledger:
         """Whether a synthesis of that many tokens can be paid."""
         return self._fits(self.for_synthesis, estimate_tokens)
 
-    def grant(self, subtask_id: str, share_of: int) -> Grant | None:
+    def grant(self, subtask_id: str, share_of: int) -> Amount | None:
         """A slice of what is free for one attempt of a subtask; None when not even the smallest is.
 
         `share_of` is among how many what is free is to be shared now, this one included. ValueError: the subtask
@@ -87,26 +87,26 @@ class Ledger:
         if self.exhausted:
             return None
         free, share = self.free, max(1, share_of)
-        grant = Grant(
+        grant = Amount(
             tokens=None if free.tokens is None else max(free.tokens // share, limits.LEAST_GRANT_TOKENS),
             usd=None if free.usd is None else max(free.usd / share, self._least_usd()),
         )
         self._grants[subtask_id] = grant
         return grant
 
-    def last_grant(self, subtask_id: str) -> Grant:
+    def last_grant(self, subtask_id: str) -> Amount:
         """Whatever is free, be it nothing: for the one call in which an attempt under way can still conclude."""
         grant = self._grants[subtask_id] = self.free
         return grant
 
-    def settle(self, subtask_id: str, usage: Usage) -> Grant:
+    def settle(self, subtask_id: str, usage: Usage) -> Amount:
         """Ends a grant with what the attempt consumed, and returns what it did not use.
 
         What was consumed counts even where there is no such grant.
         """
-        grant = self._grants.pop(subtask_id, Grant(tokens=0, usd=0.0))
+        grant = self._grants.pop(subtask_id, Amount(tokens=0, usd=0.0))
         self._spent += usage
-        return Grant(
+        return Amount(
             tokens=None if grant.tokens is None else max(0, grant.tokens - usage.tokens),
             usd=None if grant.usd is None or usage.usd is None else max(0.0, grant.usd - usage.usd),
         )
@@ -122,12 +122,12 @@ class Ledger:
     def extend(self, tokens: int | None, usd: float | None) -> None:
         """Sets new totals; ValueError as `check`."""
         self.check(tokens, usd)
-        self._total = Grant(tokens=tokens, usd=usd)
+        self._total = Amount(tokens=tokens, usd=usd)
 
     def card(self) -> dict[str, JsonValue]:
         """The account for `status`; `usd_accounted` is False once a price was unknown."""
         tokens_gone, usd_gone = self._gone()
-        held, free, spent = self._held_back(), self.free, self._spent
+        held, free, spent = self._reserve(), self.free, self._spent
         return {
             "tokens": {
                 "total": self._total.tokens,
@@ -146,11 +146,11 @@ class Ledger:
             "usd_accounted": spent.usd is not None,
         }
 
-    def _rest(self, held: Grant) -> Grant:
+    def _rest(self, held: Amount) -> Amount:
         tokens_gone, usd_gone = self._gone()
         total = self._total
         no_usd = total.usd is None or self._spent.usd is None
-        return Grant(
+        return Amount(
             tokens=None if total.tokens is None else max(0, total.tokens - tokens_gone - (held.tokens or 0)),
             usd=None if no_usd else max(0.0, (total.usd or 0.0) - usd_gone - (held.usd or 0.0)),
         )
@@ -161,7 +161,7 @@ class Ledger:
         granted = math.fsum(grant.usd or 0.0 for grant in self._grants.values())
         return tokens, (self._spent.usd or 0.0) + self._reserved * token_price(self._spent) + granted
 
-    def _held_back(self) -> Grant:
+    def _reserve(self) -> Amount:
         share, total = limits.SYNTHESIS_HOLDBACK_SHARE, self._total
         tokens = usd = None
         if total.tokens is not None:
@@ -169,12 +169,12 @@ class Ledger:
             tokens = min(wanted, total.tokens // 2)  # of a small total more would leave nothing to write about
         if total.usd is not None and self._spent.usd is not None:
             usd = total.usd * share
-        return Grant(tokens=tokens, usd=usd)
+        return Amount(tokens=tokens, usd=usd)
 
     def _least_usd(self) -> float:
         return limits.LEAST_GRANT_TOKENS * token_price(self._spent)
 
-    def _fits(self, available: Grant, tokens: int) -> bool:
+    def _fits(self, available: Amount, tokens: int) -> bool:
         if available.tokens is not None and tokens > available.tokens:
             return False
         return available.usd is None or 0 < available.usd >= tokens * token_price(self._spent)
@@ -183,8 +183,3 @@ class Ledger:
 def plan_estimate(goal_bytes: int) -> int:
     """Tokens of one try at a plan."""
     return call_estimate(goal_bytes + limits.PLAN_PROMPT_BYTES)
-
-
-def least_to_plan(goal_bytes: int) -> int:
-    """The smallest total, in tokens, with which a goal can be planned: half of a small total is held back."""
-    return 2 * plan_estimate(goal_bytes)

@@ -4,20 +4,19 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from supervision import limits
-from supervision.budget.amount import Grant
+from supervision.budget.amount import Amount
 from supervision.budget.ledger import Ledger
 from supervision.contract.request import Budget, RunRequest
 from supervision.contract.status import RunLimits
 from supervision.contract.updates import NewBudget
-from supervision.run.board import Board
-from supervision.run.web_details import money
+from supervision.text import money
 
 
-class Allowance:
+class TimeAndBudget:
     """Deadline and budget of one supervisor. `now` is the run's clock; `grant` is a nested supervisor's slice."""
 
     def __init__(
-        self, request: RunRequest, now: Callable[[], datetime], started_at: datetime, grant: Grant | None = None
+        self, request: RunRequest, now: Callable[[], datetime], started_at: datetime, grant: Amount | None = None
     ) -> None:
         self._request = request
         self._now = now
@@ -46,17 +45,17 @@ class Allowance:
         """Whether no worker agent can be paid any more."""
         return self.ledger.exhausted
 
-    def shares(self, board: Board) -> int:
-        """Among how many what is free of the budget is to be shared now: worker agents, and the supervisor itself."""
-        return 1 + max(1, board.agents(self._request.max_parallel) - self.ledger.open_grants)
+    def shares(self, agents: int) -> int:
+        """Returns by how many the free budget is divided now: `agents` without a grant, and the supervisor itself."""
+        return 1 + max(1, agents - self.ledger.open_grants)
 
-    def spent(self) -> str:
-        """One line on the budget."""
+    def spent_line(self) -> str:
+        """Returns one line on the budget."""
         used, limit = self.ledger.spent, self.budget
-        said = f"{used.tokens} of {'any number of' if limit.tokens is None else limit.tokens} tokens spent"
+        line = f"{used.tokens} of {'any number of' if limit.tokens is None else limit.tokens} tokens spent"
         if used.usd is not None and limit.usd is not None:
-            said += f", {money(used.usd)} of {money(limit.usd)}"
-        return said
+            line += f", {money(used.usd)} of {money(limit.usd)}"
+        return line
 
     def check(self, budget: NewBudget | None, deadline: timedelta | None) -> None:
         """ValueError when these can't be the new totals."""

@@ -27,7 +27,7 @@ def checked_contradictions(contradictions: list[Contradiction], completed: set[s
     return kept
 
 
-def unwritten(reports: list[SubtaskReport], why: str) -> str:
+def findings_as_answer(reports: list[SubtaskReport], why: str) -> str:
     """The findings as they came, in place of an answer that could not be written."""
     found = [(report.id, report.finding.summary) for report in reports if report.finding]
     room = limits.ANSWER_INLINE_BYTES // max(1, len(found))

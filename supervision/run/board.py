@@ -5,7 +5,7 @@ One instance lives in a run. Its methods are the only way a subtask changes stat
     waiting -> running -> completed | failed | cancelled
     waiting -> skipped | cancelled
     running -> running                              (the next attempt)
-    running -> waiting                              (held back between attempts)
+    running -> waiting                              (put back between attempts)
     completed -> waiting                            (reopened by a review; its finding is kept until a better one)
     skipped -> waiting                              (a revision gave it new dependencies)
 """
@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from graphlib import TopologicalSorter
-from itertools import islice
 
 from supervision import limits
 from supervision.contract.finding import Finding
@@ -103,13 +102,12 @@ class Board:
         states = [self._reports[dependency].state for dependency in report.depends_on]
         return all(state in _ENDED for state in states) and "completed" not in states
 
-    def ready(self, slots: int, admits: Callable[[str], bool] = lambda _: True) -> list[str]:
-        """The ids that may start now, in the order of the plan, at most `slots`, only those that `admits` lets in.
+    def ready(self) -> list[str]:
+        """Returns the ids that may start now, in the order of the plan.
 
         A subtask is ready when all its dependencies have ended and one succeeded, or when it has none.
         """
-        waiting = (r.id for r in self._reports.values() if r.state == "waiting" and self._unblocked(r))
-        return list(islice((subtask_id for subtask_id in waiting if admits(subtask_id)), max(0, slots)))
+        return [r.id for r in self._reports.values() if r.state == "waiting" and self._unblocked(r)]
 
     def _unblocked(self, report: SubtaskReport) -> bool:
         states = [self._reports[dependency].state for dependency in report.depends_on]
@@ -140,7 +138,7 @@ class Board:
         report.started_at = report.started_at or self._now().isoformat()
         return report.attempts
 
-    def hold(self, subtask_id: str) -> None:
+    def put_back(self, subtask_id: str) -> None:
         """Puts a subtask whose attempt has ended back among those that wait."""
         self._move(subtask_id, "waiting")
 

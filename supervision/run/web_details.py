@@ -7,7 +7,7 @@ from pydantic import JsonValue
 from supervision.contract.result import SubtaskReport
 from supervision.contract.status import Counts, Flags, Phase
 from supervision.contract.usage import Usage
-from supervision.text import one_line
+from supervision.text import money, one_line
 
 _ROWS = 60
 _MARKS = {
@@ -55,13 +55,6 @@ def rest_note(card: Mapping[str, JsonValue]) -> str:
     if "provider" in card:
         return f"{card['waiting']} waits for the provider of {card['provider']}: {when}"
     return f"role {card['role']} rests after {card['failures']} failed attempts in a row: {when}"
-
-
-def money(usd: float | None) -> str:
-    """A cost for people; an unknown one is never shown as nothing."""
-    if usd is None:
-        return "cost unknown"
-    return f"${usd:.4f}" if usd < 1 else f"${usd:,.2f}"
 
 
 def _row(report: SubtaskReport) -> str:
