@@ -32,7 +32,7 @@ def slug(text: str, limit: int = 40) -> str:
 
 
 def money(usd: float | None) -> str:
-    """A cost for people; an unknown one is never shown as nothing."""
+    """Returns a cost for people; an unknown one is never shown as nothing."""
     if usd is None:
         return "cost unknown"
     return f"${usd:.4f}" if usd < 1 else f"${usd:,.2f}"

@@ -37,12 +37,12 @@ class Ledger:
     @property
     def free(self) -> Amount:
         """What may be promised now."""
-        return self._rest(self._reserve())
+        return self._free_beside(self._reserve())
 
     @property
     def for_synthesis(self) -> Amount:
         """What the synthesis may use: what is free, and what is held back for it."""
-        return self._rest(Amount(tokens=0, usd=0.0))
+        return self._free_beside(Amount(tokens=0, usd=0.0))
 
     @property
     def open_grants(self) -> int:
@@ -51,14 +51,14 @@ class Ledger:
 
     @property
     def exhausted(self) -> bool:
-        """Whether not even the smallest grant is free; running worker agents may still give some back."""
+        """True if not even the smallest grant is free; running worker agents may still give some back."""
         free = self.free
         if free.tokens is not None and free.tokens < limits.LEAST_GRANT_TOKENS:
             return True
         return free.usd is not None and (free.usd <= 0 or free.usd < self._least_usd())
 
     def reserve_call(self, estimate_tokens: int, *, synthesis: bool = False) -> bool:
-        """Sets tokens aside for one call of the supervisor's own; False when they are not there.
+        """Sets tokens aside for one call of the supervisor's own. Returns False if they are not there.
 
         The synthesis of the answer may use what is held back for it.
         """
@@ -73,14 +73,14 @@ class Ledger:
         self._spent += usage
 
     def can_synthesize(self, estimate_tokens: int) -> bool:
-        """Whether a synthesis of that many tokens can be paid."""
+        """True if a synthesis of that many tokens can be paid."""
         return self._fits(self.for_synthesis, estimate_tokens)
 
     def grant(self, subtask_id: str, share_of: int) -> Amount | None:
-        """A slice of what is free for one attempt of a subtask; None when not even the smallest is.
+        """Returns a slice of what is free for one attempt of a subtask; None if not even the smallest is.
 
-        `share_of` is among how many what is free is to be shared now, this one included. ValueError: the subtask
-        holds a grant already.
+        `share_of` is among how many what is free is to be shared now, this one included. Raises ValueError if the
+        subtask holds a grant already.
         """
         if subtask_id in self._grants:
             raise ValueError(f"'{subtask_id}' has a grant that is not settled")
@@ -95,7 +95,7 @@ class Ledger:
         return grant
 
     def last_grant(self, subtask_id: str) -> Amount:
-        """Whatever is free, be it nothing: for the one call in which an attempt under way can still conclude."""
+        """Returns whatever is free, even nothing: for the one call in which an attempt can still conclude."""
         grant = self._grants[subtask_id] = self.free
         return grant
 
@@ -112,7 +112,7 @@ class Ledger:
         )
 
     def check(self, tokens: int | None, usd: float | None) -> None:
-        """ValueError when a total would be below what is spent and promised."""
+        """Raises ValueError if a total would be below what is spent and promised."""
         tokens_gone, usd_gone = self._gone()
         if tokens is not None and tokens < tokens_gone:
             raise ValueError(f"budget.tokens must be at least {tokens_gone}: so much is spent or promised")
@@ -120,43 +120,43 @@ class Ledger:
             raise ValueError(f"budget.usd must be at least {usd_gone:.6f}: so much is spent or promised")
 
     def extend(self, tokens: int | None, usd: float | None) -> None:
-        """Sets new totals; ValueError as `check`."""
+        """Sets new totals; raises ValueError as `check`."""
         self.check(tokens, usd)
         self._total = Amount(tokens=tokens, usd=usd)
 
     def card(self) -> dict[str, JsonValue]:
-        """The account for `status`; `usd_accounted` is False once a price was unknown."""
+        """Returns the account for `status`; `usd_accounted` is False once a price was unknown."""
         tokens_gone, usd_gone = self._gone()
-        held, free, spent = self._reserve(), self.free, self._spent
+        reserve, free, spent = self._reserve(), self.free, self._spent
         return {
             "tokens": {
                 "total": self._total.tokens,
                 "spent": spent.tokens,
                 "promised": tokens_gone - spent.tokens,
-                "held_back": held.tokens,
+                "held_back": reserve.tokens,
                 "free": free.tokens,
             },
             "usd": {
                 "total": self._total.usd,
                 "spent": spent.usd,
                 "promised": None if spent.usd is None else max(0.0, usd_gone - spent.usd),
-                "held_back": held.usd,
+                "held_back": reserve.usd,
                 "free": free.usd,
             },
             "usd_accounted": spent.usd is not None,
         }
 
-    def _rest(self, held: Amount) -> Amount:
+    def _free_beside(self, reserve: Amount) -> Amount:
         tokens_gone, usd_gone = self._gone()
         total = self._total
         no_usd = total.usd is None or self._spent.usd is None
         return Amount(
-            tokens=None if total.tokens is None else max(0, total.tokens - tokens_gone - (held.tokens or 0)),
-            usd=None if no_usd else max(0.0, (total.usd or 0.0) - usd_gone - (held.usd or 0.0)),
+            tokens=None if total.tokens is None else max(0, total.tokens - tokens_gone - (reserve.tokens or 0)),
+            usd=None if no_usd else max(0.0, (total.usd or 0.0) - usd_gone - (reserve.usd or 0.0)),
         )
 
     def _gone(self) -> tuple[int, float]:
-        """Tokens and dollars that are spent or promised."""
+        """Returns tokens and dollars that are spent or promised."""
         tokens = self._spent.tokens + self._reserved + sum(grant.tokens or 0 for grant in self._grants.values())
         granted = math.fsum(grant.usd or 0.0 for grant in self._grants.values())
         return tokens, (self._spent.usd or 0.0) + self._reserved * token_price(self._spent) + granted
@@ -181,5 +181,5 @@ class Ledger:
 
 
 def plan_estimate(goal_bytes: int) -> int:
-    """Tokens of one try at a plan."""
+    """Returns the tokens of one try at a plan."""
     return call_estimate(goal_bytes + limits.PLAN_PROMPT_BYTES)

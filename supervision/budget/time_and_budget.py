@@ -37,12 +37,12 @@ class TimeAndBudget:
 
     @property
     def time_left(self) -> bool:
-        """Whether work on subtasks may still begin."""
+        """True if work on subtasks may still begin."""
         return self._now() < self.work_until
 
     @property
     def out_of_budget(self) -> bool:
-        """Whether no worker agent can be paid any more."""
+        """True if no worker agent can be paid any more."""
         return self.ledger.exhausted
 
     def shares(self, agents: int) -> int:
@@ -58,7 +58,7 @@ class TimeAndBudget:
         return line
 
     def check(self, budget: NewBudget | None, deadline: timedelta | None) -> None:
-        """ValueError when these can't be the new totals."""
+        """Raises ValueError if these can't be the new totals."""
         if budget is None and deadline is None:
             raise ValueError("nothing to change: give a budget, a deadline, or both")
         if deadline is not None and self._started_at + deadline <= self._now():
@@ -68,7 +68,7 @@ class TimeAndBudget:
             self.ledger.check(new.tokens, new.usd)
 
     def extend(self, budget: NewBudget | None, deadline: timedelta | None) -> None:
-        """Sets new totals; ValueError as `check`."""
+        """Sets new totals; raises ValueError as `check`."""
         if budget is not None:
             self.budget = budget.over(self.budget)
             self.ledger.extend(self.budget.tokens, self.budget.usd)
@@ -76,7 +76,7 @@ class TimeAndBudget:
             self.deadline = deadline
 
     def card(self) -> RunLimits:
-        """The limits in force, for `status`."""
+        """Returns the limits in force, for `status`."""
         return RunLimits(
             max_subtasks=self._request.max_subtasks,
             max_parallel=self._request.max_parallel,

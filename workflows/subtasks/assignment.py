@@ -9,7 +9,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.finding import Finding
     from supervision.contract.team import RoleCard
     from supervision.planning.capabilities import role_for
-    from supervision.run.role_breaker import Ticket
+    from supervision.run.role_breaker import RoleTicket
     from workflows.calls import activity_calls
     from workflows.run_context import RunContext
 
@@ -23,7 +23,7 @@ class Assignment:
     """
 
     role: RoleCard
-    ticket: Ticket | None = None
+    ticket: RoleTicket | None = None
     failures: int = 0
     fell_back: bool = False
     description_ref: str | None = None

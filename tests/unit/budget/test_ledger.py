@@ -7,9 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from supervision import limits
-from supervision.budget.amount import Amount, last_call, may_call
+from supervision.budget.amount import Amount, NextCall, last_call, may_call, next_call
 from supervision.budget.ledger import Ledger
+from supervision.budget.time_and_budget import TimeAndBudget
+from supervision.contract.request import RunRequest
 from supervision.contract.usage import Usage
+from tests.unit.shapes import START, Clock
 
 LARGEST_CALL = 3 * limits.LEAST_GRANT_TOKENS
 PRICE = 1e-5
@@ -129,8 +132,8 @@ def test_what_is_held_back_is_there_when_calls_keep_to_their_estimates(
 def test_subtasks_that_start_together_get_about_the_same(tokens: int, share: int) -> None:
     ledger = Ledger(tokens, None)
     free = ledger.free.tokens or 0
-    slices = [ledger.grant(f"t{n}", share - n) for n in range(share)]
-    given_out = [slice.tokens for slice in slices if slice and slice.tokens is not None]
+    grants = [ledger.grant(f"t{n}", share - n) for n in range(share)]
+    given_out = [grant.tokens for grant in grants if grant and grant.tokens is not None]
     assert sum(given_out) <= free
     if free >= share * limits.LEAST_GRANT_TOKENS:
         assert len(given_out) == share
@@ -242,3 +245,23 @@ def test_the_first_call_of_a_worker_agent_is_always_allowed() -> None:
     grant = Amount(tokens=4000, usd=0.01)
     assert may_call(grant, Usage(), 50_000)
     assert last_call(grant, Usage(), 50_000)
+
+
+def test_with_a_grant_that_may_be_followed_by_more_a_worker_agent_stops_one_call_early() -> None:
+    grant = Amount(tokens=10_000)
+    assert next_call(grant, call(4000), 3000, last_grant=False) is NextCall.CALL
+    assert next_call(grant, call(4000), 3001, last_grant=False) is NextCall.STOP
+    assert next_call(grant, call(4000), 3001, last_grant=True) is NextCall.CONCLUDE
+    assert next_call(grant, call(4000), 6001, last_grant=True) is NextCall.STOP
+
+
+@pytest.mark.parametrize(("last_grant", "step"), [(False, NextCall.CALL), (True, NextCall.CONCLUDE)])
+def test_a_grant_of_nothing_pays_one_call(last_grant: bool, step: NextCall) -> None:
+    assert next_call(Amount(tokens=0), Usage(), 5000, last_grant=last_grant) is step
+
+
+def test_what_is_free_is_shared_among_agents_without_a_grant_and_the_supervisor() -> None:
+    means = TimeAndBudget(RunRequest(goal="x"), Clock(), START)
+    assert [means.shares(agents) for agents in (0, 1, 4)] == [2, 2, 5]
+    assert means.ledger.grant("t1.0", means.shares(4))
+    assert means.shares(4) == 4
