@@ -2,9 +2,11 @@
 
 import asyncio
 import contextlib
+import json
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import worker_main
 from runtime import search_attributes
@@ -35,7 +37,17 @@ async def record(release: str) -> None:
             for name in scenarios():
                 for index, workflow_id in enumerate(await play(client, model, name, f"recorded-{name}")):
                     history = await client.get_workflow_handle(workflow_id).fetch_history()
-                    (folder / f"{name}.{index}.json").write_text(history.to_json(), encoding="utf-8")
+                    (folder / f"{name}.{index}.json").write_text(neutral(history.to_json()), encoding="utf-8")
+
+
+def neutral(history: str) -> str:
+    """Returns a history without what a replay does not read and only the recording machine has: paths, host, user."""
+    text = json.dumps(json.loads(history, object_hook=_neutral), indent=2)
+    return text + "\n"
+
+
+def _neutral(value: dict[str, Any]) -> dict[str, Any]:
+    return {key: "recorded" if key == "identity" else item for key, item in value.items() if key != "stackTrace"}
 
 
 if __name__ == "__main__":

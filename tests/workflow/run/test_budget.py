@@ -10,7 +10,7 @@ import pytest
 from temporalio.client import Client, WorkflowUpdateFailedError
 
 from supervision import limits
-from supervision.budget.ledger import least_to_plan
+from supervision.budget.ledger import plan_estimate
 from supervision.contract.result import RunResult
 from supervision.contract.updates import ExtendLimits, NewBudget
 from tests.scripted_model import Reply, Script, ScriptedModel, Step, answer, as_json, message, plan, script, text, when
@@ -56,7 +56,7 @@ async def test_a_budget_too_small_to_plan_fails_before_any_request(
 ) -> None:
     goal = "Count the pears of the garden"
     model.play(run_id, script(plan(answer="none")))
-    least = least_to_plan(len(goal))
+    least = 2 * plan_estimate(len(goal))  # half of a small total is kept for the answer
     error = await failure(await start(client, run_id, budget={"tokens": least - 2}))
     assert error.type == "BudgetExhausted"
     assert "plan" in error.message
