@@ -1,13 +1,12 @@
 """Runs on the real server, with the real sandbox, the real model client and a scripted model."""
 
 import asyncio
+import functools
 from typing import Any
 
 import pytest
-from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError, WorkflowHandle
-from temporalio.exceptions import ApplicationError
+from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError
 
-from supervision.contract.request import RunRequest
 from supervision.contract.result import RunResult
 from tests.scripted_model import (
     ScriptedModel,
@@ -22,23 +21,13 @@ from tests.scripted_model import (
     tools,
     when,
 )
+from tests.workflow import runs
+from tests.workflow.runs import failure
 from workflows.supervisor import SupervisorWorkflow
 
+start = functools.partial(runs.start, team="lab")
+
 pytestmark = pytest.mark.usefixtures("worker")
-
-Handle = WorkflowHandle[SupervisorWorkflow, RunResult]
-
-
-async def start(client: Client, run_id: str, **fields: Any) -> Handle:
-    request = RunRequest(**{"goal": "find things out", "team": "lab", "max_reviews": 0, **fields})
-    return await client.start_workflow(SupervisorWorkflow.run, request, id=run_id, task_queue="supervisor")
-
-
-async def failure(handle: Handle) -> ApplicationError:
-    with pytest.raises(WorkflowFailureError) as caught:
-        await handle.result()
-    assert isinstance(caught.value.cause, ApplicationError)
-    return caught.value.cause
 
 
 async def test_a_goal_becomes_a_plan_findings_and_an_answer(client: Client, model: ScriptedModel, run_id: str) -> None:

@@ -1,6 +1,7 @@
 """Writing the answer: from many findings, from drafts, as JSON, and with citations that hold."""
 
 import asyncio
+import functools
 from typing import Any
 
 import pytest
@@ -9,8 +10,12 @@ from temporalio.client import Client
 from supervision import limits
 from tests.scripted_model import Reply, ScriptedModel, Step, answer, as_json, plan, script, text, when
 from tests.waiting import until
-from tests.workflow.house import Turns, failure, item, prompt, reviewed, start, subtasks, verdicts
+from tests.workflow import runs
+from tests.workflow.runs import failure, prompt
+from tests.workflow.scripts import Turns, item, reviewed, subtasks, verdicts
 from workflows.supervisor import SupervisorWorkflow
+
+start = functools.partial(runs.start, team="house")
 
 pytestmark = pytest.mark.usefixtures("worker")
 

@@ -1,6 +1,7 @@
 """Requests and plans that can't be: each ends typed, with the exact reason, before a child or a model call too many."""
 
 import contextlib
+import functools
 from typing import Any
 
 import pytest
@@ -13,8 +14,12 @@ from runtime.settings import Settings
 from runtime.workers import ALL_ROLES
 from supervision.contract.result import RunResult
 from tests.scripted_model import Reply, ScriptedModel, as_json, stop, text
-from tests.workflow.crew import Handle, details, failure, item, plans, prompt, start, started_children, subtasks
+from tests.workflow import runs
+from tests.workflow.runs import Handle, details, failure, prompt, started_children
+from tests.workflow.scripts import item, plans, subtasks
 from workflows.supervisor import SupervisorWorkflow
+
+start = functools.partial(runs.start, team="crew")
 
 ROLE = {"name": "reader", "description": "Reads.", "system_prompt": "You read."}
 
@@ -142,7 +147,7 @@ async def test_a_plan_that_can_not_run_fails_with_its_reason_before_any_child(
     assert error.message.startswith(f"no plan that can run after 3 tries: {reason}")
     assert reason in prompt(model, run_id, "plan.1.2")
     assert model.steps(run_id) == ["plan.1.1", "plan.1.2", "plan.1.3"]
-    assert await started_children(handle) == []
+    assert await started_children(client, run_id) == []
     rejected = [e for e in (await handle.query(SupervisorWorkflow.trace)).events if e.type == "plan_rejected"]
     assert len(rejected) == 3
     assert RunResult.model_validate(error.details[0]).usage.model_calls == 3

@@ -1,6 +1,7 @@
 """What a run may use: slices of the budget and their refills, deadlines, and both extended while it works."""
 
 import asyncio
+import functools
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -15,8 +16,12 @@ from supervision.contract.result import RunResult
 from supervision.contract.updates import ExtendLimits, NewBudget
 from tests.scripted_model import Reply, Script, ScriptedModel, Step, answer, as_json, message, plan, script, text, when
 from tests.waiting import until
-from tests.workflow.house import Handle, Turns, failure, item, prompt, start, started_children, subtasks
+from tests.workflow import runs
+from tests.workflow.runs import GOAL, Handle, failure, prompt, started_children
+from tests.workflow.scripts import Turns, item, subtasks
 from workflows.supervisor import SupervisorWorkflow
+
+start = functools.partial(runs.start, team="house")
 
 pytestmark = pytest.mark.usefixtures("worker")
 
@@ -54,9 +59,8 @@ def spent(handle_status: Any) -> int:
 async def test_a_budget_too_small_to_plan_fails_before_any_request(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
-    goal = "Count the pears of the garden"
     model.play(run_id, script(plan(answer="none")))
-    least = least_to_plan(len(goal))
+    least = least_to_plan(len(GOAL))
     error = await failure(await start(client, run_id, budget={"tokens": least - 2}))
     assert error.type == "BudgetExhausted"
     assert "plan" in error.message
@@ -98,7 +102,7 @@ async def test_a_worker_agent_that_needs_more_than_its_slice_goes_on_with_what_o
     assert (result.status, result.subtasks[0].turns, result.subtasks[0].attempts) == ("completed", 9, 1)
     turns_made = [step for step in model.steps(run_id) if step.startswith("t1/1/turn")]
     assert turns_made == [f"t1/1/turn.{n}" for n in range(1, 10)]
-    assert len([id for id in await started_children(handle) if id == f"{run_id}/t1/1"]) > 1
+    assert len([id for id in await started_children(client, run_id) if id == f"{run_id}/t1/1"]) > 1
     assert not any("last turn" in call.step.prompt for call in model.of(run_id))
     assert result.subtasks[0].usage.model_calls == 9
 
@@ -128,8 +132,7 @@ async def test_a_worker_agent_whose_slice_can_not_be_refilled_waits_for_others_a
 async def test_an_unknown_price_refuses_an_explicit_dollar_budget_and_names_the_model(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
-    asked = {"models": {"workers": "pear-1"}, "budget": {"usd": 1.0}}
-    error = await failure(await start(client, run_id, **asked))
+    error = await failure(await start(client, run_id, models={"workers": "pear-1"}, budget={"usd": 1.0}))
     assert error.type == "InvalidRequest"
     assert "pear-1" in error.message
     assert model.of(run_id) == []

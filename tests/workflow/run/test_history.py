@@ -1,6 +1,7 @@
 """What runs leave in history: little, and never more than the server takes."""
 
 import asyncio
+import functools
 from typing import Any
 
 import pytest
@@ -9,11 +10,13 @@ from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureEr
 
 from supervision import limits
 from supervision.contract.request import Attachment, RunRequest
-from supervision.contract.result import RunResult
 from tests.scripted_model import Reply, ScriptedModel, Step, as_json, plan, script, text, tools, when
 from tests.waiting import until
+from tests.workflow import runs
 from tests.workflow.conftest import Serving
 from workflows.supervisor import SupervisorWorkflow
+
+run = functools.partial(runs.run, team="lab")
 
 
 def turns_of(count: int, size: int = 500) -> Any:
@@ -23,14 +26,6 @@ def turns_of(count: int, size: int = 500) -> Any:
         )
 
     return turns
-
-
-async def run(client: Client, run_id: str, **fields: Any) -> RunResult:
-    request = RunRequest(**{"goal": "work long", "team": "lab", "max_reviews": 0, **fields})
-    result: RunResult = await client.execute_workflow(
-        SupervisorWorkflow.run, request, id=run_id, task_queue="supervisor"
-    )
-    return result
 
 
 async def history_bytes(client: Client, workflow_id: str) -> int:

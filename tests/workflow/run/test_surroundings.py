@@ -1,6 +1,7 @@
 """Runs in surroundings that are not as they should be: the server, the store, the split of processes."""
 
 import contextlib
+import functools
 from typing import Any
 
 import pytest
@@ -13,19 +14,11 @@ from runtime import search_attributes
 from runtime.connection import connect
 from runtime.server.embedded_server import EmbeddedServer
 from runtime.settings import Settings
-from supervision.contract.request import RunRequest
-from supervision.contract.result import RunResult
 from tests.conftest import LAB
 from tests.scripted_model import ScriptedModel, plan, script, text, tools
-from workflows.supervisor import SupervisorWorkflow
+from tests.workflow import runs
 
-
-async def run(client: Client, run_id: str, **fields: Any) -> RunResult:
-    request = RunRequest(**{"goal": "go on", "team": "lab", "max_reviews": 0, **fields})
-    result: RunResult = await client.execute_workflow(
-        SupervisorWorkflow.run, request, id=run_id, task_queue="supervisor"
-    )
-    return result
+run = functools.partial(runs.run, team="lab")
 
 
 @contextlib.asynccontextmanager

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import os
 import signal
 import sys
@@ -21,20 +22,12 @@ from supervision.queues import pool_queue
 from tests.conftest import LAB
 from tests.scripted_model import Reply, ScriptedModel, Step, as_json, text, tools, when
 from tests.waiting import until
-from tests.workflow.crew import (
-    Handle,
-    details,
-    failure,
-    item,
-    plans,
-    prompt,
-    queues_of,
-    start,
-    started_children,
-    subtasks,
-    system,
-)
+from tests.workflow import runs
+from tests.workflow.runs import details, failure, prompt, queues, roles, started_children, states, system
+from tests.workflow.scripts import item, plans, subtasks
 from workflows.supervisor import SupervisorWorkflow
+
+start = functools.partial(runs.start, team="crew")
 
 pytestmark = pytest.mark.usefixtures("worker")
 
@@ -48,14 +41,6 @@ def auto(id: str, *capabilities: str, **more: Any) -> dict[str, Any]:
 def held(*events: asyncio.Event) -> dict[str, Callable[[Step], Reply]]:
     """The first subtasks' findings, each once its event is set."""
     return {f"t{n}": lambda step, event=event: when(event, text("done")) for n, event in enumerate(events, 1)}  # type: ignore[misc]
-
-
-async def roles(handle: Handle) -> dict[str, str]:
-    return {s.id: s.role for s in (await handle.query(SupervisorWorkflow.status)).subtasks}
-
-
-async def states(handle: Handle) -> dict[str, str]:
-    return {s.id: s.state for s in (await handle.query(SupervisorWorkflow.status)).subtasks}
 
 
 async def test_the_only_role_with_the_capabilities_gets_the_subtask(
@@ -113,7 +98,7 @@ async def test_a_capability_that_nobody_has_ends_the_run_before_any_child(
     assert said in error.message
     assert model.steps(run_id) == ["plan.1.1", "plan.1.2", "plan.1.3"]
     assert said in prompt(model, run_id, "plan.1.2")
-    assert await started_children(handle) == []
+    assert await started_children(client, run_id) == []
     assert (await handle.query(SupervisorWorkflow.status)).phase == "failed"
 
 
@@ -264,7 +249,7 @@ async def test_a_new_role_that_may_not_be_is_sent_back_and_fails_the_run_in_the_
     assert error.type == "InvalidPlan"
     assert said in error.message
     assert said in prompt(model, run_id, "plan.1.2")
-    assert await started_children(handle) == []
+    assert await started_children(client, run_id) == []
 
 
 async def test_a_revision_may_define_a_role_too(client: Client, model: ScriptedModel, run_id: str) -> None:
@@ -299,8 +284,8 @@ async def test_a_role_with_a_pool_calls_the_model_and_its_tools_on_the_pools_que
     async with pool_worker(client, settings, "far"):
         result = await (await start(client, run_id)).result()
     assert [(s.role, s.state) for s in result.subtasks] == [("far", "completed"), ("hand", "completed")]
-    assert await queues_of(client, f"{run_id}/t1/1") == ["supervisor.far"] * 3
-    assert await queues_of(client, f"{run_id}/t2/1") == ["supervisor-model"]
+    assert await queues(client, f"{run_id}/t1/1") == ["supervisor.far"] * 3
+    assert await queues(client, f"{run_id}/t2/1") == ["supervisor-model"]
 
 
 async def test_a_subtask_goes_to_the_backup_while_work_waits_too_long_for_the_pool(
@@ -324,8 +309,8 @@ async def test_a_subtask_goes_to_the_backup_while_work_waits_too_long_for_the_po
     async with pool_worker(client, settings, "far"):
         result = await handle.result()
     assert (result.status, [s.role for s in result.subtasks]) == ("completed", ["far", "hand", "hand"])
-    assert await queues_of(client, f"{run_id}/t1/1") == ["supervisor.far"] * 3
-    assert await queues_of(client, f"{run_id}/t3/1") == ["supervisor-model"]
+    assert await queues(client, f"{run_id}/t1/1") == ["supervisor.far"] * 3
+    assert await queues(client, f"{run_id}/t3/1") == ["supervisor-model"]
     events = (await handle.query(SupervisorWorkflow.trace)).events
     diverted = next(event for event in events if event.type == "subtask_diverted")
     assert (diverted.subtask_id, diverted.data["role"], diverted.data["pool"]) == ("t3", "hand", "far")
