@@ -10,8 +10,8 @@ from temporalio.client import Client
 from supervision import limits
 from supervision.contract.request import RunRequest
 from supervision.contract.result import RunResult
-from tests.recovery.conftest import Workers
 from tests.scripted_model import Reply, ScriptedModel, Step, answer, plan, script, status
+from tests.serving import WorkerProcesses
 from tests.waiting import until
 from workflows.supervisor import SupervisorWorkflow
 
@@ -26,7 +26,7 @@ USUAL = script(plan({"id": "t1"}, {"id": "t2", "role": "counter"}), {}, answer(c
 
 @pytest.mark.timeout(200)
 async def test_a_storm_costs_few_requests_and_no_run(
-    lone_client: Client, lone_model: ScriptedModel, workers: Workers, run_id: str
+    lone_client: Client, lone_model: ScriptedModel, workers: WorkerProcesses, run_id: str
 ) -> None:
     ids = [f"{run_id}-{number}" for number in range(RUNS)]
     raging = False

@@ -1,22 +1,19 @@
 """Requests and plans that can't be: each ends typed, with the exact reason, before a child or a model call too many."""
 
-import contextlib
 import functools
 from typing import Any
 
 import pytest
 from temporalio.client import Client
 
-import worker_main
-from runtime.connection import connect
-from runtime.server.embedded_server import EmbeddedServer
 from runtime.settings import Settings
-from runtime.workers import ALL_ROLES
 from supervision.contract.result import RunResult
 from tests.scripted_model import Reply, ScriptedModel, as_json, stop, text
+from tests.serving import own_server
 from tests.workflow import runs
 from tests.workflow.runs import Handle, details, failure, prompt, started_children
 from tests.workflow.scripts import item, plans, subtasks
+from worker_main import serving
 from workflows.supervisor import SupervisorWorkflow
 
 start = functools.partial(runs.start, team="crew")
@@ -107,11 +104,8 @@ async def test_whoever_has_no_model_is_named_before_any_call(
     model: ScriptedModel, settings: Settings, run_id: str, setting: str, reason: str
 ) -> None:
     model.play(run_id, plans(subtasks(item("t1"))))
-    async with EmbeddedServer(shared=False, headless=True) as server, contextlib.AsyncExitStack() as stack:
-        client = await connect(address=server.address)
-        bare = settings.model_copy(update={setting: ""})
-        for worker in worker_main.compose(client, bare, list(ALL_ROLES), []):
-            await stack.enter_async_context(worker)
+    bare = settings.model_copy(update={setting: ""})
+    async with own_server() as client, serving(client, bare):
         error = await failure(await start(client, run_id))
         assert (error.type, model.of(run_id)) == ("InvalidRequest", [])
         assert error.message.startswith(reason)

@@ -9,14 +9,16 @@ import pytest
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError
 
+from runtime.settings import Settings
 from supervision.contract.request import Attachment
 from supervision.contract.result import RunResult, SubtaskReport
 from tests.scripted_model import OTHERS, Reply, Script, ScriptedModel, Step, answer, plan, status, text, when
+from tests.serving import own_server
 from tests.waiting import until
 from tests.workflow import runs
-from tests.workflow.conftest import Serving
 from tests.workflow.runs import GOAL, failure, prompt, started_children
 from tests.workflow.scripts import item, subtasks
+from worker_main import serving
 from workflows.supervisor import SupervisorWorkflow
 
 start = functools.partial(runs.start, team="house")
@@ -288,7 +290,7 @@ async def test_two_inputs_of_a_user_are_refused_though_a_parent_gives_two(client
 
 
 async def test_a_hundred_subtasks_over_three_levels_leave_a_small_history_in_the_root(
-    serving: Serving, model: ScriptedModel, run_id: str
+    model: ScriptedModel, settings: Settings, run_id: str
 ) -> None:
     """4 nested supervisors with 4 subtasks each, of which 2 have 10: 4 + 16 + 80 = 100."""
     plans = {"": subtasks(*[item(f"t{n}", "storey") for n in range(4)])}
@@ -297,7 +299,7 @@ async def test_a_hundred_subtasks_over_three_levels_leave_a_small_history_in_the
         for m in range(2):
             plans[f"t{n}/1/f{m}/1"] = subtasks(*[item(f"l{k}", "finder") for k in range(10)])
     model.play(run_id, tree(plans))
-    async with serving() as client:
+    async with own_server() as client, serving(client, settings):
         handle = await start(client, run_id, max_depth=3, max_subtasks=100, max_parallel=20)
         result: RunResult = await handle.result()
         assert result.status == "completed"
