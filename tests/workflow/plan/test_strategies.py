@@ -113,7 +113,7 @@ async def test_a_role_that_the_team_does_not_have_gives_the_goal_to_the_generali
     assert model.steps(run_id)[0:2] == ["plan.1.1", "t1/1/turn.1"]
 
 
-async def test_a_route_that_can_not_be_read_is_asked_for_again_and_then_the_generalist_goes(
+async def test_a_route_that_stays_unreadable_goes_to_the_generalist(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
     model.play(run_id, plans(text("the reader, I think")))

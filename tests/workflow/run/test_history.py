@@ -128,7 +128,7 @@ async def test_a_worker_agent_that_continued_as_new_can_be_cancelled(
             await handle.result()
         child = await client.get_workflow_handle(f"{run_id}/t1/1").describe()
         assert child.status is WorkflowExecutionStatus.COMPLETED
-        await until(lambda: model.of(run_id)[-1].aborted_at is not None, 5)
+        await until(lambda: model.of(run_id)[-1].aborted_at is not None)
 
 
 async def test_a_run_of_a_hundred_subtasks_has_a_small_history(

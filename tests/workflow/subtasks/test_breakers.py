@@ -4,7 +4,7 @@ import asyncio
 import functools
 import logging
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -24,6 +24,7 @@ from tests.workflow.runs import (
     failure,
     labels,
     partial_result,
+    scheduled,
     search_attribute,
     status_of,
     waits_for_provider,
@@ -81,7 +82,7 @@ async def rests(handle: Handle) -> bool:
 # --- A role's breaker -----------------------------------------------------------------------------
 
 
-async def test_a_role_that_fails_three_times_in_a_row_rests_and_one_probe_shows_that_it_works_again(
+async def test_after_three_failures_in_a_row_a_role_rests_until_one_probe_succeeds(
     client: Client, model: ScriptedModel, run_id: str, short_rest: None
 ) -> None:
     opened, probing = asyncio.Event(), asyncio.Event()
@@ -208,7 +209,6 @@ async def test_an_outage_past_the_deadline_ends_with_the_best_partial_answer(
     assert (result.status, result.answer.startswith("the answer")) == ("partial", True)
     assert {s.id: s.state for s in result.subtasks} == {"t1": "completed", "t2": "cancelled"}
     assert "DeadlineExceeded" in result.gaps[0].reason
-    assert result.timing.wall_seconds < 7
     assert model.steps(run_id).count("t2/1/turn.1") == 1
     assert not any(step.startswith("refine") for step in model.steps(run_id))
 
@@ -221,22 +221,27 @@ async def test_an_outage_while_planning_is_waited_out_and_an_extended_deadline_c
     model.play(run_id, lambda step: outage if len(model.of(run_id)) == 1 else good(step))
     handle = await start(client, run_id, models=own_models, deadline="PT5S")
     await until(lambda: waits_for_provider(handle))
-    assert (await status_of(handle)).phase == "planning"
+    shown = await status_of(handle)
+    assert shown.phase == "planning"
     await handle.execute_update(SupervisorWorkflow.extend_limits, ExtendLimits(deadline=timedelta(minutes=5)))
     result = await handle.result()
-    assert (result.status, result.timing.wall_seconds > 4) == ("completed", True)
+    assert result.status == "completed"
+    planned_at = datetime.fromtimestamp(model.of(run_id)[1].at, UTC)
+    assert planned_at > datetime.fromisoformat(shown.deadline_at)  # as the first deadline was
 
 
-async def test_a_run_that_was_never_planned_for_want_of_the_provider_fails_at_its_deadline(
+async def test_a_run_that_the_provider_never_planned_fails_at_its_deadline(
     client: Client, model: ScriptedModel, run_id: str, own_models: dict[str, str]
 ) -> None:
     model.play(run_id, lambda step: http_error(529, "overloaded_error", retry_after="90"))
     handle = await start(client, run_id, models=own_models, deadline="PT5S")
     await until(lambda: waits_for_provider(handle))
     error = await failure(handle)
-    partial = partial_result(error)
     assert error.type == "DeadlineExceeded"
-    assert 4 <= partial.timing.wall_seconds < 6  # a fifth of it is kept for an answer
+    waits = [event.timer_started_event_attributes for event in await scheduled(client, run_id, "timer")]
+    deadline = limits.MIN_DEADLINE.total_seconds()
+    kept = limits.SYNTHESIS_RESERVE_SHARE * deadline  # for an answer
+    assert max(wait.start_to_fire_timeout.ToTimedelta().total_seconds() for wait in waits) <= deadline - kept
     assert len(model.of(run_id)) == 1
 
 

@@ -31,7 +31,7 @@ def with_refine(played: Script, refine: Reply) -> Script:
     return lambda step: refine if step.kind == "refine" else played(step)
 
 
-async def test_a_failed_attempt_is_tried_again_with_a_description_rewritten_from_its_error(
+async def test_a_failed_attempt_is_repeated_with_a_description_rewritten_from_its_error(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
     hold = asyncio.Event()
@@ -128,7 +128,7 @@ async def test_without_a_better_description_the_old_one_is_tried_again(
     assert "Find out about part t1" in prompt(model, run_id, "t1/2/turn.1")
 
 
-async def test_a_refinement_that_fails_is_a_warning_and_the_old_description_is_tried_again(
+async def test_a_refinement_that_fails_is_a_warning_and_the_old_description_is_used(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
     played = with_refine(script(JUNIOR, {"t1": attempts(GIVES_UP, FOUND)}), status(400, "invalid_request_error"))
@@ -164,6 +164,6 @@ async def test_a_run_cancelled_while_a_subtask_is_described_better_ends_at_once(
     handle = await start(client, run_id, max_turns=1)
     await until(lambda: "refine.t1.2" in model.steps(run_id))
     await handle.cancel()
-    await until(lambda: closed(handle), seconds=5)
+    await until(lambda: closed(handle))
     assert (await status_of(handle)).subtasks[0].state == "cancelled"
     assert "synthesis.1" not in model.steps(run_id)
