@@ -363,12 +363,14 @@ async def test_the_process_that_runs_queries_has_no_environment_and_bounded_memo
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", CANARY)
     before = {child.pid for child in psutil.Process().children()}
-    await TableStore([folder / "data" / "cities.csv"]).query("SELECT 1")
+    store = TableStore([folder / "data" / "cities.csv"])
+    await store.query("SELECT 1")
     (process,) = [child for child in psutil.Process().children() if child.pid not in before]
     assert CANARY not in str(process.environ())
     assert process.rlimit(psutil.RLIMIT_AS) == (limits.SQL_ADDRESS_BYTES, limits.SQL_ADDRESS_BYTES)
     assert process.rlimit(psutil.RLIMIT_FSIZE) == (0, 0)
     assert os.getpgid(process.pid) != os.getpgid(0)
+    store.close()
 
 
 async def test_a_killed_process_costs_one_query(folder: Path) -> None:
@@ -382,6 +384,7 @@ async def test_a_killed_process_costs_one_query(folder: Path) -> None:
     with pytest.raises(ToolMisuse):
         await store.query("SELECT 1")
     assert (await store.query("SELECT 1")).rows == [["1"]]
+    store.close()
 
 
 async def test_a_changed_file_is_seen_by_the_next_query(folder: Path) -> None:
