@@ -73,6 +73,7 @@ async def test_a_subtask_starts_the_moment_its_own_dependencies_ended(
     assert (await handle.result()).status == "completed"
 
 
+@pytest.mark.usefixtures("short_rest")
 async def test_a_failed_subtask_is_tried_three_times_and_named_as_a_gap(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:

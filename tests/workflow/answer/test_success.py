@@ -3,13 +3,11 @@
 import asyncio
 import functools
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from temporalio.client import Client, WorkflowFailureError
 
-from supervision import limits
 from tests.scripted_model import (
     Reply,
     Script,
@@ -31,7 +29,7 @@ from workflows.supervisor import SupervisorWorkflow
 
 start = functools.partial(runs.start, team="relay")
 
-pytestmark = pytest.mark.usefixtures("worker")
+pytestmark = pytest.mark.usefixtures("worker", "short_rest")
 
 REFUSAL = stop("refusal", details={"category": "cyber"})
 REJECTED = http_error(400, "invalid_request_error", "no")
@@ -58,12 +56,6 @@ def revised(first: Reply, turns: dict[str, Callable[[Step], Reply]], *revisions:
         return as_json({"description": ""}) if step.kind == "refine" else played(step)
 
     return reply
-
-
-@pytest.fixture(autouse=True)
-def short_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A role whose subtasks fail rests for a moment only."""
-    monkeypatch.setattr(limits, "ROLE_BREAKER_COOLDOWN", timedelta(milliseconds=50))
 
 
 # --- The rule -------------------------------------------------------------------------------------

@@ -58,8 +58,8 @@ def short_outages(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def short_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A role rests for some seconds."""
+def long_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets a role rest long enough for the test to look at it."""
     monkeypatch.setattr(limits, "ROLE_BREAKER_COOLDOWN", timedelta(seconds=4))
 
 
@@ -83,7 +83,7 @@ async def rests(handle: Handle) -> bool:
 
 
 async def test_after_three_failures_in_a_row_a_role_rests_until_one_probe_succeeds(
-    client: Client, model: ScriptedModel, run_id: str, short_rest: None
+    client: Client, model: ScriptedModel, run_id: str, long_rest: None
 ) -> None:
     opened, probing = asyncio.Event(), asyncio.Event()
     first = {f"t{n}": (lambda step: GIVES_UP if step.attempt == 1 else when(probing, FOUND)) for n in (1, 2, 3)}
