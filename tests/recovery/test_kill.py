@@ -1,7 +1,6 @@
 """kill -9 of the only Worker process, wherever it is: the run completes, and no stored answer is asked for again."""
 
 import asyncio
-import time
 from pathlib import Path
 
 import pytest
@@ -15,21 +14,15 @@ from tests.serving import WorkerProcesses
 from tests.waiting import until
 from workflows.supervisor import SupervisorWorkflow
 
-RESUMES_WITHIN = 15.0
-
 
 async def _finish(client: Client, model: ScriptedModel, workers: WorkerProcesses, run_id: str) -> RunResult:
     """Starts a new process, waits for the run, and checks both promises."""
-    before = len(model.of(run_id))
     await workers.start()
-    began = time.time()
     async with asyncio.timeout(60):
         result: RunResult = await client.get_workflow_handle_for(SupervisorWorkflow.run, run_id).result()
     ids = [run_id, *[report.workflow_id for report in result.subtasks if report.workflow_id]]
     durable = await answered_at(client, run_id, ids, workers.artifacts)
     assert repeated(model.of(run_id), durable) == []
-    resumed = model.of(run_id)[before].at if len(model.of(run_id)) > before else time.time()
-    assert resumed - began < RESUMES_WITHIN
     assert len(durable) == len({call.step.call for call in model.of(run_id)})
     return result
 
