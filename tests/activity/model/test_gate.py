@@ -189,15 +189,15 @@ async def test_a_429_holds_the_models_other_calls_back_and_opens_nothing(clock: 
         assert (await call(gate)).text() == "fine"
 
 
-async def test_a_short_wait_after_a_429_happens_in_the_process() -> None:
-    loop = asyncio.get_running_loop()
-    limited = http.error(429, "rate_limit_error", retry_after="0.3")
-    async with http.model_server(limited) as server, adapter(server) as model:
-        gate = ModelGate(model)
+async def test_a_short_wait_after_a_429_happens_in_the_process(clock: Clock) -> None:
+    async with gated(http.error(429, "rate_limit_error", retry_after="0.3"), clock) as (server, gate):
         assert await failures(gate, 1) == ["RateLimited"]
-        server.reply, began = GOOD, loop.time()
-        await call(gate)
-        assert loop.time() - began >= 0.25
+        server.reply = GOOD
+        waiting = asyncio.create_task(call(gate))
+        await asyncio.wait([waiting], timeout=0.4)
+        assert (waiting.done(), len(server.requests)) == (False, 1)
+        clock.now += 0.3
+        assert (await waiting).text() == "fine"
 
 
 async def test_tokens_per_minute_hold_back_what_the_minute_has_no_room_for(clock: Clock) -> None:
