@@ -98,7 +98,7 @@ def test_our_processes_get_no_rights_they_do_not_need(service: str) -> None:
     assert not {"privileged", "cap_add", "network_mode", "user", "pid"} & settings.keys()
 
 
-def test_the_worker_keeps_artifacts_in_a_named_volume_and_reads_no_secret_from_this_file() -> None:
+def test_the_worker_keeps_artifacts_in_a_named_volume_and_no_secret_is_in_this_file() -> None:
     worker = SERVICES["worker"]
     assert worker["volumes"] == ["artifacts:/data"]
     secrets = ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "SUPERVISOR_MODEL")
@@ -126,7 +126,7 @@ def test_mounted_files_exist() -> None:
     assert SERVICES["server"]["environment"]["DYNAMIC_CONFIG_FILE_PATH"] in SERVICES["server"]["volumes"][0]
 
 
-def test_the_image_runs_as_nobody_special_from_pinned_bases_with_the_locked_versions() -> None:
+def test_the_image_runs_without_rights_from_pinned_bases_with_locked_versions() -> None:
     lines = (ROOT / "Dockerfile").read_text(encoding="utf-8").splitlines()
     bases = [line.split()[1] for line in lines if line.startswith("FROM ")]
     assert bases
