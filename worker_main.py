@@ -10,7 +10,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -53,10 +53,31 @@ NO_MODEL = (
 )
 
 
+@contextlib.asynccontextmanager
+async def serving(
+    client: Client,
+    settings: Settings,
+    roles: Sequence[WorkerRole] = ALL_ROLES,
+    *,
+    pool: str | None = None,
+    attributes: Sequence[str] | None = None,
+) -> AsyncIterator[list[str]]:
+    """The Workers of one process, running for the time of an `async with` block.
+
+    Yields the names of the usable search attributes; those that the server lacks are added first, unless
+    `attributes` says which ones to use. With `pool` only that pool's model and tool calls are served.
+    """
+    usable = await search_attributes.ensure(client) if attributes is None else list(attributes)
+    async with contextlib.AsyncExitStack() as stack:
+        for worker in compose(client, settings, roles, usable, pool):
+            await stack.enter_async_context(worker)
+        yield usable
+
+
 def compose(
     client: Client, settings: Settings, roles: Sequence[WorkerRole], attributes: list[str], pool: str | None = None
 ) -> list[Worker]:
-    """Everything a Worker process consists of, wired together."""
+    """Returns everything that a Worker process consists of, wired together."""
     store = open_store(settings.artifacts_url)
     conversations = ConversationStore(store)
     teams = StoredTeams(store, TeamFiles(settings.teams_folders))
@@ -113,7 +134,6 @@ async def serve(settings: Settings, roles: Sequence[WorkerRole], pool: str | Non
     """Runs until SIGTERM or Ctrl-C, then lets calls in flight finish; a second signal ends at once."""
     tracing = telemetry.configure("temporal-supervisor-worker")
     client = await connect(tracing, wait=limits.WORKER_CONNECT_WAIT)
-    attributes = await search_attributes.ensure(client)
     stop = asyncio.Event()
 
     def on_signal() -> None:
@@ -124,16 +144,14 @@ async def serve(settings: Settings, roles: Sequence[WorkerRole], pool: str | Non
 
     for name in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(name, on_signal)
-    async with contextlib.AsyncExitStack() as stack:
-        for worker in compose(client, settings, roles, attributes, pool):
-            await stack.enter_async_context(worker)
+    async with serving(client, settings, roles, pool=pool) as attributes:
         for warning in search_attributes.warnings(attributes):
             say(f"warning: {warning}")
         if settings.model == "standin":
             say(STANDIN_NOTICE)
         address = client.service_client.config.target_host
-        serves = f"pool {pool}" if pool else ", ".join(roles)
-        say(f"worker ready ({serves}) on {address}, namespace {client.namespace}, pid {os.getpid()}")
+        served = f"pool {pool}" if pool else ", ".join(roles)
+        say(f"worker ready ({served}) on {address}, namespace {client.namespace}, pid {os.getpid()}")
         await stop.wait()
     tracing.shutdown()
 

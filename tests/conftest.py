@@ -1,6 +1,5 @@
 """One real Temporal server, one scripted model and one Worker for the whole test session."""
 
-import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 from uuid import uuid4
@@ -8,14 +7,12 @@ from uuid import uuid4
 import pytest
 from temporalio.client import Client
 
-import worker_main
-from runtime import search_attributes
 from runtime.connection import connect
 from runtime.server.embedded_server import EmbeddedServer
 from runtime.server.server_record import ServerInfo
 from runtime.settings import Settings
-from runtime.workers import ALL_ROLES
 from tests.scripted_model import ScriptedModel, scripted_model
+from worker_main import serving
 
 LAB = Path(__file__).parent / "workflow" / "teams"
 
@@ -37,8 +34,8 @@ async def client(server: ServerInfo) -> Client:
 @pytest.fixture(scope="session")
 async def model() -> AsyncIterator[ScriptedModel]:
     """The scripted model, over HTTP."""
-    async with scripted_model() as serving:
-        yield serving
+    async with scripted_model() as scripted:
+        yield scripted
 
 
 @pytest.fixture(scope="session")
@@ -56,10 +53,7 @@ def settings(model: ScriptedModel, tmp_path_factory: pytest.TempPathFactory) -> 
 @pytest.fixture(scope="session")
 async def worker(client: Client, settings: Settings) -> AsyncIterator[None]:
     """The project's Workers, with the real sandbox, in this process."""
-    attributes = await search_attributes.ensure(client)
-    async with contextlib.AsyncExitStack() as stack:
-        for serving in worker_main.compose(client, settings, list(ALL_ROLES), attributes):
-            await stack.enter_async_context(serving)
+    async with serving(client, settings):
         yield
 
 

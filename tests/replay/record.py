@@ -1,20 +1,17 @@
 """Records the histories of a release: `python -m tests.replay.record 0.1.0`. Recorded ones are never changed."""
 
 import asyncio
-import contextlib
 import sys
 import tempfile
 from pathlib import Path
 
-import worker_main
-from runtime import search_attributes
 from runtime.connection import connect
 from runtime.server.embedded_server import EmbeddedServer
 from runtime.settings import Settings
-from runtime.workers import ALL_ROLES
 from tests.conftest import LAB
 from tests.replay.scenarios import play, scenarios
 from tests.scripted_model import scripted_model
+from worker_main import serving
 
 HISTORIES = Path(__file__).parent / "histories"
 
@@ -28,10 +25,7 @@ async def record(release: str) -> None:
         settings = Settings(
             _env_file=None, artifacts_url=tempfile.mkdtemp(), teams_dir=LAB, ANTHROPIC_BASE_URL=model.url
         )
-        attributes = await search_attributes.ensure(client)
-        async with contextlib.AsyncExitStack() as stack:
-            for worker in worker_main.compose(client, settings, list(ALL_ROLES), attributes):
-                await stack.enter_async_context(worker)
+        async with serving(client, settings):
             for name in scenarios():
                 for index, workflow_id in enumerate(await play(client, model, name, f"recorded-{name}")):
                     history = await client.get_workflow_handle(workflow_id).fetch_history()
