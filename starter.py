@@ -10,6 +10,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from console import console_limits
 from console.access import Access
 from console.command import Command
 from console.commands.doctor import examine
@@ -22,7 +23,6 @@ from console.run.request_options import ask, put_file
 from console.run.run_handle import Run
 from console.terminal import console
 from runtime.exit import leave
-from supervision import limits
 
 EXIT_CODES = (__doc__ or "").partition("\n\n")[2].strip()
 app = typer.Typer(
@@ -138,7 +138,7 @@ def result(
 
 
 @app.command("list")
-def list_runs(limit: Annotated[int, typer.Option(min=1, help="newest first")] = limits.LISTED_RUNS) -> None:
+def list_runs(limit: Annotated[int, typer.Option(min=1, help="newest first")] = console_limits.LISTED_RUNS) -> None:
     """The runs that the server knows."""
     do(lambda access: print_runs(access, console(), limit))
 

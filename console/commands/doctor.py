@@ -12,6 +12,7 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 
 from activities.store.artifacts import ArtifactUnavailable
+from console import console_limits
 from console.access import Access, endpoint, server_address
 from console.run.queue_pollers import ACTIVITIES, WORKFLOWS, pollers
 from console.run.run_handle import RUN_TYPE, stuck
@@ -19,7 +20,6 @@ from console.view.safe_text import safe_line
 from runtime import search_attributes
 from runtime.connection import ConnectionFailed
 from runtime.settings import Settings
-from supervision import limits
 from supervision.queues import MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE
 
 Level = Literal["ok", "warning", "problem"]
@@ -88,7 +88,7 @@ def _model(settings: Settings) -> Row:
 
 
 async def _of_server(client: Client, store_id: str | None) -> AsyncIterator[Row]:
-    info = await client.workflow_service.get_system_info(GetSystemInfoRequest(), timeout=limits.CLI_RPC_TIMEOUT)
+    info = await client.workflow_service.get_system_info(GetSystemInfoRequest(), timeout=console_limits.RPC_TIMEOUT)
     yield Row("ok", "server", f"{server_address(client)}, version {info.server_version}")
     yield Row("ok", "namespace", client.namespace)
     for queue, kind, does in ((WORKFLOW_QUEUE, WORKFLOWS, "runs"), (MODEL_QUEUE, ACTIVITIES, "model calls")):
@@ -127,14 +127,14 @@ async def _other_store(client: Client, store_id: str | None) -> Row | None:
 async def _store_of(client: Client, run_id: str) -> str | None:
     """The id of the store that a run recorded: its activities' inputs name it."""
     seen = 0
-    async for event in client.get_workflow_handle(run_id).fetch_history_events(page_size=limits.DOCTOR_EVENTS):
+    async for event in client.get_workflow_handle(run_id).fetch_history_events(page_size=console_limits.DOCTOR_EVENTS):
         seen += 1
         payloads = event.activity_task_scheduled_event_attributes.input.payloads
         if payloads:
             values = await client.data_converter.decode(payloads)
             run = values[0].get("run") if isinstance(values[0], dict) else None
             return str(run["store_id"]) if isinstance(run, dict) and "store_id" in run else None
-        if seen >= limits.DOCTOR_EVENTS:
+        if seen >= console_limits.DOCTOR_EVENTS:
             break
     return None
 
@@ -142,9 +142,9 @@ async def _store_of(client: Client, run_id: str) -> str | None:
 async def _stuck_runs(client: Client) -> AsyncIterator[Row]:
     looked_at, stuck_ones = 0, 0
     query = f"WorkflowType = '{RUN_TYPE}' AND ExecutionStatus = 'Running'"
-    async for execution in client.list_workflows(query, limit=limits.DOCTOR_RUNS):
+    async for execution in client.list_workflows(query, limit=console_limits.DOCTOR_RUNS):
         looked_at += 1
-        described = await client.get_workflow_handle(execution.id).describe(rpc_timeout=limits.CLI_RPC_TIMEOUT)
+        described = await client.get_workflow_handle(execution.id).describe(rpc_timeout=console_limits.RPC_TIMEOUT)
         if why := stuck(described):
             stuck_ones += 1
             yield Row("problem", "open run", f"'{execution.id}': {why}", f"`temporal workflow show -w {execution.id}`")

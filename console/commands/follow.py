@@ -6,12 +6,12 @@ from dataclasses import replace
 from temporalio.service import RPCError
 
 from activities.store.artifacts import ArtifactStore
+from console import console_limits
 from console.command_errors import UNREACHABLE, CommandFailed
 from console.run.run_handle import Run
 from console.run.run_outcome import Outcome, outcome
 from console.view.live_screens import Screen
 from console.view.run_poller import Watch
-from supervision import limits
 
 SERVER_AWAY = "the Temporal server does not answer; the run is safe and goes on when it is back"
 
@@ -30,12 +30,12 @@ async def follow(run: Run, screen: Screen, store: ArtifactStore | None, web: str
                 asked_again = True
                 ending.cancel()
                 ending = asyncio.create_task(outcome(run, store))
-            await asyncio.wait({ending}, timeout=limits.FOLLOW_POLL.total_seconds())
+            await asyncio.wait({ending}, timeout=console_limits.FOLLOW_POLL.total_seconds())
             if ending.done():
                 if not isinstance(ending.exception(), RPCError):
                     break
                 ending = asyncio.create_task(outcome(run, store))  # the server was away: wait on
-        for _ in range(limits.FOLLOW_LAST_LOOKS):
+        for _ in range(console_limits.FOLLOW_LAST_LOOKS):
             if watch.picture.notice or (not await _look(watch, screen)) or watch.caught_up:
                 break
         status = watch.picture.status

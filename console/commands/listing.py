@@ -7,6 +7,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from console import console_limits
 from console.access import Access
 from console.run.run_handle import RUN_TYPE, facts, state_word
 from console.terminal import say
@@ -29,7 +30,7 @@ async def print_runs(access: Access, console: Console, limit: int) -> int:
             phase, team, usd = await facts(execution)
             started = f"{execution.start_time.astimezone():%Y-%m-%d %H:%M}"
             cells = [state_word(execution), phase, team, started, "" if usd is None else money(usd), execution.id]
-            table.add_row(*[Text(safe_line(cell, limits.RUN_ID_BYTES)) for cell in cells])
+            table.add_row(*[Text(safe_line(cell, console_limits.RUN_ID_BYTES)) for cell in cells])
     if table.row_count == 0:
         say(f"no runs in namespace '{client.namespace}': start one with `python starter.py run \"...\"`")
     else:

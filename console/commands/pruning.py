@@ -8,11 +8,11 @@ from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
 from activities.store.artifacts import StoredRun
+from console import console_limits
 from console.access import Access
 from console.command_errors import BAD_INPUT, CommandFailed
 from console.run.run_handle import RUN_TYPE, is_open
 from console.terminal import say, tell
-from supervision import limits
 from supervision.store_keys import run_of, run_prefix
 
 _AGE = re.compile(r"(\d+)\s*([mhdw])")
@@ -73,7 +73,7 @@ async def _is_open(client: Client, run: StoredRun) -> bool:
         return run.run_prefix in await _open_prefixes(client)
     try:
         handle = client.get_workflow_handle(run_of(run.run_prefix))
-        return is_open(await handle.describe(rpc_timeout=limits.CLI_RPC_TIMEOUT))
+        return is_open(await handle.describe(rpc_timeout=console_limits.RPC_TIMEOUT))
     except RPCError as error:
         if error.status is RPCStatusCode.NOT_FOUND:
             return False

@@ -7,6 +7,7 @@ from typing import Any
 from rich.console import Console
 
 from activities.store.artifacts import ArtifactMissing, ArtifactStore, ArtifactUnavailable
+from console import console_limits
 from console.access import Access, web_address
 from console.command_errors import DONE, FAILED, UNREACHABLE, CommandFailed
 from console.run.run_handle import NO_WORKER, NoAnswer, Run, facts, is_open, state_word, stuck
@@ -43,7 +44,7 @@ async def print_status(run: Run, console: Console, as_json: bool) -> int:
     else:
         picture.started = None  # the clock of an ended run stands still
     tell(
-        f"{safe_line(status.goal, limits.FOLLOW_LINE_CHARS)}\nrun {run.id}, {state_word(described)}, team {status.team}"
+        f"{safe_line(status.goal, console_limits.FOLLOW_LINE_CHARS)}\nrun {run.id}, {state_word(described)}, team {status.team}"
     )
     tell(_limits(status))
     height = len(rows(status.subtasks)) + limits.STATUS_PAGE

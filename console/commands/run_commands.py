@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from temporalio.client import WorkflowFailureError
 
 from activities.store.artifacts import ArtifactStore, ArtifactUnavailable
+from console import console_limits
 from console.access import Access, web_address
 from console.command_errors import DONE, FAILED
 from console.commands.follow import follow
@@ -16,7 +17,6 @@ from console.run.start_run import new_run_id, start
 from console.terminal import console, say, tell, tell_json
 from console.view.answer_text import print_outcome
 from console.view.live_screens import open_screen
-from supervision import limits
 
 _HINT = "Ctrl-C leaves the run going"
 
@@ -73,7 +73,7 @@ async def cancel(run: Run) -> int:
         return DONE if state_word(before) == "cancelled" else FAILED
     await run.handle.cancel()
     try:
-        async with asyncio.timeout(limits.CLI_CANCEL_WAIT.total_seconds()):
+        async with asyncio.timeout(console_limits.CANCEL_WAIT.total_seconds()):
             await run.handle.result()
     except TimeoutError:
         say(f"run '{run.id}' will be cancelled as soon as a worker takes it up")

@@ -7,13 +7,16 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
+from datetime import timedelta
 from pathlib import Path
 
 from console.command_errors import FAILED, CommandFailed
-from supervision import limits
 
 ROOT = Path(__file__).resolve().parents[2]
 _READY = "worker ready"
+_START_WAIT = timedelta(seconds=60)  # the demo's Worker and stand-in model: 2 s on a quiet machine
+_STOP_WAIT = timedelta(seconds=5)  # they have nothing in flight when the demo ends
+_POLL = timedelta(milliseconds=100)  # until a started process says that it is ready
 
 
 @contextlib.asynccontextmanager
@@ -26,7 +29,7 @@ async def stand_in(cache: Path) -> AsyncIterator[str]:
         assert process.stdout is not None
         said = b""
         with contextlib.suppress(TimeoutError):
-            said = await asyncio.wait_for(process.stdout.readline(), limits.DEMO_START_WAIT.total_seconds())
+            said = await asyncio.wait_for(process.stdout.readline(), _START_WAIT.total_seconds())
         url = said.decode().rpartition(" ")[2].strip()
         if not url.startswith("http"):
             raise CommandFailed(FAILED, f"the stand-in model did not start: {_last_line(log)}")
@@ -77,11 +80,11 @@ class KeptWorker:
         self.log.write_bytes(b"")
         self._process = await _spawn(["-m", "worker_main"], self._environ, self.log)
         try:
-            async with asyncio.timeout(limits.DEMO_START_WAIT.total_seconds()):
+            async with asyncio.timeout(_START_WAIT.total_seconds()):
                 while _READY not in self.log.read_text(encoding="utf-8", errors="replace"):
                     if self._process.returncode is not None:
                         raise CommandFailed(FAILED, f"the worker did not start: {_last_line(self.log)}")
-                    await asyncio.sleep(limits.DEMO_POLL.total_seconds())
+                    await asyncio.sleep(_POLL.total_seconds())
         except TimeoutError as error:
             raise CommandFailed(FAILED, f"the worker was not ready in time: {_last_line(self.log)}") from error
 
@@ -106,7 +109,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
         return
     try:
         process.send_signal(signal.SIGTERM)
-        await asyncio.wait_for(process.wait(), limits.DEMO_STOP_WAIT.total_seconds())
+        await asyncio.wait_for(process.wait(), _STOP_WAIT.total_seconds())
     except TimeoutError:
         process.kill()
         await process.wait()

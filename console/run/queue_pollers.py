@@ -7,9 +7,9 @@ from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
 from temporalio.client import Client
 
+from console import console_limits
 from console.access import server_address
 from console.command_errors import UNREACHABLE, CommandFailed
-from supervision import limits
 from supervision.queues import MODEL_QUEUE, WORKFLOW_QUEUE
 
 WORKFLOWS = TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW
@@ -20,9 +20,9 @@ async def pollers(client: Client, queue: str, kind: TaskQueueType.ValueType) -> 
     """The identities of the Workers that serve a queue."""
     described = await client.workflow_service.describe_task_queue(
         DescribeTaskQueueRequest(namespace=client.namespace, task_queue=TaskQueue(name=queue), task_queue_type=kind),
-        timeout=limits.CLI_RPC_TIMEOUT,
+        timeout=console_limits.RPC_TIMEOUT,
     )
-    oldest = datetime.now(UTC) - limits.POLLER_FRESH
+    oldest = datetime.now(UTC) - console_limits.POLLER_FRESH
     return sorted(
         {p.identity for p in described.pollers if p.last_access_time.ToDatetime(tzinfo=UTC) >= oldest},
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from activities.store.artifacts import ArtifactStore
+from console import console_limits
 from console.command_errors import BAD_INPUT, DONE, CommandFailed
 from console.terminal import tell
 from supervision import limits
@@ -93,9 +94,13 @@ def read_text_file(path: Path) -> bytes:
 
 def check_run_id(run_id: str) -> str:
     """The id, if it may name a run; CommandFailed otherwise."""
-    if not run_id.strip() or not run_id.isprintable() or len(run_id.encode("utf-8", "replace")) > limits.RUN_ID_BYTES:
+    if (
+        not run_id.strip()
+        or not run_id.isprintable()
+        or len(run_id.encode("utf-8", "replace")) > console_limits.RUN_ID_BYTES
+    ):
         raise CommandFailed(
-            BAD_INPUT, f"a run id needs 1 to {limits.RUN_ID_BYTES} bytes of printable text: choose another --id"
+            BAD_INPUT, f"a run id needs 1 to {console_limits.RUN_ID_BYTES} bytes of printable text: choose another --id"
         )
     return run_id
 

@@ -21,8 +21,8 @@ from temporalio.common import SearchAttributeKey
 from temporalio.exceptions import FailureError
 from temporalio.service import RPCError, RPCStatusCode
 
+from console import console_limits
 from console.command_errors import FAILED, CommandFailed
-from supervision import limits
 from supervision.contract.plan import Plan
 from supervision.contract.result import RunResult
 from supervision.contract.status import Status, TracePage
@@ -69,7 +69,7 @@ class Run:
         """Changes the run; CommandFailed with its words when it refuses."""
         async with self._told(self.id):
             try:
-                async with asyncio.timeout(limits.CLI_UPDATE_WAIT.total_seconds()):
+                async with asyncio.timeout(console_limits.UPDATE_WAIT.total_seconds()):
                     reply: UpdateReply = await self.handle.execute_update(name, argument, result_type=UpdateReply)
                     return reply
             except WorkflowUpdateFailedError as error:
@@ -83,8 +83,8 @@ class Run:
         handle = self.client.get_workflow_handle(workflow_id or self.id)
         async with self._told(workflow_id or self.id):
             try:  # the client's own retries would go on for longer than a person waits
-                async with asyncio.timeout(limits.CLI_RPC_TIMEOUT.total_seconds()):
-                    return await handle.describe(rpc_timeout=limits.CLI_RPC_TIMEOUT)
+                async with asyncio.timeout(console_limits.RPC_TIMEOUT.total_seconds()):
+                    return await handle.describe(rpc_timeout=console_limits.RPC_TIMEOUT)
             except TimeoutError as error:
                 raise RPCError("no answer in time", RPCStatusCode.UNAVAILABLE, b"") from error
 
@@ -102,9 +102,9 @@ class Run:
         arguments = [] if argument is None else [argument]
         async with self._told(workflow_id or self.id):
             try:
-                async with asyncio.timeout(limits.CLI_RPC_TIMEOUT.total_seconds()):
+                async with asyncio.timeout(console_limits.RPC_TIMEOUT.total_seconds()):
                     answer: _Value = await handle.query(
-                        name, args=arguments, result_type=kind, rpc_timeout=limits.CLI_RPC_TIMEOUT
+                        name, args=arguments, result_type=kind, rpc_timeout=console_limits.RPC_TIMEOUT
                     )
                     return answer
             except (TimeoutError, WorkflowQueryFailedError, WorkflowQueryRejectedError) as error:

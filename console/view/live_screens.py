@@ -8,10 +8,10 @@ from typing import Protocol
 from rich.console import Console, RenderableType
 from rich.live import Live
 
+from console import console_limits
 from console.view.event_lines import Line, now_line
 from console.view.live_view import draw, log_line, plain_line
 from console.view.run_poller import Picture
-from supervision import limits
 
 
 class Screen(Protocol):
@@ -89,7 +89,7 @@ async def open_screen(console: Console, hint: str) -> AsyncIterator[Screen]:
 
     async def redraw() -> None:
         while True:
-            await asyncio.sleep(limits.FOLLOW_REDRAW.total_seconds())
+            await asyncio.sleep(console_limits.FOLLOW_REDRAW.total_seconds())
             screen.live.refresh()
 
     with screen.live:

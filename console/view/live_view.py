@@ -6,6 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from console import console_limits
 from console.view.event_lines import Line, Mood
 from console.view.plan_tree import Row, fitted, rows
 from console.view.run_poller import Call, Picture
@@ -36,13 +37,15 @@ def log_line(line: Line) -> Text:
     text = Text(f"{line.at.astimezone():%H:%M:%S} ", style="dim", no_wrap=True, overflow="ellipsis", end="\n")
     if line.subject:
         text.append(f"{safe_line(line.subject, 40)} ", style="cyan not dim")
-    return text.append(safe_line(line.text, limits.FOLLOW_LINE_CHARS), style=f"not dim {_MOODS[line.mood]}".strip())
+    return text.append(
+        safe_line(line.text, console_limits.FOLLOW_LINE_CHARS), style=f"not dim {_MOODS[line.mood]}".strip()
+    )
 
 
 def plain_line(line: Line) -> str:
     """An event as one line without colours."""
     subject = f"{safe_line(line.subject, 40)} " if line.subject else ""
-    return f"{line.at.astimezone():%H:%M:%S} {subject}{safe_line(line.text, limits.FOLLOW_LINE_CHARS)}"
+    return f"{line.at.astimezone():%H:%M:%S} {subject}{safe_line(line.text, console_limits.FOLLOW_LINE_CHARS)}"
 
 
 def draw(picture: Picture, width: int, height: int, hint: str = "") -> RenderableType:
@@ -97,7 +100,7 @@ def _what(row: Row) -> str:
     after = f"after {', '.join(row.after)} · " if row.after else ""
     attempt = f"attempt {report.attempts} · " if report.attempts > 1 else ""
     text = f"{report.error.type}: {report.error.message}" if report.error else report.description
-    return safe_line(f"{attempt}{after}{text}", limits.FOLLOW_LINE_CHARS)
+    return safe_line(f"{attempt}{after}{text}", console_limits.FOLLOW_LINE_CHARS)
 
 
 def _tail(call: Call, width: int) -> str:
@@ -144,7 +147,9 @@ def _held(picture: Picture) -> list[Text]:
     said = [_asked(wait, picture.run_id) for wait in status.waiting] + [rest_note(card) for card in cards]
     more = [f"and {len(said) - _HELD_ROWS} more that wait"] if len(said) > _HELD_ROWS else []
     return [
-        Text(f" ⏸ {safe_line(text, limits.FOLLOW_LINE_CHARS)}", style="yellow", no_wrap=True, overflow="ellipsis")
+        Text(
+            f" ⏸ {safe_line(text, console_limits.FOLLOW_LINE_CHARS)}", style="yellow", no_wrap=True, overflow="ellipsis"
+        )
         for text in [*said[:_HELD_ROWS], *more]
     ]
 

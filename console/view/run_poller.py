@@ -7,6 +7,7 @@ from datetime import datetime
 from temporalio.client import WorkflowExecutionDescription
 from temporalio.service import RPCError
 
+from console import console_limits
 from console.command_errors import CommandFailed
 from console.run.run_handle import NO_WORKER, NoAnswer, Run, facts, is_open, state_word, stuck
 from console.view.event_lines import Line, line
@@ -153,7 +154,7 @@ class Watch:
         if not open_ones:
             return []
         start = self._asked % len(open_ones)
-        chosen = (open_ones + open_ones)[start : start + min(len(open_ones), limits.FOLLOW_CHILDREN)]
+        chosen = (open_ones + open_ones)[start : start + min(len(open_ones), console_limits.FOLLOW_CHILDREN)]
         self._asked += len(chosen)
         return chosen
 

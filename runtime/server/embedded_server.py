@@ -16,6 +16,7 @@ from pydantic import JsonValue
 
 from runtime.file_lock import FileLock
 from runtime.paths import cache_dir
+from runtime.server import server_limits
 from runtime.server.server_command import HOST, arguments, choose_ports, environment
 from runtime.server.server_record import ServerInfo, answers, read_record, record_path, write_record
 from runtime.server.temporal_binary import find_temporal, say
@@ -76,7 +77,7 @@ class EmbeddedServer:
             return await self._launch(program)
         with FileLock(self._cache / "server.lock") as lock:
             while not lock.taken():  # noqa: ASYNC110 - a file lock of another process has no event
-                await asyncio.sleep(limits.LOCK_POLL.total_seconds())
+                await asyncio.sleep(server_limits.LOCK_POLL.total_seconds())
             if info := await self._join():
                 return info
             record_path(self._cache).unlink(missing_ok=True)  # of a server that is gone
@@ -104,14 +105,14 @@ class EmbeddedServer:
         info = read_record(self._cache)
         if info is None:
             return None
-        if not await answers(info.address, limits.SERVER_START_WAIT):
+        if not await answers(info.address, server_limits.START_WAIT):
             raise ServerFailed(f"the Temporal server of process {info.pid} lives but does not answer: end it first")
         self.joined = True
         return info
 
     async def _launch(self, program: Path) -> ServerInfo:
         said = ""
-        for _ in range(limits.SERVER_PORT_TRIES):
+        for _ in range(server_limits.PORT_TRIES):
             info = self._spawn(program)
             try:
                 if await self._serves(info):
@@ -155,11 +156,11 @@ class EmbeddedServer:
     async def _serves(self, info: ServerInfo) -> bool:
         assert self._process is not None
         try:
-            async with asyncio.timeout(limits.SERVER_START_WAIT.total_seconds()):
+            async with asyncio.timeout(server_limits.START_WAIT.total_seconds()):
                 while self._process.poll() is None:
                     if await answers(info.address):
                         return self._process.poll() is None  # else somebody took the port and answers there
-                    await asyncio.sleep(limits.SERVER_POLL.total_seconds())
+                    await asyncio.sleep(server_limits.POLL.total_seconds())
         except TimeoutError:
             pass
         return False
@@ -172,7 +173,7 @@ class EmbeddedServer:
         # with nothing to keep there is no reason to wait the seconds it drains for
         process.send_signal(signal.SIGINT if info.db else signal.SIGKILL)
         try:
-            await asyncio.to_thread(process.wait, limits.SERVER_STOP_WAIT.total_seconds())
+            await asyncio.to_thread(process.wait, server_limits.STOP_WAIT.total_seconds())
         except subprocess.TimeoutExpired:
             pass
         finally:  # too slow, or a second Ctrl-C

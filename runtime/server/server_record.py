@@ -12,7 +12,7 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 
 from runtime.paths import cache_dir
-from supervision import limits
+from runtime.server import server_limits
 
 NAMESPACE = "default"
 
@@ -63,9 +63,9 @@ async def stop_running(cache: Path | None = None) -> ServerInfo | None:
         return None
     os.kill(info.pid, signal.SIGINT)
     try:
-        async with asyncio.timeout(limits.SERVER_STOP_WAIT.total_seconds()):
+        async with asyncio.timeout(server_limits.STOP_WAIT.total_seconds()):
             while is_alive(info):  # noqa: ASYNC110 - not our child: nothing announces its end
-                await asyncio.sleep(limits.SERVER_POLL.total_seconds())
+                await asyncio.sleep(server_limits.POLL.total_seconds())
     except TimeoutError:
         os.kill(info.pid, signal.SIGKILL)
     record_path(folder).unlink(missing_ok=True)
@@ -96,7 +96,7 @@ def _command(pid: int) -> list[str]:
     return next((row[1:] for row in rows if row and row[0] == str(pid)), [])
 
 
-async def answers(address: str, timeout: timedelta = limits.SERVER_PROBE_TIMEOUT) -> bool:
+async def answers(address: str, timeout: timedelta = server_limits.PROBE_TIMEOUT) -> bool:
     """Whether the server at that address serves its namespace within `timeout`."""
     try:
         async with asyncio.timeout(timeout.total_seconds()):

@@ -13,9 +13,8 @@ from pathlib import Path
 
 from runtime.file_lock import FileLock
 from runtime.paths import cache_dir
-from runtime.server import temporal_build
+from runtime.server import server_limits, temporal_build
 from runtime.server.temporal_build import Note
-from supervision import limits
 
 
 class TemporalNotFound(RuntimeError):
@@ -61,7 +60,7 @@ def runs(program: Path) -> bool:
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=limits.TEMPORAL_VERSION_TIMEOUT.total_seconds(),
+            timeout=server_limits.VERSION_TIMEOUT.total_seconds(),
         )
     except (OSError, subprocess.TimeoutExpired):
         return False
@@ -107,12 +106,12 @@ def _wait_for(lock: FileLock, note: Note) -> None:
     began = told = time.monotonic()
     while not lock.taken():
         now = time.monotonic()
-        if now - began > limits.TEMPORAL_BUILD_TIMEOUT.total_seconds():
+        if now - began > server_limits.BUILD_TIMEOUT.total_seconds():
             raise TemporalNotFound("another process has been making the temporal program for too long: end it first")
         if now >= told:
             note(f"another process is making the temporal program: waiting, {now - began:.0f} s")
-            told = now + limits.TEMPORAL_BUILD_REPORT.total_seconds()
-        time.sleep(limits.LOCK_POLL.total_seconds())
+            told = now + server_limits.BUILD_REPORT.total_seconds()
+        time.sleep(server_limits.LOCK_POLL.total_seconds())
 
 
 if __name__ == "__main__":

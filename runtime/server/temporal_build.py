@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
 
-from supervision import limits
+from runtime.server import server_limits
 
 Note = Callable[[str], None]
 
@@ -28,7 +28,7 @@ def download(folder: Path) -> list[Path]:
         await environment.shutdown()
 
     async def bounded() -> None:
-        await asyncio.wait_for(start_once(), limits.TEMPORAL_DOWNLOAD_TIMEOUT.total_seconds())
+        await asyncio.wait_for(start_once(), server_limits.DOWNLOAD_TIMEOUT.total_seconds())
 
     try:
         asyncio.run(bounded())
@@ -67,9 +67,9 @@ def build(go: str, folder: Path, note: Note) -> str:
     output = _LastLine(process)
     began = time.monotonic()
     try:
-        while time.monotonic() - began < limits.TEMPORAL_BUILD_TIMEOUT.total_seconds():
+        while time.monotonic() - began < server_limits.BUILD_TIMEOUT.total_seconds():
             try:
-                process.wait(limits.TEMPORAL_BUILD_REPORT.total_seconds())
+                process.wait(server_limits.BUILD_REPORT.total_seconds())
                 break
             except subprocess.TimeoutExpired:
                 note(f"building temporal: {time.monotonic() - began:.0f} s, {output.line}")
