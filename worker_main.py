@@ -35,8 +35,7 @@ from activities.teams.team_files import TeamFiles
 from activities.tool_calls import ToolActivities
 from runtime import search_attributes, telemetry
 from runtime.connection import ConnectionFailed, connect
-from runtime.exit import leave
-from runtime.ownership import check_ownership
+from runtime.process import check_ownership, exit_now
 from runtime.settings import Settings
 from runtime.workers import ALL_ROLES, WorkerRole, workers
 from supervision import limits
@@ -138,7 +137,7 @@ async def serve(settings: Settings, roles: Sequence[WorkerRole], pool: str | Non
 
     def on_signal() -> None:
         if stop.is_set():
-            leave(130)
+            exit_now(130)
         say("stopping: calls in flight may finish; once more to stop at once")
         stop.set()
 
@@ -193,16 +192,16 @@ def main() -> None:
         settings = Settings()
     except ValidationError as error:
         say(f"settings: {describe_errors(error)}")
-        leave(2)
+        exit_now(2)
     if "model" in options.roles and not settings.has_model:
         say(NO_MODEL)
-        leave(2)
+        exit_now(2)
     try:
         asyncio.run(serve(settings, options.roles, options.pool))
     except (ConnectionFailed, ValueError) as error:
         say(str(error))
-        leave(2)
-    leave(0)
+        exit_now(2)
+    exit_now(0)
 
 
 if __name__ == "__main__":

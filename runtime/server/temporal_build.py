@@ -19,7 +19,7 @@ GO_AT_LEAST = (1, 23)
 
 
 def download(folder: Path) -> list[Path]:
-    """Let the SDK download the program into `folder`; the files that came, none when it could not."""
+    """Lets the SDK download the program into `folder`. Returns the files, none if it failed."""
     from temporalio.testing import WorkflowEnvironment  # heavy, and needed once in a machine's life
 
     async def start_once() -> None:
@@ -38,7 +38,7 @@ def download(folder: Path) -> list[Path]:
 
 
 def usable_go() -> str | None:
-    """The `go` command on PATH, None when there is none or it is too old."""
+    """Returns the `go` command on PATH, or None if there is none or it is too old."""
     go = shutil.which("go")
     if go is None:
         return None
@@ -46,12 +46,12 @@ def usable_go() -> str | None:
         done = subprocess.run([go, "env", "GOVERSION"], capture_output=True, text=True, timeout=30)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    found = re.match(r"go(\d+)\.(\d+)", done.stdout.strip())
-    return go if found and (int(found[1]), int(found[2])) >= GO_AT_LEAST else None
+    version = re.match(r"go(\d+)\.(\d+)", done.stdout.strip())
+    return go if version and (int(version[1]), int(version[2])) >= GO_AT_LEAST else None
 
 
 def build(go: str, folder: Path, note: Note) -> str:
-    """Run `go install` into `folder`, `note` telling how it goes; the last line of its output."""
+    """Runs `go install` into `folder`; `note` gets progress lines. Returns the last line of the output."""
     environment = os.environ | {"GOBIN": str(folder), "GOFLAGS": ""}
     for cross in ("GOOS", "GOARCH"):  # go install refuses GOBIN when they are set
         environment.pop(cross, None)

@@ -1,4 +1,4 @@
-"""What is wrong is said in one sentence, with the right exit code, at once, and nothing is started."""
+"""What is wrong is expected in one sentence, with the right exit code, at once, and nothing is started."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ QUICK = 10  # seconds, on a busy machine
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "expected"),
     [
         (["run"], "no goal"),
         (["run", ""], "the goal is empty"),
@@ -39,7 +39,7 @@ QUICK = 10  # seconds, on a busy machine
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
-async def test_bad_input_ends_with_2(alone: Cli, words: list[str], said: str) -> None:
+async def test_bad_input_ends_with_2(alone: Cli, words: list[str], expected: str) -> None:
     (alone.folder / "list.json").write_text("[1, 2]")
     (alone.folder / "broken.json").write_text("{")
     (alone.folder / "approval.json").write_text(json.dumps({"goal": GOAL, "approve_plan": True}))
@@ -47,7 +47,7 @@ async def test_bad_input_ends_with_2(alone: Cli, words: list[str], said: str) ->
     (alone.folder / "binary.bin").write_bytes(b"\x00\xff\xfe")
     done = await alone(*words)
     assert done.code == 2
-    assert said in done.sentence
+    assert expected in done.sentence
     assert done.out == ""
     assert done.seconds < QUICK
 

@@ -120,7 +120,7 @@ def test_without_a_usable_go_the_error_says_what_to_install(path: Path, version:
 def test_a_build_tells_how_it_goes(path: Path, notes: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     gate = path / "gate"
     fake_go(path, install=f'while [ ! -e "{gate}" ]; do :; done')
-    monkeypatch.setattr("supervision.server_limits.BUILD_REPORT", timedelta(milliseconds=50))
+    monkeypatch.setattr("runtime.server.server_limits.BUILD_REPORT", timedelta(milliseconds=50))
 
     def note(line: str) -> None:
         notes.append(line)

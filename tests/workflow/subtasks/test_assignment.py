@@ -15,7 +15,7 @@ from temporalio.client import Client
 
 import worker_main
 from activities.pools import PoolActivities
-from console.run.queue_pollers import ACTIVITIES, WORKFLOWS, pollers
+from console.run.start_run import ACTIVITIES, WORKFLOWS, pollers
 from runtime.settings import Settings
 from supervision.queues import pool_queue
 from tests.conftest import LAB

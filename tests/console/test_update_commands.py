@@ -6,8 +6,8 @@ import json
 import pytest
 from temporalio.client import Client
 
-from console.run.run_handle import Run
-from console.view.run_poller import Watch
+from console.run.run_handle import RunHandle
+from console.view.run_poller import RunPoller
 from supervision.contract.request import RunRequest
 from tests.console.conftest import GOAL, Cli, Model
 from tests.scripted_model import Reply, ScriptedModel, Step, answer, plan, text, when
@@ -122,22 +122,22 @@ async def test_a_followed_run_shows_what_nested_worker_agents_do(
     model.play(run_id, script)
     request = RunRequest(goal="Look around", team="house", max_reviews=0)
     handle = await client.start_workflow(SupervisorWorkflow.run, request, id=run_id, task_queue="supervisor")
-    watch = Watch(Run(client, run_id))
+    poller = RunPoller(RunHandle(client, run_id))
     lines = []
 
     async def nested_runs() -> bool:
-        lines.extend(await watch.look())
-        return f"{run_id}/t1/1/t1/1" in watch.picture.agents
+        lines.extend(await poller.poll())
+        return f"{run_id}/t1/1/t1/1" in poller.picture.agents
 
     await until(nested_runs)
     hold.set()
     await handle.result()
     for _ in range(5):
-        lines.extend(await watch.look())
+        lines.extend(await poller.poll())
     said = {(line.subject, line.text) for line in lines}
     assert ("t1", "storey starts") in said
     assert ("t1/t1", "walker starts") in said
     assert ("t1/t1", "turn 1: walked") in said
     assert ("t1/t1", "completed after 1 turns") in said
     assert ("", "done") in said
-    assert watch.caught_up
+    assert poller.caught_up

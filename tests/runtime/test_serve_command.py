@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 async def command(*words: str) -> Process:
     return await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "runtime.server.embedded_server", *words, cwd=ROOT, stdout=PIPE, stderr=PIPE
+        sys.executable, "-m", "runtime.server", *words, cwd=ROOT, stdout=PIPE, stderr=PIPE
     )
 
 
