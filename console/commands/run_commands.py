@@ -17,7 +17,11 @@ _HINT = "Ctrl-C leaves the run going"
 
 
 async def run_goal(access: Access, options: RunOptions) -> int:
-    """Starts a run and follows it, or only prints its id. Returns the exit code."""
+    """Starts a run and follows it, or only prints its id. Returns the exit code.
+
+    The request is checked before the server is asked. Attached files are stored before the run is started, because
+    it names them by reference.
+    """
     prepared = options.as_request()
     run_id = check_run_id(options.run_id) if options.run_id is not None else new_run_id(prepared.request.goal)
     client = await access.client()

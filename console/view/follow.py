@@ -17,7 +17,10 @@ SERVER_AWAY = "the Temporal server does not answer; the run is safe and goes on 
 
 
 async def follow(run: RunHandle, screen: Screen, store: ArtifactStore | None, web: str | None = None) -> RunOutcome:
-    """Shows the run until it ends and returns its outcome. Raises CommandFailed if there is no such run."""
+    """Shows the run until it ends and returns its outcome. Raises CommandFailed if there is no such run.
+
+    The outcome is awaited beside the polling, not derived from it: a run may end without any Worker to ask.
+    """
     await run.require()
     poller = RunPoller(run, web)
     ending = asyncio.create_task(run_outcome(run, store))
