@@ -150,7 +150,7 @@ def extend_limits(
     tokens: Annotated[int | None, typer.Option(help="the new total")] = None,
     usd: Annotated[float | None, typer.Option(help="the new total")] = None,
 ) -> None:
-    """Give a run new limits: totals, not additions. What is not named stays as it is."""
+    """Give a run new limits: totals, not additions. A limit that is not given stays as it is."""
     with_run(run_id, lambda run, _: extend(run, deadline, tokens, usd))
 
 

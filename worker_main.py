@@ -104,7 +104,7 @@ def compose(
 def model_activities(
     settings: Settings, store: ArtifactStore, conversations: ConversationStore, teams: StoredTeams
 ) -> list[Callable[..., Any]]:
-    """The activities that call the model, with one client for all of them."""
+    """Returns the activities that call the model, with one client for all of them."""
     idle = timedelta(seconds=settings.model_idle_seconds) if settings.model_idle_seconds else limits.MODEL_IDLE_TIMEOUT
     model = AnthropicModel(
         api_key=settings.secret("anthropic_api_key"),
@@ -156,13 +156,13 @@ async def serve(settings: Settings, roles: Sequence[WorkerRole], pool: str | Non
 
 
 def say(text: str) -> None:
-    """One line for the operator."""
+    """Writes one line to standard error, for the operator."""
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()
 
 
 def parse_roles(text: str) -> list[WorkerRole]:
-    """The roles named, in their own order; ArgumentTypeError for anything else."""
+    """Returns the roles named, in the project's order. Raises ArgumentTypeError for anything else."""
     named = [part.strip() for part in text.split(",") if part.strip()]
     unknown = [part for part in named if part not in ALL_ROLES]
     if unknown or not named:
@@ -171,7 +171,7 @@ def parse_roles(text: str) -> list[WorkerRole]:
 
 
 def parse_pool(text: str) -> str:
-    """The name of a pool; ArgumentTypeError for what can't be one."""
+    """Returns the name of a pool. Raises ArgumentTypeError if it can't be one."""
     if not is_pool(text):
         raise argparse.ArgumentTypeError(f"must be 1 to 32 lower-case letters, digits or hyphens, not '{text}'")
     return text

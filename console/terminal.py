@@ -1,6 +1,6 @@
 """Text on the terminal: made safe, and written to the right stream.
 
-Models and tools may write escape sequences, or be told to. Results go to standard output, everything else to
+Models and tools may write escape sequences, by accident or on purpose. Results go to standard output, everything else to
 standard error.
 """
 

@@ -19,7 +19,7 @@ def check_ownership() -> None:
     """Raises SystemExit with one sentence if another distribution owns `workflows` or `activities`, too.
 
     These names are common. Installers overwrite such packages without a warning, and removing the other
-    distribution then removes ours. Run from source, or installed as editable, only ours owns them, or nobody.
+    distribution then removes ours. Run from source or installed as editable, no other distribution owns them.
     """
     problem = shared_with(packages_distributions()) or imported_from_elsewhere(Path(__file__).resolve().parents[1])
     if problem:

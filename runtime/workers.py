@@ -32,7 +32,7 @@ def workers(
     model_rpm: float | None = None,
     pool: str | None = None,
 ) -> list[Worker]:
-    """One Worker per queue. Workflow processes also run tools: small pure ones run inside workflow tasks.
+    """Returns one Worker per queue. Workflow processes also run tools: small pure ones run inside workflow tasks.
 
     A process of a `pool` serves that pool's queue alone, with model calls and tools.
     """

@@ -133,12 +133,15 @@ EXPERIMENTAL = (
 
 
 class Module(NamedTuple):
+    """A parsed source file."""
+
     path: Path
     source: str
     tree: ast.Module
 
     @property
     def name(self) -> str:
+        """Its path in the repository."""
         return str(self.path.relative_to(ROOT))
 
 

@@ -157,7 +157,7 @@ class EmbeddedServer:
             async with asyncio.timeout(server_limits.START_WAIT.total_seconds()):
                 while self._process.poll() is None:
                     if await answers(info.address):
-                        return self._process.poll() is None  # else somebody took the port and answers there
+                        return self._process.poll() is None  # else another process took the port and answers there
                     await asyncio.sleep(server_limits.POLL.total_seconds())
         except TimeoutError:
             pass

@@ -10,5 +10,5 @@ VERSION_TIMEOUT = timedelta(seconds=20)  # `temporal --version`: milliseconds, s
 DOWNLOAD_TIMEOUT = timedelta(seconds=120)  # ~50 MB; offline it fails at once
 BUILD_TIMEOUT = timedelta(minutes=30)  # 4 minutes on 2 cores
 BUILD_REPORT = timedelta(seconds=5)  # how often a build or a wait for one says that it lives
-LOCK_POLL = timedelta(milliseconds=200)  # a file lock tells nobody when it is free
+LOCK_POLL = timedelta(milliseconds=200)  # a file lock does not announce that it is free
 POLL = timedelta(milliseconds=50)  # until a new server serves

@@ -80,7 +80,7 @@ def _make(target: Path, note: Note) -> None:
         folder = Path(name)
         downloaded = next(filter(runs, temporal_build.download(folder)), None)
         made = downloaded or _built(folder, note)
-        made.replace(target)  # in one step: nobody ever sees half a program
+        made.replace(target)  # in one step: no process ever finds half a program
     note(f"temporal is ready: {target}")
 
 

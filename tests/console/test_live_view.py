@@ -37,7 +37,7 @@ def test_every_subtask_is_in_the_tree_once_and_below_a_dependency(reports: list[
     seen: list[tuple[int, str]] = []
     for row in tree:
         if row.report.depends_on:
-            above = [id for depth, id in seen if depth == row.depth - 1]
+            above = [subtask_id for depth, subtask_id in seen if depth == row.depth - 1]
             assert above[-1] == row.report.depends_on[-1]
         else:
             assert row.depth == 0
