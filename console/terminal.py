@@ -1,7 +1,7 @@
 """Text on the terminal: made safe, and written to the right stream.
 
-Models and tools may write escape sequences, by accident or on purpose. Results go to standard output, everything else to
-standard error.
+Models and tools may write escape sequences, by accident or on purpose. Results go to standard output, everything
+else to standard error.
 """
 
 import json

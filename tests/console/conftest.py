@@ -187,10 +187,10 @@ async def standin(place: Path) -> AsyncIterator[Model]:
 @pytest.fixture(scope="package")
 async def base(place: Path) -> dict[str, str]:
     """An environment without anything of ours but the folders."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
     temporal = {"SUPERVISOR_TEMPORAL": value} if (value := os.environ.get("SUPERVISOR_TEMPORAL")) else {}
     return {
-        **kept,
+        **inherited,
         **temporal,
         "SUPERVISOR_CACHE_DIR": str(place),
         "SUPERVISOR_ARTIFACTS_URL": str(place / "artifacts"),

@@ -99,7 +99,7 @@ def picture(subtasks: int = 6) -> Picture:
 
 
 def held(shown: Picture) -> Picture:
-    """The same with a role and a provider that rest, and a person who is asked for something."""
+    """Returns the same with two open breakers and a wait for a person."""
     assert shown.status is not None
     card = {"state": "open", "retry_at": "2030-01-01T00:00:00+00:00"}
     shown.status.breakers = [

@@ -143,5 +143,5 @@ async def test_pruning_takes_old_ended_runs_and_nothing_else(read: Cli, alone: C
     done = await pruning("prune", "--older-than", "30d", "--yes")
     assert done.code == 0
     assert not (store / "ended-1").exists()
-    for kept in (run_prefix("open/1"), run_prefix(long_id), "young-1", upload):
-        assert (store / kept).exists()
+    for key in (run_prefix("open/1"), run_prefix(long_id), "young-1", upload):
+        assert (store / key).exists()

@@ -91,8 +91,8 @@ def test_without_a_program_it_is_built_once_and_kept(path: Path, notes: list[str
 def test_only_one_of_several_processes_builds(path: Path, notes: list[str]) -> None:
     fake_go(path)
     with ThreadPoolExecutor(4) as pool:
-        found = set(pool.map(find_temporal, [notes.append] * 4))
-    assert found == {cache_dir() / "bin" / "temporal"}
+        programs = set(pool.map(find_temporal, [notes.append] * 4))
+    assert programs == {cache_dir() / "bin" / "temporal"}
     assert (path / "installs").read_text().count("install") == 1
 
 
