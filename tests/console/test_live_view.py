@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from console.view.event_lines import Line
+from console.view.event_lines import Line, line
 from console.view.live_view import draw, log_line, plain_line
 from console.view.picture import LiveAgent, LiveCall, Picture, fitted, tree_rows
 from supervision.contract.result import SubtaskReport
-from supervision.contract.status import Counts, RunLimits, Status, Waiting
+from supervision.contract.status import Counts, RunLimits, Status, TraceEvent, Waiting
 
 NASTY = "[bold]markup[/bold] [link=https://evil.example]x[/link] \x1b[31mred\x1b]8;;https://evil.example\x07 :smile:"
 
@@ -148,10 +148,20 @@ def test_foreign_text_is_shown_as_it_is_and_never_obeyed() -> None:
 
 
 def test_lines_of_events_are_safe_in_both_forms() -> None:
-    line = Line(datetime.now(UTC), "t1\x1b[2J", NASTY)
+    nasty = Line(datetime.now(UTC), "t1\x1b[2J", NASTY)
     out = io.StringIO()
-    Console(file=out, width=300, color_system=None).print(log_line(line))
-    for shown in (out.getvalue(), plain_line(line)):
+    Console(file=out, width=300, color_system=None).print(log_line(nasty))
+    for shown in (out.getvalue(), plain_line(nasty)):
         assert "\x1b" not in shown
         assert "[bold]markup[/bold]" in shown
         assert ":smile:" in shown
+
+
+def test_a_wait_for_the_provider_names_its_reason() -> None:
+    event = TraceEvent(seq=1, at="2030-01-01T00:00:00+00:00", type="waiting_provider", data={"why": "no credit"})
+    assert line(event).text == "waits for `resume`: no credit"
+
+
+def test_an_event_that_has_no_wording_is_shown_as_it_is() -> None:
+    event = TraceEvent(seq=1, at="2030-01-01T00:00:00+00:00", type="new_kind", subtask_id="t1", data={"n": 1})
+    assert (line(event).text, line(event).subject) == ("new_kind {'n': 1}", "t1")
