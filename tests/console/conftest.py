@@ -10,7 +10,6 @@ import signal
 import struct
 import sys
 import termios
-import time
 import urllib.request
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -35,7 +34,6 @@ class Done:
     code: int
     out: str
     err: str
-    seconds: float
 
     @property
     def sentence(self) -> str:
@@ -94,7 +92,6 @@ class Cli:
 
     async def __call__(self, *words: str, stdin: bytes = b"", module: str = "starter") -> Done:
         """Runs a command to its end."""
-        began = time.monotonic()
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             *(["-m", module] if module != "starter" else [str(ROOT / "starter.py")]),
@@ -112,7 +109,7 @@ class Cli:
                 process.kill()
         assert process.returncode is not None
         assert b"Traceback" not in err, err.decode()
-        return Done(process.returncode, out.decode(), err.decode(), time.monotonic() - began)
+        return Done(process.returncode, out.decode(), err.decode())
 
     @contextlib.asynccontextmanager
     async def terminal(
