@@ -98,7 +98,7 @@ async def test_ctrl_c_detaches_and_the_run_completes(cli: Cli, standin: Model) -
 
 
 async def test_cancelling_stops_the_run_and_keeps_what_it_had(cli: Cli, standin: Model) -> None:
-    await standin.slow("stop-1*synthesis")
+    await standin.fails("stop-1*synthesis", stall_after=2)  # silent until the call is cancelled
     async with cli.terminal("run", GOAL, "--id", "stop-1", columns=120) as terminal:
         await terminal.until("writing the answer")
         done = await cli("cancel", "stop-1")
