@@ -20,6 +20,7 @@ import pytest
 
 from console.demo.demo_processes import KeptWorker, stand_in
 from runtime.server.embedded_server import EmbeddedServer
+from runtime.server.temporal_binary import find_temporal
 from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
@@ -185,10 +186,9 @@ async def standin(place: Path) -> AsyncIterator[Model]:
 async def base(place: Path) -> dict[str, str]:
     """An environment without anything of ours but the folders."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
-    temporal = {"SUPERVISOR_TEMPORAL": value} if (value := os.environ.get("SUPERVISOR_TEMPORAL")) else {}
     return {
         **inherited,
-        **temporal,
+        "SUPERVISOR_TEMPORAL": str(find_temporal()),  # a folder of its own would make it anew
         "SUPERVISOR_CACHE_DIR": str(place),
         "SUPERVISOR_ARTIFACTS_URL": str(place / "artifacts"),
         "TEMPORAL_CONFIG_FILE": os.devnull,
