@@ -35,8 +35,7 @@ from activities.teams.team_files import TeamFiles
 from activities.tool_calls import ToolActivities
 from runtime import search_attributes, telemetry
 from runtime.connection import ConnectionFailed, connect
-from runtime.exit import leave
-from runtime.ownership import check_ownership
+from runtime.process import check_ownership, exit_now
 from runtime.settings import Settings
 from runtime.workers import ALL_ROLES, WorkerRole, workers
 from supervision import limits
@@ -153,7 +152,7 @@ async def serve(settings: Settings, roles: Sequence[WorkerRole], pool: str | Non
 
     def on_signal() -> None:
         if stop.is_set():
-            leave(130)
+            exit_now(130)
         say("stopping: calls in flight may finish; once more to stop at once")
         stop.set()
 
@@ -172,13 +171,13 @@ async def serve(settings: Settings, roles: Sequence[WorkerRole], pool: str | Non
 
 
 def say(text: str) -> None:
-    """One line for the operator."""
+    """Writes one line to standard error, for the operator."""
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()
 
 
 def parse_roles(text: str) -> list[WorkerRole]:
-    """The roles named, in their own order; ArgumentTypeError for anything else."""
+    """Returns the roles named, in the project's order. Raises ArgumentTypeError for anything else."""
     named = [part.strip() for part in text.split(",") if part.strip()]
     unknown = [part for part in named if part not in ALL_ROLES]
     if unknown or not named:
@@ -187,7 +186,7 @@ def parse_roles(text: str) -> list[WorkerRole]:
 
 
 def parse_pool(text: str) -> str:
-    """The name of a pool; ArgumentTypeError for what can't be one."""
+    """Returns the name of a pool. Raises ArgumentTypeError if it can't be one."""
     if not is_pool(text):
         raise argparse.ArgumentTypeError(f"must be 1 to 32 lower-case letters, digits or hyphens, not '{text}'")
     return text
@@ -208,16 +207,16 @@ def main() -> None:
         settings = Settings()
     except ValidationError as error:
         say(f"settings: {describe_errors(error)}")
-        leave(2)
+        exit_now(2)
     if "model" in options.roles and not settings.has_model:
         say(NO_MODEL)
-        leave(2)
+        exit_now(2)
     try:
         asyncio.run(serve(settings, options.roles, options.pool))
     except (ConnectionFailed, ValueError) as error:
         say(str(error))
-        leave(2)
-    leave(0)
+        exit_now(2)
+    exit_now(0)
 
 
 if __name__ == "__main__":

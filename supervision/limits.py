@@ -1,7 +1,8 @@
 """Every timeout, limit and retry number of workflows and activities, each with its reason.
 
 Pure numbers, read here by the deterministic side and the activities alike. Times are `timedelta`, sizes are bytes,
-unless a comment says otherwise. The benchmarks have a module of their own.
+unless a comment says otherwise. The command line (`console_limits`), the embedded server (`server_limits`) and the
+benchmarks have modules of their own.
 """
 
 from datetime import timedelta
@@ -195,33 +196,3 @@ WORKER_CONNECT_WAIT = timedelta(seconds=60)  # a Worker may be started together 
 ACTIVITY_SLOTS = 1000  # more than live children, so that waiting for a model never queues
 WORKFLOW_TASK_SLOTS = 64
 CACHED_WORKFLOWS = 3000  # more than live workflows: replaying on each task costs 1.9 times
-
-# --- The embedded server and its program ------------------------------------------------------------
-SERVER_START_WAIT = timedelta(seconds=60)  # 0.3 s on a quiet machine; a cold disk reads 210 MB first
-SERVER_STOP_WAIT = timedelta(seconds=10)  # it drains for 2.5 s after SIGINT; then it is killed
-SERVER_PROBE_TIMEOUT = timedelta(seconds=3)  # a live server on loopback answers in milliseconds
-SERVER_PORT_TRIES = 4  # a port that was free may be taken before the server binds it
-TEMPORAL_VERSION_TIMEOUT = timedelta(seconds=20)  # `temporal --version`: milliseconds, seconds from a cold disk
-TEMPORAL_DOWNLOAD_TIMEOUT = timedelta(seconds=120)  # ~50 MB; offline it fails at once
-TEMPORAL_BUILD_TIMEOUT = timedelta(minutes=30)  # 4 minutes on 2 cores
-TEMPORAL_BUILD_REPORT = timedelta(seconds=5)  # how often a build or a wait for one says that it lives
-LOCK_POLL = timedelta(milliseconds=200)  # a file lock tells nobody when it is free
-SERVER_POLL = timedelta(milliseconds=50)  # until a new server serves
-
-# --- The command line -----------------------------------------------------------------------------
-CLI_RPC_TIMEOUT = timedelta(seconds=3)  # a query waits for a Worker: with none it would hang for its default
-CLI_UPDATE_WAIT = timedelta(seconds=10)  # an update needs one workflow task; on a busy Worker some seconds
-CLI_CANCEL_WAIT = timedelta(seconds=20)  # a cancelled run closes in under a second, after a Worker restart in some
-POLLER_FRESH = timedelta(seconds=70)  # a live Worker polls anew every 60 s; the server lists dead ones for minutes
-FOLLOW_POLL = timedelta(seconds=1)  # how often a followed run is asked where it stands
-FOLLOW_REDRAW = timedelta(milliseconds=250)  # clocks move, and no flicker
-FOLLOW_CHILDREN = 8  # worker agents asked per poll, in rotation
-FOLLOW_LAST_LOOKS = 5  # polls after a run's end that collect what its worker agents did last
-FOLLOW_LINE_CHARS = 240  # one event on one line
-RUN_ID_BYTES = 400  # the server allows 1,000; child ids add to it
-LISTED_RUNS = 50
-DOCTOR_RUNS = 100  # open runs that `doctor` looks at, newest first
-DOCTOR_EVENTS = 30  # the first activity that names the run's store is among them
-DEMO_START_WAIT = timedelta(seconds=60)  # the demo's Worker and stand-in model: 2 s on a quiet machine
-DEMO_STOP_WAIT = timedelta(seconds=5)  # they have nothing in flight when the demo ends
-DEMO_POLL = timedelta(milliseconds=100)  # until a started process says that it is ready

@@ -51,7 +51,7 @@ class Attachment(StrictModel):
 
 
 class RunRequest(StrictModel):
-    """All fields but `goal` are optional; bounds and defaults as in the README."""
+    """All fields but `goal` are optional; bounds and defaults as in docs/reference.md."""
 
     goal: str
     team: str | Team = "default"

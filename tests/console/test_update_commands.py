@@ -6,8 +6,8 @@ import json
 import pytest
 from temporalio.client import Client
 
-from console.run.run_handle import Run
-from console.view.run_poller import Watch
+from console.run.run_handle import RunHandle
+from console.view.run_poller import RunPoller
 from supervision.contract.request import RunRequest
 from tests.console.conftest import GOAL, Cli, Model
 from tests.scripted_model import Reply, ScriptedModel, Step, answer, plan, text, when
@@ -40,7 +40,7 @@ async def test_limits_that_can_not_be_are_refused_in_words(cli: Cli, standin: Mo
     await standin.slow("refuse-1*")
     assert (await cli("run", GOAL, "--id", "refuse-1", "--detach")).code == 0
     await until(lambda: asks_for_turns(cli, "refuse-1"), 40)
-    for options, code, said in [
+    for options, code, expected in [
         (["--deadline", "soon"], 2, "deadline: must be a duration"),
         (["--usd", "-1"], 2, "budget.usd: Input should be greater than 0"),
         (["--tokens", "1"], 1, "run 'refuse-1' refuses: budget.tokens must be at least "),
@@ -48,7 +48,7 @@ async def test_limits_that_can_not_be_are_refused_in_words(cli: Cli, standin: Mo
     ]:
         done = await cli("extend", "refuse-1", *options)
         assert done.code == code
-        assert said in done.sentence
+        assert expected in done.sentence
     await cli("cancel", "refuse-1")
 
 
@@ -122,22 +122,22 @@ async def test_a_followed_run_shows_what_nested_worker_agents_do(
     model.play(run_id, script)
     request = RunRequest(goal="Look around", team="house", max_reviews=0)
     handle = await client.start_workflow(SupervisorWorkflow.run, request, id=run_id, task_queue="supervisor")
-    watch = Watch(Run(client, run_id))
+    poller = RunPoller(RunHandle(client, run_id))
     lines = []
 
     async def nested_runs() -> bool:
-        lines.extend(await watch.look())
-        return f"{run_id}/t1/1/t1/1" in watch.picture.agents
+        lines.extend(await poller.poll())
+        return f"{run_id}/t1/1/t1/1" in poller.picture.agents
 
     await until(nested_runs)
     hold.set()
     await handle.result()
     for _ in range(5):
-        lines.extend(await watch.look())
-    said = {(line.subject, line.text) for line in lines}
-    assert ("t1", "storey starts") in said
-    assert ("t1/t1", "walker starts") in said
-    assert ("t1/t1", "turn 1: walked") in said
-    assert ("t1/t1", "completed after 1 turns") in said
-    assert ("", "done") in said
-    assert watch.caught_up
+        lines.extend(await poller.poll())
+    shown = {(line.subject, line.text) for line in lines}
+    assert ("t1", "storey starts") in shown
+    assert ("t1/t1", "walker starts") in shown
+    assert ("t1/t1", "turn 1: walked") in shown
+    assert ("t1/t1", "completed after 1 turns") in shown
+    assert ("", "done") in shown
+    assert poller.caught_up

@@ -7,8 +7,8 @@ import signal
 import sys
 from pathlib import Path
 
-from runtime.exit import leave
 from runtime.paths import cache_dir
+from runtime.process import exit_now
 from runtime.server.embedded_server import EmbeddedServer, ServerFailed
 from runtime.server.server_command import HOST, PORT
 from runtime.server.server_record import ServerInfo, running, stop_running
@@ -16,7 +16,7 @@ from runtime.server.temporal_binary import TemporalNotFound, find_temporal
 
 
 def main() -> None:
-    """Parse the command line and serve; exits 1 with one sentence when there is no server."""
+    """Parses the command line and serves. Exits with 1 and one sentence if there is no server."""
     options = _parser().parse_args()
     try:
         code = _run(options)
@@ -25,20 +25,20 @@ def main() -> None:
         code = 1
     except KeyboardInterrupt:
         code = 130
-    leave(code)
+    exit_now(code)
 
 
 def _run(options: argparse.Namespace) -> int:
     if options.stop:
         return asyncio.run(_stop())
-    if asyncio.run(_already()):
+    if asyncio.run(_reported_running()):
         return 0
     find_temporal()  # before any event loop, so that Ctrl-C ends a build at once
     return asyncio.run(_serve(_server(options), options.detach))
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m runtime.server.embedded_server", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m runtime.server", description=__doc__)
     parser.add_argument("--headless", action="store_true", help="no Web UI")
     parser.add_argument("--port", type=int, help=f"the server's port (default: {PORT}, or a free one)")
     parser.add_argument("--db", type=Path, help="the database file (default: temporal.db in the cache folder)")
@@ -69,10 +69,10 @@ def _server(options: argparse.Namespace) -> EmbeddedServer:
     )
 
 
-async def _already() -> bool:
+async def _reported_running() -> bool:
     info = await running()
     if info is not None:
-        _tell(info, "A Temporal server is already running", "python -m runtime.server.embedded_server --stop")
+        _print_record(info, "A Temporal server is already running", "python -m runtime.server --stop")
     return info is not None
 
 
@@ -90,9 +90,9 @@ async def _serve(server: EmbeddedServer, detach: bool) -> int:
     try:
         async with server as info:
             if server.joined or detach:
-                _tell(info, "The Temporal server is running", "python -m runtime.server.embedded_server --stop")
+                _print_record(info, "The Temporal server is running", "python -m runtime.server --stop")
                 return 0
-            _tell(info, "The Temporal server is running", "Ctrl-C")
+            _print_record(info, "The Temporal server is running", "Ctrl-C")
             code = await server.ended()
     except asyncio.CancelledError:
         _write("Stopped.")
@@ -101,7 +101,7 @@ async def _serve(server: EmbeddedServer, detach: bool) -> int:
     return 1
 
 
-def _tell(info: ServerInfo, headline: str, how_to_stop: str) -> None:
+def _print_record(info: ServerInfo, headline: str, how_to_stop: str) -> None:
     _write(f"{headline} (process {info.pid}).")
     _write(f"  address   {info.address}")
     if info.address != f"{HOST}:{PORT}":
@@ -115,3 +115,7 @@ def _tell(info: ServerInfo, headline: str, how_to_stop: str) -> None:
 def _write(line: str) -> None:
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.view.safe_text import safe, safe_json, safe_line
+from console.terminal import safe, safe_json, safe_line
 
 CORPUS = {
     "\x1b[31mred\x1b[0m": "red",

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from console.demo.demo_processes import KeptWorker
+from runtime.server.embedded_server import EmbeddedServer
 from supervision.contract.plan import Plan
 from supervision.contract.result import RunResult
 from supervision.contract.status import Status, TraceEvent
 from supervision.store_keys import run_prefix
-from tests.console.conftest import GOAL, Cli
+from tests.console.conftest import GOAL, Cli, Model
 
 RUN = "report-1"
 
@@ -64,6 +66,22 @@ async def test_result_and_trace_outlive_the_server(read: Cli, alone: Cli) -> Non
         done = await alone(command, RUN)
         assert done.code == 0
         assert done.out == (await read(command, RUN)).out
+
+
+async def test_without_a_worker_the_plan_comes_from_the_history(
+    base: dict[str, str], standin: Model, tmp_path: Path
+) -> None:
+    async with EmbeddedServer(shared=False, headless=True) as info:
+        cli = Cli({**base, "TEMPORAL_ADDRESS": info.address}, tmp_path)
+        model = {"ANTHROPIC_BASE_URL": standin.url, "SUPERVISOR_MODEL": "standin"}
+        async with KeptWorker({**cli.environ, **model}, tmp_path / "worker.log", print):
+            assert (await cli("run", GOAL, "--id", RUN)).code == 0
+            queried = await cli("plan", RUN, "--json")
+        recorded = await cli("plan", RUN, "--json")
+        assert (recorded.code, recorded.err) == (0, "")
+        assert Plan.model_validate_json(recorded.out) == Plan.model_validate_json(queried.out)
+        assert len(Plan.model_validate_json(recorded.out).subtasks) == 3
+        assert "after t" in (await cli("plan", RUN)).out
 
 
 async def test_without_the_store_the_result_still_comes_from_the_server(read: Cli, tmp_path: Path) -> None:
@@ -125,5 +143,5 @@ async def test_pruning_takes_old_ended_runs_and_nothing_else(read: Cli, alone: C
     done = await pruning("prune", "--older-than", "30d", "--yes")
     assert done.code == 0
     assert not (store / "ended-1").exists()
-    for kept in (run_prefix("open/1"), run_prefix(long_id), "young-1", upload):
-        assert (store / kept).exists()
+    for key in (run_prefix("open/1"), run_prefix(long_id), "young-1", upload):
+        assert (store / key).exists()

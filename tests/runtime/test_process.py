@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.ownership import check_ownership, imported_from_elsewhere, shared_with
+from runtime.process import check_ownership, imported_from_elsewhere, shared_with
 
 ROOT = Path(__file__).resolve().parents[2]
 

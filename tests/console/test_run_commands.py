@@ -75,7 +75,6 @@ async def test_a_taken_id_names_the_run_that_has_it(cli: Cli, standin: Model) ->
     assert running.code == 1
     assert "already running" in running.sentence
     assert "python starter.py follow taken-1" in running.sentence
-    assert running.seconds < 10
     await cli("cancel", "taken-1")
     closed = await cli("run", GOAL, "--id", "taken-1")
     assert closed.code == 1
@@ -99,7 +98,7 @@ async def test_ctrl_c_detaches_and_the_run_completes(cli: Cli, standin: Model) -
 
 
 async def test_cancelling_stops_the_run_and_keeps_what_it_had(cli: Cli, standin: Model) -> None:
-    await standin.slow("stop-1*synthesis")
+    await standin.fails("stop-1*synthesis", stall_after=2)  # silent until the call is cancelled
     async with cli.terminal("run", GOAL, "--id", "stop-1", columns=120) as terminal:
         await terminal.until("writing the answer")
         done = await cli("cancel", "stop-1")
@@ -154,7 +153,6 @@ async def test_a_lost_worker_is_told_and_the_state_still_known(alone: Cli) -> No
     for code, done in zip((0, 3, 3, 3), await asyncio.gather(*[alone(read, "waits-1") for read in reads]), strict=True):
         assert done.code == code
         assert "no worker answers" in done.out + done.err or "not known" in done.err
-        assert done.seconds < 10
 
 
 async def test_following_outlives_the_server(base: dict[str, str], tmp_path: Path) -> None:

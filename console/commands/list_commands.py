@@ -1,4 +1,4 @@
-"""The tables of `list` and `teams`."""
+"""The commands `list` and `teams`: their tables."""
 
 from pathlib import Path
 
@@ -7,10 +7,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from console import console_limits
 from console.access import Access
 from console.run.run_handle import RUN_TYPE, facts, state_word
-from console.terminal import say
-from console.view.safe_text import safe_line
+from console.terminal import print_err, safe_line
 from supervision import limits
 from supervision.text import money
 
@@ -19,7 +19,7 @@ _ANY_WIDTH = 1000  # a long id runs over the edge of the terminal instead of bei
 
 
 async def print_runs(access: Access, console: Console, limit: int) -> int:
-    """The newest runs, with what the server keeps of them; the id comes last, whole, to be copied."""
+    """Prints the newest runs with the facts that the server keeps; the id comes last, whole, to be copied."""
     client = await access.client()
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for name in ("state", "phase", "team", "started", "cost", "run"):
@@ -29,9 +29,9 @@ async def print_runs(access: Access, console: Console, limit: int) -> int:
             phase, team, usd = await facts(execution)
             started = f"{execution.start_time.astimezone():%Y-%m-%d %H:%M}"
             cells = [state_word(execution), phase, team, started, "" if usd is None else money(usd), execution.id]
-            table.add_row(*[Text(safe_line(cell, limits.RUN_ID_BYTES)) for cell in cells])
+            table.add_row(*[Text(safe_line(cell, console_limits.RUN_ID_BYTES)) for cell in cells])
     if table.row_count == 0:
-        say(f"no runs in namespace '{client.namespace}': start one with `python starter.py run \"...\"`")
+        print_err(f"no runs in namespace '{client.namespace}': start one with `python starter.py run \"...\"`")
     else:
         console.width = _ANY_WIDTH
         console.print(table)
@@ -39,7 +39,7 @@ async def print_runs(access: Access, console: Console, limit: int) -> int:
 
 
 async def print_teams(folders: list[Path], console: Console) -> int:
-    """Each team with its roles and tools; a broken one with the reason, and then the exit code is 1."""
+    """Prints each team with its roles and tools. Returns 1 if a team can't be used; the reason is printed."""
     from activities.teams.team_files import (  # loads the tools' libraries: 0.3 s for one command only
         TeamError,
         TeamFiles,
@@ -59,5 +59,5 @@ async def print_teams(folders: list[Path], console: Console) -> int:
             console.print(Text(f"  {role.name}{mark}: {', '.join(role.tools) or 'no tools'}"))
             console.print(Padding(Text(safe_line(role.description, _CELL), style="dim"), (0, 0, 0, 6), expand=False))
     for reason in broken:
-        say(safe_line(reason, limits.ERROR_BYTES))
+        print_err(safe_line(reason, limits.ERROR_BYTES))
     return 1 if broken else 0

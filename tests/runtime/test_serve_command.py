@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 async def command(*words: str) -> Process:
     return await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "runtime.server.embedded_server", *words, cwd=ROOT, stdout=PIPE, stderr=PIPE
+        sys.executable, "-m", "runtime.server", *words, cwd=ROOT, stdout=PIPE, stderr=PIPE
     )
 
 
@@ -30,25 +30,25 @@ async def finished(*words: str) -> tuple[int, str]:
 
 
 async def serving(process: Process, cache: Path) -> tuple[ServerInfo, str]:
-    """What runs and what the command said, once it has said how to stop."""
+    """Returns the record and the output, once the command has said how to stop."""
     assert process.stdout is not None
-    said = ""
-    while "stop " not in said:
+    output = ""
+    while "stop " not in output:
         line = await process.stdout.readline()
         assert line, "the command ended early"
-        said += line.decode()
+        output += line.decode()
     info = await running(cache)
     assert info is not None
-    return info, said
+    return info, output
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 async def test_it_serves_until_told_to_stop_and_ends_cleanly(cache: Path, number: signal.Signals) -> None:
     process = await command("--headless")
-    info, said = await serving(process, cache)
-    assert f"address   {info.address}" in said
-    assert ("export TEMPORAL_ADDRESS" in said) == (info.address != "127.0.0.1:7233")
-    assert f"database  {cache / 'temporal.db'}" in said
+    info, shown = await serving(process, cache)
+    assert f"address   {info.address}" in shown
+    assert ("export TEMPORAL_ADDRESS" in shown) == (info.address != "127.0.0.1:7233")
+    assert f"database  {cache / 'temporal.db'}" in shown
 
     code, again = await finished()
     assert code == 0
@@ -62,12 +62,12 @@ async def test_it_serves_until_told_to_stop_and_ends_cleanly(cache: Path, number
 
 
 async def test_detached_it_returns_and_stop_ends_the_server(cache: Path) -> None:
-    code, said = await finished("--detach", "--headless", "--in-memory")
+    code, output = await finished("--detach", "--headless", "--in-memory")
     assert code == 0
-    assert "database  in memory" in said
-    found = re.search(r"process (\d+)", said)
-    assert found
-    server = psutil.Process(int(found[1]))
+    assert "database  in memory" in output
+    match = re.search(r"process (\d+)", output)
+    assert match
+    server = psutil.Process(int(match[1]))
     assert "start-dev" in server.cmdline()
 
     assert (await finished("--stop"))[0] == 0
@@ -87,6 +87,6 @@ async def test_a_server_that_dies_is_reported_with_exit_code_1(cache: Path) -> N
 
 async def test_without_a_program_it_exits_1_with_one_sentence(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SUPERVISOR_TEMPORAL", "/nonexistent")
-    code, said = await finished()
+    code, output = await finished()
     assert code == 1
-    assert said == "SUPERVISOR_TEMPORAL names /nonexistent, which is not a temporal program that runs here\n"
+    assert output == "SUPERVISOR_TEMPORAL names /nonexistent, which is not a temporal program that runs here\n"
