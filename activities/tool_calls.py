@@ -42,6 +42,7 @@ class ToolActivities:
         context = ToolContext(
             attachments={a.name: partial(read_text, self._store, a.ref) for a in input.attachments},
             idempotency_key=f"{input.head}/{input.call.call_id}",
+            run_id=input.run.run_id,
         )
         role = loaded.team.role(input.role)
         async with contextlib.nullcontext() if activity.info().is_local else beating(dict):

@@ -49,15 +49,20 @@ TEAM_DATA_FILES = 1000  # a wider glob is a mistake
 TOOL_SOURCES = 50  # sources of one tool result: they travel in history
 CALCULATOR_CHARS = 500  # longer is a program, not an expression
 CALCULATOR_MAGNITUDE = 1e300  # near the end of floats: whatever is above is a bomb
-SQL_CHARS = 5000  # parsing stays in the milliseconds
+SQL_CHARS = 5000  # more is a program, not a question
+SQL_JOINS = 20  # with conditions they parse in milliseconds; nobody asks for more of a handful of tables
 SQL_TIMEOUT = timedelta(seconds=3)  # of bundled data a query takes milliseconds
 SQL_START_TIMEOUT = timedelta(seconds=30)  # loading the tables of a team
-SQL_PROCESSES = 2  # per team: a query that runs into its timeout does not block the next one
+SQL_PROCESSES = 2  # per team: a query that runs into its timeout does not block the next run's
+SQL_EXTRA_PROCESSES = 1  # for the run that is next in turn, when it has waited for SQL_PATIENCE
+SQL_PATIENCE = timedelta(seconds=3)  # as long as a query may take: whoever waits longer meets several slow ones
 SQL_MEMORY_BYTES = 256 * KIB * KIB  # what the engine may use by its own accounting
 SQL_ADDRESS_BYTES = 1536 * KIB * KIB  # what its process may map: strings escape the engine's accounting
 SQL_ROWS = 200  # more belongs into an aggregate
 SQL_CELL_CHARS = 300
 TABLE_VALUES = 200  # distinct values of a text column that `list_tables` shows
+CHILD_REPLY_BYTES = 4 * KIB * KIB  # one answer of a child process; a tool's output is a hundredth of it
+CHILD_GRACE = timedelta(seconds=1)  # a child ends itself by its alarm; one that does not is killed after this
 SEARCH_HITS = 10
 SEARCH_TERMS = 32  # words of a query that count
 PASSAGE_CHARS = 1500  # one search hit

@@ -57,10 +57,11 @@ class ToolOutput:
 
 @dataclass(frozen=True)
 class ToolContext:
-    """What a tool may see of its run: the attachments of its subtask, and a key that is stable over attempts."""
+    """What a tool may see of its run: its id, the subtask's attachments, and a key that is stable over attempts."""
 
     attachments: dict[str, Callable[[], Awaitable[str]]] = field(default_factory=dict)
     idempotency_key: str = ""
+    run_id: str = ""
 
 
 @dataclass(frozen=True)

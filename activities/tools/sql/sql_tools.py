@@ -6,7 +6,6 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from activities.tools.clean import clean
-from activities.tools.sql.sql_check import check, tables_read
 from activities.tools.sql.table_store import Rows, TableStore, table_store
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput
 from supervision import limits
@@ -61,12 +60,10 @@ def query_data(name: str, options: dict[str, Any], folder: Path) -> Tool[QueryDa
     async def run(arguments: QueryData, context: ToolContext) -> ToolOutput:
         store = table_store(folder, settings.tables)
         try:
-            query = check(arguments.sql, store.names)
-            rows = await store.query(arguments.sql)
+            rows = await store.query(arguments.sql, context.run_id)
         except ToolMisuse as misuse:
             raise ToolMisuse(f"{misuse}\n{await _overview(store)}") from misuse
-        read = tables_read(query, store.names)
-        sources = dict.fromkeys(settings.sources.get(table, table) for table in read)
+        sources = dict.fromkeys(settings.sources.get(table, table) for table in rows.read)
         return ToolOutput(_markdown(rows), sources=list(sources))
 
     description = (
