@@ -327,7 +327,7 @@ async def test_the_engine_alone_lets_no_hostile_statement_read_or_write(
     secret_in_python = [CANARY]
     before = digest(folder)
     store = table_store(folder, "data/*.csv")
-    assert (await store.query("SELECT count(*) > 1 FROM duckdb_settings()")).rows == [["True"]]  # no check is in the way
+    assert (await store.query("SELECT count(*) > 1 FROM duckdb_settings()")).rows == [["True"]]  # unchecked
     for sql in FORBIDDEN:
         started = time.monotonic()
         try:
