@@ -74,7 +74,8 @@ class SynthesisActivities:
         schema = await self._schema(input)
         if input.head is None:
             text = await self._request(input, plan, schema)
-            answered = await self._calls.begin(input.run, step, self._opening(input, schema), text, input.max_tokens)
+            opening = await self._opening(input, schema)
+            answered = await self._calls.begin(input.run, step, opening, text, input.max_tokens)
         else:
             message = {"role": "user", "content": [{"type": "text", "text": answer_repair(input.problems)}]}
             answered = await self._calls.go_on(input.run, step, input.head, [message], input.max_tokens)
@@ -112,12 +113,12 @@ class SynthesisActivities:
 
         return await with_findings(store, input.findings, write)
 
-    def _opening(self, input: SynthesisInput, schema: Json | None) -> Opening:
+    async def _opening(self, input: SynthesisInput, schema: Json | None) -> Opening:
         if input.mode == "digest":
             return Opening(system=DIGEST_SYSTEM, model=input.model)
         sent: type[Model] = AnswerDraft
         if schema is not None:
-            value: Any = Annotated[JsonValue, WithJsonSchema(answer_schema.sendable(schema))]
+            value: Any = Annotated[JsonValue, WithJsonSchema(await answer_schema.sendable(schema, input.run.run_id))]
             sent = create_model("AnswerDraft", __base__=AnswerDraft, answer_json=(value, ...))
         return Opening(system=SYNTHESIS_SYSTEM, model=input.model, output_schema=self._calls.model.output_schema(sent))
 
@@ -149,7 +150,7 @@ class SynthesisActivities:
         else:
             reply.confidence = min(1.0, max(0.0, draft.confidence))
             if schema is not None:
-                _take_json(reply, fields, schema)
+                await _take_json(reply, fields, schema, input.run.run_id)
         await self._store(input, reply, draft.answer)
         sound = _sound(input, plan)
         citations = [Citation(claim=cut(c.claim, 300), subtask_ids=c.subtask_ids) for c in draft.citations]
@@ -164,12 +165,12 @@ class SynthesisActivities:
         return reply
 
 
-def _take_json(reply: SynthesisReply, fields: Json, schema: Json) -> None:
+async def _take_json(reply: SynthesisReply, fields: Json, schema: Json, run_id: str) -> None:
     if "answer_json" not in fields:
         reply.problems = ["answer_json is missing"]
         return
-    value = answer_schema.value_of(schema, fields["answer_json"])
-    reply.problems = answer_schema.problems(schema, value)
+    value = await answer_schema.value_of(schema, fields["answer_json"], run_id)
+    reply.problems = await answer_schema.problems(schema, value, run_id)
     reply.answer_json = None if reply.problems else value
 
 

@@ -13,6 +13,7 @@ GOAL_BYTES = 48 * KIB  # a goal is a question, not a document: longer text is an
 ATTACHMENT_TEXT_BYTES = 16 * KIB  # inline text travels in the start event; longer ones go by `starter.py put`
 ATTACHMENTS = 32  # each is named in a prompt
 ANSWER_SCHEMA_BYTES = 16 * KIB  # it is part of every prompt that asks for the answer
+ANSWER_SCHEMA_PARTS = 2000  # with references resolved: they double a schema with each line
 REQUEST_BYTES = 200 * KIB  # the start event must stay below PAYLOAD_HARD_BYTES
 MAX_SUBTASKS = 1000  # ~6 events a subtask keeps the root far below the server's 51,200
 MAX_PARALLEL = 200  # children open at once; the server allows 2,000 pending
@@ -63,6 +64,10 @@ SQL_CELL_CHARS = 300
 TABLE_VALUES = 200  # distinct values of a text column that `list_tables` shows
 CHILD_REPLY_BYTES = 4 * KIB * KIB  # one answer of a child process; a tool's output is a hundredth of it
 CHILD_GRACE = timedelta(seconds=1)  # a child ends itself by its alarm; one that does not is killed after this
+BOUNDED_TIME = timedelta(seconds=3)  # one function on foreign text; honest text takes milliseconds
+BOUNDED_START_TIMEOUT = timedelta(seconds=30)  # of its process: 0.3 s on a quiet machine
+BOUNDED_ADDRESS_BYTES = 512 * KIB * KIB  # what its process may map
+BOUNDED_PROCESSES = 2  # per kind of text: a slow one does not block the next run's
 SEARCH_HITS = 10
 SEARCH_TERMS = 32  # words of a query that count
 PASSAGE_CHARS = 1500  # one search hit

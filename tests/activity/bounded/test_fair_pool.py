@@ -55,7 +55,7 @@ def begun(hall: Hall, *questions: str) -> Callable[[], bool]:
 
 
 async def test_owners_take_turns_and_have_one_question_open(hall: Hall) -> None:
-    pool = FairPool(hall.start, 2)  # type: ignore[arg-type]
+    pool = FairPool(hall.start, 2)
     tasks = asked(pool, "a1", "a2", "a3", "b1", "c1")
     await until(begun(hall, "a1", "b1"))
     hall.let_go("a1")
@@ -68,7 +68,7 @@ async def test_owners_take_turns_and_have_one_question_open(hall: Hall) -> None:
 
 
 async def test_who_waits_too_long_gets_a_further_process(hall: Hall) -> None:
-    pool = FairPool(hall.start, 1, extra=1, patience=timedelta(milliseconds=50))  # type: ignore[arg-type]
+    pool = FairPool(hall.start, 1, extra=1, patience=timedelta(milliseconds=50))
     tasks = asked(pool, "a1", "b1", "c1")
     await until(begun(hall, "a1", "b1"))
     hall.let_go("b1")
@@ -78,7 +78,7 @@ async def test_who_waits_too_long_gets_a_further_process(hall: Hall) -> None:
 
 
 async def test_a_cancelled_question_keeps_its_slot_until_its_thread_is_free(hall: Hall) -> None:
-    pool = FairPool(hall.start, 1)  # type: ignore[arg-type]
+    pool = FairPool(hall.start, 1)
     first, waiting, last = asked(pool, "a1", "b1", "c1")
     await until(begun(hall, "a1"))
     first.cancel()

@@ -7,5 +7,6 @@ from activities.tools.sql import sql_process
 
 
 def main(setup: dict[str, Any]) -> None:
-    sql_process.check = lambda sql, tables, joins: SimpleNamespace(find_all=lambda kind: [])  # type: ignore[assignment, return-value]
+    passed = SimpleNamespace(find_all=lambda kind: [])
+    setattr(sql_process, "check", lambda sql, tables, joins: passed)  # noqa: B010
     sql_process.main(setup)
