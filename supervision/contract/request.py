@@ -179,11 +179,11 @@ def parse_request(value: object, surplus: tuple[object, ...] = ()) -> RunRequest
 def describe_errors(error: ValidationError, limit: int = 8, root: str = "request") -> str:
     """At most ERROR_BYTES on one line: field (`root` for the whole) and complaint of at most `limit` errors."""
     lines = []
-    for item in error.errors(include_url=False, include_input=False):
+    for item in error.errors(include_url=False, include_input=False)[:limit]:  # there may be a hundred thousand
         where = ".".join(str(part) for part in item["loc"]) or root
         lines.append(f"{one_line(where, 120)}: {one_line(_complaint(item['type'], item['msg']), 400)}")
-    more = [f"and {len(lines) - limit} more"] if len(lines) > limit else []
-    return cut("; ".join(lines[:limit] + more), limits.ERROR_BYTES)
+    more = [f"and {error.error_count() - limit} more"] if error.error_count() > limit else []
+    return cut("; ".join(lines + more), limits.ERROR_BYTES)
 
 
 def _complaint(type: str, message: str) -> str:
