@@ -31,9 +31,11 @@ class StoredTeams:
     async def save(self, run_id: str, team: str | Team, worker_model: str | None = None) -> tuple[str, LoadedTeam]:
         """Stores the named or inline team for a run; returns its reference. Raises TeamError."""
         if isinstance(team, str):
+            await self._files.read(team)
             loaded = self._files.load(team)
             stored = StoredTeam(source="file", team=loaded.team, worker_model=worker_model)
         else:
+            await self._files.read(*self._files.names())
             loaded = self._files.load_inline(team)
             stored = StoredTeam(source="inline", team=team, worker_model=worker_model)
         return await self._put(run_id, stored), loaded
@@ -54,7 +56,9 @@ class StoredTeams:
         """The team of a run with its tools. Raises TeamError when its files are gone."""
         stored = await self._stored(ref)
         if stored.source == "inline":
+            await self._files.read(*self._files.names())
             return self._files.load_inline(stored.team)
+        await self._files.read(stored.team.name)
         current = self._files.load(stored.team.name)
         return LoadedTeam(team=stored.team, folder=current.folder, toolbox=current.toolbox)
 

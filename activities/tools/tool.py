@@ -68,6 +68,7 @@ class ToolContext:
 class Tool(Generic[A]):
     """`local` marks a small pure tool that may run inside a workflow task (milliseconds, no I/O to speak of).
 
+    A tool of a `tools.py` is marked `own` when it is loaded, and runs in its team's thread: nobody has bounded it.
     `name` is letters, digits, `_` and `-`, at most 64 of them: providers accept no other.
     """
 
@@ -77,6 +78,7 @@ class Tool(Generic[A]):
     run: Callable[[A, ToolContext], Awaitable[ToolOutput]]
     effects: Effects = "read"
     local: bool = False
+    own: bool = False
 
     def schema(self) -> dict[str, Any]:
         """The JSON schema of the arguments; shared, so not to be changed."""
