@@ -185,6 +185,10 @@ ACTIVITY_SLOTS = 1000  # more than live children, so that waiting for a model ne
 WORKFLOW_TASK_SLOTS = 64
 CACHED_WORKFLOWS = 3000  # more than live workflows: replaying on each task costs 1.9 times
 
+LOOP_SILENCE = timedelta(seconds=15)  # by then its heartbeats are overdue and others do its work: it only harms
+WATCHDOG_TICK = timedelta(seconds=1)
+SHUTDOWN_MARGIN = timedelta(seconds=15)  # after GRACEFUL_SHUTDOWN what is left is cancelled; then the process ends
+
 # --- The embedded server and its program ------------------------------------------------------------
 SERVER_START_WAIT = timedelta(seconds=60)  # 0.3 s on a quiet machine; a cold disk reads 210 MB first
 SERVER_STOP_WAIT = timedelta(seconds=10)  # it drains for 2.5 s after SIGINT; then it is killed

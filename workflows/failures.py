@@ -9,6 +9,7 @@ from temporalio.exceptions import (
     ApplicationError,
     FailureError,
     TimeoutError,
+    TimeoutType,
     is_cancelled_exception,
 )
 
@@ -39,6 +40,11 @@ async def wrapped(local_activity: Awaitable[T]) -> T:
 def cancelled(error: BaseException) -> bool:
     """Whether `error` is a cancellation, in whichever form it arrives."""
     return isinstance(error, asyncio.CancelledError) or is_cancelled_exception(error)
+
+
+def went_silent(error: ActivityError) -> bool:
+    """True if the last attempt's process died or froze: its heartbeats ceased."""
+    return isinstance(error.cause, TimeoutError) and error.cause.type is TimeoutType.HEARTBEAT
 
 
 def model_problem(error: ActivityError) -> Problem:

@@ -7,7 +7,7 @@ from temporalio.exceptions import ActivityError, ApplicationError
 
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.turn_contracts import ToolCall, ToolInput, ToolReply, ToolResultRef, TurnInput, TurnReply
-    from activities.prompts.agent_prompts import LAST_TURN, NUDGE
+    from activities.prompts.agent_prompts import DEADLY_CALL, LAST_TURN, NUDGE
     from supervision import limits
     from supervision.agent.tool_loop import LoopState, Next, more_room, next_step
     from supervision.budget.amount import last_call, may_call
@@ -18,7 +18,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.errors import RESUMABLE, ErrorKind
     from workflows.calls import activity_calls
     from workflows.child_contracts import WorkerAgentInput, WorkerAgentResult
-    from workflows.failures import cancelled, model_problem, problem, remaining_seconds
+    from workflows.failures import cancelled, model_problem, problem, remaining_seconds, went_silent
 
 
 @workflow.defn
@@ -155,14 +155,12 @@ class WorkerAgentWorkflow:
         except ActivityError as error:
             if cancelled(error):
                 raise
-            what = problem(error)
+            what, tool = problem(error), granted.get(call.name)
+            text = f"the outcome of this call is unknown ({what.type}): check before you try it again"
+            if tool and tool.effects == "read" and went_silent(error):  # in each attempt that it may have
+                text = DEADLY_CALL
             reply = ToolReply(
-                result=ToolResultRef(
-                    call_id=call.call_id,
-                    text=f"the outcome of this call is unknown ({what.type}): check before you try it again",
-                    is_error=True,
-                ),
-                preview=what.message[:200],
+                result=ToolResultRef(call_id=call.call_id, text=text, is_error=True), preview=what.message[:200]
             )
         self._note(
             "tool", name=call.name, arguments=call.preview, is_error=reply.result.is_error, preview=reply.preview[:200]

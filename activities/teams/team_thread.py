@@ -11,8 +11,11 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from activities.tools.tool import Tool, ToolContext, ToolOutput
+from pydantic import ValidationError
+
+from activities.tools.tool import Tool, ToolContext, ToolMisuse, ToolOutput
 from supervision import limits
+from supervision.contract.request import describe_errors
 
 log = logging.getLogger(__name__)
 
@@ -66,10 +69,18 @@ class TeamThread:
         return done
 
     def own(self, tool: Tool[Any]) -> Tool[Any]:
-        """The author's tool, run in this thread."""
+        """The author's tool, as it runs in this thread; called there, as its schema is made of the author's code."""
+        tool.schema()
+
+        async def checked(arguments: Any, context: ToolContext) -> ToolOutput:
+            try:
+                parsed = tool.arguments.model_validate(arguments)
+            except ValidationError as error:
+                raise ToolMisuse(f"wrong arguments: {describe_errors(error).removeprefix('request: ')}") from None
+            return await tool.run(parsed, context)
 
         async def run(arguments: Any, context: ToolContext) -> ToolOutput:
-            return await self._run(tool.run, arguments, context)
+            return await self._run(checked, arguments, context)
 
         return replace(tool, run=run, own=True)
 
@@ -94,7 +105,8 @@ class TeamThread:
         try:
             outcome = await asyncio.wrap_future(running)
         except asyncio.CancelledError:  # timed out, or stopped
-            self._look(self._interrupt)
+            if not self.stuck:
+                self._look(self._interrupt)
             raise
         if isinstance(outcome, BaseException):
             raise outcome
