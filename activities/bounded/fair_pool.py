@@ -1,6 +1,7 @@
 """Child processes of one kind, shared fairly between the runs of a Worker."""
 
 import asyncio
+import json
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -35,8 +36,12 @@ class FairPool:
         self._closed = False
 
     async def ask(self, owner: str, question: object, seconds: float) -> Json | None:
-        """Returns the answer of a process; None where it had none within `seconds` or died."""
-        return await self._in_turn(owner, lambda: self._ask(question, seconds))
+        """Returns the answer of a process; None where it had none within `seconds` or died.
+
+        Raises RecursionError for a question that is nested too deeply to be sent.
+        """
+        line = json.dumps(question).encode()
+        return await self._in_turn(owner, lambda: self._ask(line, seconds))
 
     async def warm(self) -> None:
         """Returns once a process serves."""
@@ -61,9 +66,9 @@ class FairPool:
             running.exception()  # a cancelled caller does not look at it
         self._slots.release()
 
-    def _ask(self, question: object, seconds: float) -> Json | None:
+    def _ask(self, line: bytes, seconds: float) -> Json | None:
         process = self._take()
-        answer = process.ask(question, seconds + limits.CHILD_GRACE.total_seconds())
+        answer = process.ask(line, seconds + limits.CHILD_GRACE.total_seconds())
         if answer is not None:
             self._give_back(process)
         return answer

@@ -44,11 +44,11 @@ class LineProcess:
         for pipe in (self._stdin, self._stdout):
             os.set_blocking(pipe, False)
 
-    def ask(self, question: object, seconds: float) -> Json | None:
-        """Returns the answer; None, with the process ended, where none came in time or it was too long."""
+    def ask(self, line: bytes, seconds: float) -> Json | None:
+        """Returns the answer to a line; None, with the process ended, where none came in time or it was too long."""
         deadline = time.monotonic() + seconds
         try:
-            self._write(json.dumps(question).encode() + b"\n", deadline)
+            self._write(line + b"\n", deadline)
         except OSError:  # it died before, or does not read
             self.end()
             return None

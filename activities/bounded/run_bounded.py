@@ -14,6 +14,7 @@ from supervision import limits
 
 R = TypeVar("R")
 
+_TOO_DEEP = "it is nested too deeply"
 _pools: dict[str, FairPool] = {}
 
 
@@ -30,7 +31,10 @@ async def run_bounded(function: Callable[..., R], *arguments: Any, owner: str) -
     module = function.__module__
     pool = _pools.setdefault(module, FairPool(lambda: _start(module), limits.BOUNDED_PROCESSES))
     seconds = limits.BOUNDED_TIME.total_seconds()
-    reply = await pool.ask(owner, [function.__name__, arguments], seconds)
+    try:
+        reply = await pool.ask(owner, [function.__name__, arguments], seconds)
+    except RecursionError:
+        raise BoundExceeded(_TOO_DEEP) from None
     if reply is None:
         raise BoundExceeded(f"it takes longer than {seconds:g} s or too much memory")
     if "exceeded" in reply:
@@ -72,7 +76,7 @@ def _answer(module: Any, line: str) -> Json:
         name, arguments = json.loads(line)
         return {"result": getattr(module, name)(*arguments)}
     except RecursionError:
-        return {"exceeded": "it is nested too deeply"}
+        return {"exceeded": _TOO_DEEP}
     except MemoryError:
         return {"exceeded": "it takes too much memory"}
     except Exception as error:

@@ -17,7 +17,10 @@ from supervision.text import size
 
 async def check_schema(schema: Json, run_id: str) -> None:
     """SupervisionError `InvalidRequest` for a schema that is too large, none at all, or refers outside itself."""
-    total = size(json.dumps(schema, ensure_ascii=False))
+    try:
+        total = size(json.dumps(schema, ensure_ascii=False))
+    except RecursionError:
+        raise _refused("it is nested too deeply") from None
     if total > limits.ANSWER_SCHEMA_BYTES:
         raise _refused(f"it has {total} bytes, at most {limits.ANSWER_SCHEMA_BYTES} are allowed")
     try:

@@ -33,6 +33,8 @@ class _Beyond(Exception):
 
 def complaint(schema: Json) -> str | None:
     """Why the schema is refused: none at all, too large with its references resolved, or referring outside itself."""
+    if _unfolded(schema, schema, {}) > limits.ANSWER_SCHEMA_PARTS:
+        return f"it has more than {limits.ANSWER_SCHEMA_PARTS} parts with its references resolved"
     try:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
@@ -46,8 +48,6 @@ def complaint(schema: Json) -> str | None:
             _target(schema, reference)
         except _Beyond:
             return f"it refers to '{one_line(reference, 200)}', which it does not hold"
-    if _unfolded(schema, schema, {}) > limits.ANSWER_SCHEMA_PARTS:
-        return f"it has more than {limits.ANSWER_SCHEMA_PARTS} parts with its references resolved"
     try:
         _validator(schema).is_valid(None)
     except RecursionError:

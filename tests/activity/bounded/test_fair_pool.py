@@ -1,6 +1,7 @@
 """Turns at the processes of a pool: one question of an owner at a time, first come first served, patience."""
 
 import asyncio
+import json
 import threading
 from collections.abc import Callable
 from datetime import timedelta
@@ -24,7 +25,8 @@ class Hall:
         self.started += 1
         return self
 
-    def ask(self, question: str, seconds: float) -> dict[str, str]:
+    def ask(self, line: bytes, seconds: float) -> dict[str, str]:
+        question = json.loads(line)
         self.begun.append(question)
         self._gate(question).wait(10)
         return {"answer": question}
