@@ -26,8 +26,6 @@ from activities.model.journalled_call import ModelCalls
 from activities.planning import PlanningActivities
 from activities.pools import PoolActivities
 from activities.publishing import PublishingActivities
-from activities.refinement import RefinementActivities
-from activities.reviewing import ReviewingActivities
 from activities.run_setup import ProcessFacts, RunSetupActivities
 from activities.store.artifacts import ArtifactStore, open_store
 from activities.synthesis import SynthesisActivities
@@ -102,12 +100,13 @@ def model_activities(
     calls = ModelCalls(
         gate, store, conversations, call_header=settings.call_header == "on", free=settings.model == "standin"
     )
+    judging = JudgingActivities(calls)
     return [
         PlanningActivities(calls, teams).plan,
         AgentTurnActivities(calls, teams).call_model,
-        RefinementActivities(calls).refine,
-        ReviewingActivities(calls).review,
-        JudgingActivities(calls).judge,
+        judging.refine,
+        judging.review,
+        judging.judge,
         SynthesisActivities(calls).synthesize,
     ]
 

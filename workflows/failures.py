@@ -14,7 +14,7 @@ from temporalio.exceptions import (
 )
 
 from supervision.contract.result import Problem
-from supervision.errors import FATAL, GROUND, ErrorKind
+from supervision.errors import FATAL, STORE, ErrorKind
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ def model_problem(error: ActivityError) -> Problem:
     cause = error.cause
     if isinstance(cause, ApplicationError):
         kind = ErrorKind(cause.type or "")
-        if kind in FATAL | GROUND or kind is ErrorKind.CIRCUIT_OPEN:
+        if kind in FATAL | STORE or kind is ErrorKind.CIRCUIT_OPEN:
             return Problem(type=kind, message=cause.message)
         return Problem(type=ErrorKind.MODEL_UNAVAILABLE, message=f"{cause.type}: {cause.message}")
     if isinstance(cause, TimeoutError):

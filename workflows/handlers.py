@@ -12,7 +12,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.plan import Plan
     from supervision.contract.result import RunResult
     from supervision.contract.status import Status, TracePage
-    from supervision.contract.updates import ExtendLimits, Resume, UpdateReply, read
+    from supervision.contract.updates import ExtendLimits, Resume, UpdateReply, read_update
     from supervision.run.payload_fit import fit
     from supervision.run.run_state import RunState
     from workflows.child_contracts import NestedInput, NestedReport
@@ -54,7 +54,7 @@ class Messages:
     @workflow.update
     def extend_limits(self, asked: ExtendLimits | JsonValue = None) -> UpdateReply:
         """New totals for budget and deadline; a run that waits or works goes on with them."""
-        state, new = self._known(), read(ExtendLimits, asked)
+        state, new = self._known(), read_update(ExtendLimits, asked)
         if state.once(new.request_id):
             state.extend(new.budget, new.deadline)
             self._bell.set()
@@ -64,7 +64,7 @@ class Messages:
     @extend_limits.validator
     def _extend_limits_valid(self, asked: ExtendLimits | JsonValue = None) -> None:
         self._open()
-        state, new = self._known(), read(ExtendLimits, asked)
+        state, new = self._known(), read_update(ExtendLimits, asked)
         if not state.seen(new.request_id):
             state.allowance.check(new.budget, new.deadline)
 
@@ -72,7 +72,7 @@ class Messages:
     async def resume(self, asked: Resume | JsonValue = None) -> UpdateReply:
         """Go on after a wait for the provider, here and in nested supervisors."""
         state = self._known()
-        if state.once(read(Resume, asked).request_id):
+        if state.once(read_update(Resume, asked).request_id):
             state.resumes += 1
             waiting = {wait.workflow_id for wait in state.holds.asked()}
             for workflow_id in sorted(waiting - {workflow.info().workflow_id}):
@@ -83,7 +83,7 @@ class Messages:
     @resume.validator
     def _resume_valid(self, asked: Resume | JsonValue = None) -> None:
         self._open()
-        read(Resume, asked)
+        read_update(Resume, asked)
 
     @workflow.signal
     def nested_report(self, report: NestedReport) -> None:

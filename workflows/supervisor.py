@@ -188,7 +188,6 @@ class SupervisorWorkflow(Messages):
                 result=fit(result, limits.PUBLISH_BYTES),
                 plan_ref=self._context.plan_ref or None,
                 answer_ref=state.answer_ref,
-                answer_preview=state.answer,
             ),
             state.recent_events(limits.PUBLISH_BYTES),
         )

@@ -6,7 +6,14 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts.turn_contracts import ToolCall, ToolInput, ToolReply, ToolResultRef, TurnInput, TurnReply
+    from activities.contracts.turn_contracts import (
+        ToolCallRef,
+        ToolInput,
+        ToolReply,
+        ToolResultRef,
+        TurnInput,
+        TurnReply,
+    )
     from activities.prompts.agent_prompts import DEADLY_CALL, LAST_TURN, NUDGE
     from supervision import limits
     from supervision.agent.tool_loop import LoopState, Next, more_room, next_step
@@ -140,7 +147,7 @@ class WorkerAgentWorkflow:
             for call in reply.calls[limits.TOOL_CALLS_PER_TURN :]
         ]
 
-    async def _run_tool(self, input: WorkerAgentInput, head: str, call: ToolCall) -> ToolReply:
+    async def _run_tool(self, input: WorkerAgentInput, head: str, call: ToolCallRef) -> ToolReply:
         granted = {tool.name: tool for tool in input.role.tools}
         tool_input = ToolInput(
             run=input.run,

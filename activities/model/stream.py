@@ -1,4 +1,4 @@
-"""Following a streamed answer: what counts as content, what it shows so far, what it comes to in the end.
+"""Reading a streamed answer: its content, its text so far, and the whole message at the end.
 
 Works on the SDK's events and message by their public fields, so it does not import the SDK.
 """
@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from activities.model.call_errors import failure
-from activities.model.port import Json, ModelMessage, ModelUsage, Progress
+from activities.model.port import Json, ModelMessage, ModelUsage, StreamProgress
 from supervision import limits
 from supervision.errors import ErrorKind
 
@@ -15,7 +15,7 @@ from supervision.errors import ErrorKind
 class StreamReader:
     """Reads the events of one stream into `progress`."""
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: StreamProgress) -> None:
         self._progress = progress
         self._chars = 0
         self._tail = ""
@@ -24,13 +24,13 @@ class StreamReader:
         self._content = False
 
     def see(self, event: Any) -> bool:
-        """Takes one event in; whether it came from the model (a sign of life that a ping is not)."""
+        """Takes one event in. Returns True if it came from the model: a ping does not."""
         kind: str = event.type
         if kind == "message_start":
             self.started = True
         elif kind == "content_block_start" and not self._content:
             self._content = True
-            self._progress.on_content()
+            self._progress.begin_content()
         elif kind == "content_block_delta":
             self._delta(event.delta)
         elif kind == "message_delta":
@@ -50,7 +50,7 @@ class StreamReader:
 
 
 def whole_message(message: Any, request_id: str | None, endpoint: str) -> ModelMessage:
-    """The finished message as plain JSON.
+    """Returns the finished message as plain JSON.
 
     Raises ModelFailure: StreamBroken without a stop reason, BadResponse without content or usage.
     """
@@ -88,5 +88,5 @@ def _plain(value: Any) -> Json:
 
 
 def _joined(text: str) -> str:
-    """`text` with split surrogate pairs joined and single ones replaced: neither can be stored as UTF-8."""
+    """Returns `text` with split surrogate pairs joined and single ones replaced: neither can be stored as UTF-8."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -12,6 +12,7 @@ from activities.model.port import Json
 from activities.replies import schema_rules
 from supervision import limits
 from supervision.errors import ErrorKind, SupervisionError
+from supervision.prompt_marks import JSON_AS_TEXT
 from supervision.text import size
 
 
@@ -36,7 +37,7 @@ async def sendable(schema: Json, run_id: str) -> Json:
 
     A schema that cannot be said that way becomes a string that holds JSON.
     """
-    words = f"JSON text that fits this JSON schema: {json.dumps(schema, ensure_ascii=False)}"
+    words = f"{JSON_AS_TEXT}{json.dumps(schema, ensure_ascii=False)}"
     return await _as_taken(schema, run_id) or {"type": "string", "description": words}
 
 

@@ -1,4 +1,4 @@
-"""Teams as files: how they are found, read and put together with their tools.
+"""Teams as files: finding and reading them, and setting up their tools.
 
 A team is a folder with a `team.toml`; the folder's name is the team's name. A small one:
 
@@ -16,8 +16,8 @@ A team is a folder with a `team.toml`; the folder's name is the team's name. A s
     uses = "document_search"                        # a kind of activities/teams/tool_kinds.py
     options = { documents = "documents/*.md" }      # paths are relative to the folder and stay inside it
 
-Tools of one's own go into a `tools.py` beside it, which defines `TOOLS: list[Tool]`; see
-`activities/tools/tool.py` for how to write one. Such a file is code and runs in the Worker with its rights:
+An author's own tools go into a `tools.py` beside it, which defines `TOOLS: list[Tool]`; see
+`activities/tools/tool.py`. Such a file is code and runs in the Worker with its rights:
 only the operator may place it.
 """
 
@@ -44,7 +44,7 @@ from activities.tools.tool import Tool
 from supervision import limits
 from supervision.contract.team import RoleCard, Team, TeamCard, ToolCard, is_name
 from supervision.errors import ErrorKind, SupervisionError
-from supervision.text import one_line
+from supervision.text import one_line, quoted
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ class _Reading:
 
 
 class TeamFiles:
-    """The teams in some folders; where two hold the same name, the first folder wins.
+    """The teams in some folders; of two teams of the same name, the first folder's is used.
 
     A team is read in a thread of its own: what its author wrote may take for ever.
     """
@@ -88,9 +88,9 @@ class TeamFiles:
         self._readings: dict[str, _Reading] = {}
 
     def names(self) -> list[str]:
-        """All teams that have a file, readable or not."""
-        found = {file.parent.name for folder in self._folders for file in folder.glob("*/team.toml")}
-        return sorted(name for name in found if is_name(name))
+        """Returns the names of all teams that have a file, readable or not."""
+        names = {file.parent.name for folder in self._folders for file in folder.glob("*/team.toml")}
+        return sorted(name for name in names if is_name(name))
 
     async def read(self, *names: str) -> None:
         """Returns once these teams are read, or were given their time: `load` does not block the event loop then."""
@@ -105,9 +105,9 @@ class TeamFiles:
             await asyncio.wait(pending, timeout=limits.TEAM_READ_TIMEOUT.total_seconds())
 
     def load(self, name: str) -> LoadedTeam:
-        """The team of that name, read again whenever its team.toml or tools.py changed.
+        """Returns the team of that name, read again whenever its team.toml or tools.py changed.
 
-        Raises TeamError `UnknownTeam`: no such team, or what is wrong with its file.
+        Raises TeamError `UnknownTeam` if there is none, or with the problem of its file.
         """
         reading = self._begun(name)
         try:
@@ -142,7 +142,7 @@ class TeamFiles:
         return reading
 
     def load_inline(self, team: Team) -> LoadedTeam:
-        """A team out of a request, with tools that team files registered.
+        """Returns a team out of a request, with tools that team files registered.
 
         Its roles name a tool by its name, or as `team/tool` where several teams have one of that name. Raises
         TeamError `InvalidRequest` for a tool that no team file has and for a `tools` section: commands, paths and
@@ -157,11 +157,11 @@ class TeamFiles:
         tools: dict[str, Tool[Any]] = {}
 
         def pick(names: list[str], where: str) -> list[str]:
-            found = [_pick(wanted, registered, where) for wanted in names]
-            for tool in found:
+            picked = [_pick(wanted, registered, where) for wanted in names]
+            for tool in picked:
                 if tools.setdefault(tool.name, tool) is not tool:
                     raise TeamError(ErrorKind.INVALID_REQUEST, f"{where}: two different tools are named '{tool.name}'")
-            return [tool.name for tool in found]
+            return [tool.name for tool in picked]
 
         roles = [
             {**role.model_dump(), "tools": pick(role.tools, f"team.roles.{role.name}.tools")} for role in team.roles
@@ -179,9 +179,8 @@ class TeamFiles:
                 return folder / name
         known = ", ".join(self.names()) or "none"
         searched = ", ".join(str(folder) for folder in self._folders)
-        shown = one_line(name, 100)
         raise TeamError(
-            ErrorKind.UNKNOWN_TEAM, f"there is no team '{shown}'; known teams: {known} (searched in {searched})"
+            ErrorKind.UNKNOWN_TEAM, f"there is no team {quoted(name)}; known teams: {known} (searched in {searched})"
         )
 
     def _require_teams(self, team: Team) -> None:
@@ -193,7 +192,7 @@ class TeamFiles:
                     raise TeamError(error.kind, f"roles.{role.name}.team: {error.message}") from None
 
     def _registered(self) -> dict[str, Tool[Any]]:
-        """All tools of all teams as `team/tool`; a broken team file hides only its own."""
+        """Returns all tools of all teams as `team/tool`; a broken team file hides only its own."""
         tools: dict[str, Tool[Any]] = {}
         for name in self.names():
             try:
@@ -206,7 +205,7 @@ class TeamFiles:
 
 
 def team_card(loaded: LoadedTeam, default_model: str, override: str | None = None) -> TeamCard:
-    """What a workflow knows of the team. A role's own model wins, then `override`, then `default_model`."""
+    """Returns the card of a team. A role's model is its own, else `override`, else `default_model`."""
     roles = []
     for role in loaded.team.roles:
         tools = [tool for tool in map(loaded.toolbox.get, dict.fromkeys(role.tools)) if tool]
@@ -233,13 +232,14 @@ def _pick(wanted: str, registered: dict[str, Tool[Any]], where: str) -> Tool[Any
     matches = [name for name in registered if name == wanted or name.split("/")[1] == wanted]
     if len(matches) == 1:
         return registered[matches[0]]
-    shown = one_line(wanted, 100)
     if matches:
         raise TeamError(
-            ErrorKind.INVALID_REQUEST, f"{where}: several teams have a '{shown}', name one: {', '.join(matches)}"
+            ErrorKind.INVALID_REQUEST, f"{where}: several teams have a {quoted(wanted)}, name one: {', '.join(matches)}"
         )
     known = ", ".join(sorted(registered)) or "none"
-    raise TeamError(ErrorKind.INVALID_REQUEST, f"{where}: no team file has a tool '{shown}'; registered are: {known}")
+    raise TeamError(
+        ErrorKind.INVALID_REQUEST, f"{where}: no team file has a tool {quoted(wanted)}; registered are: {known}"
+    )
 
 
 def _read(folder: Path, thread: TeamThread) -> LoadedTeam:
@@ -261,7 +261,7 @@ def _read(folder: Path, thread: TeamThread) -> LoadedTeam:
 
 
 def _own_tools(file: Path) -> list[Tool[Any]]:
-    """The tools of a team's `tools.py`; TeamError names its line when it cannot be imported."""
+    """Returns the tools of a team's `tools.py`. Raises TeamError with the line if it cannot be imported."""
     if not file.is_file():
         return []
     try:

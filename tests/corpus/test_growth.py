@@ -11,7 +11,7 @@ import sqlglot
 
 from activities.model.structured import first_json
 from activities.replies import schema_rules
-from activities.replies.plan_draft import PlanDraft, plan_of
+from activities.replies.plan_drafts import PlanDraft, plan_of
 from activities.tools.calculator import evaluate
 from activities.tools.clean import cap, clean
 from activities.tools.documents import Document
@@ -19,7 +19,7 @@ from console.view.safe_text import safe
 from supervision import limits
 from supervision.agent.closing_lines import conclude
 from supervision.contract.request import RunRequest, describe_errors
-from supervision.planning.plan_graph import problems
+from supervision.planning.plan_graph import plan_problems
 from supervision.text import one_line, slug
 from tests.corpus.growth import grows_too_fast, seconds
 
@@ -45,8 +45,8 @@ class Family(NamedTuple):
         return 1 << (((self.most - len(self.prefix + self.suffix)) // len(self.unit)).bit_length() - 1)
 
 
-def plan_problems(text: str) -> object:
-    return problems(plan_of(PlanDraft.model_validate(first_json(text)), "goal", 1), 12)
+def plan(text: str) -> object:
+    return plan_problems(plan_of(PlanDraft.model_validate(first_json(text)), "goal", 1), 12)
 
 
 def complaints(text: str) -> object:
@@ -75,7 +75,7 @@ def schema(text: str) -> object:
 
 PARSERS: dict[str, Callable[[str], object]] = {
     "first_json": first_json,
-    "plan": plan_problems,
+    "plan": plan,
     "complaints": complaints,
     "clean": clean,
     "cap": lambda text: cap(text, limits.TOOL_OUTPUT_CHARS),

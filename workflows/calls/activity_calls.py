@@ -30,16 +30,13 @@ with workflow.unsafe.imports_passed_through():
     from activities.planning import PlanningActivities
     from activities.pools import PoolActivities
     from activities.publishing import PublishingActivities
-    from activities.refinement import RefinementActivities
-    from activities.reviewing import ReviewingActivities
     from activities.run_setup import RunSetupActivities
     from activities.synthesis import SynthesisActivities
     from activities.tool_calls import ToolActivities
     from supervision import limits
     from supervision.contract.status import TraceEvent
     from supervision.contract.team import ToolCard
-    from supervision.provider.fairness import fairness_key
-    from supervision.queues import MODEL_QUEUE, pool_queue
+    from supervision.queues import MODEL_QUEUE, fairness_key, pool_queue
     from supervision.text import one_line
     from workflows.failures import cancelled, wrapped
 
@@ -112,21 +109,23 @@ async def plan(input: PlanInput, expires_at: datetime) -> PlanReply:
 async def refine(input: RefineInput, expires_at: datetime) -> RefineReply:
     """A better description of a subtask whose attempt failed."""
     return await workflow.execute_activity_method(
-        RefinementActivities.refine, input, **_model_call(expires_at, f"{input.subtask_id} after a failure")
+        JudgingActivities.refine, input, **_model_call(expires_at, f"{input.subtask_id} after a failure")
     )
 
 
 async def review(input: ReviewInput, expires_at: datetime) -> ReviewReply:
     """The findings held against the goal."""
     return await workflow.execute_activity_method(
-        ReviewingActivities.review, input, **_model_call(expires_at, f"round {input.round}")
+        JudgingActivities.review, input, **_model_call(expires_at, f"round {input.round}")
     )
 
 
 async def judge(input: JudgeInput, expires_at: datetime) -> JudgeReply:
     """A choice between candidates, or a word on a conflict."""
     return await workflow.execute_activity_method(
-        JudgingActivities.judge, input, **_model_call(expires_at, f"{input.question} of {len(input.findings)} findings")
+        JudgingActivities.judge,
+        input,
+        **_model_call(expires_at, f"{input.question} of {len(input.findings)} findings"),
     )
 
 

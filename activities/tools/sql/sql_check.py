@@ -1,4 +1,4 @@
-"""Which SQL a model may run: one SELECT over the team's tables. Misuse is explained, not only refused.
+"""The SQL that a model may run: one SELECT over the team's tables. Misuse is explained, not only refused.
 
 This check gives good messages; the engine's own locks (`sql_process`) hold without it. It runs in that process, too,
 under its alarm: the parser needs exponential time for some texts. Imports little, as that process starts often.
@@ -12,7 +12,8 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from supervision.text import one_line
+from supervision import limits
+from supervision.text import one_line, quoted
 
 logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns of each statement that it only half understands
 
@@ -45,7 +46,7 @@ class Refused(Exception):
 
 
 def check(sql: str, tables: list[str], joins: int) -> exp.Expr:
-    """The parsed query; Refused unless it is one SELECT (WITH and UNION included) that reads only `tables`.
+    """Returns the parsed query. Raises Refused unless it is one SELECT (or WITH, UNION) over `tables`.
 
     At most `joins` joins, each with its condition: without one the parser takes twice as long for each further join.
     """
@@ -55,7 +56,7 @@ def check(sql: str, tables: list[str], joins: int) -> exp.Expr:
     except RecursionError:
         raise Refused("the query is nested too deeply: simplify it") from None
     except SqlglotError as error:
-        raise Refused(f"the query is not valid SQL: {one_line(str(error), 300)}") from error
+        raise Refused(f"the query is not valid SQL: {one_line(str(error), limits.COMPLAINT_BYTES)}") from error
     statements = [part for part in parsed if part is not None and not isinstance(part, exp.Semicolon)]
     if len(statements) != 1:
         raise Refused(f"send exactly one SELECT statement, not {len(statements)}")
@@ -75,7 +76,7 @@ def check(sql: str, tables: list[str], joins: int) -> exp.Expr:
 
 
 def tables_read(query: exp.Expr, tables: list[str]) -> list[str]:
-    """Those of `tables` that `query` reads."""
+    """Returns those of `tables` that `query` reads."""
     read = {table.name.lower() for table in query.find_all(exp.Table)}
     return [name for name in tables if name.lower() in read]
 
@@ -108,4 +109,4 @@ def _check_table(table: exp.Table, known: set[str]) -> None:
     if not isinstance(table.this, exp.Identifier):
         raise Refused("functions that read files or settings are not available: use the tables")
     if table.catalog or table.db.lower() not in ("", "main") or table.name.lower() not in known:
-        raise Refused(f"there is no table '{one_line(table.sql(dialect='duckdb'), 100)}'")
+        raise Refused(f"there is no table {quoted(table.sql(dialect='duckdb'))}")

@@ -34,7 +34,7 @@ CLOSED: dict[str, str | bool | int | float | list[str]] = {
 
 
 def load(tables: dict[str, str], memory: int) -> duckdb.DuckDBPyConnection:
-    """The tables in a file that is opened read-only and already deleted."""
+    """Returns the tables in a file that is opened read-only and already deleted."""
     with tempfile.TemporaryDirectory() as folder:
         file = os.path.join(folder, "tables.duckdb")
         with duckdb.connect(file, config=CLOSED) as writer:
@@ -47,7 +47,7 @@ def load(tables: dict[str, str], memory: int) -> duckdb.DuckDBPyConnection:
 
 
 def show(value: object) -> str:
-    """One value as a reader wants it: dates in ISO form, floats without binary noise."""
+    """Returns one value as text: dates in ISO form, floats without binary noise."""
     if value is None:
         return "NULL"
     if isinstance(value, float):
@@ -56,7 +56,7 @@ def show(value: object) -> str:
 
 
 def describe(database: duckdb.DuckDBPyConnection, name: str, most: int) -> Json:
-    """Columns, number of rows, and per column its distinct texts or its range."""
+    """Returns columns and number of rows of a table, with each column's distinct texts or its range."""
     columns = []
     for column, kind, *_ in database.execute(f'DESCRIBE "{name}"').fetchall():
         quoted = '"' + column.replace('"', '""') + '"'
@@ -86,7 +86,7 @@ def reply(database: duckdb.DuckDBPyConnection, sql: str, setup: Json) -> Json:
 
 
 def answer(database: duckdb.DuckDBPyConnection, sql: str, rows: int, cell: int) -> Json:
-    """At most `rows` rows of the one SELECT in `sql`, as text; `more` says that there are others."""
+    """Returns at most `rows` rows of the one SELECT in `sql`, as text; `more` is True if there are others."""
     cursor = database.cursor()
     try:
         statements = cursor.extract_statements(sql)
@@ -94,11 +94,11 @@ def answer(database: duckdb.DuckDBPyConnection, sql: str, rows: int, cell: int) 
             return {"error": "only one SELECT statement is possible"}
         cursor.execute(statements[0])
         names = [column[0] for column in cursor.description or []]
-        found = cursor.fetchmany(rows + 1)
+        fetched = cursor.fetchmany(rows + 1)
         return {
             "columns": names,
-            "rows": [[show(value)[:cell] for value in row] for row in found[:rows]],
-            "more": len(found) > rows,
+            "rows": [[show(value)[:cell] for value in row] for row in fetched[:rows]],
+            "more": len(fetched) > rows,
         }
     except MemoryError:
         return {"error": "the query needs too much memory"}
@@ -108,10 +108,10 @@ def answer(database: duckdb.DuckDBPyConnection, sql: str, rows: int, cell: int) 
         cursor.close()
 
 
-def bound(what: int, value: int) -> None:
+def bound(resource_kind: int, value: int) -> None:
     """Limits this process for good; systems without that limit keep the engine's own accounting."""
     with contextlib.suppress(ValueError, OSError):
-        resource.setrlimit(what, (value, value))
+        resource.setrlimit(resource_kind, (value, value))
 
 
 def say(line: Json) -> None:

@@ -13,7 +13,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from activities.model import gate as model_gate
 from activities.model.gate import ModelGate
 from activities.model.journalled_call import to_application_error
-from activities.model.port import ModelFailure, ModelMessage, Progress
+from activities.model.port import ModelFailure, ModelMessage, StreamProgress
 from supervision import limits
 from supervision.errors import ErrorKind
 from tests.activity.model import http_fixture as http
@@ -65,7 +65,7 @@ async def gated(reply: Reply, clock: Clock, **options: Any) -> AsyncIterator[tup
 
 
 async def call(gate: ModelGate, **changes: Any) -> ModelMessage:
-    return await gate.complete(ask(**changes), Progress())
+    return await gate.complete(ask(**changes), StreamProgress())
 
 
 async def failures(gate: ModelGate, count: int, **changes: Any) -> list[str]:

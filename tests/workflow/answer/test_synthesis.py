@@ -98,7 +98,7 @@ async def test_every_prompt_of_the_supervisor_keeps_to_its_size_however_many_fin
     client: Client, model: ScriptedModel, run_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "CONTEXT_CHARS", 60_000)
-    monkeypatch.setattr(limits, "ASKED_BYTES", 8_000)
+    monkeypatch.setattr(limits, "REVIEWED_DESCRIPTIONS_BYTES", 8_000)
     monkeypatch.setattr(limits, "NOTES_BYTES", 8_000)
     many = [item(f"t{n}", description="Look closely " * 300) for n in range(60)]
     turns: Turns = {f"t{n}": lambda step: text("pears " * 2000) for n in range(60)}

@@ -332,9 +332,9 @@ async def test_a_run_that_has_ended_takes_no_new_limits(client: Client, model: S
 
 async def test_timing_shows_what_working_in_parallel_gained(client: Client, model: ScriptedModel, run_id: str) -> None:
     def slowly(step: Step) -> Reply:
-        async def reply(exchange: Any) -> None:
+        async def reply() -> Any:
             await asyncio.sleep(0.6)
-            await text("pears")(exchange)
+            return await text("pears")()
 
         return reply
 
