@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import logging
 import os
-import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import timedelta
@@ -35,8 +34,10 @@ from activities.teams.team_files import TeamFiles
 from activities.tool_calls import ToolActivities
 from runtime import search_attributes, telemetry
 from runtime.connection import ConnectionFailed, connect
-from runtime.process import check_ownership, exit_now
+from runtime.process import check_ownership, exit_now, keep_private
 from runtime.settings import Settings
+from runtime.signals import stopping_by_signal
+from runtime.watchdog import Watchdog
 from runtime.workers import ALL_ROLES, WorkerRole, workers
 from supervision import limits
 from supervision.contract.request import describe_errors
@@ -144,30 +145,23 @@ def model_activities(
     ]
 
 
-async def serve(settings: Settings, roles: Sequence[WorkerRole], pool: str | None) -> None:
+async def serve(settings: Settings, roles: Sequence[WorkerRole], pool: str | None, watchdog: Watchdog) -> None:
     """Runs until SIGTERM or Ctrl-C, then lets calls in flight finish; a second signal ends at once."""
+    watchdog.watch(asyncio.get_running_loop())
     tracing = telemetry.configure("temporal-supervisor-worker")
     client = await connect(tracing, wait=limits.WORKER_CONNECT_WAIT)
     stop = asyncio.Event()
-
-    def on_signal() -> None:
-        if stop.is_set():
-            exit_now(130)
-        say("stopping: calls in flight may finish; once more to stop at once")
-        stop.set()
-
-    for name in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(name, on_signal)
-    async with serving(client, settings, roles, pool=pool) as attributes:
-        for warning in search_attributes.warnings(attributes):
-            say(f"warning: {warning}")
-        if settings.model == "standin":
-            say(STANDIN_NOTICE)
-        address = client.service_client.config.target_host
-        served = f"pool {pool}" if pool else ", ".join(roles)
-        say(f"worker ready ({served}) on {address}, namespace {client.namespace}, pid {os.getpid()}")
-        await stop.wait()
-    tracing.shutdown()
+    with stopping_by_signal(asyncio.get_running_loop(), stop, watchdog):
+        async with serving(client, settings, roles, pool=pool) as attributes:
+            for warning in search_attributes.warnings(attributes):
+                say(f"warning: {warning}")
+            if settings.model == "standin":
+                say(STANDIN_NOTICE)
+            address = client.service_client.config.target_host
+            served = f"pool {pool}" if pool else ", ".join(roles)
+            say(f"worker ready ({served}) on {address}, namespace {client.namespace}, pid {os.getpid()}")
+            await stop.wait()
+    await asyncio.to_thread(tracing.shutdown)  # it may wait for a collector that is away
 
 
 def say(text: str) -> None:
@@ -193,7 +187,10 @@ def parse_pool(text: str) -> str:
 
 
 def main() -> None:
-    """The command `temporal-supervisor-worker`. Exit codes: 0 stopped, 1 failed, 2 can't serve as configured."""
+    """The command `temporal-supervisor-worker`.
+
+    Exit codes: 0 stopped, 1 failed, 2 can't serve as configured, 70 ended by its watchdog.
+    """
     parser = argparse.ArgumentParser(description="Serve supervisor runs: workflows, model calls and tools.")
     serves = parser.add_mutually_exclusive_group()
     serves.add_argument("--roles", type=parse_roles, default=list(ALL_ROLES), help="default: workflows,model,tools")
@@ -201,6 +198,7 @@ def main() -> None:
         "--pool", type=parse_pool, help="make the model and tool calls of this pool's roles, only those"
     )
     options = parser.parse_args()
+    keep_private()
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     check_ownership()
     try:
@@ -212,7 +210,8 @@ def main() -> None:
         say(NO_MODEL)
         exit_now(2)
     try:
-        asyncio.run(serve(settings, options.roles, options.pool))
+        with Watchdog() as watchdog:
+            asyncio.run(serve(settings, options.roles, options.pool, watchdog))
     except (ConnectionFailed, ValueError) as error:
         say(str(error))
         exit_now(2)

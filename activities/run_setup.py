@@ -55,7 +55,7 @@ class RunSetupActivities:
         supervisor_model = request.models.supervisor or facts.supervisor_model
         try:
             if request.answer_schema is not None:
-                answer_schema.check_schema(request.answer_schema)
+                await answer_schema.check_schema(request.answer_schema, run.run_id)
             team_ref, loaded = await self._teams.save(run.run_id, request.team, worker_model)
             card = team_card(loaded, worker_model)
             _require_models(supervisor_model, card)

@@ -1,8 +1,11 @@
-"""The process: a check of who owns our packages when it begins, and a safe exit when it ends."""
+"""The process: who owns our packages and what others may see of it when it begins, a safe exit when it ends."""
 
 import atexit
+import contextlib
+import ctypes
 import os
 import re
+import resource
 import sys
 from collections.abc import Iterable, Mapping
 from importlib.metadata import packages_distributions
@@ -12,6 +15,7 @@ from typing import NoReturn
 
 DISTRIBUTION = "temporal-supervisor"
 PACKAGES = ("workflows", "activities")
+_PR_SET_DUMPABLE = 4
 _ADVICE = f"install {DISTRIBUTION} in a virtual environment of its own"
 
 
@@ -43,6 +47,19 @@ def imported_from_elsewhere(home: Path) -> str | None:
         if origin is None or origin.parent.parent != home:
             return f"the package '{package}' would come from {origin or 'nowhere'}, not from {home}: {_ADVICE}"
     return None
+
+
+def keep_private() -> None:
+    """Closes this process's environment and memory to its children and to others of its user; no core dumps.
+
+    A child with an empty environment could still read `/proc/<parent>/environ`. Linux has that switch; elsewhere only
+    the core dumps are switched off.
+    """
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):  # a libc without it
+            ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def exit_now(code: int = 0) -> NoReturn:

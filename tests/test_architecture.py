@@ -36,7 +36,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         *("contract", "planning", "provider", "agent", "budget", "run"),
     ),
     "activities": (
-        *("contracts", "store", "model", "tools", "teams", "prompts", "replies"),
+        *("bounded", "contracts", "store", "model", "tools", "teams", "prompts", "replies"),
         *("pools", "run_setup", "planning", "agent_turn", "tool_calls", "judging", "synthesis", "publishing"),
     ),
     "workflows": (
@@ -44,7 +44,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
         *("tool_loop", "worker_agent", "plan", "subtasks", "answer", "supervisor"),
     ),
     "runtime": (
-        *("paths", "process", "experimental", "telemetry", "settings", "payloads", "search_attributes", "workers"),
+        *("paths", "process", "experimental", "telemetry", "settings", "payloads", "search_attributes"),
+        *("watchdog", "signals", "workers"),
         *("server", "connection"),
     ),
     "standin": ("server", "extract", "__main__"),
