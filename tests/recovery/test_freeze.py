@@ -20,9 +20,7 @@ from workflows.supervisor import SupervisorWorkflow
 TEAMS = Path(__file__).parent / "teams"
 
 
-async def start(
-    client: Client, model: ScriptedModel, workers: WorkerProcesses, run_id: str, tool: str, path: Path
-) -> None:
+async def start(client: Client, model: ScriptedModel, run_id: str, tool: str, path: Path) -> None:
     """A run whose one worker agent calls `tool` and then says what came back."""
 
     def turns(step: Step) -> Reply:
