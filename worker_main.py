@@ -67,14 +67,21 @@ async def serving(
     `attributes` says which ones to use. With `pool` only that pool's model and tool calls are served.
     """
     usable = await search_attributes.ensure(client) if attributes is None else list(attributes)
+    model = anthropic_model(settings)
     async with contextlib.AsyncExitStack() as stack:
-        for worker in compose(client, settings, roles, usable, pool):
+        stack.push_async_callback(model.close)  # first in, last out: calls in flight may finish
+        for worker in compose(client, settings, model, roles, usable, pool):
             await stack.enter_async_context(worker)
         yield usable
 
 
 def compose(
-    client: Client, settings: Settings, roles: Sequence[WorkerRole], attributes: list[str], pool: str | None = None
+    client: Client,
+    settings: Settings,
+    model: AnthropicModel,
+    roles: Sequence[WorkerRole],
+    attributes: list[str],
+    pool: str | None = None,
 ) -> list[Worker]:
     """Returns everything that a Worker process consists of, wired together."""
     store = open_store(settings.artifacts_url)
@@ -94,19 +101,17 @@ def compose(
         roles,
         workflows=[SupervisorWorkflow, WorkerAgentWorkflow],
         local_activities=[setup.prepare_run, publishing.publish_result, PoolActivities(client).pool_backlog],
-        model_activities=model_activities(settings, store, conversations, teams) if "model" in roles else [],
+        model_activities=model_activities(settings, model, store, conversations, teams) if "model" in roles else [],
         tool_activities=[ToolActivities(store, conversations, teams).run_tool],
         model_rpm=settings.model_rpm,
         pool=pool,
     )
 
 
-def model_activities(
-    settings: Settings, store: ArtifactStore, conversations: ConversationStore, teams: StoredTeams
-) -> list[Callable[..., Any]]:
-    """Returns the activities that call the model, with one client for all of them."""
+def anthropic_model(settings: Settings) -> AnthropicModel:
+    """Returns the process's client of the model; it connects with its first call."""
     idle = timedelta(seconds=settings.model_idle_seconds) if settings.model_idle_seconds else limits.MODEL_IDLE_TIMEOUT
-    model = AnthropicModel(
+    return AnthropicModel(
         api_key=settings.secret("anthropic_api_key"),
         auth_token=settings.secret("anthropic_auth_token"),
         base_url=settings.anthropic_base_url,
@@ -114,6 +119,16 @@ def model_activities(
         structured=settings.model_structured,
         cache=settings.model_cache,
     )
+
+
+def model_activities(
+    settings: Settings,
+    model: AnthropicModel,
+    store: ArtifactStore,
+    conversations: ConversationStore,
+    teams: StoredTeams,
+) -> list[Callable[..., Any]]:
+    """The activities that call the model, with one client for all of them."""
     gate = ModelGate(model, settings.model_tpm)
     calls = ModelCalls(
         gate, store, conversations, call_header=settings.call_header == "on", free=settings.model == "standin"

@@ -167,6 +167,14 @@ def run_kind(kind: ErrorKind) -> ErrorKind:
     return _RUN_KIND.get(kind, kind)
 
 
+def call_kind(kind: ErrorKind) -> ErrorKind:
+    """Returns the kind with which a model call that failed with `kind` for good ends the work that needs it.
+
+    What was retried in vain is one kind, whatever the last try met.
+    """
+    return ErrorKind.MODEL_UNAVAILABLE if kind in RETRIED or kind is ErrorKind.UNEXPECTED else kind
+
+
 class SupervisionError(Exception):
     """An anticipated failure of a run; `kind` becomes `ApplicationError.type`."""
 

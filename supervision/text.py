@@ -1,4 +1,4 @@
-"""Cutting and measuring text, the same way everywhere."""
+"""Cutting and measuring text and writing amounts of money, the same way everywhere."""
 
 import re
 
@@ -36,3 +36,10 @@ def slug(text: str, limit: int = 40) -> str:
     """Returns the lower-case words of `text` joined by hyphens, for ids; `goal` if nothing is left."""
     words = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
     return words[:limit].strip("-") or "goal"
+
+
+def money(usd: float | None) -> str:
+    """Returns a cost for people; an unknown one is never shown as nothing."""
+    if usd is None:
+        return "cost unknown"
+    return f"${usd:.4f}" if usd < 1 else f"${usd:,.2f}"

@@ -1,7 +1,6 @@
 """One real Temporal server, one scripted model and one Worker for the whole test session."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -12,9 +11,8 @@ from runtime.server.embedded_server import EmbeddedServer
 from runtime.server.server_record import ServerInfo
 from runtime.settings import Settings
 from tests.scripted_model import ScriptedModel, scripted_model
+from tests.serving import settings_for
 from worker_main import serving
-
-LAB = Path(__file__).parent / "workflow" / "teams"
 
 
 @pytest.fixture(scope="session")
@@ -41,13 +39,7 @@ async def model() -> AsyncIterator[ScriptedModel]:
 @pytest.fixture(scope="session")
 def settings(model: ScriptedModel, tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """Settings of the session's Worker."""
-    return Settings(
-        _env_file=None,
-        artifacts_url=str(tmp_path_factory.mktemp("artifacts")),
-        teams_dir=LAB,
-        ANTHROPIC_BASE_URL=model.url,
-        ANTHROPIC_API_KEY="test-key",
-    )
+    return settings_for(model.url, tmp_path_factory.mktemp("artifacts"))
 
 
 @pytest.fixture(scope="session")

@@ -41,8 +41,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
         *("synthesis", "publishing"),
     ),
     "workflows": (
-        *("failures", "child_contracts", "run_context", "visibility", "handlers", "calls", "worker_agent"),
-        *("plan", "subtasks", "answer", "supervisor"),
+        *("background", "failures", "child_contracts", "run_context", "visibility", "handlers", "calls"),
+        *("tool_loop", "worker_agent", "plan", "subtasks", "answer", "supervisor"),
     ),
     "runtime": (
         *("paths", "process", "experimental", "telemetry", "settings", "payloads", "search_attributes", "workers"),
@@ -73,6 +73,7 @@ EXCEPTIONS: dict[str, str] = {
 PENDING: frozenset[str] = frozenset(
     {
         "folder standin/extract",
+        "module name tool_loop",
         "size of activities/model/heartbeat.py",
         "size of activities/model/pricing.py",
         "size of activities/pools.py",
@@ -89,16 +90,17 @@ PENDING: frozenset[str] = frozenset(
         "size of standin/server/scripted_reply.py",
         "size of supervision/agent/finding_budget.py",
         "size of supervision/agent/tool_loop.py",
-        "size of supervision/budget/amount.py",
         "size of supervision/prompt_marks.py",
+        "size of supervision/run/answer.py",
         "size of supervision/run/answer_checks.py",
         "size of supervision/run/timing.py",
+        "size of supervision/run/trace.py",
+        "size of workflows/background.py",
         "size of workflows/calls/finding_refs.py",
+        "size of workflows/failures.py",
         "size of workflows/plan/replanning.py",
         "size of workflows/subtasks/nesting.py",
-        "supervision: budget imports run",
-        "workflows: calls imports subtasks",
-        "workflows: subtasks imports answer",
+        "size of workflows/subtasks/timers.py",
     }
 )
 # what clients and process mains may know of the workflows: their types, not what they are made of

@@ -107,7 +107,8 @@ async def test_activity_types(settings: Settings, client: Client) -> None:
 
 def registered(client: Client, settings: Settings) -> Iterator[str | None]:
     """The names under which a Worker process with all roles registers activities."""
-    for worker in worker_main.compose(client, settings, ALL_ROLES, []):
+    model = worker_main.anthropic_model(settings)
+    for worker in worker_main.compose(client, settings, model, ALL_ROLES, []):
         for function in worker.config()["activities"]:
             yield activity._Definition.must_from_callable(function).name
 

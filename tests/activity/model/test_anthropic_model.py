@@ -268,12 +268,6 @@ async def test_a_header_that_http_cannot_carry_is_rejected_without_a_retry() -> 
     assert server.requests == []
 
 
-async def test_an_idle_stream_ends_soon_after_the_limit() -> None:
-    began = asyncio.get_running_loop().time()
-    await fail(http.stream(*HELLO, end=http.pings))
-    assert asyncio.get_running_loop().time() - began < IDLE.total_seconds() + 2
-
-
 async def test_content_keeps_a_slow_stream_alive() -> None:
     async def slowly(exchange: http.Exchange) -> None:
         for _ in range(6):
