@@ -89,7 +89,7 @@ CONTRACT = {
     *("Status", "Flags", "Counts", "Waiting", "RunLimits", "TraceEvent", "TracePage"),
     *("ExtendLimits", "NewBudget", "Resume", "UpdateReply", "Team", "Role", "ToolEntry"),
 }
-TOOL_MODULE = {"Arguments", "NewArtifact", "NoOptions", "Tool", "ToolContext", "ToolMisuse", "ToolOutput"}
+TOOL_MODULE = {"NoOptions", "Arguments", "NewArtifact", "Tool", "ToolContext", "ToolMisuse", "ToolOutput"}
 
 
 @pytest.mark.parametrize("type_", [SupervisorWorkflow, WorkerAgentWorkflow])

@@ -16,7 +16,7 @@ with workflow.unsafe.imports_passed_through():
     )
     from activities.prompts.agent_prompts import LAST_TURN, NUDGE
     from supervision import limits
-    from supervision.agent.tool_loop import LoopState, Next, more_room, next_step
+    from supervision.agent.turn_rules import LoopState, Next, more_room, next_step
     from supervision.budget.amount import NextCall, next_call
     from supervision.contract.finding import Finding
     from supervision.contract.result import Problem

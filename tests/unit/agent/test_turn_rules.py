@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from supervision import limits
-from supervision.agent.tool_loop import LoopState, Next, more_room, next_step
+from supervision.agent.turn_rules import LoopState, Next, more_room, next_step
 
 REASONS = [
     "end_turn",
