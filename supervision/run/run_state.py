@@ -15,8 +15,7 @@ from supervision.contract.result import Contradiction, Gap, RunResult, SubtaskRe
 from supervision.contract.status import Flags, Phase, Status
 from supervision.contract.updates import NewBudget
 from supervision.contract.usage import Usage
-from supervision.run.answer import Answer
-from supervision.run.answer_checks import with_gaps
+from supervision.run.answer import Answer, with_gaps
 from supervision.run.board import Board
 from supervision.run.payload_fit import fit_page
 from supervision.run.role_breaker import RoleBreaker
