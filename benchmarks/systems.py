@@ -84,15 +84,15 @@ class Project:
         """Runs a row; run ids start with `base`."""
         free = asyncio.Semaphore(row.at_once)
 
-        async def one(id: str) -> Run:
+        async def one(run_id: str) -> Run:
             async with free:
                 began = time.time()  # compared with the model server's clock
                 handle = await self._client.start_workflow(
-                    SupervisorWorkflow.run, request(row, id), id=id, task_queue=WORKFLOW_QUEUE
+                    SupervisorWorkflow.run, request(row, run_id), id=run_id, task_queue=WORKFLOW_QUEUE
                 )
                 result = await handle.result()
                 wall = time.time() - began
-                return Run(id, began, wall, f"{row.agents}/{row.agents}" in result.answer)
+                return Run(run_id, began, wall, f"{row.agents}/{row.agents}" in result.answer)
 
         began = time.monotonic()
         runs = await asyncio.gather(*(one(f"{base}-{number}") for number in range(row.runs)))
@@ -101,7 +101,7 @@ class Project:
     async def histories(self, runs: Runs) -> list[History]:
         """The histories of the first run: the supervisor's and that of one worker agent."""
         root = runs.runs[0].id
-        return [await read_history(self._client, id) for id in (root, f"{root}/t1/1")]
+        return [await read_history(self._client, run_id) for run_id in (root, f"{root}/t1/1")]
 
 
 def request(row: Row, run_id: str) -> RunRequest:

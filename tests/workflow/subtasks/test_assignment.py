@@ -27,8 +27,8 @@ start = functools.partial(runs.start, team="crew")
 pytestmark = pytest.mark.usefixtures("worker")
 
 
-def auto(id: str, *capabilities: str, **more: Any) -> dict[str, Any]:
-    return item(id, "auto", capabilities=list(capabilities), **more)
+def auto(subtask_id: str, *capabilities: str, **more: Any) -> dict[str, Any]:
+    return item(subtask_id, "auto", capabilities=list(capabilities), **more)
 
 
 def held(*events: asyncio.Event) -> dict[str, Callable[[Step], Reply]]:
