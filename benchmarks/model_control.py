@@ -39,7 +39,7 @@ class ModelControl:
         counted: dict[str, Any] = self._ask("/stats") if self._counts else _counted(self._ask("/ledger"))
         return counted
 
-    def _serves(self, said: str) -> bool:
+    def _serves(self, output: str) -> bool:
         try:
             with _OPENER.open(self.url + "/healthz", timeout=_TIMEOUT):
                 return True

@@ -19,7 +19,7 @@ class ProcessFailed(RuntimeError):
 
 
 class Process:
-    """A process for the time of an `async with` block; `ready` tells from its output whether it serves.
+    """A process for the time of an `async with` block; `ready` is True for the output of one that serves.
 
     It works in `folder`, where its output goes, too. Raises ProcessFailed when it does not get ready.
     """
@@ -93,13 +93,13 @@ class Process:
 
 def environment(variables: Mapping[str, str]) -> dict[str, str]:
     """Ours without what would redirect a process, and with `variables`. Loopback never goes through a proxy."""
-    kept = {
+    inherited = {
         key: value
         for key, value in os.environ.items()
         # without compiled bytecode each workflow instance compiles its module anew: twice the cost of its start
         if not key.startswith(_REDIRECTING) and key != "PYTHONDONTWRITEBYTECODE"
     }
-    return kept | {"NO_PROXY": "127.0.0.1,localhost", "no_proxy": "127.0.0.1,localhost"} | dict(variables)
+    return inherited | {"NO_PROXY": "127.0.0.1,localhost", "no_proxy": "127.0.0.1,localhost"} | dict(variables)
 
 
 def cpu_seconds(pid: int) -> float:

@@ -78,7 +78,7 @@ class Project:
             "TEMPORAL_ADDRESS": address,
         }
         command = [sys.executable, str(CHECKOUT / "worker_main.py")]
-        self.worker = Process("project", command, folder, lambda said: "worker ready" in said, variables)
+        self.worker = Process("project", command, folder, lambda output: "worker ready" in output, variables)
 
     async def run(self, row: Row, base: str) -> Runs:
         """Runs a row; run ids start with `base`."""
@@ -127,7 +127,7 @@ class Floor:
         self._script = script
         self._variables = {"REF_QUEUE": _FLOOR_QUEUE}
         command = [sys.executable, str(script), "worker", *self._where, *FLOOR_SETTINGS]
-        self.worker = Process("floor", command, folder, lambda said: "ready" in said, self._variables)
+        self.worker = Process("floor", command, folder, lambda output: "ready" in output, self._variables)
 
     async def run(self, row: Row, base: str) -> Runs:
         """Runs a row; run ids start with `base`. Raises ProcessFailed."""
@@ -144,10 +144,10 @@ class Floor:
                 starter.kill()
         if starter.returncode or not output.strip():
             raise ProcessFailed(f"the floor's starter failed: {errors.decode(errors='replace')[-limits.ERROR_BYTES :]}")
-        said: dict[str, Any] = json.loads(output.splitlines()[-1])
-        runs = [Run(run["run"], run["t0"], run["wall"], run["ok"]) for run in said["runs"]]
-        sizes = [said["history"][kind] for kind in ("supervisor", "child")]
-        return Runs(runs, said["total"], [History(size["events"], size["bytes"], None) for size in sizes])
+        report: dict[str, Any] = json.loads(output.splitlines()[-1])
+        runs = [Run(run["run"], run["t0"], run["wall"], run["ok"]) for run in report["runs"]]
+        sizes = [report["history"][kind] for kind in ("supervisor", "child")]
+        return Runs(runs, report["total"], [History(size["events"], size["bytes"], None) for size in sizes])
 
     async def histories(self, runs: Runs) -> list[History]:
         """The histories of the first run: the supervisor's and that of one worker agent."""

@@ -33,7 +33,7 @@ class Settings(BaseSettings):
     model_idle_seconds: float | None = Field(default=None, gt=0)
     """No content for this long ends an attempt of a call; None is the project's default."""
     call_header: Literal["on", "off"] = "on"
-    """Whether requests carry `x-supervisor-call`."""
+    """With `on` requests carry `x-supervisor-call`."""
     supervisor_model: str = "claude-opus-5-5"
     worker_model: str = "claude-haiku-5-5"
 
@@ -43,7 +43,7 @@ class Settings(BaseSettings):
 
     @property
     def has_model(self) -> bool:
-        """Whether anything says which model endpoint to use."""
+        """True if a key, a token or an address says which model endpoint to use."""
         return bool(self.secret("anthropic_api_key") or self.secret("anthropic_auth_token") or self.anthropic_base_url)
 
     def secret(self, name: Literal["anthropic_api_key", "anthropic_auth_token"]) -> str | None:

@@ -135,13 +135,13 @@ def _typed(schema: Json, root: Json, inside: tuple[str, ...]) -> Json:
         if free or set(schema) - _OBJECT_WORDS or set(schema.get("required", [])) - set(named):
             raise _Beyond  # names that nobody knows beforehand, or rules across properties
         parts = {name: _reduced(part, root, inside) for name, part in named.items()}
-        kept = {key: schema[key] for key in ("required",) if key in schema}
-        return {"type": "object", "properties": parts, **kept, "additionalProperties": False, **_words(schema)}
+        bounds = {key: schema[key] for key in ("required",) if key in schema}
+        return {"type": "object", "properties": parts, **bounds, "additionalProperties": False, **_words(schema)}
     if kind == "array":
         if "items" not in schema or set(schema) - _ARRAY_WORDS:
             raise _Beyond
-        kept = {key: schema[key] for key in ("minItems", "maxItems", "uniqueItems") if key in schema}
-        return {"type": "array", "items": _reduced(schema["items"], root, inside), **kept, **_words(schema)}
+        bounds = {key: schema[key] for key in ("minItems", "maxItems", "uniqueItems") if key in schema}
+        return {"type": "array", "items": _reduced(schema["items"], root, inside), **bounds, **_words(schema)}
     if kind not in _PLAIN or "allOf" in schema:
         raise _Beyond
     return {**schema, "type": kind}
@@ -154,14 +154,14 @@ def _words(schema: Json) -> Json:
 def _references(schema: Any, data: bool = False) -> list[str]:
     """All references of a schema; property names and data may look like one and are none."""
     if isinstance(schema, list):
-        return [found for part in schema for found in _references(part)]
+        return [reference for part in schema for reference in _references(part)]
     if not isinstance(schema, dict):
         return []
-    found = [] if data else [str(schema[key]) for key in _REFERENCES if key in schema]
+    references = [] if data else [str(schema[key]) for key in _REFERENCES if key in schema]
     for key, part in schema.items():
         if data or key not in _DATA:
-            found += _references(part, data=not data and key in _NAMES_ONLY)
-    return found
+            references += _references(part, data=not data and key in _NAMES_ONLY)
+    return references
 
 
 def _target(root: Json, reference: str) -> Any:

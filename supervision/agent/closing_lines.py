@@ -53,7 +53,7 @@ def conclude(message: str) -> Conclusion:
 
 
 def _confidence(line: str) -> tuple[float, bool] | None:
-    """The confidence that a line states, and whether it states nothing else."""
+    """Returns the confidence that a line states, and True if it states nothing else."""
     match = _CONFIDENCE.match(line)
     if not match:
         return None

@@ -19,7 +19,7 @@ CHILD = "activities.tools.sql.sql_process"
 
 @dataclass(frozen=True)
 class Rows:
-    """The answer to a query: texts, whether there were more rows than are kept, and the tables that it read."""
+    """The answer to a query: texts, a flag for more rows than these, and the tables that it read."""
 
     columns: list[str]
     rows: list[list[str]]

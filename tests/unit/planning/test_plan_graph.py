@@ -13,7 +13,7 @@ from tests.unit.shapes import acyclic_plans, any_plans, any_text, plan, subtask
 
 
 def executable(candidate: Plan) -> bool:
-    """Whether taking away whatever has no open dependency empties the graph: another way to say acyclic."""
+    """True if taking away all that have no open dependency empties the graph: another way to say acyclic."""
     open_ids = {s.id: set(s.depends_on) for s in candidate.subtasks}
     while ready := [subtask_id for subtask_id, waits in open_ids.items() if not waits & open_ids.keys()]:
         for subtask_id in ready:

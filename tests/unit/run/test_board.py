@@ -71,7 +71,7 @@ def test_any_order_of_outcomes_runs_a_plan_to_its_end(candidate: Plan, slots: in
     assert {gap.subtask_id for gap in board.gaps()} == in_state(board, *ENDED - {"completed"})
 
 
-def test_a_failure_skips_everything_that_rests_on_it_alone() -> None:
+def test_a_failure_skips_all_that_depend_on_it_alone() -> None:
     board = Board(
         plan(
             subtask("d", "c", "b"),

@@ -181,7 +181,7 @@ async def test_drafts_begin_with_the_kth_finding_and_the_answer_starts_from_the_
 
 
 async def drafted(handle: Any, findings: int) -> bool:
-    """Whether a draft holds so many findings."""
+    """True if a draft holds so many findings."""
     events = (await handle.query(SupervisorWorkflow.trace)).events
     return any(e.type == "draft_written" and e.data["findings"] == findings for e in events)
 

@@ -59,7 +59,7 @@ def short_outages(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def long_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets a role rest long enough for the test to look at it."""
+    """Keeps a role's breaker open long enough for the test to look at it."""
     monkeypatch.setattr(limits, "ROLE_BREAKER_COOLDOWN", timedelta(seconds=4))
 
 
@@ -74,15 +74,15 @@ async def cards(handle: Handle) -> list[Any]:
     return [*(await status_of(handle)).breakers]
 
 
-async def rests(handle: Handle) -> bool:
-    """Whether a run shows one breaker, and that it is open."""
+async def shows_open_breaker(handle: Handle) -> bool:
+    """True if a run shows one breaker, and that it is open."""
     return [card["state"] for card in await cards(handle)] == ["open"]
 
 
 # --- A role's breaker -----------------------------------------------------------------------------
 
 
-async def test_after_three_failures_in_a_row_a_role_rests_until_one_probe_succeeds(
+async def test_after_three_failures_in_a_row_a_role_waits_until_one_probe_succeeds(
     client: Client, model: ScriptedModel, run_id: str, long_rest: None
 ) -> None:
     opened, probing = asyncio.Event(), asyncio.Event()
@@ -95,16 +95,16 @@ async def test_after_three_failures_in_a_row_a_role_rests_until_one_probe_succee
     async def held() -> bool:
         return (await events(handle)).count("subtask_held") == 3
 
-    await until(lambda: rests(handle))
+    await until(lambda: shows_open_breaker(handle))
     opened.set()
     await until(held)
-    await until(lambda: "t4/1/turn.1" in model.steps(run_id))  # the resting ones hold no slot
-    resting = await status_of(handle)
+    await until(lambda: "t4/1/turn.1" in model.steps(run_id))  # those that wait hold no slot
+    shown = await status_of(handle)
     breaker = (await cards(handle))[0]
     assert (breaker["role"], breaker["state"], breaker["failures"]) == ("lone", "open", 3)
     assert breaker["retry_at"] is not None
-    assert [s.state for s in resting.subtasks[:3]] == ["waiting"] * 3
-    assert "role lone rests after 3 failed attempts in a row" in await details(handle)
+    assert [s.state for s in shown.subtasks[:3]] == ["waiting"] * 3
+    assert "role lone has an open breaker after 3 failed attempts in a row" in await details(handle)
     assert "t1/2/turn.1" not in model.steps(run_id)
 
     await until(lambda: any(step.endswith("/2/turn.1") for step in model.steps(run_id)))
@@ -121,7 +121,7 @@ async def test_after_three_failures_in_a_row_a_role_rests_until_one_probe_succee
     assert any(label.startswith("breaker probe") for label in await labels(client, run_id, "timer"))
 
 
-async def test_while_a_role_rests_its_subtasks_go_to_the_fallback_with_all_their_attempts(
+async def test_while_a_role_waits_its_subtasks_go_to_the_fallback_with_all_their_attempts(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
     opened = asyncio.Event()
@@ -129,7 +129,7 @@ async def test_while_a_role_rests_its_subtasks_go_to_the_fallback_with_all_their
     played = script(plan(*[{"id": subtask_id, "role": "junior"} for subtask_id in fails]), fails)
     model.play(run_id, lambda step: when(opened, played(step)) if step.kind == "refine" else played(step))
     handle = await start(client, run_id, max_turns=1, max_parallel=3)
-    await until(lambda: rests(handle))
+    await until(lambda: shows_open_breaker(handle))
     opened.set()
     result = await handle.result()
     assert result.status == "completed"
