@@ -72,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _floor(named: Path | None) -> Path | None:
-    """The folder of the floor: named, from the environment, or beside the checkout."""
+    """Returns the folder of the floor: named, from the environment, or beside the checkout."""
     given = named or os.environ.get("SUPERVISOR_BENCH_FLOOR")
     folder = Path(given) if given else CHECKOUT.parent / "shared" / "bench"
     complete = all((folder / name).is_file() for name in (_FLOOR, _FLOOR_MODEL))

@@ -70,7 +70,7 @@ def _counted(entries: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def free_port() -> int:
-    """A port of the loopback address that nobody uses now."""
+    """Returns a port of the loopback address that nobody uses now."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port: int = server.getsockname()[1]
         return port

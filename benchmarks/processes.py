@@ -70,7 +70,7 @@ class Process:
         await self.stop()
 
     def said(self) -> str:
-        """All of its output so far."""
+        """Returns all of its output so far."""
         return self._log.read_text(encoding="utf-8", errors="replace")
 
     @property
@@ -92,7 +92,7 @@ class Process:
 
 
 def environment(variables: Mapping[str, str]) -> dict[str, str]:
-    """Ours without what would redirect a process, and with `variables`. Loopback never goes through a proxy."""
+    """Returns ours without those that redirect a process, and with `variables`. Loopback never goes through a proxy."""
     inherited = {
         key: value
         for key, value in os.environ.items()
@@ -103,12 +103,12 @@ def environment(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time of a process and its children."""
+    """Returns user and system time of a process and its children."""
     return sum(_cpu(process) for process in _tree(pid))
 
 
 def resident_bytes(pid: int) -> int:
-    """Resident memory of a process and its children."""
+    """Returns the resident memory of a process and its children."""
     return sum(_resident(process) for process in _tree(pid))
 
 

@@ -59,7 +59,7 @@ class System(Protocol):
         ...
 
     async def histories(self, runs: Runs) -> list[History]:
-        """The histories of the first run: the supervisor's and that of one worker agent."""
+        """Returns the histories of the first run: the supervisor's and that of one worker agent."""
         ...
 
 
@@ -99,13 +99,13 @@ class Project:
         return Runs(list(runs), time.monotonic() - began)
 
     async def histories(self, runs: Runs) -> list[History]:
-        """The histories of the first run: the supervisor's and that of one worker agent."""
+        """Returns the histories of the first run: the supervisor's and that of one worker agent."""
         root = runs.runs[0].id
         return [await read_history(self._client, run_id) for run_id in (root, f"{root}/t1/1")]
 
 
 def request(row: Row, run_id: str) -> RunRequest:
-    """What the project is asked for: as wide and as deep as the row needs, one answer, no review."""
+    """Returns the project's request: as wide and as deep as the row needs, one answer, no review."""
     return RunRequest(
         goal=row.goal(run_id),
         team="bench",
@@ -150,5 +150,5 @@ class Floor:
         return Runs(runs, report["total"], [History(size["events"], size["bytes"], None) for size in sizes])
 
     async def histories(self, runs: Runs) -> list[History]:
-        """The histories of the first run: the supervisor's and that of one worker agent."""
+        """Returns the histories of the first run: the supervisor's and that of one worker agent."""
         return runs.histories

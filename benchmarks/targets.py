@@ -20,7 +20,7 @@ class Verdict:
 
 
 def verdicts(samples: list[Sample]) -> list[Verdict]:
-    """All targets; those that compare with the floor are not judged without one."""
+    """Returns all targets; those that compare with the floor are not judged without one."""
 
     def own(row: Row, value: Callable[[Sample], float]) -> float | None:
         return median(samples, row, "project", value)
@@ -49,12 +49,12 @@ def verdicts(samples: list[Sample]) -> list[Verdict]:
 
 
 def at_most(name: str, bound: float, measured: float | None) -> Verdict:
-    """Kept when the measured value is not above the bound."""
+    """Returns a target that is met when the measured value is not above the bound."""
     return Verdict(name, f"at most {bound:g}", measured, None if measured is None else measured <= bound)
 
 
 def at_least(name: str, bound: float, measured: float | None) -> Verdict:
-    """Kept when the measured value is not below the bound."""
+    """Returns a target that is met when the measured value is not below the bound."""
     return Verdict(name, f"at least {bound:g}", measured, None if measured is None else measured >= bound)
 
 

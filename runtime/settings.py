@@ -47,7 +47,7 @@ class Settings(BaseSettings):
         return bool(self.secret("anthropic_api_key") or self.secret("anthropic_auth_token") or self.anthropic_base_url)
 
     def secret(self, name: Literal["anthropic_api_key", "anthropic_auth_token"]) -> str | None:
-        """The value of a secret setting; an empty one counts as missing."""
+        """Returns the value of a secret setting; an empty one counts as missing."""
         value: SecretStr | None = getattr(self, name)
         return (value.get_secret_value().strip() or None) if value else None
 

@@ -76,7 +76,7 @@ class RunState:
         return self.root_has_finding or self.board.counts().completed > 0
 
     def breaker(self, role: str) -> RoleBreaker:
-        """The breaker of a role."""
+        """Returns the breaker of a role."""
         return self.waits.breaker(role)
 
     def once(self, request_id: str | None) -> bool:
@@ -139,7 +139,7 @@ class RunState:
         return list(self._contradictions.values())
 
     def status(self, cursor: int = 0) -> Status:
-        """Where the run stands, with the page of subtasks at `cursor`."""
+        """Returns the status, with the page of subtasks at `cursor`."""
         reports = self.board.reports()
         cursor = max(0, cursor)
         page = reports[cursor : cursor + limits.STATUS_PAGE]
@@ -166,7 +166,7 @@ class RunState:
         )
 
     def details(self) -> str:
-        """The Markdown for the Web UI."""
+        """Returns the Markdown for the Web UI."""
         revised = f"plan revision {self.plan.revision}" if self.plan.revision > 1 else None
         notes = [note for note in (self.model_notice, revised, *self.waits.notes(), self.error) if note]
         return markdown(
@@ -174,7 +174,7 @@ class RunState:
         )
 
     def result(self) -> RunResult:
-        """The result so far; final once the phase is `done`."""
+        """Returns the result so far; final once the phase is `done`."""
         now = self.finished_at or self._now()
         reports = self.board.reports()
         gaps, answer = self.gaps, self.answer
