@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 def cache_dir() -> Path:
-    """Returns the cache folder, created on first use.
+    """The cache folder, created on first use.
 
     `SUPERVISOR_CACHE_DIR`, else `temporal-supervisor` in `XDG_CACHE_HOME`, else in `~/.cache`. Raises OSError
     when it cannot be created.
