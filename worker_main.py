@@ -95,6 +95,7 @@ def model_activities(
         idle_timeout=idle,
         structured=settings.model_structured,
         cache=settings.model_cache,
+        plain_http=settings.model_plain_http,
     )
     gate = ModelGate(model, settings.model_tpm)
     calls = ModelCalls(

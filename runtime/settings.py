@@ -32,6 +32,8 @@ class Settings(BaseSettings):
     """Prompt caching; off for endpoints that refuse `cache_control`."""
     model_idle_seconds: float | None = Field(default=None, gt=0)
     """No content for this long ends an attempt of a call; None is the project's default."""
+    model_plain_http: bool = False
+    """Whether the key may go to another machine over plain http; on loopback it always may."""
     call_header: Literal["on", "off"] = "on"
     """Whether requests carry `x-supervisor-call`."""
     supervisor_model: str = "claude-opus-5-5"

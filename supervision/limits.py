@@ -115,6 +115,16 @@ FINDING_SUMMARY_CHARS = 1200  # what an optional finding is cut to before requir
 MODEL_CALL_TIMEOUT = timedelta(minutes=10)  # start_to_close of one attempt
 LEAST_CALL_TIME = timedelta(seconds=1)  # a call begun at the deadline fails by its timeout
 MODEL_IDLE_TIMEOUT = timedelta(seconds=90)  # no content for this long: the stream is dead, pings or not
+MODEL_ERROR_BODY_BYTES = 64 * KIB  # the provider's errors have some hundred; gateways' HTML pages are cut here
+MODEL_EVENT_BYTES = KIB * KIB  # one event of a stream: a web search's results in one block are the largest
+MODEL_EVENT_LINES = 100  # an event has two; the SDK joins lines in quadratic time
+MODEL_REPLY_BYTES = 4 * KIB * KIB  # 128k tokens are half a MiB of text, thinking and signatures come on top
+MODEL_TOOL_INPUT_BYTES = 512 * KIB  # of one call: the SDK parses arguments anew with each piece
+MODEL_WIRE_BYTES = 64 * KIB * KIB  # a reply with its framing, which is up to thirty times the text of a small piece
+MODEL_REPLY_DEPTH = 100  # JSON in JSON: parsers give up at 200, and stored replies are nested in other objects
+MODEL_NAME_BYTES = 200  # ids, model names and stop reasons of a reply
+MODEL_USAGE_TOKENS = 10**9  # of one call: a thousand times the largest window
+SECRET_WINDOW = 12  # so many letters of a credential in a row count as the credential
 MODEL_CONNECT_TIMEOUT = timedelta(seconds=5)
 MODEL_LINGER = timedelta(seconds=1)  # a finished answer waits this long for its connection to become reusable
 CHARS_PER_TOKEN = 3.5  # English text; only for estimates before the provider has counted

@@ -5,9 +5,10 @@ Order of judgement: the error's code, its type, the HTTP status, then the header
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
+from activities.model.credentials import NO_CREDENTIALS, Credentials
 from activities.model.port import ModelFailure
 from activities.model.retry_after import retry_after_seconds
 from supervision import limits
@@ -30,7 +31,10 @@ _SAYS: dict[ErrorKind, str] = {
     ErrorKind.CIRCUIT_OPEN: "{endpoint} is in an outage and left alone",
 }
 
-_NOT_FOUND = "{endpoint} does not know the model '{model}': check its name and ANTHROPIC_BASE_URL"
+_BY_STATUS_SAYS: dict[int, str] = {
+    3: "{endpoint} sends this call elsewhere, and redirects are not followed: check ANTHROPIC_BASE_URL",
+    404: "{endpoint} does not know the model '{model}': check its name and ANTHROPIC_BASE_URL",
+}
 
 # Spend limits arrive as 429 with a code: waiting does not lift them, an operator does.
 _BY_CODE: dict[str, ErrorKind] = {
@@ -82,9 +86,13 @@ _BY_TRANSPORT: dict[str, ErrorKind] = {
 
 
 def classify(
-    error: BaseException, *, model: str = "", endpoint: str = "the provider", secrets: Sequence[str] = ()
+    error: BaseException,
+    *,
+    model: str = "",
+    endpoint: str = "the provider",
+    credentials: Credentials = NO_CREDENTIALS,
 ) -> ModelFailure:
-    """What `error` means for the project. `endpoint` is host:port; `secrets` never appear in the message.
+    """What `error` means for the project. `endpoint` is host:port; the failure holds none of the credentials.
 
     The message holds the provider's own explanation where it gave one, never a body, a URL or a traceback.
     """
@@ -92,7 +100,7 @@ def classify(
         return error
     names = _names(error)
     if "APIStatusError" in names:
-        return _status_failure(error, model, endpoint, secrets)
+        return _status_failure(error, model, endpoint, credentials)
     return failure(_transport_kind(error, names), endpoint=endpoint, detail=_reason(error))
 
 
@@ -108,7 +116,7 @@ def no_credential() -> ModelFailure:
     return ModelFailure(ErrorKind.PROVIDER_AUTHENTICATION, text, retryable=False)
 
 
-def _status_failure(error: Any, model: str, endpoint: str, secrets: Sequence[str]) -> ModelFailure:
+def _status_failure(error: Any, model: str, endpoint: str, credentials: Credentials) -> ModelFailure:
     status: int = error.status_code
     headers: Mapping[str, str] = error.response.headers
     kind = _by_answer(error.error_code, error.type, status)
@@ -118,21 +126,24 @@ def _status_failure(error: Any, model: str, endpoint: str, secrets: Sequence[str
         retryable = False
     elif wish == "true" and kind == ErrorKind.PROVIDER_REJECTED:
         kind, retryable = ErrorKind.PROVIDER_ERROR, True
-    text = (_NOT_FOUND if status == 404 else _SAYS[kind]).format(endpoint=endpoint, model=model)
+    text = _BY_STATUS_SAYS.get(status // 100 if status < 400 else status, _SAYS[kind])
+    text = text.format(endpoint=endpoint, model=model)
     # What a provider says of a key may quote it: that kind gets our words only.
-    said = "" if kind == ErrorKind.PROVIDER_AUTHENTICATION else _redacted(_said(error), secrets)
-    label = " ".join(str(part) for part in (status, error.error_code or error.type) if part)
+    said = "" if kind == ErrorKind.PROVIDER_AUTHENTICATION else credentials.withheld(_said(error))
+    label = " ".join(credentials.withheld(str(part)) for part in (status, error.error_code or error.type) if part)
     return ModelFailure(
         kind,
         _message(f"{text} ({label})", said),
         retryable=retryable,
         retry_after=retry_after_seconds(headers) if retryable else None,
         status=status,
-        request_id=error.request_id,
+        request_id=None if credentials.are_in(error.request_id) else error.request_id,
     )
 
 
 def _by_answer(code: object, type_: object, status: int) -> ErrorKind:
+    if 300 <= status < 400:  # not followed: whatever its body says, it is no answer
+        return ErrorKind.BAD_RESPONSE
     if isinstance(code, str) and code in _BY_CODE:
         return _BY_CODE[code]
     if isinstance(type_, str) and type_ in _BY_TYPE:
@@ -141,8 +152,6 @@ def _by_answer(code: object, type_: object, status: int) -> ErrorKind:
         return _BY_STATUS[status]
     if status < 300 and type_ == "invalid_request_error":  # inside a stream
         return ErrorKind.PROVIDER_REJECTED
-    if 300 <= status < 400:
-        return ErrorKind.BAD_RESPONSE
     return ErrorKind.PROVIDER_REJECTED if 400 <= status < 500 else ErrorKind.PROVIDER_ERROR
 
 
@@ -185,12 +194,6 @@ def _said(error: Any) -> str:
     body = error.body if isinstance(error.body, dict) else {}
     plain = body.get("error") or body.get("message")  # the form of some compatible servers
     return plain if isinstance(plain, str) else ""
-
-
-def _redacted(text: str, secrets: Sequence[str]) -> str:
-    for secret in secrets:
-        text = text.replace(secret, "[secret]")
-    return text
 
 
 def _message(text: str, detail: str) -> str:

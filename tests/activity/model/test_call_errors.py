@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from activities.model.call_errors import classify, failure
+from activities.model.credentials import Credentials
 from activities.model.port import ModelFailure
 from activities.model.retry_after import retry_after_seconds
 from supervision import limits
@@ -117,7 +118,7 @@ def test_a_ramp_limit_only_asks_for_patience() -> None:
 
 def test_a_message_holds_neither_body_nor_secret_nor_line_breaks_and_stays_short() -> None:
     error = APIStatusError(422, api_message="bad\nfield k3y " + "x" * 5000, body={"prompt": "secret plans"})
-    message = classify(error, secrets=["k3y"]).message
+    message = classify(error, credentials=Credentials(["k3y"])).message
     assert "[secret]" in message
     assert "\n" not in message
     assert "prompt" not in message
