@@ -22,6 +22,7 @@ from console.run.request_options import ask, put_file
 from console.run.run_handle import Run
 from console.terminal import console
 from runtime.exit import leave
+from runtime.paths import keep_files_private
 from supervision import limits
 
 EXIT_CODES = (__doc__ or "").partition("\n\n")[2].strip()
@@ -58,10 +59,11 @@ AsJson = Annotated[bool, typer.Option("--json", help="JSON on standard output, n
 def settings(
     address: Annotated[str | None, typer.Option(help="the Temporal server, host:port")] = None,
     namespace: Annotated[str | None, typer.Option(help="the Temporal namespace")] = None,
+    env_file: Annotated[Path | None, typer.Option(help="settings, instead of .env beside this program")] = None,
     debug: Annotated[bool, typer.Option("--debug", help="show where an error came from")] = False,
 ) -> None:
     """Connection and debugging."""
-    command.access = Access(address, namespace)
+    command.access = Access(address, namespace, env_file)
     command.debug = debug
 
 
@@ -196,6 +198,7 @@ def doctor(quiet: Annotated[bool, typer.Option("--quiet", help="only what is ami
 
 def main() -> None:
     """The command `temporal-supervisor`."""
+    keep_files_private()
     try:
         app()
     except SystemExit as done:

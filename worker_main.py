@@ -12,6 +12,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -39,7 +40,8 @@ from runtime import search_attributes, telemetry
 from runtime.connection import ConnectionFailed, connect
 from runtime.exit import leave
 from runtime.ownership import check_ownership
-from runtime.settings import Settings
+from runtime.paths import keep_files_private
+from runtime.settings import Settings, load_settings
 from runtime.workers import ALL_ROLES, WorkerRole, workers
 from supervision import limits
 from supervision.contract.request import describe_errors
@@ -88,9 +90,10 @@ def model_activities(
 ) -> list[Callable[..., Any]]:
     """The activities that call the model, with one client for all of them."""
     idle = timedelta(seconds=settings.model_idle_seconds) if settings.model_idle_seconds else limits.MODEL_IDLE_TIMEOUT
+    paid = settings.model != "standin"  # the stand-in needs no key, so it gets none
     model = AnthropicModel(
-        api_key=settings.secret("anthropic_api_key"),
-        auth_token=settings.secret("anthropic_auth_token"),
+        api_key=settings.secret("anthropic_api_key") if paid else None,
+        auth_token=settings.secret("anthropic_auth_token") if paid else None,
         base_url=settings.anthropic_base_url,
         idle_timeout=idle,
         structured=settings.model_structured,
@@ -170,13 +173,18 @@ def main() -> None:
     serves.add_argument(
         "--pool", type=parse_pool, help="make the model and tool calls of this pool's roles, only those"
     )
+    parser.add_argument("--env-file", type=Path, help="settings, instead of .env beside this program")
     options = parser.parse_args()
+    keep_files_private()
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     check_ownership()
     try:
-        settings = Settings()
+        settings = load_settings(options.env_file)
     except ValidationError as error:
         say(f"settings: {describe_errors(error)}")
+        leave(2)
+    except (ValueError, OSError) as error:
+        say(str(error))
         leave(2)
     if "model" in options.roles and not settings.has_model:
         say(NO_MODEL)

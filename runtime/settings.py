@@ -1,20 +1,25 @@
 """Settings of a process: `SUPERVISOR_*` variables or `.env`, and the provider's own variables."""
 
+import os
 from pathlib import Path
 from typing import Literal
 
-from pydantic import AliasChoices, Field, SecretStr
+from pydantic import AliasChoices, Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from runtime.paths import cache_dir
+from supervision.file_trust import distrust
 
-BUILTIN_TEAMS = Path(__file__).resolve().parent.parent / "teams"
+_HOME = Path(__file__).resolve().parents[1]
+BUILTIN_TEAMS = _HOME / "teams"
+ENV_FILE = _HOME / ".env"
+"""Read when no other is named: beside the program, since a working directory may be anybody's."""
 
 
 class Settings(BaseSettings):
-    """Read once by a main and handed on; nothing else reads the environment."""
+    """Read once by a main with `load_settings` and handed on; nothing else reads the environment."""
 
-    model_config = SettingsConfigDict(env_prefix="SUPERVISOR_", env_file=".env", extra="ignore")
+    model_config = SettingsConfigDict(env_prefix="SUPERVISOR_", extra="ignore")
 
     artifacts_url: str = Field(default_factory=lambda: str(cache_dir() / "artifacts"))
     """Where content lives: a folder, or an s3://, gs:// or az:// URL. All Workers and clients need the same."""
@@ -40,8 +45,19 @@ class Settings(BaseSettings):
     worker_model: str = "claude-haiku-5-5"
 
     anthropic_api_key: SecretStr | None = Field(default=None, validation_alias=AliasChoices("ANTHROPIC_API_KEY"))
+    anthropic_api_key_file: Path | None = Field(default=None, validation_alias=AliasChoices("ANTHROPIC_API_KEY_FILE"))
+    """A file that holds the key, so that no environment shows it; ANTHROPIC_API_KEY wins."""
     anthropic_auth_token: SecretStr | None = Field(default=None, validation_alias=AliasChoices("ANTHROPIC_AUTH_TOKEN"))
     anthropic_base_url: str | None = Field(default=None, validation_alias=AliasChoices("ANTHROPIC_BASE_URL"))
+
+    @model_validator(mode="after")
+    def _key_from_file(self) -> "Settings":
+        if self.anthropic_api_key_file and not self.secret("anthropic_api_key"):
+            try:
+                self.anthropic_api_key = SecretStr(self.anthropic_api_key_file.read_text(encoding="utf-8"))
+            except (OSError, ValueError) as error:
+                raise ValueError(f"ANTHROPIC_API_KEY_FILE can't be read: {type(error).__name__}") from None
+        return self
 
     @property
     def has_model(self) -> bool:
@@ -57,3 +73,26 @@ class Settings(BaseSettings):
     def teams_folders(self) -> list[Path]:
         """The folders that hold teams, first wins."""
         return ([self.teams_dir] if self.teams_dir else []) + [BUILTIN_TEAMS]
+
+
+def load_settings(env_file: Path | None = None) -> Settings:
+    """The settings of this process: the environment's, then those of `env_file`, else of ENV_FILE if it exists.
+
+    Raises ValueError for a wrong value, for a file that is named and missing or that others can write to, and for a
+    file that would send the environment's key to an address of its own: both belong into one place.
+    """
+    file = env_file or ENV_FILE
+    if not file.is_file():
+        if env_file:
+            raise ValueError(f"there is no file {env_file}")
+        return Settings(_env_file=None)
+    if why := distrust(file.stat(), os.getuid()):
+        raise ValueError(f"{file} is not read: {why}; make it yours alone, as with `chmod 600 {file}`")
+    outer, settings = Settings(_env_file=None), Settings(_env_file=file)
+    has_key = outer.secret("anthropic_api_key") or outer.secret("anthropic_auth_token")
+    if has_key and settings.anthropic_base_url != outer.anthropic_base_url:
+        raise ValueError(
+            f"ANTHROPIC_BASE_URL is from {file} and the key from the environment: put both into one place, "
+            "so that no file sends your key elsewhere"
+        )
+    return settings

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import os
 import signal
 import socket
 import sys
@@ -43,6 +44,7 @@ class _Server(uvicorn.Server):
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs the server; 0 after a clean stop, 1 when it cannot start."""
+    os.umask(0o077)  # the ledger names goals: its owner's alone
     parser = argparse.ArgumentParser(prog="python -m standin", description=__doc__)
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0, help="0 picks a free one")

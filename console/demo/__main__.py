@@ -24,7 +24,7 @@ from console.view.answer_text import print_outcome
 from console.view.event_lines import now_line
 from console.view.live_screens import open_screen
 from runtime.exit import leave
-from runtime.paths import cache_dir
+from runtime.paths import cache_dir, keep_files_private
 from runtime.server.embedded_server import EmbeddedServer
 from runtime.server.server_record import read_record
 from runtime.server.temporal_binary import TemporalNotFound, find_temporal
@@ -113,19 +113,20 @@ def _own_server_only() -> None:
 
 def main() -> None:
     """`python -m console.demo`. Exit codes as those of `starter.py`."""
+    keep_files_private()
     parser = argparse.ArgumentParser(prog="python -m console.demo", description=__doc__)
     parser.add_argument("--goal", default=GOAL, help="what to find out in the bundled data")
     parser.add_argument("--debug", action="store_true", help="show where an error came from")
     options = parser.parse_args()
     _own_server_only()
-    if read_record(cache_dir()) is None:
-        try:
+    try:
+        if read_record(cache_dir()) is None:
             find_temporal()  # before any event loop, so that Ctrl-C ends a build at once
-        except TemporalNotFound as error:
-            sys.stderr.write(f"{error}\n")
-            leave(3)
-        except KeyboardInterrupt:
-            leave(130)
+    except (TemporalNotFound, OSError) as error:
+        sys.stderr.write(f"{error}\n")
+        leave(3)
+    except KeyboardInterrupt:
+        leave(130)
     leave(Command(debug=options.debug).run(lambda: _until_ended(options.goal)))
 
 

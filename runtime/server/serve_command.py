@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from runtime.exit import leave
-from runtime.paths import cache_dir
+from runtime.paths import cache_dir, keep_files_private
 from runtime.server.embedded_server import EmbeddedServer, ServerFailed
 from runtime.server.server_command import HOST, PORT
 from runtime.server.server_record import ServerInfo, running, stop_running
@@ -17,10 +17,11 @@ from runtime.server.temporal_binary import TemporalNotFound, find_temporal
 
 def main() -> None:
     """Parse the command line and serve; exits 1 with one sentence when there is no server."""
+    keep_files_private()
     options = _parser().parse_args()
     try:
         code = _run(options)
-    except (TemporalNotFound, ServerFailed) as error:
+    except (TemporalNotFound, ServerFailed, OSError) as error:
         sys.stderr.write(f"{error}\n")
         code = 1
     except KeyboardInterrupt:

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from runtime.file_lock import FileLock
-from runtime.paths import cache_dir
+from runtime.paths import cache_dir, keep_files_private
 from runtime.server import temporal_build
 from runtime.server.temporal_build import Note
 from supervision import limits
@@ -116,7 +116,8 @@ def _wait_for(lock: FileLock, note: Note) -> None:
 
 
 if __name__ == "__main__":
+    keep_files_private()
     try:
         sys.stdout.write(f"{find_temporal()}\n")
-    except TemporalNotFound as error:
+    except (TemporalNotFound, OSError) as error:
         sys.exit(str(error))
