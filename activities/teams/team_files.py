@@ -17,14 +17,17 @@ A team is a folder with a `team.toml`; the folder's name is the team's name. A s
     options = { documents = "documents/*.md" }      # paths are relative to the folder and stay inside it
 
 Tools of one's own go into a `tools.py` beside it, which defines `TOOLS: list[Tool]`; see
-`activities/tools/tool.py` for how to write one. Such a file is code and runs in the Worker with its rights:
-only the operator may place it.
+`activities/tools/tool.py` for how to write one. Such a file is code and runs in the Worker with its rights: it is
+refused where anybody but the operator could have written it.
 """
 
 import logging
+import os
 import sys
 import tomllib
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -38,6 +41,7 @@ from activities.tools.tool import Tool
 from supervision import limits
 from supervision.contract.team import RoleCard, Team, TeamCard, ToolCard, is_name
 from supervision.errors import ErrorKind, SupervisionError
+from supervision.file_trust import distrust
 from supervision.text import one_line
 
 log = logging.getLogger(__name__)
@@ -67,6 +71,12 @@ class TeamFiles:
         """All teams that have a file, readable or not."""
         found = {file.parent.name for folder in self._folders for file in folder.glob("*/team.toml")}
         return sorted(name for name in found if is_name(name))
+
+    def definition(self, name: str) -> Team:
+        """The team of that name as its file says, without running any code of it; TeamError `UnknownTeam`."""
+        team = _definition(self._folder(name))
+        self._require_teams(team)
+        return team
 
     def load(self, name: str) -> LoadedTeam:
         """The team of that name, read again whenever its team.toml or tools.py changed.
@@ -183,28 +193,46 @@ def _pick(wanted: str, registered: dict[str, Tool[Any]], where: str) -> Tool[Any
 
 
 def _read(folder: Path) -> LoadedTeam:
+    team = _definition(folder)
+    with _named(folder / "team.toml"):
+        toolbox = Toolbox.for_team(team, folder, _own_tools(folder / "tools.py"))
+    return LoadedTeam(team, folder, toolbox)
+
+
+def _definition(folder: Path) -> Team:
     file = folder / "team.toml"
-    try:
+    with _named(file):
         if file.stat().st_size > limits.TEAM_FILE_BYTES:
             raise ValueError(f"the file is larger than {limits.TEAM_FILE_BYTES} bytes")
         team = Team.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
         if team.name != folder.name:
             raise ValueError(f"name: '{team.name}' must be the folder's name, '{folder.name}'")
-        toolbox = Toolbox.for_team(team, folder, _own_tools(folder / "tools.py"))
+        return team
+
+
+@contextmanager
+def _named(file: Path) -> Iterator[None]:
+    """Turns what is wrong with a team's files into a TeamError that names the file."""
+    try:
+        yield
     except ValidationError as error:
         raise TeamError(ErrorKind.UNKNOWN_TEAM, f"{file}: {complaints(error)}") from error
+    except RecursionError:
+        raise TeamError(ErrorKind.UNKNOWN_TEAM, f"{file}: it is nested too deeply") from None
     except (ValueError, OSError) as error:  # TOML errors are ValueErrors that name the line
         raise TeamError(ErrorKind.UNKNOWN_TEAM, f"{file}: {one_line(str(error), limits.ERROR_BYTES)}") from error
-    return LoadedTeam(team, folder, toolbox)
 
 
 def _own_tools(file: Path) -> list[Tool[Any]]:
     """The tools of a team's `tools.py`; TeamError names its line when it cannot be imported."""
     if not file.is_file():
         return []
+    for path in (file, file.parent, file.parent.parent):  # who may write to a folder may exchange what is in it
+        if why := distrust(path.stat(), os.getuid()):
+            raise TeamError(ErrorKind.UNKNOWN_TEAM, f"{file} is code and is not run: {path} is open to others, {why}")
     try:
         tools = getattr(_imported(file), "TOOLS", None)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # `sys.exit` in a team's file ends no Worker
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
         line = error.lineno if isinstance(error, SyntaxError) else (lines or [None])[-1]
         problem = f"line {line}: {type(error).__name__}: {one_line(str(error), limits.ERROR_BYTES)}"

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from shlex import quote
 from typing import Literal
 
 from rich.console import Console
@@ -18,8 +19,10 @@ from console.run.run_handle import RUN_TYPE, stuck
 from console.view.safe_text import safe_line
 from runtime import search_attributes
 from runtime.connection import ConnectionFailed
+from runtime.paths import cache_dir
 from runtime.settings import Settings
 from supervision import limits
+from supervision.file_trust import is_readable_by_others
 from supervision.queues import MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE
 
 Level = Literal["ok", "warning", "problem"]
@@ -56,6 +59,7 @@ async def examine(access: Access, console: Console, quiet: bool) -> int:
 
 async def _rows(access: Access) -> AsyncIterator[Row]:
     yield _model(access.settings)
+    yield _files()
     store_id = None
     try:
         store_id = await access.store.identity()
@@ -85,6 +89,16 @@ def _model(settings: Settings) -> Row:
         "this environment names no model, so workers started in it can't make model calls",
         "set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a compatible endpoint, where workers run",
     )
+
+
+def _files() -> Row:
+    """Whether other users of this machine can read what this one keeps."""
+    folder = cache_dir()
+    if is_readable_by_others(folder.stat()):
+        return Row(
+            "warning", "cache folder", f"other users can look into {folder}", f"`chmod 700 {quote(str(folder))}`"
+        )
+    return Row("ok", "cache folder", f"{folder}, yours alone")
 
 
 async def _of_server(client: Client, store_id: str | None) -> AsyncIterator[Row]:

@@ -39,7 +39,10 @@ async def print_runs(access: Access, console: Console, limit: int) -> int:
 
 
 async def print_teams(folders: list[Path], console: Console) -> int:
-    """Each team with its roles and tools; a broken one with the reason, and then the exit code is 1."""
+    """Each team with its roles and tools; a broken one with the reason, and then the exit code is 1.
+
+    Reads the team files alone: no code of a team is run, so its own tools are listed unseen.
+    """
     from activities.teams.team_files import (  # loads the tools' libraries: 0.3 s for one command only
         TeamError,
         TeamFiles,
@@ -49,7 +52,7 @@ async def print_teams(folders: list[Path], console: Console) -> int:
     broken = []
     for name in files.names():
         try:
-            team = files.load(name).team
+            team = files.definition(name)
         except TeamError as error:
             broken.append(f"team '{name}' can't be used: {error.message}")
             continue
