@@ -71,6 +71,7 @@ def compose(
         search_attributes=attributes,
         warnings=search_attributes.warnings(attributes),
         model_notice=STANDIN_NOTICE if settings.model == "standin" else None,
+        ceilings=settings.ceilings,
     )
     setup, publishing = RunSetupActivities(store, teams, facts), PublishingActivities(store)
     return workers(

@@ -16,8 +16,9 @@ from activities.store.stored_plans import read_plan
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import team_card
 from supervision import limits
+from supervision.contract.ceilings import Ceilings
 from supervision.contract.request import Attachment, Budget, RunRequest
-from supervision.contract.team import TeamCard
+from supervision.contract.team import Team, TeamCard
 from supervision.errors import ErrorKind, SupervisionError
 from supervision.store_keys import is_upload
 from supervision.text import size
@@ -33,6 +34,7 @@ class ProcessFacts:
     search_attributes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     model_notice: str | None = None
+    ceilings: Ceilings = field(default_factory=Ceilings)
 
 
 class RunSetupActivities:
@@ -47,8 +49,8 @@ class RunSetupActivities:
     async def prepare_run(self, input: SetupInput) -> RunSetup:
         """Stores goal, team, answer schema and attachments.
 
-        ApplicationError `UnknownTeam` or `InvalidRequest` on bad ones, on roles without a model, and on a dollar budget
-        nobody can keep.
+        ApplicationError `UnknownTeam` or `InvalidRequest` on bad ones, on roles without a model, on a dollar budget
+        nobody can keep, and on what is above the operator's ceilings.
         """
         request, facts = input.request, self._facts
         run = RunRef(run_id=input.run_id, store_id="", scope=input.scope)
@@ -57,9 +59,14 @@ class RunSetupActivities:
         try:
             if request.answer_schema is not None:
                 answer_schema.check_schema(request.answer_schema)
+            # A nested supervisor's numbers are its root's: lowered there, and granted.
+            lowered = [] if input.brief else facts.ceilings.check(request)
             team_ref, loaded = await self._teams.save(run.run_id, request.team, worker_model)
             card = team_card(loaded, worker_model)
+            if isinstance(request.team, Team):
+                facts.ceilings.check_inline_team(loaded.sources)
             _require_models(supervisor_model, card)
+            facts.ceilings.check_models(_models(supervisor_model, card))
             unpriced = [] if facts.model_notice else _unpriced(supervisor_model, card)
             warnings = _budget_warnings(request, unpriced)
             given = input.brief.attachments if input.brief else []
@@ -81,8 +88,9 @@ class RunSetupActivities:
             attachments=attachments,
             tools_queue=facts.tools_queue,
             search_attributes=facts.search_attributes,
-            warnings=[*facts.warnings, *warnings],
+            warnings=[*facts.warnings, *warnings, *lowered],
             model_notice=facts.model_notice,
+            ceilings=facts.ceilings,
         )
 
     async def _goal(self, input: SetupInput) -> str:
@@ -138,9 +146,13 @@ def _require_models(supervisor_model: str, team: TeamCard) -> None:
 
 
 def _unpriced(supervisor_model: str, team: TeamCard) -> list[str]:
-    """The models of a run whose price is unknown; a role that is a team calls none itself."""
-    models = [supervisor_model, *(role.model for role in team.roles if role.team is None)]
-    return [model for model in dict.fromkeys(models) if not is_priced(model)]
+    """The models of a run whose price is unknown."""
+    return [model for model in _models(supervisor_model, team) if not is_priced(model)]
+
+
+def _models(supervisor_model: str, team: TeamCard) -> list[str]:
+    """The models of a run; a role that is a team calls none itself."""
+    return list(dict.fromkeys([supervisor_model, *(role.model for role in team.roles if role.team is None)]))
 
 
 def _budget_warnings(request: RunRequest, unpriced: list[str]) -> list[str]:

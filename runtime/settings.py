@@ -2,12 +2,14 @@
 
 import os
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import AliasChoices, Field, SecretStr, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from runtime.paths import cache_dir
+from supervision import limits
+from supervision.contract.ceilings import Ceilings, InlineTeams
 from supervision.file_trust import distrust
 
 _HOME = Path(__file__).resolve().parents[1]
@@ -19,7 +21,7 @@ ENV_FILE = _HOME / ".env"
 class Settings(BaseSettings):
     """Read once by a main with `load_settings` and handed on; nothing else reads the environment."""
 
-    model_config = SettingsConfigDict(env_prefix="SUPERVISOR_", extra="ignore")
+    model_config = SettingsConfigDict(env_prefix="SUPERVISOR_", extra="ignore", env_parse_none_str="none")
 
     artifacts_url: str = Field(default_factory=lambda: str(cache_dir() / "artifacts"))
     """Where content lives: a folder, or an s3://, gs:// or az:// URL. All Workers and clients need the same."""
@@ -27,6 +29,16 @@ class Settings(BaseSettings):
     """A folder with more teams, one folder with a team.toml each; looked in before the bundled ones."""
     model: Literal["", "standin"] = ""
     """`standin` lets a Worker use the stand-in model; anything else must come from ANTHROPIC_*."""
+    max_budget_usd: float | None = Field(default=100.0, gt=0)
+    """What a run may cost at most in US dollars, whatever its request says; `none` is no ceiling."""
+    max_budget_tokens: int | None = Field(default=50_000_000, ge=1)
+    """What a run may use at most in tokens; `none` is no ceiling."""
+    max_parallel: int = Field(default=limits.MAX_PARALLEL, ge=1, le=limits.MAX_PARALLEL)
+    """How many worker agents of one run may work at a time."""
+    allowed_models: Annotated[list[str], NoDecode] = []
+    """Names or patterns such as `claude-haiku-*`, separated by commas; none allows any model."""
+    inline_teams: InlineTeams = "same-team"
+    """Which tools the team inside a request may combine: none at all, those of one team file, or any."""
     model_rpm: float | None = Field(default=None, gt=0)
     """Requests per minute of the whole model queue, over all Workers; None is no limit."""
     model_tpm: int | None = Field(default=None, gt=0)
@@ -49,6 +61,22 @@ class Settings(BaseSettings):
     """A file that holds the key, so that no environment shows it; ANTHROPIC_API_KEY wins."""
     anthropic_auth_token: SecretStr | None = Field(default=None, validation_alias=AliasChoices("ANTHROPIC_AUTH_TOKEN"))
     anthropic_base_url: str | None = Field(default=None, validation_alias=AliasChoices("ANTHROPIC_BASE_URL"))
+
+    @field_validator("allowed_models", mode="before")
+    @classmethod
+    def _names(cls, value: object) -> object:
+        return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value
+
+    @property
+    def ceilings(self) -> Ceilings:
+        """The operator's ceilings over every request."""
+        return Ceilings(
+            tokens=self.max_budget_tokens,
+            usd=self.max_budget_usd,
+            max_parallel=self.max_parallel,
+            models=self.allowed_models,
+            inline_teams=self.inline_teams,
+        )
 
     @model_validator(mode="after")
     def _key_from_file(self) -> "Settings":

@@ -53,11 +53,12 @@ class TeamError(SupervisionError):
 
 @dataclass(frozen=True)
 class LoadedTeam:
-    """A team with its tools; `folder` is None for an inline team."""
+    """A team with its tools; an inline one has no folder, and its tools come from the team files `sources`."""
 
     team: Team
     folder: Path | None
     toolbox: Toolbox
+    sources: frozenset[str] = frozenset()
 
 
 class TeamFiles:
@@ -105,6 +106,7 @@ class TeamFiles:
         self._require_teams(team)
         registered = self._registered() if team.toolbox or any(role.tools for role in team.roles) else {}
         tools: dict[str, Tool[Any]] = {}
+        origin = {id(tool): name.split("/")[0] for name, tool in registered.items()}
 
         def pick(names: list[str], where: str) -> list[str]:
             found = [_pick(wanted, registered, where) for wanted in names]
@@ -121,7 +123,9 @@ class TeamFiles:
             checked = Team.model_validate({**team.model_dump(), "roles": roles, "toolbox": toolbox})
         except ValidationError as error:
             raise TeamError(ErrorKind.INVALID_REQUEST, f"team: {complaints(error)}") from error
-        return LoadedTeam(checked, None, Toolbox(tools.values()))
+        return LoadedTeam(
+            checked, None, Toolbox(tools.values()), frozenset(origin[id(tool)] for tool in tools.values())
+        )
 
     def _folder(self, name: str) -> Path:
         for folder in self._folders:

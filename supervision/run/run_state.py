@@ -9,6 +9,7 @@ from pydantic import JsonValue
 from supervision import limits
 from supervision.budget.amount import Grant
 from supervision.budget.time_and_budget import Allowance
+from supervision.contract.ceilings import Ceilings
 from supervision.contract.finding import ArtifactRef
 from supervision.contract.plan import Plan
 from supervision.contract.request import RunRequest
@@ -94,6 +95,11 @@ class RunState:
     def seen(self, request_id: str | None) -> bool:
         """Whether a message with that id was taken."""
         return request_id in self._seen_requests
+
+    def keep_within(self, ceilings: Ceilings) -> None:
+        """Lowers the request's numbers to the operator's ceilings."""
+        self.request = ceilings.lowered(self.request)
+        self.allowance.keep_within(ceilings, self.request)
 
     def extend(self, budget: NewBudget | None, deadline: timedelta | None) -> None:
         """Extends the allowance and notes it; ValueError when that can't be."""

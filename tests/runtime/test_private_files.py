@@ -9,6 +9,7 @@ import pytest
 
 from runtime.paths import cache_dir
 from runtime.settings import load_settings
+from supervision.contract.ceilings import Ceilings
 
 ROOT = Path(__file__).resolve().parents[2]
 KEY = "sk-ant-secret-canary"
@@ -137,3 +138,19 @@ def test_a_demo_that_cannot_use_its_cache_folder_says_so_in_one_line(tmp_path: P
     assert done.returncode != 0
     assert done.stderr.count("\n") == 1, done.stderr
     assert "SUPERVISOR_CACHE_DIR" in done.stderr
+
+
+def test_the_operators_ceilings_are_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    safe = load_settings().ceilings
+    assert safe == Ceilings(tokens=50_000_000, usd=100.0, inline_teams="same-team")
+    for name, value in {
+        "MAX_BUDGET_USD": "2.5",
+        "MAX_BUDGET_TOKENS": "none",
+        "ALLOWED_MODELS": "claude-haiku-*, own",
+        "MAX_PARALLEL": "4",
+        "INLINE_TEAMS": "off",
+    }.items():
+        monkeypatch.setenv(f"SUPERVISOR_{name}", value)
+    assert load_settings().ceilings == Ceilings(
+        usd=2.5, max_parallel=4, models=["claude-haiku-*", "own"], inline_teams="off"
+    )

@@ -322,3 +322,12 @@ def test_a_tools_file_that_ends_the_program_ends_only_its_own_team(tmp_path: Pat
         TeamFiles([tmp_path]).load("crew")
     loaded = TeamFiles([tmp_path]).load_inline(inline(("helper", ["calculate"])))
     assert loaded.toolbox.names() == ["calculate"]
+
+
+def test_an_inline_team_knows_which_team_files_its_tools_come_from(tmp_path: Path) -> None:
+    write(tmp_path, "crew")
+    write(tmp_path, "farm", tool="greet", tools=OWN_TOOLS)
+    files = TeamFiles([tmp_path])
+    assert files.load_inline(inline(("a", ["crew/calculate"]))).sources == {"crew"}
+    assert files.load_inline(inline(("a", ["crew/calculate"]), ("b", ["greet"]))).sources == {"crew", "farm"}
+    assert files.load_inline(inline(("a", []))).sources == frozenset()
