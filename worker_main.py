@@ -39,6 +39,7 @@ from activities.tool_calls import ToolActivities
 from runtime import search_attributes, telemetry
 from runtime.connection import ConnectionFailed, connect
 from runtime.exit import leave
+from runtime.health import shown_alive
 from runtime.ownership import check_ownership
 from runtime.paths import keep_files_private
 from runtime.settings import Settings, load_settings
@@ -133,6 +134,7 @@ async def serve(settings: Settings, roles: Sequence[WorkerRole], pool: str | Non
     async with contextlib.AsyncExitStack() as stack:
         for worker in compose(client, settings, roles, attributes, pool):
             await stack.enter_async_context(worker)
+        await stack.enter_async_context(shown_alive(settings.health_file))
         for warning in search_attributes.warnings(attributes):
             say(f"warning: {warning}")
         if settings.model == "standin":

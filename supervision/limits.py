@@ -182,6 +182,8 @@ WORKER_CONNECT_WAIT = timedelta(seconds=60)  # a Worker may be started together 
 # --- Worker processes -----------------------------------------------------------------------------
 ACTIVITY_SLOTS = 1000  # more than live children, so that waiting for a model never queues
 WORKFLOW_TASK_SLOTS = 64
+HEALTH_BEAT = timedelta(seconds=5)  # how often a Worker shows that its event loop runs
+HEALTH_STALE = timedelta(seconds=60)  # a busy loop is late by seconds, never by a minute
 CACHED_WORKFLOWS = 3000  # more than live workflows: replaying on each task costs 1.9 times
 
 # --- The embedded server and its program ------------------------------------------------------------
