@@ -1,6 +1,6 @@
 """Looking at everything a run needs: one row each, with the fix where something is amiss."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from shlex import quote
 from typing import Literal
@@ -8,6 +8,7 @@ from typing import Literal
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+from temporalio.api.common.v1 import Payload
 from temporalio.api.workflowservice.v1 import GetSystemInfoRequest
 from temporalio.client import Client
 from temporalio.service import RPCError
@@ -145,12 +146,20 @@ async def _store_of(client: Client, run_id: str) -> str | None:
         seen += 1
         payloads = event.activity_task_scheduled_event_attributes.input.payloads
         if payloads:
-            values = await client.data_converter.decode(payloads)
-            run = values[0].get("run") if isinstance(values[0], dict) else None
-            return str(run["store_id"]) if isinstance(run, dict) and "store_id" in run else None
+            return await _named_store(client, payloads)
         if seen >= limits.DOCTOR_EVENTS:
             break
     return None
+
+
+async def _named_store(client: Client, payloads: Sequence[Payload]) -> str | None:
+    """The store that an activity's input names; None for an input that can't be read, as anybody's may be."""
+    try:
+        values = await client.data_converter.decode(payloads)
+    except Exception:  # converters raise whatever they like
+        return None
+    run = values[0].get("run") if values and isinstance(values[0], dict) else None
+    return str(run["store_id"]) if isinstance(run, dict) and "store_id" in run else None
 
 
 async def _stuck_runs(client: Client) -> AsyncIterator[Row]:

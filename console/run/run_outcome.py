@@ -8,7 +8,7 @@ from temporalio.exceptions import ApplicationError, TerminatedError, TimeoutErro
 
 from activities.store.artifacts import ArtifactMissing, ArtifactStore, ArtifactUnavailable
 from console.command_errors import CANCELLED, DONE, FAILED
-from console.run.run_handle import NoAnswer, Run
+from console.run.run_handle import NoAnswer, Run, readable_memo
 from supervision.contract.result import RunResult
 from supervision.store_keys import named_key
 
@@ -60,9 +60,11 @@ async def _partial(run: Run, store: ArtifactStore | None) -> RunResult | None:
         return await run.result()
     except NoAnswer:
         pass
-    kept = (await (await run.describe()).memo()).get("partial")
+    kept = (await readable_memo(await run.describe())).get("partial")
     if isinstance(kept, dict):
-        return RunResult(status="partial", answer=str(kept.get("preview") or ""), result_ref=kept.get("ref"))
+        return RunResult(
+            status="partial", answer=str(kept.get("preview") or ""), result_ref=str(kept.get("ref") or "") or None
+        )
     return None
 
 
