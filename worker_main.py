@@ -10,7 +10,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -28,8 +28,6 @@ from activities.model.journalled_call import ModelCalls
 from activities.planning import PlanningActivities
 from activities.pools import PoolActivities
 from activities.publishing import PublishingActivities
-from activities.refinement import RefinementActivities
-from activities.reviewing import ReviewingActivities
 from activities.run_setup import ProcessFacts, RunSetupActivities
 from activities.store.artifacts import ArtifactStore, open_store
 from activities.synthesis import SynthesisActivities
@@ -58,10 +56,38 @@ NO_MODEL = (
 )
 
 
+@contextlib.asynccontextmanager
+async def serving(
+    client: Client,
+    settings: Settings,
+    roles: Sequence[WorkerRole] = ALL_ROLES,
+    *,
+    pool: str | None = None,
+    attributes: Sequence[str] | None = None,
+) -> AsyncIterator[list[str]]:
+    """The Workers of one process, running for the time of an `async with` block.
+
+    Yields the names of the usable search attributes; those that the server lacks are added first, unless
+    `attributes` says which ones to use. With `pool` only that pool's model and tool calls are served.
+    """
+    usable = await search_attributes.ensure(client) if attributes is None else list(attributes)
+    model = anthropic_model(settings)
+    async with contextlib.AsyncExitStack() as stack:
+        stack.push_async_callback(model.close)  # first in, last out: calls in flight may finish
+        for worker in compose(client, settings, model, roles, usable, pool):
+            await stack.enter_async_context(worker)
+        yield usable
+
+
 def compose(
-    client: Client, settings: Settings, roles: Sequence[WorkerRole], attributes: list[str], pool: str | None = None
+    client: Client,
+    settings: Settings,
+    model: AnthropicModel,
+    roles: Sequence[WorkerRole],
+    attributes: list[str],
+    pool: str | None = None,
 ) -> list[Worker]:
-    """Everything a Worker process consists of, wired together."""
+    """Returns everything that a Worker process consists of, wired together."""
     store = open_store(settings.artifacts_url)
     conversations = ConversationStore(store)
     teams = StoredTeams(store, TeamFiles(settings.teams_folders))
@@ -80,20 +106,18 @@ def compose(
         roles,
         workflows=[SupervisorWorkflow, WorkerAgentWorkflow],
         local_activities=[setup.prepare_run, publishing.publish_result, PoolActivities(client).pool_backlog],
-        model_activities=model_activities(settings, store, conversations, teams) if "model" in roles else [],
+        model_activities=model_activities(settings, model, store, conversations, teams) if "model" in roles else [],
         tool_activities=[ToolActivities(store, conversations, teams).run_tool],
         model_rpm=settings.model_rpm,
         pool=pool,
     )
 
 
-def model_activities(
-    settings: Settings, store: ArtifactStore, conversations: ConversationStore, teams: StoredTeams
-) -> list[Callable[..., Any]]:
-    """The activities that call the model, with one client for all of them."""
+def anthropic_model(settings: Settings) -> AnthropicModel:
+    """Returns the process's client of the model; it connects with its first call."""
     idle = timedelta(seconds=settings.model_idle_seconds) if settings.model_idle_seconds else limits.MODEL_IDLE_TIMEOUT
     paid = settings.model != "standin"  # the stand-in needs no key, so it gets none
-    model = AnthropicModel(
+    return AnthropicModel(
         api_key=settings.secret("anthropic_api_key") if paid else None,
         auth_token=settings.secret("anthropic_auth_token") if paid else None,
         base_url=settings.anthropic_base_url,
@@ -102,16 +126,27 @@ def model_activities(
         cache=settings.model_cache,
         plain_http=settings.model_plain_http,
     )
+
+
+def model_activities(
+    settings: Settings,
+    model: AnthropicModel,
+    store: ArtifactStore,
+    conversations: ConversationStore,
+    teams: StoredTeams,
+) -> list[Callable[..., Any]]:
+    """The activities that call the model, with one client for all of them."""
     gate = ModelGate(model, settings.model_tpm)
     calls = ModelCalls(
         gate, store, conversations, call_header=settings.call_header == "on", free=settings.model == "standin"
     )
+    judging = JudgingActivities(calls)
     return [
         PlanningActivities(calls, teams).plan,
         AgentTurnActivities(calls, teams).call_model,
-        RefinementActivities(calls).refine,
-        ReviewingActivities(calls).review,
-        JudgingActivities(calls).judge,
+        judging.refine,
+        judging.review,
+        judging.judge,
         SynthesisActivities(calls).synthesize,
     ]
 
@@ -120,7 +155,6 @@ async def serve(settings: Settings, roles: Sequence[WorkerRole], pool: str | Non
     """Runs until SIGTERM or Ctrl-C, then lets calls in flight finish; a second signal ends at once."""
     tracing = telemetry.configure("temporal-supervisor-worker")
     client = await connect(tracing, wait=limits.WORKER_CONNECT_WAIT)
-    attributes = await search_attributes.ensure(client)
     stop = asyncio.Event()
 
     def on_signal() -> None:
@@ -131,17 +165,14 @@ async def serve(settings: Settings, roles: Sequence[WorkerRole], pool: str | Non
 
     for name in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(name, on_signal)
-    async with contextlib.AsyncExitStack() as stack:
-        for worker in compose(client, settings, roles, attributes, pool):
-            await stack.enter_async_context(worker)
-        await stack.enter_async_context(shown_alive(settings.health_file))
+    async with serving(client, settings, roles, pool=pool) as attributes, shown_alive(settings.health_file):
         for warning in search_attributes.warnings(attributes):
             say(f"warning: {warning}")
         if settings.model == "standin":
             say(STANDIN_NOTICE)
         address = client.service_client.config.target_host
-        serves = f"pool {pool}" if pool else ", ".join(roles)
-        say(f"worker ready ({serves}) on {address}, namespace {client.namespace}, pid {os.getpid()}")
+        served = f"pool {pool}" if pool else ", ".join(roles)
+        say(f"worker ready ({served}) on {address}, namespace {client.namespace}, pid {os.getpid()}")
         await stop.wait()
     tracing.shutdown()
 

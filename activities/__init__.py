@@ -1,6 +1,6 @@
 """The side that touches the world: model calls, tools, teams, artifacts.
 
-Workflow-safe (values and typed names only): `contracts`, `planning`, `agent_turn`, `tool_calls`, `refinement`,
-`reviewing`, `judging`, `synthesis`, `run_setup`, `publishing`. Worker-side: all others. Only `anthropic_model`
-imports the model SDK.
+The modules here are the activities, one class each; workflows import them for their typed names only, and the values of
+`contracts`. The packages are their parts: `prompts` and `replies` (what is sent to the model and how its reply is
+read), `model` (the call itself), `teams` and `tools`, `store`. Only `model.anthropic_model` imports the model SDK.
 """

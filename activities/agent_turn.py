@@ -6,13 +6,12 @@ import json
 from temporalio import activity
 
 from activities.contracts.run_contracts import SubtaskBrief
-from activities.contracts.turn_contracts import ConclusionRef, ToolCall, TurnInput, TurnReply
+from activities.contracts.turn_contracts import ConclusionRef, ToolCallRef, TurnInput, TurnReply
 from activities.model.conversation import Opening
 from activities.model.journalled_call import Answered, ModelCalls
 from activities.model.port import Json
 from activities.prompts.agent_prompts import worker_request, worker_system
-from activities.prompts.excerpts import read_findings, read_text
-from activities.store.stored_plans import read_plan
+from activities.store.reading import read_findings, read_plan, read_text
 from activities.teams.stored_teams import StoredTeams
 from supervision import limits
 from supervision.agent.closing_lines import Conclusion, conclude
@@ -27,21 +26,21 @@ class AgentTurnActivities:
         self._teams = teams
 
     @activity.defn
-    async def call_model(self, input: TurnInput) -> TurnReply:
-        """The model's reply to the brief, or to the tool results since `head`."""
-        if input.head is None:
-            assert input.brief is not None
-            opening, text = await self._opening(input, input.brief)
-            answered = await self._calls.begin(input.run, input.step, opening, text, input.max_tokens)
+    async def call_model(self, turn: TurnInput) -> TurnReply:
+        """Returns the model's reply to the brief, or to the tool results since `head`."""
+        if turn.head is None:
+            assert turn.brief is not None
+            opening, text = await self._opening(turn, turn.brief)
+            answered = await self._calls.begin(turn.run, turn.step, opening, text, turn.max_tokens)
         else:
-            new = self._new_input(input)
-            answered = await self._calls.go_on(input.run, input.step, input.head, new, input.max_tokens)
-        return await self._reply(input, answered)
+            messages = self._new_messages(turn)
+            answered = await self._calls.go_on(turn.run, turn.step, turn.head, messages, turn.max_tokens)
+        return await self._reply(turn, answered)
 
-    async def _opening(self, input: TurnInput, brief: SubtaskBrief) -> tuple[Opening, str]:
+    async def _opening(self, turn: TurnInput, brief: SubtaskBrief) -> tuple[Opening, str]:
         store = self._calls.store
-        loaded = await self._teams.load(input.team_ref)
-        role = loaded.team.role(input.role)
+        loaded = await self._teams.load(turn.team_ref)
+        role = loaded.team.role(turn.role)
         subtask = (await read_plan(store, brief.plan_ref)).subtask(brief.subtask_id)
         if brief.description_ref is not None:
             subtask = subtask.model_copy(update={"description": await read_text(store, brief.description_ref)})
@@ -56,7 +55,7 @@ class AgentTurnActivities:
         )
         opening = Opening(
             system=worker_system(role.system_prompt),
-            model=input.model,
+            model=turn.model,
             tools=loaded.toolbox.definitions(role.tools),
             output_schema=None,
         )
@@ -68,58 +67,60 @@ class AgentTurnActivities:
         text = await read_text(self._calls.store, brief.previous_ref)
         return text[: limits.CONTEXT_CHARS]
 
-    def _new_input(self, input: TurnInput) -> list[Json]:
-        """Tool results and the note in one user message, as the API wants it; nothing when the model only paused."""
-        message = self._calls.conversations.tool_result_message(input.results)
-        if input.note:
-            message["content"].append({"type": "text", "text": input.note})
+    def _new_messages(self, turn: TurnInput) -> list[Json]:
+        """Returns tool results and the note in one user message, as the API wants it; none if the model only paused."""
+        message = self._calls.conversations.tool_result_message(turn.results)
+        if turn.note:
+            message["content"].append({"type": "text", "text": turn.note})
         return [message] if message["content"] else []
 
-    async def _reply(self, input: TurnInput, answered: Answered) -> TurnReply:
+    async def _reply(self, turn: TurnInput, answered: Answered) -> TurnReply:
         message = answered.message
         details = message.stop_details or {}
         calls = message.tool_uses() if message.stop_reason == "tool_use" else []
         text = message.text().strip()
-        read = None if calls or not text else conclude(text)
+        conclusion = None if calls or not text else conclude(text)
         return TurnReply(
             head=answered.head,
             stop_reason=message.stop_reason,
             stop_detail=_detail(details),
-            preview=cut(read.text if read else text, limits.REPLY_PREVIEW_BYTES),
+            preview=cut(conclusion.text if conclusion else text, limits.REPLY_PREVIEW_BYTES),
             calls=[_tool_call(block) for block in calls],
-            conclusion=await self._stored(input, read) if read else None,
+            conclusion=await self._stored(turn, conclusion) if conclusion else None,
             usage=answered.usage,
         )
 
-    async def _stored(self, input: TurnInput, read: Conclusion) -> ConclusionRef:
-        data = read.text.encode("utf-8", "replace")
+    async def _stored(self, turn: TurnInput, conclusion: Conclusion) -> ConclusionRef:
+        data = conclusion.text.encode("utf-8", "replace")
         return ConclusionRef(
-            text_ref=await self._calls.store.put_output(input.run.run_id, data),
+            text_ref=await self._calls.store.put_output(turn.run.run_id, data),
             bytes=len(data),
-            confidence=read.confidence,
-            limitations=[cut(item, 300) for item in read.limitations[:10]],
+            confidence=conclusion.confidence,
+            limitations=[
+                cut(limitation, limits.LIMITATION_BYTES) for limitation in conclusion.limitations[: limits.LIMITATIONS]
+            ],
         )
 
 
 def _detail(details: Json) -> str | None:
-    said = details.get("explanation") or details.get("category")
-    return cut(str(said), limits.ERROR_BYTES) if said else None
+    reason = details.get("explanation") or details.get("category")
+    return cut(str(reason), limits.ERROR_BYTES) if reason else None
 
 
 def arguments_sha256(arguments: object) -> str:
-    """The hash that approvals are bound to: of sorted-key compact UTF-8 JSON."""
+    """Returns the hash that approvals are bound to: of sorted-key compact UTF-8 JSON."""
     text = json.dumps(arguments, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _tool_call(block: Json) -> ToolCall:
+def _tool_call(block: Json) -> ToolCallRef:
     arguments = block.get("input")
-    shown = json.dumps(arguments, ensure_ascii=False)
+    preview = json.dumps(arguments, ensure_ascii=False)
     if isinstance(arguments, dict) and len(arguments) == 1:
-        shown = str(next(iter(arguments.values())))
-    return ToolCall(
+        preview = str(next(iter(arguments.values())))
+    return ToolCallRef(
         call_id=str(block["id"]),
         name=str(block["name"]),
         arguments_sha256=arguments_sha256(arguments),
-        preview=one_line(shown, limits.ARGUMENTS_PREVIEW_BYTES),
+        preview=one_line(preview, limits.ARGUMENTS_PREVIEW_BYTES),
     )

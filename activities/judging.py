@@ -1,19 +1,67 @@
-"""The activity that chooses between findings: the best of several candidates, or the side of a conflict."""
+"""The activities that judge: rewriting a failed subtask, reviewing findings, choosing between them."""
+
+from collections.abc import Callable
 
 from temporalio import activity
 
-from activities.contracts.judgement_contracts import JudgeInput, JudgeReply
-from activities.model.conversation import Opening
+from activities.contracts.judgement_contracts import (
+    JudgeInput,
+    JudgeReply,
+    RefineInput,
+    RefineReply,
+    ReviewInput,
+    ReviewReply,
+    Verdict,
+)
+from activities.contracts.run_contracts import SupervisorCall
 from activities.model.journalled_call import ModelCalls
-from activities.model.port import ModelMessage
-from activities.prompts.excerpts import read_text, with_findings
-from activities.prompts.judgement_prompts import CONFLICT_SYSTEM, SELECT_SYSTEM, conflict_request, select_request
-from activities.replies.structured_reply import read_reply
+from activities.prompts.judgement_prompts import (
+    CONFLICT_SYSTEM,
+    REFINE_SYSTEM,
+    REVIEW_SYSTEM,
+    SELECT_SYSTEM,
+    conflict_request,
+    refine_request,
+    review_request,
+    select_request,
+)
+from activities.replies.structured_reply import M, StructuredQuestion, StructuredReply, ask
+from activities.store.reading import FindingExcerpt, read_plan, read_text, with_findings
 from supervision import limits
 from supervision.contract.base import Model
-from supervision.text import cut
+from supervision.contract.result import Contradiction
+from supervision.text import cut, size
 
-_RESOLUTION_BYTES = 600
+RequestWriter = Callable[[str, str, list[FindingExcerpt]], str]
+"""(goal, description, findings) -> the judge's prompt."""
+
+
+class DescriptionDraft(Model):
+    """The better description as the model writes it."""
+
+    description: str
+
+
+class VerdictDraft(Model):
+    """A verdict as the reviewer writes it."""
+
+    subtask_id: str
+    ok: bool
+    feedback: str = ""
+
+
+class ConflictDraft(Model):
+    """A conflict as the reviewer writes it."""
+
+    subtask_ids: list[str]
+    description: str
+
+
+class ReviewDraft(Model):
+    """A review as the reviewer writes it."""
+
+    verdicts: list[VerdictDraft]
+    conflicts: list[ConflictDraft] = []
 
 
 class ChoiceDraft(Model):
@@ -31,41 +79,118 @@ class ResolutionDraft(Model):
 
 
 class JudgingActivities:
-    """Judging, with the model of this process."""
+    """Refining, reviewing and judging, with the model of this process. No unreadable reply fails a run."""
 
     def __init__(self, calls: ModelCalls) -> None:
         self._calls = calls
+        self._store = calls.store
 
     @activity.defn
-    async def judge(self, input: JudgeInput) -> JudgeReply:
-        """The judge's choice; None when there is none, or none that can be read."""
-        store = self._calls.store
-        goal = await read_text(store, input.goal_ref)
-        select = input.question == "select"
-        draft: type[Model] = ChoiceDraft if select else ResolutionDraft
-        opening = Opening(
-            system=SELECT_SYSTEM if select else CONFLICT_SYSTEM,
-            model=input.model,
-            output_schema=self._calls.model.output_schema(draft),
+    async def refine(self, call: RefineInput) -> RefineReply:
+        """Returns a description that avoids the failure; without a usable one the old description stays."""
+        subtask = (await read_plan(self._store, call.plan_ref)).subtask(call.subtask_id)
+        if call.description_ref is not None:
+            description = await read_text(self._store, call.description_ref)
+            subtask = subtask.model_copy(update={"description": description})
+        question = StructuredQuestion(
+            step=f"refine.{call.subtask_id}.{call.attempt}",
+            system=REFINE_SYSTEM,
+            text=refine_request(await self._goal(call), subtask, call.role, call.error),
+            form=DescriptionDraft,
+            max_tokens=limits.REFINE_MAX_TOKENS,
         )
-        request = select_request if select else conflict_request
-        text = await with_findings(store, input.findings, lambda found: request(goal, input.description, found))
-        answered = await self._calls.begin(input.run, f"judge.{input.number}", opening, text, limits.JUDGE_MAX_TOKENS)
-        reply = JudgeReply(head=answered.head, usage=answered.usage)
-        try:
-            reply.choice, resolution = (_selected if select else _settled)(input, answered.message)
-        except ValueError as error:
-            resolution = f"not settled: {error}"
-        reply.resolution = cut(resolution.strip(), _RESOLUTION_BYTES)
+        answered = await ask(self._calls, call, question)
+        reply = RefineReply(head=answered.head, usage=answered.usage)
+        description = answered.answer.description.strip() if answered.answer else ""
+        if size(description) >= limits.MIN_DESCRIPTION_BYTES:
+            description = cut(description, limits.DESCRIPTION_CHARS)
+            reply.description_ref = await self._store.put_output(call.run.run_id, description.encode())
+            reply.preview = cut(description, limits.REPLY_PREVIEW_BYTES)
         return reply
 
+    @activity.defn
+    async def review(self, call: ReviewInput) -> ReviewReply:
+        """Returns the findings that fall short, each with feedback, and the conflicts between findings."""
+        plan = await read_plan(self._store, call.plan_ref)
+        goal = await self._goal(call)
+        reviewed = list(dict.fromkeys(finding.subtask_id for finding in call.findings))
+        subtasks = [subtask for subtask in plan.subtasks if subtask.id in reviewed]
+        question = StructuredQuestion(
+            step=f"review.{call.round}",
+            system=REVIEW_SYSTEM,
+            text=await with_findings(
+                self._store, call.findings, lambda findings: review_request(goal, subtasks, findings)
+            ),
+            form=ReviewDraft,
+            max_tokens=limits.REVIEW_MAX_TOKENS,
+        )
+        answered = await ask(self._calls, call, question)
+        reply = ReviewReply(head=answered.head, usage=answered.usage)
+        if answered.answer is None:
+            reply.problem = cut(answered.problem, limits.ERROR_BYTES)
+        else:
+            reply.verdicts = _verdicts(answered.answer, reviewed)
+            reply.conflicts = _conflicts(answered.answer, reviewed)
+        return reply
 
-def _selected(input: JudgeInput, message: ModelMessage) -> tuple[int | None, str]:
-    draft = read_reply(ChoiceDraft, message)
-    return (draft.choice - 1 if 1 <= draft.choice <= len(input.findings) else None), draft.reason
+    @activity.defn
+    async def judge(self, call: JudgeInput) -> JudgeReply:
+        """Returns the judge's choice; None if there is none, or none that can be read."""
+        if call.question == "select":
+            return await self._select(call)
+        return await self._settle(call)
+
+    async def _select(self, call: JudgeInput) -> JudgeReply:
+        answered = await self._ask_judge(call, SELECT_SYSTEM, select_request, ChoiceDraft)
+        reply = JudgeReply(head=answered.head, usage=answered.usage, resolution=_unsettled(answered.problem))
+        if draft := answered.answer:
+            reply.choice = draft.choice - 1 if 1 <= draft.choice <= len(call.findings) else None
+            reply.resolution = cut(draft.reason.strip(), limits.RESOLUTION_BYTES)
+        return reply
+
+    async def _settle(self, call: JudgeInput) -> JudgeReply:
+        answered = await self._ask_judge(call, CONFLICT_SYSTEM, conflict_request, ResolutionDraft)
+        reply = JudgeReply(head=answered.head, usage=answered.usage, resolution=_unsettled(answered.problem))
+        if draft := answered.answer:
+            ids = [finding.subtask_id for finding in call.findings]
+            reply.choice = ids.index(draft.prefer) if draft.prefer in ids else None
+            reply.resolution = cut(draft.resolution.strip(), limits.RESOLUTION_BYTES)
+        return reply
+
+    async def _ask_judge(
+        self, call: JudgeInput, system: str, write: RequestWriter, form: type[M]
+    ) -> StructuredReply[M]:
+        goal = await self._goal(call)
+        text = await with_findings(self._store, call.findings, lambda findings: write(goal, call.description, findings))
+        return await ask(
+            self._calls, call, StructuredQuestion(f"judge.{call.number}", system, text, form, limits.JUDGE_MAX_TOKENS)
+        )
+
+    async def _goal(self, call: SupervisorCall) -> str:
+        return await read_text(self._store, call.goal_ref)
 
 
-def _settled(input: JudgeInput, message: ModelMessage) -> tuple[int | None, str]:
-    draft = read_reply(ResolutionDraft, message)
-    ids = [finding.subtask_id for finding in input.findings]
-    return (ids.index(draft.prefer) if draft.prefer in ids else None), draft.resolution
+def _unsettled(problem: str) -> str:
+    return cut(f"not settled: {problem}", limits.RESOLUTION_BYTES)
+
+
+def _verdicts(draft: ReviewDraft, reviewed: list[str]) -> list[Verdict]:
+    """Returns the first verdict on each finding; one without feedback gives its worker agent nothing to fix."""
+    first: dict[str, VerdictDraft] = {}
+    for verdict in draft.verdicts:
+        first.setdefault(verdict.subtask_id, verdict)
+    return [
+        Verdict(subtask_id=subtask_id, feedback=cut(verdict.feedback.strip(), limits.FEEDBACK_BYTES))
+        for subtask_id, verdict in first.items()
+        if subtask_id in reviewed and not verdict.ok and verdict.feedback.strip()
+    ][: limits.VERDICTS]
+
+
+def _conflicts(draft: ReviewDraft, reviewed: list[str]) -> list[Contradiction]:
+    conflicts = []
+    for conflict in draft.conflicts:
+        ids = [subtask_id for subtask_id in dict.fromkeys(conflict.subtask_ids) if subtask_id in reviewed]
+        description = conflict.description.strip()
+        if len(ids) > 1 and description:
+            conflicts.append(Contradiction(subtask_ids=ids, description=cut(description, limits.CONFLICT_BYTES)))
+    return conflicts[: limits.CONFLICTS]

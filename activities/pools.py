@@ -1,4 +1,4 @@
-"""How long work has waited in a pool's queue, by the server's own statistics."""
+"""The age of the work in a pool's queue, by the server's own statistics."""
 
 from temporalio import activity
 from temporalio.api.enums.v1 import DescribeTaskQueueMode, TaskQueueType
@@ -9,16 +9,16 @@ from temporalio.service import RPCError
 
 
 class PoolActivities:
-    """Looks at the queues of pools with the client of this process."""
+    """The queues of pools, seen with the client of this process."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     @activity.defn
     async def pool_backlog(self, queue: str) -> float:
-        """Seconds that the oldest activity in `queue` has waited; 0 when nothing waits or the server will not say.
+        """Returns the seconds that the oldest activity in `queue` has waited; 0 if none waits or the server fails.
 
-        The server remembers its answer for a while (`matching.TaskQueueInfoByBuildIdTTL`, 5 s): it may be that old.
+        The server caches its answer for a while (`matching.TaskQueueInfoByBuildIdTTL`, 5 s): it may be that old.
         """
         request = DescribeTaskQueueRequest(
             namespace=self._client.namespace,

@@ -3,12 +3,12 @@
 from temporalio import activity
 
 from activities.contracts.run_contracts import Published, PublishInput
-from activities.prompts.excerpts import read_text
 from activities.store.artifacts import ArtifactStore
-from activities.store.stored_plans import read_plan
+from activities.store.reading import read_plan, read_text
 from supervision import limits
 from supervision.contract.result import RunResult
 from supervision.contract.status import TraceEvent
+from supervision.run.answer_checks import with_gaps
 from supervision.text import cut
 
 
@@ -19,33 +19,34 @@ class PublishingActivities:
         self._store = store
 
     @activity.defn
-    async def publish_result(self, input: PublishInput, trace: list[TraceEvent]) -> Published:
-        """Stores the result with its whole texts, and the trace."""
-        await self._store.require(input.run.store_id)
-        result_ref, trace_ref = input.run.key("result"), input.run.key("trace")
-        result = input.result.model_copy(update={"result_ref": result_ref})
-        if input.answer_ref:
-            whole = await read_text(self._store, input.answer_ref)
-            result = result.model_copy(update={"answer": result.answer.replace(input.answer_preview, whole, 1)})
+    async def publish_result(self, publication: PublishInput, trace: list[TraceEvent]) -> Published:
+        """Stores the result with its whole texts, and the trace. Returns where they are."""
+        run = publication.run
+        await self._store.require(run.store_id)
+        refs = Published(result_ref=run.key("result"), trace_ref=run.key("trace"))
+        result = publication.result.model_copy(update={"result_ref": refs.result_ref})
+        if publication.answer_ref:
+            answer = await read_text(self._store, publication.answer_ref)
+            result = result.model_copy(update={"answer": with_gaps(answer, result.gaps)})
         if result.truncated:
-            result = await self._whole(result, input.plan_ref)
-        await self._store.put(result_ref, result.model_dump_json(indent=1).encode("utf-8", "replace"))
+            result = await self._restored(result, publication.plan_ref)
+        await self._store.put(refs.result_ref, result.model_dump_json(indent=1).encode("utf-8", "replace"))
         lines = "[" + ",\n".join(event.model_dump_json() for event in trace) + "]\n"
-        await self._store.put(trace_ref, lines.encode("utf-8", "replace"))
-        return Published(result_ref=result_ref, trace_ref=trace_ref)
+        await self._store.put(refs.trace_ref, lines.encode("utf-8", "replace"))
+        return refs
 
-    async def _whole(self, result: RunResult, plan_ref: str | None) -> RunResult:
-        """Descriptions and summaries as they were before the result was made to fit."""
-        described = {}
+    async def _restored(self, result: RunResult, plan_ref: str | None) -> RunResult:
+        """Returns the result with descriptions and summaries as they were before it was made to fit."""
+        descriptions = {}
         if plan_ref:
             plan = await read_plan(self._store, plan_ref)
-            described = {subtask.id: subtask.description for subtask in plan.subtasks}
+            descriptions = {subtask.id: subtask.description for subtask in plan.subtasks}
         reports = []
         for report in result.subtasks:
             finding = report.finding
             if finding is not None:
                 text = await read_text(self._store, finding.text_ref)
                 finding = finding.model_copy(update={"summary": cut(text, limits.SUMMARY_BYTES)})
-            description = described.get(report.id, report.description)
+            description = descriptions.get(report.id, report.description)
             reports.append(report.model_copy(update={"finding": finding, "description": description}))
         return result.model_copy(update={"subtasks": reports, "truncated": False})

@@ -1,4 +1,4 @@
-"""The first activity of a run: everything outside the request that its course depends on."""
+"""The first activity of a run: it fixes everything outside the request that the run depends on."""
 
 import json
 from dataclasses import dataclass, field
@@ -9,10 +9,9 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from activities.contracts.run_contracts import AttachmentRef, RunRef, RunSetup, SetupInput
 from activities.model.pricing import is_priced
 from activities.prompts.agent_prompts import finding_block
-from activities.prompts.excerpts import read_findings, read_text
 from activities.replies import answer_schema
 from activities.store.artifacts import ArtifactStore
-from activities.store.stored_plans import read_plan
+from activities.store.reading import read_findings, read_plan, read_text
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import team_card
 from supervision import limits
@@ -26,7 +25,7 @@ from supervision.text import size
 
 @dataclass(frozen=True)
 class ProcessFacts:
-    """What a process knows of its surroundings; a run takes these values over and keeps them."""
+    """Facts about the process and its settings that a run records at its start and keeps."""
 
     tools_queue: str
     supervisor_model: str
@@ -46,21 +45,21 @@ class RunSetupActivities:
         self._facts = facts
 
     @activity.defn
-    async def prepare_run(self, input: SetupInput) -> RunSetup:
-        """Stores goal, team, answer schema and attachments.
+    async def prepare_run(self, setup: SetupInput) -> RunSetup:
+        """Stores goal, team, answer schema and attachments. Returns their references.
 
-        ApplicationError `UnknownTeam` or `InvalidRequest` on bad ones, on roles without a model, on a dollar budget
-        nobody can keep, and on what is above the operator's ceilings.
+        Raises ApplicationError `UnknownTeam` or `InvalidRequest` if one of them is bad, for a role without a model,
+        for a dollar budget with a model of unknown price, and for what is above the operator's ceilings.
         """
-        request, facts = input.request, self._facts
-        run = RunRef(run_id=input.run_id, store_id="", scope=input.scope)
+        request, facts = setup.request, self._facts
+        run = RunRef(run_id=setup.run_id, store_id="", scope=setup.scope)
         worker_model = request.models.workers or facts.worker_model
         supervisor_model = request.models.supervisor or facts.supervisor_model
         try:
             if request.answer_schema is not None:
                 answer_schema.check_schema(request.answer_schema)
             # A nested supervisor's numbers are its root's: lowered there, and granted.
-            lowered = [] if input.brief else facts.ceilings.check(request)
+            lowered = [] if setup.brief else facts.ceilings.check(request)
             team_ref, loaded = await self._teams.save(run.run_id, request.team, worker_model)
             card = team_card(loaded, worker_model)
             if isinstance(request.team, Team):
@@ -69,7 +68,7 @@ class RunSetupActivities:
             facts.ceilings.check_models(_models(supervisor_model, card))
             unpriced = [] if facts.model_notice else _unpriced(supervisor_model, card)
             warnings = _budget_warnings(request, unpriced)
-            given = input.brief.attachments if input.brief else []
+            given = setup.brief.attachments if setup.brief else []
             attachments = [*given, *[await self._attachment(run, i, a) for i, a in enumerate(request.attachments)]]
         except SupervisionError as error:
             raise ApplicationError(
@@ -77,14 +76,13 @@ class RunSetupActivities:
             ) from error
         return RunSetup(
             store_id=await self._store.identity(),
-            goal_ref=await self._named(run, "goal", await self._goal(input)),
+            goal_ref=await self._named(run, "goal", await self._goal(setup)),
             team_ref=team_ref,
             team=card,
             supervisor_model=supervisor_model,
             answer_schema_ref=await self._named(run, "answer-schema", json.dumps(request.answer_schema))
             if request.answer_schema is not None
             else None,
-            unpriced_models=unpriced,
             attachments=attachments,
             tools_queue=facts.tools_queue,
             search_attributes=facts.search_attributes,
@@ -93,20 +91,20 @@ class RunSetupActivities:
             ceilings=facts.ceilings,
         )
 
-    async def _goal(self, input: SetupInput) -> str:
-        """The goal; a nested supervisor's is its subtask with the findings it builds on."""
-        brief = input.brief
+    async def _goal(self, setup: SetupInput) -> str:
+        """Returns the goal; a nested supervisor's is its subtask with the findings that it builds on."""
+        brief = setup.brief
         if brief is None:
-            return input.request.goal
-        whole = (await read_plan(self._store, brief.plan_ref)).subtask(brief.subtask_id).description
+            return setup.request.goal
+        description = (await read_plan(self._store, brief.plan_ref)).subtask(brief.subtask_id).description
         if brief.description_ref:
-            whole = await read_text(self._store, brief.description_ref)
+            description = await read_text(self._store, brief.description_ref)
         findings = await read_findings(self._store, brief.dependencies, limits.AGENT_CONTEXT_CHARS)
-        parts = [whole]
+        parts = [description]
         if findings:
-            parts += ["Build on these findings:", *(finding_block(*finding) for finding in findings)]
+            parts += ["Build on these findings:", *map(finding_block, findings)]
         if brief.feedback:
-            parts.append(f"An earlier answer to this fell short. Mend exactly this: {brief.feedback}")
+            parts.append(f"An earlier answer to this fell short. Fix exactly this: {brief.feedback}")
         return "\n\n".join(parts)
 
     async def _named(self, run: RunRef, name: str, text: str) -> str:
@@ -119,18 +117,18 @@ class RunSetupActivities:
             stored = await self._named(run, f"attachment.{index}", attachment.text)
             return AttachmentRef(name=attachment.name, ref=stored, bytes=size(attachment.text))
         ref = attachment.ref or ""
-        found = await self._store.find(ref) if is_upload(ref) else None
-        if found is None:
+        data = await self._store.find(ref) if is_upload(ref) else None
+        if data is None:
             raise SupervisionError(
                 ErrorKind.INVALID_REQUEST,
                 f"attachment '{attachment.name}': nothing is stored at '{ref}', use a ref that `starter.py put` prints",
             )
-        copied = await self._store.put_output(run.run_id, found)  # the run's own, so that uploads may be pruned
-        return AttachmentRef(name=attachment.name, ref=copied, bytes=len(found))
+        copied = await self._store.put_output(run.run_id, data)  # the run's own, so that uploads may be pruned
+        return AttachmentRef(name=attachment.name, ref=copied, bytes=len(data))
 
 
 def _require_models(supervisor_model: str, team: TeamCard) -> None:
-    """SupervisionError `InvalidRequest` naming whoever has no model to call."""
+    """Raises SupervisionError `InvalidRequest` if the supervisor or a role has no model."""
     if not supervisor_model:
         raise SupervisionError(
             ErrorKind.INVALID_REQUEST,
@@ -146,17 +144,17 @@ def _require_models(supervisor_model: str, team: TeamCard) -> None:
 
 
 def _unpriced(supervisor_model: str, team: TeamCard) -> list[str]:
-    """The models of a run whose price is unknown."""
+    """Returns the models of a run whose price is unknown."""
     return [model for model in _models(supervisor_model, team) if not is_priced(model)]
 
 
 def _models(supervisor_model: str, team: TeamCard) -> list[str]:
-    """The models of a run; a role that is a team calls none itself."""
+    """Returns the models of a run; a role that is a team calls none itself."""
     return list(dict.fromkeys([supervisor_model, *(role.model for role in team.roles if role.team is None)]))
 
 
 def _budget_warnings(request: RunRequest, unpriced: list[str]) -> list[str]:
-    """A dollar budget that was asked for must be kept; the default one gives way to what can't be counted."""
+    """Returns the warning about a default dollar budget that cannot be counted; refuses an explicit one."""
     if request.budget.usd is None or not unpriced:
         return []
     names = ", ".join(unpriced)

@@ -8,12 +8,9 @@ from temporalio import activity
 from activities.contracts.judgement_contracts import SynthesisInput, SynthesisReply
 from activities.model.conversation import Opening
 from activities.model.journalled_call import Answered, ModelCalls
-from activities.model.port import Json
+from activities.model.port import Json, user_message
 from activities.model.structured import first_json
-from activities.prompts.agent_prompts import Found
-from activities.prompts.excerpts import read_text, with_findings
 from activities.prompts.judgement_prompts import (
-    DIGEST,
     DIGEST_SYSTEM,
     DIGEST_WORDS,
     DRAFT_WORDS,
@@ -24,16 +21,16 @@ from activities.prompts.judgement_prompts import (
     synthesis_request,
 )
 from activities.replies import answer_schema
-from activities.store.stored_plans import read_plan
+from activities.store.reading import FindingExcerpt, read_plan, read_text, with_findings
 from supervision import limits
 from supervision.contract.base import Model
 from supervision.contract.plan import Plan
 from supervision.contract.result import Citation, Contradiction
+from supervision.prompt_marks import DIGEST
 from supervision.run.answer_checks import checked_citations, checked_contradictions
 from supervision.text import cut
 
-_KEPT = 100
-_WORDS = {"final": FINAL_WORDS, "draft": DRAFT_WORDS, "digest": DIGEST_WORDS}
+_LAST_WORDS = {"final": FINAL_WORDS, "draft": DRAFT_WORDS, "digest": DIGEST_WORDS}
 
 
 class CitationDraft(Model):
@@ -65,103 +62,95 @@ class SynthesisActivities:
 
     def __init__(self, calls: ModelCalls) -> None:
         self._calls = calls
+        self._store = calls.store
 
     @activity.defn
-    async def synthesize(self, input: SynthesisInput) -> SynthesisReply:
-        """One text from the findings; citations that do not hold are dropped here, in code."""
-        step = f"synthesis.{input.number}"
-        plan = await read_plan(self._calls.store, input.plan_ref)
-        schema = await self._schema(input)
-        if input.head is None:
-            text = await self._request(input, plan, schema)
-            answered = await self._calls.begin(input.run, step, self._opening(input, schema), text, input.max_tokens)
-        else:
-            message = {"role": "user", "content": [{"type": "text", "text": answer_repair(input.problems)}]}
-            answered = await self._calls.go_on(input.run, step, input.head, [message], input.max_tokens)
+    async def synthesize(self, call: SynthesisInput) -> SynthesisReply:
+        """Returns one text from the findings; citations that do not hold are dropped here, in code."""
+        plan = await read_plan(self._store, call.plan_ref)
+        schema = await self._schema(call)
+        answered = await self._ask(call, plan, schema)
         reply = SynthesisReply(head=answered.head, stop_reason=answered.message.stop_reason, usage=answered.usage)
         text = answered.message.text().strip()
         if reply.stop_reason == "refusal" or not text:
             return reply
-        if input.mode == "digest":
-            return await self._digested(input, reply, text)
-        return await self._answered(input, reply, answered, plan, schema)
+        if call.mode == "digest":
+            await self._keep(call, reply, text)
+        else:
+            await self._read_answer(call, reply, text, plan, schema)
+        return reply
 
-    async def _schema(self, input: SynthesisInput) -> Json | None:
-        if input.answer_schema_ref is None or input.mode != "final":
+    async def _schema(self, call: SynthesisInput) -> Json | None:
+        if call.answer_schema_ref is None or call.mode != "final":
             return None
-        schema: Json = first_json(await read_text(self._calls.store, input.answer_schema_ref))
+        schema: Json = first_json(await read_text(self._store, call.answer_schema_ref))
         return schema
 
-    async def _request(self, input: SynthesisInput, plan: Plan, schema: Json | None) -> str:
-        store, digest = self._calls.store, input.mode == "digest"
-        goal = await read_text(store, input.goal_ref)
-        draft = (await read_text(store, input.draft_ref))[: limits.CONTEXT_CHARS // 2] if input.draft_ref else None
-        last_words = "\n".join([_WORDS[input.mode], *([JSON_WORDS] if schema is not None else [])])
+    async def _ask(self, call: SynthesisInput, plan: Plan, schema: Json | None) -> Answered:
+        step = f"synthesis.{call.number}"
+        if call.head is not None:
+            repair = user_message(answer_repair(call.problems))
+            return await self._calls.go_on(call.run, step, call.head, [repair], call.max_tokens)
+        text = await self._request(call, plan, schema)
+        return await self._calls.begin(call.run, step, self._opening(call, schema), text, call.max_tokens)
 
-        def write(findings: list[Found]) -> str:
+    async def _request(self, call: SynthesisInput, plan: Plan, schema: Json | None) -> str:
+        goal = await read_text(self._store, call.goal_ref)
+        draft = None
+        if call.draft_ref:
+            draft = (await read_text(self._store, call.draft_ref))[: limits.CONTEXT_CHARS // 2]
+        last_words = "\n".join([_LAST_WORDS[call.mode], *([JSON_WORDS] if schema is not None else [])])
+        digest = call.mode == "digest"
+
+        def write(findings: list[FindingExcerpt]) -> str:
             return synthesis_request(
                 goal,
                 "" if digest else plan.final_instruction,
                 findings,
-                [] if digest else input.missing,
-                [] if digest else input.open_points,
-                input.contradictions,
+                [] if digest else call.missing,
+                [] if digest else call.open_points,
+                call.contradictions,
                 draft,
                 last_words,
             )
 
-        return await with_findings(store, input.findings, write)
+        return await with_findings(self._store, call.findings, write)
 
-    def _opening(self, input: SynthesisInput, schema: Json | None) -> Opening:
-        if input.mode == "digest":
-            return Opening(system=DIGEST_SYSTEM, model=input.model)
-        sent: type[Model] = AnswerDraft
+    def _opening(self, call: SynthesisInput, schema: Json | None) -> Opening:
+        if call.mode == "digest":
+            return Opening(system=DIGEST_SYSTEM, model=call.model)
+        form: type[Model] = AnswerDraft
         if schema is not None:
             value: Any = Annotated[JsonValue, WithJsonSchema(answer_schema.sendable(schema))]
-            sent = create_model("AnswerDraft", __base__=AnswerDraft, answer_json=(value, ...))
-        return Opening(system=SYNTHESIS_SYSTEM, model=input.model, output_schema=self._calls.model.output_schema(sent))
+            form = create_model("AnswerDraft", __base__=AnswerDraft, answer_json=(value, ...))
+        return Opening(system=SYNTHESIS_SYSTEM, model=call.model, output_schema=self._calls.model.output_schema(form))
 
-    async def _digested(self, input: SynthesisInput, reply: SynthesisReply, text: str) -> SynthesisReply:
-        await self._store(input, reply, text)
-        return reply
-
-    async def _store(self, input: SynthesisInput, reply: SynthesisReply, answer: str) -> None:
-        """Stores the text; of drafts and digests, which are read by reference only, history gets a preview."""
-        data = answer.encode("utf-8", "replace")
-        inline = limits.ANSWER_INLINE_BYTES if input.mode == "final" else limits.REPLY_PREVIEW_BYTES
-        reply.answer, reply.answer_bytes = cut(answer, inline), len(data)
-        reply.answer_ref = await self._calls.store.put_output(input.run.run_id, data)
-
-    async def _answered(
-        self, input: SynthesisInput, reply: SynthesisReply, answered: Answered, plan: Plan, schema: Json | None
-    ) -> SynthesisReply:
-        text = answered.message.text().strip()
-        fields: Json = {}
+    async def _read_answer(
+        self, call: SynthesisInput, reply: SynthesisReply, text: str, plan: Plan, schema: Json | None
+    ) -> None:
         try:
-            fields = first_json(text)
+            fields: Json = first_json(text)
             draft = AnswerDraft.model_validate(fields)
         except ValueError as error:
             if reply.stop_reason == "max_tokens":
-                return reply
+                return
             # A model that answers in prose has answered: the text stands, without citations.
             draft = AnswerDraft(answer=text, confidence=0.0, citations=[], contradictions=[])
-            reply.problems = [f"the reply is not the JSON asked for: {cut(str(error), 300)}"] if schema else []
+            if schema is not None:
+                reply.problems = [f"the reply is not the JSON asked for: {cut(str(error), limits.COMPLAINT_BYTES)}"]
         else:
             reply.confidence = min(1.0, max(0.0, draft.confidence))
             if schema is not None:
                 _take_json(reply, fields, schema)
-        await self._store(input, reply, draft.answer)
-        sound = _sound(input, plan)
-        citations = [Citation(claim=cut(c.claim, 300), subtask_ids=c.subtask_ids) for c in draft.citations]
-        reply.citations = checked_citations(citations, sound)[:_KEPT]
-        contradictions = [
-            Contradiction(
-                subtask_ids=c.subtask_ids, description=cut(c.description, 600), resolution=cut(c.resolution, 600)
-            )
-            for c in draft.contradictions
-        ]
-        reply.contradictions = checked_contradictions(contradictions, sound)[: limits.CONFLICTS]
-        return reply
+        await self._keep(call, reply, draft.answer)
+        _take_references(reply, draft, _citable(call, plan))
+
+    async def _keep(self, call: SynthesisInput, reply: SynthesisReply, answer: str) -> None:
+        """Stores the text; of drafts and digests, which are read by reference only, history gets a preview."""
+        data = answer.encode("utf-8", "replace")
+        inline = limits.ANSWER_INLINE_BYTES if call.mode == "final" else limits.REPLY_PREVIEW_BYTES
+        reply.answer, reply.answer_bytes = cut(answer, inline), len(data)
+        reply.answer_ref = await self._store.put_output(call.run.run_id, data)
 
 
 def _take_json(reply: SynthesisReply, fields: Json, schema: Json) -> None:
@@ -173,11 +162,25 @@ def _take_json(reply: SynthesisReply, fields: Json, schema: Json) -> None:
     reply.answer_json = None if reply.problems else value
 
 
-def _sound(input: SynthesisInput, plan: Plan) -> set[str]:
-    """The subtasks that may be cited: a draft and digests rest on findings that are not shown themselves."""
-    shown = {finding.subtask_id for finding in input.findings if finding.complete}
+def _take_references(reply: SynthesisReply, draft: AnswerDraft, citable: set[str]) -> None:
+    citations = [Citation(claim=cut(c.claim, limits.CLAIM_BYTES), subtask_ids=c.subtask_ids) for c in draft.citations]
+    contradictions = [
+        Contradiction(
+            subtask_ids=item.subtask_ids,
+            description=cut(item.description, limits.CONFLICT_BYTES),
+            resolution=cut(item.resolution, limits.RESOLUTION_BYTES),
+        )
+        for item in draft.contradictions
+    ]
+    reply.citations = checked_citations(citations, citable)[: limits.CITATIONS]
+    reply.contradictions = checked_contradictions(contradictions, citable)[: limits.CONFLICTS]
+
+
+def _citable(call: SynthesisInput, plan: Plan) -> set[str]:
+    """Returns the subtasks that may be cited: a draft and digests stand for findings that are not in the prompt."""
+    complete = {finding.subtask_id for finding in call.findings if finding.complete}
     planned = {subtask.id for subtask in plan.subtasks}
-    if input.draft_ref is None and not any(finding.role == DIGEST for finding in input.findings):
-        return shown & planned
-    unfinished = {finding.subtask_id for finding in input.findings if not finding.complete}
-    return planned - unfinished - {gap.subtask_id for gap in input.missing}
+    if call.draft_ref is None and not any(finding.role == DIGEST for finding in call.findings):
+        return complete & planned
+    incomplete = {finding.subtask_id for finding in call.findings if not finding.complete}
+    return planned - incomplete - {gap.subtask_id for gap in call.missing}

@@ -6,17 +6,15 @@ from functools import partial
 from temporalio import activity
 
 from activities.contracts.turn_contracts import ToolInput, ToolReply, ToolResultRef
-from activities.heartbeat import beating
 from activities.model.conversation import ConversationStore
-from activities.prompts.excerpts import read_text
+from activities.model.heartbeat import beating
 from activities.store.artifacts import ArtifactStore
+from activities.store.reading import read_text
 from activities.teams.stored_teams import StoredTeams
 from activities.tools.tool import ToolContext
 from supervision import limits
 from supervision.contract.finding import ArtifactRef
 from supervision.text import cut, one_line
-
-_KEPT_SOURCES = 20
 
 
 class ToolActivities:
@@ -28,32 +26,32 @@ class ToolActivities:
         self._teams = teams
 
     @activity.defn
-    async def run_tool(self, input: ToolInput) -> ToolReply:
-        """Runs the call and stores its output; whatever goes wrong with a tool is an output, too.
+    async def run_tool(self, request: ToolInput) -> ToolReply:
+        """Runs the call and stores its output; a failure of the tool is an output, too.
 
         The arguments come from the conversation, the rights from the stored team: neither from the workflow.
         """
-        await self._store.require(input.run.store_id)
-        loaded = await self._teams.load(input.team_ref)
-        entry = await self._conversations.entry(input.head)
+        await self._store.require(request.run.store_id)
+        loaded = await self._teams.load(request.team_ref)
+        entry = await self._conversations.entry(request.head)
         arguments = next(
-            (block.get("input") for block in entry.reply.tool_uses() if block.get("id") == input.call.call_id), None
+            (block.get("input") for block in entry.reply.tool_uses() if block.get("id") == request.call.call_id), None
         )
         context = ToolContext(
-            attachments={a.name: partial(read_text, self._store, a.ref) for a in input.attachments},
-            idempotency_key=f"{input.head}/{input.call.call_id}",
+            attachments={a.name: partial(read_text, self._store, a.ref) for a in request.attachments},
+            idempotency_key=f"{request.head}/{request.call.call_id}",
         )
-        role = loaded.team.role(input.role)
+        role = loaded.team.role(request.role)
         async with contextlib.nullcontext() if activity.info().is_local else beating(dict):
-            ran = await loaded.toolbox.run(role, input.call.name, arguments, context)
-        ref = await self._store.put_output(input.run.run_id, ran.text.encode("utf-8", "replace"))
+            ran = await loaded.toolbox.run(role, request.call.name, arguments, context)
+        ref = await self._store.put_output(request.run.run_id, ran.text.encode("utf-8", "replace"))
         artifacts = []
         for new in ran.artifacts:
-            key = await self._store.put_output(input.run.run_id, new.data)
+            key = await self._store.put_output(request.run.run_id, new.data)
             artifacts.append(ArtifactRef(name=new.name, media_type=new.media_type, bytes=len(new.data), ref=key))
         return ToolReply(
-            result=ToolResultRef(call_id=input.call.call_id, ref=ref, is_error=ran.is_error),
+            result=ToolResultRef(call_id=request.call.call_id, ref=ref, is_error=ran.is_error),
             preview=cut(ran.text, limits.TOOL_PREVIEW_BYTES),
-            sources=[one_line(source, 200) for source in ran.sources[:_KEPT_SOURCES]],
+            sources=[one_line(source, limits.SOURCE_BYTES) for source in ran.sources[: limits.FINDING_SOURCES]],
             artifacts=artifacts,
         )

@@ -6,12 +6,12 @@ import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from benchmarks import limits
 from benchmarks.history import History
 from benchmarks.model_control import ModelControl
 from benchmarks.processes import cpu_seconds, resident_bytes
 from benchmarks.rows import Row
 from benchmarks.systems import Runs, System
-from supervision import limits
 
 
 @dataclass(frozen=True)
@@ -53,10 +53,10 @@ class Bench:
     async def measure(self, system: System, row: Row, base: str) -> Sample:
         """One sample; a row that fails is a sample that says so."""
         try:
-            async with asyncio.timeout(limits.BENCH_ROW_TIMEOUT.total_seconds()):
+            async with asyncio.timeout(limits.ROW_TIMEOUT.total_seconds()):
                 return await self._measure(system, row, base)
         except TimeoutError:
-            why = f"not done within {limits.BENCH_ROW_TIMEOUT}"
+            why = f"not done within {limits.ROW_TIMEOUT}"
         except Exception as error:
             why = f"{type(error).__name__}: {error} {error.__cause__ or ''}".strip()
         return Sample(row.name, system.name, failed=why, load=os.getloadavg()[0])
@@ -66,7 +66,7 @@ class Bench:
         pids = (system.worker.pid, self._server_pid)
         before = [cpu_seconds(pid) for pid in pids]
         runs = await system.run(row, base)
-        await asyncio.sleep(limits.BENCH_SETTLE.total_seconds())
+        await asyncio.sleep(limits.SETTLE.total_seconds())
         worker, server = (
             1000 * (cpu_seconds(pid) - old) / row.model_calls for pid, old in zip(pids, before, strict=True)
         )

@@ -4,33 +4,39 @@ import json
 import socket
 import sys
 import urllib.request
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from benchmarks.processes import Process
 
+_CHECKOUT = Path(__file__).resolve().parent.parent
+_CHEAP = {"append_only": False, "delta_chars": 1 << 20}  # what the server does beyond answering is switched off
 _TIMEOUT = 10.0
 _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # loopback never goes through a proxy
 
 
 class ModelControl:
-    """A model server on a free port; `script` is another one than the project's own, with the same control API."""
+    """A model server on a free port: the stand-in's with the bench's brain, or `script`, which counts at `/stats`."""
 
     def __init__(self, folder: Path, script: Path | None) -> None:
         port = free_port()
         self.url = f"http://127.0.0.1:{port}"
-        own = Path(__file__).with_name("model_server.py")
-        command = [sys.executable, str(script or own), "--port", str(port)]
-        self.process = Process("model-server", command, folder, ready=self._serves, variables={})
+        self._counts = script is not None
+        program = [str(script)] if script else ["-m", "benchmarks.bench_brain"]
+        command = [sys.executable, *program, "--port", str(port)]
+        self.process = Process(
+            "model-server", command, folder, ready=self._serves, variables={"PYTHONPATH": str(_CHECKOUT)}
+        )
 
     def prepare(self, latency: float) -> None:
         """Answers take `latency` seconds from now on, and the count starts anew."""
-        self._ask("/config", {"latency_ms": latency * 1000})
         self._ask("/reset", {})
+        self._ask("/config", {"latency_ms": latency * 1000, **({} if self._counts else _CHEAP)})
 
     def stats(self) -> dict[str, Any]:
-        """What was counted since `prepare`."""
-        counted: dict[str, Any] = self._ask("/stats")
+        """Returns what was counted since `prepare`."""
+        counted: dict[str, Any] = self._ask("/stats") if self._counts else _counted(self._ask("/ledger"))
         return counted
 
     def _serves(self, said: str) -> bool:
@@ -44,6 +50,23 @@ class ModelControl:
         data = None if body is None else json.dumps(body).encode()
         with _OPENER.open(urllib.request.Request(self.url + path, data=data), timeout=_TIMEOUT) as answer:
             return json.load(answer)
+
+
+def _counted(entries: list[dict[str, Any]]) -> dict[str, Any]:
+    """Returns the numbers of a call log; a call is known by its header, a run's id is that header's beginning."""
+    answered = Counter(entry["call"] for entry in entries if entry["event"] == "answered")
+    first: dict[str, dict[str, float]] = {}
+    in_flight = most = 0
+    for entry in entries:
+        first.setdefault(entry["call"].partition("/")[0], {"first": entry["at"]})
+        in_flight += 1 if entry["event"] == "received" else -1
+        most = max(most, in_flight)
+    return {
+        "total_completed": answered.total(),
+        "repeated_completed": sum(times - 1 for times in answered.values()),
+        "in_flight_max": most,
+        "runs": first,
+    }
 
 
 def free_port() -> int:

@@ -9,7 +9,7 @@ from types import TracebackType
 
 import psutil
 
-from supervision import limits
+from benchmarks import limits
 
 _REDIRECTING = ("ANTHROPIC_", "OTEL_", "REF_", "SUPERVISOR_", "TEMPORAL_")
 
@@ -51,14 +51,14 @@ class Process:
                 stderr=subprocess.STDOUT,
             )
         try:
-            async with asyncio.timeout(limits.BENCH_START_WAIT.total_seconds()):
+            async with asyncio.timeout(limits.START_WAIT.total_seconds()):
                 while not self._ready(self.said()):
                     if self._process.poll() is not None:
-                        raise ProcessFailed(f"{self.name} ended: {self.said()[-limits.ERROR_BYTES :]}")
-                    await asyncio.sleep(limits.SERVER_POLL.total_seconds())
+                        raise ProcessFailed(f"{self.name} ended: {self.said()[-limits.OUTPUT_SHOWN_CHARS :]}")
+                    await asyncio.sleep(limits.POLL.total_seconds())
         except TimeoutError:
             await self.stop()
-            raise ProcessFailed(f"{self.name} is not ready: {self.said()[-limits.ERROR_BYTES :]}") from None
+            raise ProcessFailed(f"{self.name} is not ready: {self.said()[-limits.OUTPUT_SHOWN_CHARS :]}") from None
         except BaseException:
             await self.stop()
             raise
@@ -85,7 +85,7 @@ class Process:
             return
         self._process.terminate()
         try:
-            await asyncio.to_thread(self._process.wait, limits.BENCH_STOP_WAIT.total_seconds())
+            await asyncio.to_thread(self._process.wait, limits.STOP_WAIT.total_seconds())
         except psutil.TimeoutExpired:
             self._process.kill()
             await asyncio.to_thread(self._process.wait)

@@ -1,4 +1,4 @@
-"""Every kind of error that the project anticipates, on one page: what it means, and what follows from it.
+"""Every kind of error that the project anticipates, with its meaning and its consequences.
 
 The names are public: they are `ApplicationError.type` of failed workflows, `error.type` of a subtask, and the type of
 a failed activity in the Web UI. A kind is decided once, where the failure is seen; everything else asks this table.
@@ -9,7 +9,7 @@ from enum import Flag, StrEnum, auto
 
 
 class ErrorKind(StrEnum):
-    """The name of a kind of error. A name that is not listed reads as UNEXPECTED."""
+    """The name of a kind of error. A name that is not listed is read as UNEXPECTED."""
 
     # Inputs and plans.
     INVALID_REQUEST = "InvalidRequest"
@@ -44,7 +44,7 @@ class ErrorKind(StrEnum):
     PROVIDER_BILLING = "ProviderBilling"
     PROVIDER_REJECTED = "ProviderRejected"
     CIRCUIT_OPEN = "CircuitOpen"
-    # Our own ground.
+    # The artifact store, payloads, bugs.
     ARTIFACT_UNAVAILABLE = "ArtifactUnavailable"
     ARTIFACT_MISSING = "ArtifactMissing"
     ARTIFACT_TOO_LARGE = "ArtifactTooLarge"
@@ -57,7 +57,7 @@ class ErrorKind(StrEnum):
 
 
 class Trait(Flag):
-    """What follows from a kind."""
+    """A consequence of a kind."""
 
     NONE = 0
     RUN = auto()  # a run may fail with it
@@ -69,11 +69,11 @@ class Trait(Flag):
     ACCOUNT = auto()  # a person must act at the provider: fatal before the first finding, waited out later
     FATAL = auto()  # says something about the provider or the account, so other subtasks would fail alike
     RESUMABLE = auto()  # no failure of an attempt's work: it goes on from where it stood
-    GROUND = auto()  # the artifact store, not the work
+    STORE = auto()  # the artifact store failed, not the work
 
 
 @dataclass(frozen=True)
-class _Row:
+class _KindRow:
     kind: ErrorKind
     meaning: str
     traits: Trait = Trait.NONE
@@ -83,53 +83,51 @@ _K, _T = ErrorKind, Trait
 _CALL = _T.RETRIED | _T.OUTAGE
 _PERSON = _T.ACCOUNT | _T.FATAL | _T.RESUMABLE
 
-TABLE: tuple[_Row, ...] = (
-    _Row(_K.INVALID_REQUEST, "the input cannot be used; the message names the field", _T.RUN),
-    _Row(_K.UNKNOWN_TEAM, "no team has that name, or its file cannot be read", _T.RUN),
-    _Row(_K.NO_SUBTASKS, "the planner returned no subtasks in three tries", _T.RUN),
-    _Row(_K.INVALID_PLAN, "the plan could not be made valid in three tries, or the planner refused the goal", _T.RUN),
-    _Row(_K.NO_CAPABLE_WORKER, "no role or combination of roles has a capability that the plan needs", _T.RUN),
-    _Row(_K.PLAN_REJECTED, "a person rejected the plan, or nobody decided in time", _T.RUN),
-    _Row(_K.ALL_SUBTASKS_FAILED, "no subtask succeeded", _T.RUN),
-    _Row(_K.QUORUM_NOT_MET, "fewer subtasks succeeded than the success rule asks for", _T.RUN),
-    _Row(_K.DEADLINE_EXCEEDED, "the deadline came before there was any finding", _T.RUN),
-    _Row(_K.BUDGET_EXHAUSTED, "the budget ended before there was any finding", _T.RUN | _T.RESUMABLE),
-    _Row(_K.TURN_LIMIT, "no finding within the turns of an attempt"),
-    _Row(_K.REFUSED, "the model refused the subtask"),
-    _Row(_K.CANNOT_DO, "the worker agent concluded that the subtask cannot be done"),
-    _Row(_K.TIMEOUT, "the subtask's own time, or the time left for a call, was over"),
-    _Row(_K.CONTEXT_OVERFLOW, "the conversation does not fit into the model's window"),
-    _Row(_K.MODEL_UNAVAILABLE, "a model call failed for good, or gave nothing usable"),
-    _Row(_K.DEPENDENCIES_FAILED, "none of the subtasks that it depends on succeeded"),
-    _Row(_K.CANCELLED, "it was stopped"),
-    _Row(_K.RATE_LIMITED, "the provider asks for fewer calls (429)", _T.RETRIED | _T.PACE | _T.WAITING),
-    _Row(_K.OVERLOADED, "the provider is overloaded (529)", _CALL | _T.WAITING),
-    _Row(_K.PROVIDER_ERROR, "the provider failed (5xx, 408, 409)", _CALL),
-    _Row(_K.PROVIDER_UNREACHABLE, "no connection: refused, reset, DNS, TLS", _CALL),
-    _Row(_K.STREAM_BROKEN, "the answer broke off", _CALL),
-    _Row(_K.IDLE_TIMEOUT, "no content for too long", _CALL),
-    _Row(_K.BAD_RESPONSE, "no valid answer: HTML, no content, unreadable JSON", _T.RETRIED | _T.ODD),
-    _Row(
-        _K.PROVIDER_AUTHENTICATION,
-        "the key is wrong, missing or forbidden",
-        _T.RUN | _PERSON,
+TABLE: tuple[_KindRow, ...] = (
+    _KindRow(_K.INVALID_REQUEST, "the input cannot be used; the message names the field", _T.RUN),
+    _KindRow(_K.UNKNOWN_TEAM, "no team has that name, or its file cannot be read", _T.RUN),
+    _KindRow(_K.NO_SUBTASKS, "the planner returned no subtasks in three tries", _T.RUN),
+    _KindRow(
+        _K.INVALID_PLAN, "the plan could not be made valid in three tries, or the planner refused the goal", _T.RUN
     ),
-    _Row(_K.PROVIDER_BILLING, "no credit, or a spend limit is reached", _PERSON),
-    _Row(
+    _KindRow(_K.NO_CAPABLE_WORKER, "no role or combination of roles has a capability that the plan needs", _T.RUN),
+    _KindRow(_K.PLAN_REJECTED, "a person rejected the plan, or nobody decided in time", _T.RUN),
+    _KindRow(_K.ALL_SUBTASKS_FAILED, "no subtask succeeded", _T.RUN),
+    _KindRow(_K.QUORUM_NOT_MET, "fewer subtasks succeeded than the success rule asks for", _T.RUN),
+    _KindRow(_K.DEADLINE_EXCEEDED, "the deadline came before there was any finding", _T.RUN),
+    _KindRow(_K.BUDGET_EXHAUSTED, "the budget ended before there was any finding", _T.RUN | _T.RESUMABLE),
+    _KindRow(_K.TURN_LIMIT, "no finding within the turns of an attempt"),
+    _KindRow(_K.REFUSED, "the model refused the subtask"),
+    _KindRow(_K.CANNOT_DO, "the worker agent concluded that the subtask cannot be done"),
+    _KindRow(_K.TIMEOUT, "the subtask's own time, or the time left for a call, was over"),
+    _KindRow(_K.CONTEXT_OVERFLOW, "the conversation does not fit into the model's window"),
+    _KindRow(_K.MODEL_UNAVAILABLE, "a model call failed for good, or gave nothing usable"),
+    _KindRow(_K.DEPENDENCIES_FAILED, "none of the subtasks that it depends on succeeded"),
+    _KindRow(_K.CANCELLED, "it was stopped"),
+    _KindRow(_K.RATE_LIMITED, "the provider asks for fewer calls (429)", _T.RETRIED | _T.PACE | _T.WAITING),
+    _KindRow(_K.OVERLOADED, "the provider is overloaded (529)", _CALL | _T.WAITING),
+    _KindRow(_K.PROVIDER_ERROR, "the provider failed (5xx, 408, 409)", _CALL),
+    _KindRow(_K.PROVIDER_UNREACHABLE, "no connection: refused, reset, DNS, TLS", _CALL),
+    _KindRow(_K.STREAM_BROKEN, "the answer broke off", _CALL),
+    _KindRow(_K.IDLE_TIMEOUT, "no content for too long", _CALL),
+    _KindRow(_K.BAD_RESPONSE, "no valid answer: HTML, no content, unreadable JSON", _T.RETRIED | _T.ODD),
+    _KindRow(_K.PROVIDER_AUTHENTICATION, "the key is wrong, missing or forbidden", _T.RUN | _PERSON),
+    _KindRow(_K.PROVIDER_BILLING, "no credit, or a spend limit is reached", _PERSON),
+    _KindRow(
         _K.PROVIDER_REJECTED,
         "the provider rejects the request (unknown model, size, account), or stayed away while planning or writing",
         _T.RUN | _T.FATAL,
     ),
-    _Row(_K.CIRCUIT_OPEN, "not sent: the provider is in an outage", _T.WAITING | _T.RESUMABLE),
-    _Row(_K.ARTIFACT_UNAVAILABLE, "the artifact store cannot be reached, or is another one", _T.GROUND),
-    _Row(_K.ARTIFACT_MISSING, "the artifact store does not hold what was referred to", _T.GROUND),
-    _Row(_K.ARTIFACT_TOO_LARGE, "more than the artifact store takes", _T.GROUND),
-    _Row(_K.PAYLOAD_TOO_LARGE, "a payload above the size that a workflow's history takes"),
-    _Row(_K.UNEXPECTED, "nothing that the project anticipates: the message says which"),
+    _KindRow(_K.CIRCUIT_OPEN, "not sent: the provider is in an outage", _T.WAITING | _T.RESUMABLE),
+    _KindRow(_K.ARTIFACT_UNAVAILABLE, "the artifact store cannot be reached, or is another one", _T.STORE),
+    _KindRow(_K.ARTIFACT_MISSING, "the artifact store does not hold what was referred to", _T.STORE),
+    _KindRow(_K.ARTIFACT_TOO_LARGE, "more than the artifact store takes", _T.STORE),
+    _KindRow(_K.PAYLOAD_TOO_LARGE, "a payload above the size that a workflow's history takes"),
+    _KindRow(_K.UNEXPECTED, "nothing that the project anticipates: the message says which"),
 )
 
 MEANINGS: dict[ErrorKind, str] = {row.kind: row.meaning for row in TABLE}
-"""What each kind means, in the words of the documentation."""
+"""The meaning of each kind, as the documentation has it."""
 
 
 def _with(trait: Trait) -> frozenset[ErrorKind]:
@@ -147,14 +145,14 @@ PACING = _with(Trait.PACE)
 WAITING = _with(Trait.WAITING)
 """Failures that are part of normal operation."""
 ODD = _with(Trait.ODD)
-"""Answers that are none; they say nothing about an outage."""
+"""Unreadable answers; they say nothing about an outage."""
 ACCOUNT = _with(Trait.ACCOUNT)
 """Failures that only a person can end, at the provider."""
 FATAL = _with(Trait.FATAL)
 """Failures that would meet every subtask alike."""
 RESUMABLE = _with(Trait.RESUMABLE)
 """Ends of an attempt that are no failure of its work."""
-GROUND = _with(Trait.GROUND)
+STORE = _with(Trait.STORE)
 """Failures of the artifact store."""
 
 _RUN_KIND = {
@@ -165,8 +163,16 @@ _RUN_KIND = {
 
 
 def run_kind(kind: ErrorKind) -> ErrorKind:
-    """Returns the kind that a run fails with when a call of its own failed for good."""
+    """Returns the kind that a run fails with if a call of its own failed for good."""
     return _RUN_KIND.get(kind, kind)
+
+
+def call_kind(kind: ErrorKind) -> ErrorKind:
+    """Returns the kind with which a model call that failed with `kind` for good ends the work that needs it.
+
+    What was retried in vain is one kind, whatever the last try met.
+    """
+    return ErrorKind.MODEL_UNAVAILABLE if kind in RETRIED or kind is ErrorKind.UNEXPECTED else kind
 
 
 class SupervisionError(Exception):

@@ -1,7 +1,7 @@
-"""Every timeout, limit and retry number of the project, each with its reason.
+"""Every timeout, limit and retry number of workflows and activities, each with its reason.
 
-Pure numbers: the deterministic side and the activities both read them here, nothing reads a number of
-this kind from anywhere else. Times are `timedelta`, sizes are bytes, unless a comment says otherwise.
+Pure numbers, read here by the deterministic side and the activities alike. Times are `timedelta`, sizes are bytes,
+unless a comment says otherwise. The benchmarks have a module of their own.
 """
 
 from datetime import timedelta
@@ -34,8 +34,26 @@ SUMMARY_BYTES = 2 * KIB  # a finding's summary, by contract
 ANSWER_JSON_BYTES = 64 * KIB  # it travels whole: half of it would be no JSON
 ANSWER_INLINE_BYTES = 40 * KIB  # the rest of RunResult needs the difference to PAYLOAD_AIM_BYTES
 ERROR_BYTES = KIB  # error messages in history and results
+CLAIM_BYTES = 300  # a citation's claim: a few words
+CONFLICT_BYTES = 600  # the description of a conflict: one or two sentences
+RESOLUTION_BYTES = 600  # a judge's word on a conflict: one or two sentences
+LIMITATION_BYTES = 300  # one limitation of a finding: one sentence
+LIMITATIONS = 10  # of one finding
+CITATIONS = 100  # of one answer
+FILE_NAME_BYTES = 200  # of an artifact: file systems take 255
+SOURCE_BYTES = 200  # one source of a finding: a title or an address
+FINDING_SOURCES = 20  # that one tool call adds to a finding
 TRACE_EVENTS = 1000  # root events kept for the query, by contract
 STATUS_PAGE = 100  # subtasks on one page of `status`, by contract
+
+# --- What messages show -----------------------------------------------------------------------------
+NAME_SHOWN_BYTES = 60  # an id or a name in a message: what a model sends in its place may be a text
+COMPLAINT_BYTES = 300  # the message of a library (JSON schema, SQL engine, exception): its first sentence
+LIST_SHOWN_BYTES = 600  # names that exist, listed for one who used another
+FIELD_SHOWN_BYTES = 120  # the path of a field in a complaint
+FIELD_COMPLAINT_BYTES = 400  # a complaint about one field
+FIELD_COMPLAINTS = 8  # fields complained about at once
+GAP_REASON_SHOWN_BYTES = 300  # why a finding is missing, in a prompt
 
 # --- Tools ----------------------------------------------------------------------------------------
 TOOL_OUTPUT_CHARS = 20_000  # what one tool result may add to a conversation
@@ -63,12 +81,16 @@ TABLE_VALUES = 200  # distinct values of a text column that `list_tables` shows
 SEARCH_HITS = 10
 SEARCH_TERMS = 32  # words of a query that count
 PASSAGE_CHARS = 1500  # one search hit
+QUESTION_BYTES = 300  # the question of an example query, on one line
+HEADING_BYTES = 300  # a title or heading of a document
 REPORT_SECTIONS = 50  # of a formatted document
 
 # --- Supervision ----------------------------------------------------------------------------------
 PLAN_TRIES = 3  # the first plan and two repairs, by contract
 NEW_ROLES = 5  # that one plan may define: more is a team to be written down
 TEAM_ROLES = 50  # each is a line of the planner's prompt
+ROLE_DESCRIPTION_CHARS = 1000  # the planner chooses by it: a paragraph
+ROLE_PROMPT_CHARS = 40_000  # ~11k tokens that every turn pays for
 CANDIDATES = 5  # attempts at one subtask of which the best is kept, by contract
 FEEDBACK_BYTES = 1000  # of a reviewer on one finding: it should be specific
 VERDICTS = 50  # of one review: feedback travels in history
@@ -78,9 +100,9 @@ DESCRIPTION_CHARS = 4000  # a subtask's description
 MIN_DESCRIPTION_BYTES = 12  # shorter ones can't say what to do; bytes, as Chinese says more with a character
 REPLANS = 2  # revisions after failures, when the success rule could not be met otherwise
 TURN_GROWTH_TOKENS = 500  # by how much a worker agent's next call is expected to be larger than its last one
-NOTE_BYTES = 600  # what the planner is told of one finding
+NOTE_BYTES = 600  # one finding in the planner's prompt
 NOTES_BYTES = 40 * KIB  # and of all of them
-ASKED_BYTES = 60 * KIB  # what the reviewer is told of all subtasks
+REVIEWED_DESCRIPTIONS_BYTES = 60 * KIB  # the descriptions of all subtasks in the reviewer's prompt
 GAPS_SHOWN = 100  # missing findings named one by one in a prompt; the answer's own list has all
 PUBLISH_BYTES = 200 * KIB  # a result or trace on its way into the store, as an activity's input
 JUDGED_CONFLICTS = 5  # conflicts settled one by one; more than that are listed as found
@@ -166,6 +188,8 @@ STORE_ATTEMPTS = 20  # a store that is away for minutes delays a run, it does no
 STORE_RETRY_INITIAL = timedelta(milliseconds=200)
 STORE_RETRY_MAX = timedelta(seconds=15)
 ARTIFACT_BYTES = 16 * KIB * KIB  # one object
+CACHED_PLANS = 32  # parsed plans kept in a process: more than runs that plan at the same time
+CACHED_TEAMS = 256  # parsed teams kept in a process
 ENTRY_CACHE_BYTES = 64 * KIB * KIB  # parsed conversation entries kept in a process
 KEY_SEGMENT_BYTES = 200  # file names hold 255 bytes, and the store adds a suffix while it writes
 STORE_READS = 32  # objects read at once by one load: a cold process needs no more connections to be fast
@@ -197,25 +221,6 @@ TEMPORAL_BUILD_TIMEOUT = timedelta(minutes=30)  # 4 minutes on 2 cores
 TEMPORAL_BUILD_REPORT = timedelta(seconds=5)  # how often a build or a wait for one says that it lives
 LOCK_POLL = timedelta(milliseconds=200)  # a file lock tells nobody when it is free
 SERVER_POLL = timedelta(milliseconds=50)  # until a new server serves
-
-# --- The stand-in model ---------------------------------------------------------------------------
-STANDIN_TURNS = 5  # look, read or query, calculate, one correction, compose
-STANDIN_ROWS = 50  # rows it asks a table for: enough to compare, short enough for a conversation
-STANDIN_DELTA_CHARS = 24  # text in one stream event: small, so that streams have many
-STANDIN_CACHE_TOKENS = 512  # the smallest prefix that current models cache
-STANDIN_CACHED_PREFIXES = 50_000  # ~5 MB of digests
-STANDIN_CONVERSATIONS = 5000  # conversations whose past it checks; older ones are forgotten
-STANDIN_LEDGER_ENTRIES = 100_000  # kept for `GET /ledger`; the file has all
-STANDIN_BODY_BYTES = 64 * KIB * KIB  # one request
-STANDIN_PING = timedelta(milliseconds=500)  # of a stalled stream
-STANDIN_KEEP_ALIVE = timedelta(seconds=75)  # above a client's pauses between turns: fewer lost idle connections
-STANDIN_SHUTDOWN = timedelta(seconds=2)  # streams that are still open after SIGTERM are dropped then
-
-# --- Benchmarks -----------------------------------------------------------------------------------
-BENCH_START_WAIT = timedelta(seconds=60)  # a process without compiled bytecode takes seconds to import
-BENCH_STOP_WAIT = timedelta(seconds=10)  # nothing is in flight by then
-BENCH_ROW_TIMEOUT = timedelta(minutes=5)  # the longest row takes ten seconds on two cores
-BENCH_SETTLE = timedelta(seconds=1)  # between rows: the server's work after a run belongs to that run
 
 # --- The command line -----------------------------------------------------------------------------
 CLI_RPC_TIMEOUT = timedelta(seconds=3)  # a query waits for a Worker: with none it would hang for its default

@@ -1,4 +1,8 @@
-"""The task queues, in one place: names that operators and recorded runs rely on."""
+"""The task queues, and the fairness keys of their tasks: names that operators and recorded runs rely on."""
+
+import hashlib
+
+from supervision.limits import FAIRNESS_KEY_BYTES
 
 WORKFLOW_QUEUE = "supervisor"
 """Workflows and tools: eager activities work only on the workflow's own queue."""
@@ -7,7 +11,22 @@ MODEL_QUEUE = "supervisor-model"
 TOOLS_QUEUE = "supervisor-tools"
 """Tools, where processes are split by role."""
 
+_DIGEST_CHARS = 32
+
 
 def pool_queue(pool: str) -> str:
-    """The queue of a pool's Workers, for the model calls and tools of its roles."""
+    """Returns the queue of a pool's Workers, for the model calls and tools of its roles."""
     return f"supervisor.{pool}"
+
+
+def fairness_key(run_id: str) -> str:
+    """Returns the key of a run's model calls: behind a rate limit the server serves the keys in turn.
+
+    It is the run's id, or a readable prefix and a hash: a longer key would block the workflow for ever. For the whole
+    tree of a run it is the root's id, so that a run with nested supervisors has no larger share.
+    """
+    key = run_id.encode()
+    if len(key) <= FAIRNESS_KEY_BYTES:
+        return run_id
+    head = key[: FAIRNESS_KEY_BYTES - _DIGEST_CHARS - 1].decode(errors="ignore")
+    return f"{head}~{hashlib.sha256(key).hexdigest()[:_DIGEST_CHARS]}"

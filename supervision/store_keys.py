@@ -1,12 +1,13 @@
 """Names of stored objects and of model calls: the layout of the artifact store, the value of the call header.
 
     store-id                                        the store's random id
-    <run>/<name>                                    goal, team, plan, result of a run
+    <run>/<name>                                    goal, answer-schema, attachment.<n>, result, trace
     <run>/<workflow run id>/<activity id>           one model call: conversation entry and journal in one
-    <run>/outputs/<sha256>                          tool outputs and other content-addressed text
-    uploads/<sha256>                                what users stored before any run, see `starter.py put`
+    <run>/outputs/<sha256>                          plans, teams, tool outputs, findings, drafts, answers
+    uploads/<sha256>                                texts that users stored before any run, see `starter.py put`
 
-Every segment is an encoded id. Workflow run ids are UUIDs, so they never meet a name.
+Every segment is an encoded id. Workflow run ids are UUIDs, so they are never a name. A nested supervisor's names
+begin with its scope.
 """
 
 import hashlib
@@ -26,54 +27,54 @@ _SEGMENT = rf"[A-Za-z0-9._~%-]{{1,{KEY_SEGMENT_BYTES}}}"
 _KEY = re.compile(rf"{_SEGMENT}(/{_SEGMENT}){{0,2}}")
 
 
-def encode(id: str) -> str:
-    """`id` as one segment of a key: percent-encoded, at most 200 bytes, different for different ids.
+def encode(name: str) -> str:
+    """Returns an id or name as one segment of a key: percent-encoded, at most 200 bytes, different for each id.
 
     Longer ones keep a readable prefix and end in "~" and the SHA-256 of the id; "~" appears nowhere else.
-    Raises ValueError when `id` is empty.
+    Raises ValueError if it is empty.
     """
-    if not id:
+    if not name:
         raise ValueError("an empty id names nothing")
-    encoded = _percent(id, safe="")
+    encoded = _percent(name, safe="")
     if encoded in _OWN:  # the layout's own names must stay free
-        return _hashed(encoded, id)
-    return _bounded(encoded, id)
+        return _hashed(encoded, name)
+    return _bounded(encoded, name)
 
 
 def run_prefix(run_id: str) -> str:
-    """What all keys of a run start with, the slash included, so that no other run's keys do."""
+    """Returns the beginning of all keys of a run, the slash included, so that no other run's keys have it."""
     return f"{encode(run_id)}/"
 
 
 def call_key(run_id: str, workflow_run_id: str, activity_id: str) -> str:
-    """The key of one model call's conversation entry, which is also its journal entry."""
+    """Returns the key of one model call's conversation entry, which is also its journal entry."""
     return f"{encode(run_id)}/{encode(workflow_run_id)}/{encode(activity_id)}"
 
 
 def output_key(run_id: str, sha256: str) -> str:
-    """The key of content-addressed content; `sha256` in hex."""
+    """Returns the key of content-addressed content; `sha256` in hex."""
     return f"{encode(run_id)}/{_OUTPUTS}/{encode(sha256)}"
 
 
 def named_key(run_id: str, name: str) -> str:
-    """The key of an object that a run has once, such as its goal or its result."""
+    """Returns the key of an object that a run has once, such as its goal or its result."""
     return f"{encode(run_id)}/{encode(name)}"
 
 
 def upload_key(sha256: str) -> str:
-    """The key of content that belongs to no run; `sha256` in hex."""
+    """Returns the key of content that belongs to no run; `sha256` in hex."""
     return f"{UPLOADS}/{encode(sha256)}"
 
 
 def is_upload(ref: str) -> bool:
-    """Whether `ref` names an upload: the only objects that a request may refer to."""
+    """True if `ref` names an upload: the only objects that a request may refer to."""
     return is_key(ref) and ref.startswith(f"{UPLOADS}/") and ref.count("/") == 1
 
 
 def run_of(key: str) -> str:
-    """The id of the run that `key` belongs to; ids too long to be kept whole stay in their encoded form.
+    """Returns the id of the run that `key` belongs to; ids too long to be kept whole stay in their encoded form.
 
-    Raises ValueError when the key belongs to no run. To tell whether a key is one of a given run's, compare
+    Raises ValueError if the key belongs to no run. To tell whether a key is one of a given run's, compare
     with `run_prefix` instead.
     """
     segment, slash, _ = key.partition("/")
@@ -83,12 +84,12 @@ def run_of(key: str) -> str:
 
 
 def is_key(text: str) -> bool:
-    """Whether `text` has the form of a key; what people or models pass as a reference may be anything."""
+    """True if `text` has the form of a key; references from people or models may be anything."""
     return _KEY.fullmatch(text) is not None and all(part.strip(".") for part in text.split("/"))
 
 
 def call_header(workflow_id: str, step: str) -> str:
-    """The value of header x-supervisor-call: `<workflow id>/<step>`, percent-encoded, "/" and ":" kept readable."""
+    """Returns the value of header x-supervisor-call: `<workflow id>/<step>`, percent-encoded but for "/" and ":"."""
     return "/".join(_bounded(_percent(part, safe="/:"), part) for part in (workflow_id, step))
 
 

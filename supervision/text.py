@@ -1,7 +1,9 @@
-"""Cutting and measuring text, the same way everywhere."""
+"""Cutting and measuring text and writing amounts of money, the same way everywhere."""
 
 import re
 import unicodedata
+
+from supervision import limits
 
 _MARK = "…"
 _JOINERS = "\u200c\u200d"  # letters of some scripts and many emoji need them
@@ -9,21 +11,21 @@ _SPACE = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
 
 
 def size(text: str) -> int:
-    """Bytes of `text` in UTF-8; lone surrogates count as their replacement."""
+    """Returns the bytes of `text` in UTF-8; lone surrogates count as their replacement."""
     return len(text.encode("utf-8", "replace"))
 
 
 def cut(text: str, limit: int) -> str:
-    """`text` in at most `limit` bytes of UTF-8, marked with an ellipsis where it was cut."""
+    """Returns `text` in at most `limit` bytes of UTF-8, with an ellipsis at the end if it was cut."""
     data = text.encode("utf-8", "replace")
     if len(data) <= limit:
         return data.decode("utf-8")
-    keep = max(0, limit - len(_MARK.encode()))
-    return data[:keep].decode("utf-8", "ignore") + (_MARK if limit >= len(_MARK.encode()) else "")
+    end = max(0, limit - len(_MARK.encode()))
+    return data[:end].decode("utf-8", "ignore") + (_MARK if limit >= len(_MARK.encode()) else "")
 
 
 def one_line(text: str, limit: int) -> str:
-    """`text` on one line, cut to `limit` bytes; runs of white space and control characters become one space.
+    """Returns `text` on one line, cut to `limit` bytes; white space and control characters become single spaces.
 
     Characters that only change how others are shown, such as those that turn the direction of writing, are left out.
     """
@@ -32,7 +34,19 @@ def one_line(text: str, limit: int) -> str:
     return cut(_SPACE.sub(" ", text).strip(), limit)
 
 
+def quoted(name: str) -> str:
+    """Returns a name in quotes as messages show it: on one line, cut where it is no name but a text."""
+    return f"'{one_line(name, limits.NAME_SHOWN_BYTES)}'"
+
+
 def slug(text: str, limit: int = 40) -> str:
-    """Lower-case words of `text` joined by hyphens, for ids; `goal` when nothing is left."""
+    """Returns the lower-case words of `text` joined by hyphens, for ids; `goal` if nothing is left."""
     words = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
     return words[:limit].strip("-") or "goal"
+
+
+def money(usd: float | None) -> str:
+    """Returns a cost for people; an unknown one is never shown as nothing."""
+    if usd is None:
+        return "cost unknown"
+    return f"${usd:.4f}" if usd < 1 else f"${usd:,.2f}"

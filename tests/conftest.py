@@ -1,23 +1,18 @@
 """One real Temporal server, one scripted model and one Worker for the whole test session."""
 
-import contextlib
 from collections.abc import AsyncIterator
-from pathlib import Path
 from uuid import uuid4
 
 import pytest
 from temporalio.client import Client
 
-import worker_main
-from runtime import search_attributes
 from runtime.connection import connect
 from runtime.server.embedded_server import EmbeddedServer
 from runtime.server.server_record import ServerInfo
 from runtime.settings import Settings
-from runtime.workers import ALL_ROLES
 from tests.scripted_model import ScriptedModel, scripted_model
-
-LAB = Path(__file__).parent / "workflow" / "teams"
+from tests.serving import settings_for
+from worker_main import serving
 
 
 @pytest.fixture(scope="session")
@@ -37,29 +32,20 @@ async def client(server: ServerInfo) -> Client:
 @pytest.fixture(scope="session")
 async def model() -> AsyncIterator[ScriptedModel]:
     """The scripted model, over HTTP."""
-    async with scripted_model() as serving:
-        yield serving
+    async with scripted_model() as scripted:
+        yield scripted
 
 
 @pytest.fixture(scope="session")
 def settings(model: ScriptedModel, tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """Settings of the session's Worker."""
-    return Settings(
-        _env_file=None,
-        artifacts_url=str(tmp_path_factory.mktemp("artifacts")),
-        teams_dir=LAB,
-        ANTHROPIC_BASE_URL=model.url,
-        ANTHROPIC_API_KEY="test-key",
-    )
+    return settings_for(model.url, tmp_path_factory.mktemp("artifacts"))
 
 
 @pytest.fixture(scope="session")
 async def worker(client: Client, settings: Settings) -> AsyncIterator[None]:
     """The project's Workers, with the real sandbox, in this process."""
-    attributes = await search_attributes.ensure(client)
-    async with contextlib.AsyncExitStack() as stack:
-        for serving in worker_main.compose(client, settings, list(ALL_ROLES), attributes):
-            await stack.enter_async_context(serving)
+    async with serving(client, settings):
         yield
 
 

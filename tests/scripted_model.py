@@ -1,7 +1,7 @@
-"""A model that answers by a script for each run, over real HTTP, and remembers what it was asked.
+"""A model that answers by a script for each run, over real HTTP, and remembers its calls.
 
 A script is a function of a `Step` (which call of which run this is) that returns a `Reply`; replies are made by
-`text`, `as_json`, `tools`, `status`, `stop`, `hang` and `later`.
+`text`, `as_json`, `tools`, `message`, `status`, `stop`, `hang` and `when`.
 """
 
 import asyncio
@@ -11,11 +11,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import unquote
 
-from tests.activity.model.http_fixture import Exchange, Json, model_server
+from standin.server.api_reply import ApiReply, ErrorReply, text_block
+from standin.server.api_request import ApiRequest, Json
+from standin.server.app import BrainServer
+from standin.server.call_log import CallLog, Entry
+from standin.server.faults import FaultScript, ServerConfig
+from standin.server.serving import serving
 
-Reply = Callable[[Exchange], Awaitable[None]]
+Reply = Callable[[], Awaitable[ApiReply]]
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ Script = Callable[[Step], Reply]
 
 @dataclass
 class Call:
-    """A call as the server saw it; `answered_at` is None while it is open or when it was not answered."""
+    """A call as the server saw it; `answered_at` is None while it is open or if it was not answered."""
 
     step: Step
     at: float
@@ -60,56 +64,46 @@ class ScriptedModel:
         self.url = ""
         self.calls: list[Call] = []
         self._scripts: dict[str, Script] = {}
+        self._open: dict[int, Call] = {}
 
     def play(self, run_id: str, script: Script) -> None:
-        """The script that answers the calls of a run."""
+        """Sets the script that answers the calls of a run."""
         self._scripts[run_id] = script
 
     def of(self, run_id: str) -> list[Call]:
-        """The calls of a run."""
+        """Returns the calls of a run."""
         return [call for call in self.calls if call.step.run_id == run_id]
 
     def steps(self, run_id: str) -> list[str]:
-        """The calls of a run, without its id."""
+        """Returns the calls of a run, without its id."""
         return [call.step.call.removeprefix(f"{run_id}/") for call in self.of(run_id)]
 
-    async def reply(self, exchange: Exchange) -> None:
-        step = _step(exchange)
-        call = Call(step, time.time())
+    async def think(self, request: ApiRequest) -> ApiReply:
+        """The brain: the reply of the run's script."""
+        call = self._open[request.number] = Call(_step(request), time.time())
         self.calls.append(call)
-        answer = asyncio.ensure_future(self._scripts[step.run_id](step)(exchange))
-        gone = asyncio.ensure_future(_client_gone(exchange))
-        try:
-            await asyncio.wait([answer, gone], return_when=asyncio.FIRST_COMPLETED)
-            if answer.done():
-                answer.result()
-                call.answered_at = time.time()
+        return await self._scripts[call.step.run_id](call.step)()
+
+    def hear(self, entry: Entry) -> None:
+        """Takes the end of a call from the server's call log; an error reply is an answer, too."""
+        if entry["event"] != "received" and (call := self._open.pop(entry["n"], None)):
+            if entry["event"] == "aborted":
+                call.aborted_at = entry["at"]
             else:
-                call.aborted_at = time.time()
-                exchange.writer.close()
-        finally:
-            answer.cancel()
-            gone.cancel()
+                call.answered_at = entry["at"]
 
 
 @asynccontextmanager
 async def scripted_model() -> AsyncIterator[ScriptedModel]:
-    """A ScriptedModel that serves."""
+    """Gives a ScriptedModel that serves."""
     model = ScriptedModel()
-    async with model_server(model.reply) as served:
-        model.url = served.url
+    script = FaultScript(config=ServerConfig(append_only=False, delta_chars=1 << 20))
+    async with serving(BrainServer(model.think, CallLog(listener=model.hear), script)) as model.url:
         yield model
 
 
-async def _client_gone(exchange: Exchange) -> None:
-    """Looks, and does not read: the bytes of the connection's next request are not ours."""
-    while not exchange.reader.at_eof():
-        await asyncio.sleep(0.02)
-
-
-def _step(exchange: Exchange) -> Step:
-    call = unquote(exchange.headers["x-supervisor-call"])
-    workflow_id, _, step = call.rpartition("/")
+def _step(request: ApiRequest) -> Step:
+    workflow_id, _, step = request.call.rpartition("/")
     run_id, *rest = workflow_id.split("/")
     kind, *numbers = step.split(".")
     return Step(
@@ -118,15 +112,15 @@ def _step(exchange: Exchange) -> Step:
         attempt=int(rest[1].split(".")[0]) if len(rest) > 1 else 1,
         kind=kind,
         number=int(numbers[-1]),
-        call=call,
-        body=exchange.body,
-        headers=exchange.headers,
+        call=request.call,
+        body=request.body,
+        headers=request.headers,
     )
 
 
 def text(words: str, **more: Any) -> Reply:
     """A final message of that text."""
-    return message([{"type": "text", "text": words}], **more)
+    return message([text_block(words)], **more)
 
 
 def as_json(value: Any) -> Reply:
@@ -145,17 +139,14 @@ def tools(*uses: tuple[str, Json]) -> Reply:
 
 def stop(reason: str, words: str = "", details: Json | None = None) -> Reply:
     """A message that ends for another reason."""
-    return message([{"type": "text", "text": words}] if words else [], reason, details)
+    return message([text_block(words)] if words else [], reason, details)
 
 
 def message(blocks: list[Json], stop_reason: str = "end_turn", details: Json | None = None, tokens: int = 10) -> Reply:
-    """A streamed message of those blocks."""
+    """A message of those blocks."""
 
-    async def reply(exchange: Exchange) -> None:
-        await exchange.head(Content_Type="text/event-stream", Transfer_Encoding="chunked")
-        for event in _events(blocks, stop_reason, details, tokens, exchange.body.get("model", "")):
-            await exchange.chunk(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
-        await exchange.chunk(b"")
+    async def reply() -> ApiReply:
+        return ApiReply(blocks, stop_reason, details, {"input_tokens": tokens, "output_tokens": tokens})
 
     return reply
 
@@ -163,62 +154,25 @@ def message(blocks: list[Json], stop_reason: str = "end_turn", details: Json | N
 def status(code: int, type: str, message: str = "no", **headers: str) -> Reply:
     """An error response."""
 
-    async def reply(exchange: Exchange) -> None:
-        body = json.dumps({"type": "error", "error": {"type": type, "message": message}}).encode()
-        await exchange.head(code, Content_Type="application/json", Content_Length=str(len(body)), **headers)
-        await exchange.send(body)
+    async def reply() -> ApiReply:
+        raise ErrorReply(code, message, type, {name.replace("_", "-"): value for name, value in headers.items()})
 
     return reply
 
 
 def hang() -> Reply:
     """Never answers."""
-
-    async def reply(exchange: Exchange) -> None:
-        await asyncio.Event().wait()
-
-    return reply
+    return when(asyncio.Event(), text(""))
 
 
 def when(event: asyncio.Event, then: Reply) -> Reply:
     """Answers once `event` is set."""
 
-    async def reply(exchange: Exchange) -> None:
+    async def reply() -> ApiReply:
         await event.wait()
-        await then(exchange)
+        return await then()
 
     return reply
-
-
-def _events(blocks: list[Json], stop_reason: str, details: Json | None, tokens: int, model: str) -> list[Json]:
-    head: Json = {
-        "id": f"msg_{time.time_ns()}",
-        "type": "message",
-        "role": "assistant",
-        "model": model,
-        "content": [],
-        "stop_reason": None,
-        "stop_sequence": None,
-        "usage": {"input_tokens": tokens, "output_tokens": 1},
-    }
-    events: list[Json] = [{"type": "message_start", "message": head}]
-    for index, block in enumerate(blocks):
-        if block["type"] == "tool_use":
-            start, delta = (
-                {**block, "input": {}},
-                {"type": "input_json_delta", "partial_json": json.dumps(block["input"])},
-            )
-        else:
-            start, delta = {"type": "text", "text": ""}, {"type": "text_delta", "text": block["text"]}
-        events.append({"type": "content_block_start", "index": index, "content_block": start})
-        events.append({"type": "content_block_delta", "index": index, "delta": delta})
-        events.append({"type": "content_block_stop", "index": index})
-    ended: Json = {"stop_reason": stop_reason, "stop_sequence": None}
-    if details:
-        ended["stop_details"] = details
-    events.append({"type": "message_delta", "delta": ended, "usage": {"output_tokens": tokens}})
-    events.append({"type": "message_stop"})
-    return events
 
 
 def plan(*subtasks: Json, answer: str | None = None) -> Reply:

@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -101,6 +102,27 @@ def test_imports_go_one_way(package: str) -> None:
 
 def test_imports_are_absolute() -> None:
     assert [module.name for module in ALL for name in imported(module) if name.startswith(".")] == []
+
+
+def rooms(package: str) -> dict[str, set[str]]:
+    """Which rooms of a package each of its rooms imports; a module beside the rooms is a room of its own."""
+
+    def room(parts: tuple[str, ...]) -> str:
+        return ".".join(parts[:2])
+
+    arrows: dict[str, set[str]] = {}
+    for module in MODULES[package]:
+        here = room(module.path.relative_to(ROOT).with_suffix("").parts)
+        inner = (tuple(name.split(".")) for name in imported(module) if inside(name, (package,)))
+        arrows.setdefault(here, set()).update(room(parts) for parts in inner if room(parts) != here)
+    return arrows
+
+
+@pytest.mark.parametrize("package", ["workflows", "supervision"])
+def test_the_rooms_of_a_package_import_each_other_one_way(package: str) -> None:
+    arrows = rooms(package)
+    assert len(arrows) > 5
+    TopologicalSorter(arrows).prepare()  # CycleError names the circle
 
 
 def test_supervision_imports_only_pydantic_and_the_standard_library() -> None:

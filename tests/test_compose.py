@@ -177,7 +177,7 @@ def test_mounted_files_exist() -> None:
     assert SERVICES["server"]["environment"]["DYNAMIC_CONFIG_FILE_PATH"] in SERVICES["server"]["volumes"][0]
 
 
-def test_the_image_runs_as_nobody_special_from_pinned_bases_with_the_locked_versions() -> None:
+def test_the_image_runs_without_rights_from_pinned_bases_with_locked_versions() -> None:
     lines = (ROOT / "Dockerfile").read_text(encoding="utf-8").splitlines()
     bases = [line.split()[1] for line in lines if line.startswith("FROM ")]
     assert bases

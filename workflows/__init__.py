@@ -1,5 +1,6 @@
 """The deterministic side: no I/O, no clock, no environment, no model SDK.
 
-`supervisor` and `worker_agent` are the two workflows; `calls` and `children` are how they reach activities and
-child workflows; `contracts` is what passes between them. The rules they follow are in `supervision`.
+`supervisor` and `worker_agent` are the two workflows. The rooms, each importing only those after it: `answer`
+(review, drafts, synthesis), `subtasks` (dispatch, retries, attempts, children), `plan` (planning, replanning), `calls`
+(activities). The rules they follow are in `supervision`.
 """

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from activities.contracts.run_contracts import RunRef, SubtaskBrief
 from activities.contracts.turn_contracts import ToolResultRef
-from supervision.budget.amount import Grant
+from supervision.budget.amount import Amount
 from supervision.contract.base import Model
 from supervision.contract.finding import ArtifactRef, Finding
 from supervision.contract.result import Gap, SubtaskReport
@@ -14,16 +14,16 @@ from supervision.queues import MODEL_QUEUE
 from supervision.run.waits import ProviderWait
 
 
-class Progress(Model):
+class LoopProgress(Model):
     """Where a tool loop stands; carried over when a worker agent continues as new, and after a wait for the provider.
 
-    `turn` counts through; `turns_told` of them, and all usage before, are in the supervisor's books already.
+    `turn` counts through; `turns_booked` of them, and all usage before, are in the supervisor's books already.
     """
 
     head: str | None = None
     results: list[ToolResultRef] = []
     turn: int = 0
-    turns_told: int = 0
+    turns_booked: int = 0
     pauses: int = 0
     usage: Usage = Usage()
     last_tokens: int = 0
@@ -33,9 +33,9 @@ class Progress(Model):
     artifacts: list[ArtifactRef] = []
     trace_seq: int = 0
 
-    def told(self) -> "Progress":
-        """This progress once the supervisor has booked what it took."""
-        return self.model_copy(update={"usage": Usage(), "turns_told": self.turn})
+    def booked(self) -> "LoopProgress":
+        """Returns this progress once the supervisor has booked what it took."""
+        return self.model_copy(update={"usage": Usage(), "turns_booked": self.turn})
 
 
 class WorkerAgentInput(Model):
@@ -57,13 +57,13 @@ class WorkerAgentInput(Model):
     timeout_seconds: float | None = None
     candidate: int = 0
     model_queue: str = MODEL_QUEUE
-    grant: Grant = Grant()
+    grant: Amount = Amount()
     last_grant: bool = False
-    progress: Progress = Progress()
+    progress: LoopProgress = LoopProgress()
 
 
 class WorkerAgentResult(Model):
-    """What an attempt came to; `stopped` when it was cancelled, with whatever finding it had.
+    """What a worker agent came to. `stopped`: it was cancelled before it had finished; `finding` is what it had.
 
     The same value is in the details of a failed attempt's error, so that what it consumed is counted; there
     `progress` is what a next try can go on from, `retry_after` the seconds that a provider's breaker stays open.
@@ -73,14 +73,14 @@ class WorkerAgentResult(Model):
     stopped: bool = False
     turns: int = 0
     usage: Usage = Usage()
-    progress: Progress | None = None
+    progress: LoopProgress | None = None
     retry_after: float = 0.0
     subtasks: list[SubtaskReport] = []
     gaps: list[Gap] = []
 
 
 class NestedInput(Model):
-    """What a nested supervisor is told beside its request: whose it is, how deep, and what it may use.
+    """What a nested supervisor gets beside its request: whose it is, how deep, and what it may use.
 
     It travels as the workflow's second argument, which only a parent workflow may give.
     """
@@ -91,12 +91,12 @@ class NestedInput(Model):
     depth: int
     scope: str
     brief: SubtaskBrief
-    grant: Grant = Grant()
+    grant: Amount = Amount()
     root_has_finding: bool = False
 
 
 class NestedReport(Model):
-    """A nested supervisor's news for its parent: its subtasks, slim, for the one tree in `status`, and its waits."""
+    """A nested supervisor's report to its parent: its subtasks, slim, for the one tree in `status`, and its waits."""
 
     subtask_id: str
     phase: str

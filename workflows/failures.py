@@ -1,77 +1,46 @@
-"""Turning what activities and children raise into the typed errors of the contract."""
+"""One reading of what activities and children raise: a typed problem, or a cancellation."""
 
 import asyncio
-from collections.abc import Awaitable
-from typing import TypeVar
 
-from temporalio.exceptions import (
-    ActivityError,
-    ApplicationError,
-    FailureError,
-    TimeoutError,
-    is_cancelled_exception,
-)
+from temporalio.exceptions import ApplicationError, FailureError, TimeoutError, is_cancelled_exception
 
 from supervision.contract.result import Problem
-from supervision.errors import FATAL, GROUND, ErrorKind
-
-T = TypeVar("T")
+from supervision.errors import ErrorKind
 
 
-async def wrapped(local_activity: Awaitable[T]) -> T:
-    """The result of a local activity; its failure as an ActivityError, as with any other: the SDK raises it bare."""
-    try:
-        return await local_activity
-    except ActivityError:
-        raise
-    except FailureError as error:
-        raise ActivityError(
-            "Local activity failed",
-            scheduled_event_id=0,
-            started_event_id=0,
-            identity="",
-            activity_type="",
-            activity_id="",
-            retry_state=None,
-        ) from error
+class CallFailed(Exception):
+    """An activity failed for good. `retry_after` is how many seconds a provider's breaker stays open."""
+
+    def __init__(self, problem: Problem, retry_after: float = 0.0) -> None:
+        super().__init__(f"{problem.type}: {problem.message}")
+        self.problem = problem
+        self.retry_after = retry_after
 
 
 def cancelled(error: BaseException) -> bool:
-    """Whether `error` is a cancellation, in whichever form it arrives."""
+    """True if `error` is a cancellation, in whichever form it arrives."""
     return isinstance(error, asyncio.CancelledError) or is_cancelled_exception(error)
 
 
-def model_problem(error: ActivityError) -> Problem:
-    """Why a model call failed for good."""
-    cause = error.cause
+def problem_of(error: FailureError) -> Problem:
+    """Returns what went wrong, from the innermost failure that says so."""
+    cause = _innermost(error)
     if isinstance(cause, ApplicationError):
         kind = ErrorKind(cause.type or "")
-        if kind in FATAL | GROUND or kind is ErrorKind.CIRCUIT_OPEN:
-            return Problem(type=kind, message=cause.message)
-        return Problem(type=ErrorKind.MODEL_UNAVAILABLE, message=f"{cause.type}: {cause.message}")
+        unlisted = kind is ErrorKind.UNEXPECTED and cause.type is not None
+        return Problem(type=kind, message=f"{cause.type}: {cause.message}" if unlisted else cause.message)
     if isinstance(cause, TimeoutError):
-        return Problem(type=ErrorKind.TIMEOUT, message="the model did not answer in the time that was left")
-    return Problem(type=ErrorKind.MODEL_UNAVAILABLE, message=str(cause or error))
+        return Problem(type=ErrorKind.TIMEOUT, message=cause.message)
+    return Problem(type=ErrorKind.UNEXPECTED, message=f"{type(cause).__name__}: {cause}")
 
 
-def problem(error: BaseException) -> Problem:
-    """What went wrong, from the innermost failure that says so."""
-    seen: BaseException = error
-    while isinstance(seen, FailureError) and not isinstance(seen, ApplicationError) and seen.cause:
-        seen = seen.cause
-    if isinstance(seen, ApplicationError):
-        kind = ErrorKind(seen.type or "")
-        unknown = kind is ErrorKind.UNEXPECTED and seen.type is not None
-        return Problem(type=kind, message=f"{seen.type}: {seen.message}" if unknown else seen.message)
-    if isinstance(seen, TimeoutError):
-        return Problem(type=ErrorKind.TIMEOUT, message=seen.message)
-    return Problem(type=ErrorKind.UNEXPECTED, message=f"{type(seen).__name__}: {seen}")
+def details_of(error: FailureError) -> object:
+    """Returns the first detail that the innermost failure carries; None without one."""
+    cause = _innermost(error)
+    return cause.details[0] if isinstance(cause, ApplicationError) and cause.details else None
 
 
-def remaining_seconds(error: BaseException) -> float:
-    """How long a provider's breaker stays open, from the details of its error."""
-    cause = error.cause if isinstance(error, FailureError) and not isinstance(error, ApplicationError) else error
-    details = cause.details if isinstance(cause, ApplicationError) else ()
-    first = details[0] if details else None
-    value = first.get("remaining") if isinstance(first, dict) else None
-    return float(value) if isinstance(value, (int, float)) else 0.0
+def _innermost(error: BaseException) -> BaseException:
+    while isinstance(error, FailureError) and not isinstance(error, ApplicationError) and error.cause:
+        error = error.cause
+    return error

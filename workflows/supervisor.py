@@ -3,7 +3,7 @@
 import asyncio
 
 from temporalio import workflow
-from temporalio.exceptions import ActivityError, ApplicationError
+from temporalio.exceptions import ApplicationError
 
 with workflow.unsafe.imports_passed_through():
     from pydantic import ValidationError
@@ -14,6 +14,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.result import Problem, RunResult
     from supervision.contract.status import Phase
     from supervision.errors import ErrorKind, SupervisionError
+    from supervision.run.answer import Answer
     from supervision.run.payload_fit import fit
     from supervision.run.run_state import RunState
     from supervision.run.success_rule import explain, importance, met
@@ -23,50 +24,79 @@ with workflow.unsafe.imports_passed_through():
     from workflows.answer.write_answer import write_answer
     from workflows.calls import activity_calls
     from workflows.child_contracts import NestedInput
-    from workflows.failures import cancelled, problem
-    from workflows.handlers import Messages
+    from workflows.failures import CallFailed
+    from workflows.handlers import Handlers
     from workflows.plan.make_plan import make_plan
-    from workflows.plan.replanning import Revisions
+    from workflows.plan.replanning import Replanning
     from workflows.run_context import RunContext
-    from workflows.subtasks.dispatch import Delegation
+    from workflows.subtasks.dispatch import Dispatch
+    from workflows.visibility import Visibility
 
 
 @workflow.defn
-class SupervisorWorkflow(Messages):
+class SupervisorWorkflow(Handlers):
     """Runs a goal. Every anticipated failure closes the run with a typed error and the partial result in it."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    @workflow.init
+    def __init__(self, request: RunRequest | None = None, *surplus: object) -> None:
+        """Reads the input. What is wrong with it is kept for `run`: an error raised here would block the run."""
+        self._nested, surplus = _nested_input(surplus)
+        self._visibility = Visibility()
+        self._limits_changed = asyncio.Event()
         self._context: RunContext | None = None
+        self._state: RunState | SupervisionError
+        try:
+            self._state = self._new_state(parse_request(request, surplus))
+        except SupervisionError as error:
+            self._state = error
+
+    def _new_state(self, request: RunRequest) -> RunState:
+        nested = self._nested
+        state = RunState(request, workflow.now, workflow.info().start_time, nested.grant if nested else None)
+        state.root_has_finding = nested.root_has_finding if nested else False
+        return state
 
     @workflow.run
     async def run(self, request: RunRequest | None = None, *surplus: object) -> RunResult:
-        """The answer to the goal, or a typed failure.
+        """Returns the answer to the goal, or fails with a typed error.
 
         The signature takes any input as plain JSON, so that a bad one ends as `InvalidRequest` instead of blocking.
         """
-        try:
-            asked = self._parse(request, surplus)
-        except SupervisionError as error:
-            raise ApplicationError(error.message, type=error.kind, non_retryable=True) from None
-        state = self._state = RunState(
-            asked, workflow.now, workflow.info().start_time, self._nested.grant if self._nested else None
-        )
-        if self._nested is not None:
-            state.root_has_finding = self._nested.root_has_finding
+        state = self._state
+        if isinstance(state, SupervisionError):
+            raise ApplicationError(state.message, type=state.kind, non_retryable=True)
         try:
             return await self._supervise(state)
         except SupervisionError as error:
-            raise await self._failed(state, error.kind, error.message) from error
-        except ActivityError as error:
-            if cancelled(error):
-                return await self._cancelled(state, error)
-            what = problem(error)
-            raise await self._failed(state, what.type, what.message) from error
-        except asyncio.CancelledError as error:
-            return await self._cancelled(state, error)
+            raise await self._failed(state, Problem(type=error.kind, message=error.message)) from error
+        except CallFailed as error:
+            raise await self._failed(state, error.problem) from error
+        except asyncio.CancelledError:
+            # Temporal asks for a cancellation once: what closes the books below is not cancelled again.
+            result = await self._cancelled(state)
+            if self._nested is None:
+                raise
+            return result
 
     async def _supervise(self, state: RunState) -> RunResult:
+        """Prepares the run and leads it through its phases."""
+        context = await self._prepare(state)
+        self._enter(state, "planning")
+        reply = await make_plan(context, state.request.strategy)
+        drafts = Drafts(context, state.request.incremental_synthesis)
+        if state.plan.direct_answer:
+            state.answer = Answer(state.plan.direct_answer, reply.answer_ref)
+            if context.setup.answer_schema_ref is None:
+                return await self._done(state)
+            drafts.draft_ref = reply.answer_ref  # what is left is to bring it into the schema
+        else:
+            await self._work(context, drafts, step=reply.strategy == "step")
+        self._enter(state, "synthesizing")
+        await write_answer(context, drafts)
+        return await self._done(state)
+
+    async def _prepare(self, state: RunState) -> RunContext:
+        """Returns the run's surroundings, fixed by its first activity."""
         run = self._run_ref()
         setup = await activity_calls.prepare_run(
             SetupInput(
@@ -81,40 +111,36 @@ class SupervisorWorkflow(Messages):
             state.keep_within(setup.ceilings)
         state.warnings, state.model_notice = list(setup.warnings), setup.model_notice
         self._visibility.usable = [] if self._nested else setup.search_attributes
-        context = RunContext(state, setup, run, self._show, self._bell, self._nested, team_ref=setup.team_ref)
-        self._context = context
-        self._enter(state, "planning")
-        reply = await make_plan(context, state.request.strategy)
-        drafts = Drafts(context, state.request.incremental_synthesis)
-        if state.plan.direct_answer:
-            state.answer, state.answer_ref = state.plan.direct_answer, reply.answer_ref
-            drafts.draft_ref = reply.answer_ref
-            if setup.answer_schema_ref is None:
-                return await self._done(state)
-        else:
-            await self._work(context, drafts, step=reply.strategy == "step")
-        self._enter(state, "synthesizing")
-        await write_answer(context, drafts)
-        return await self._done(state)
+        self._context = RunContext(
+            state=state,
+            setup=setup,
+            run=run,
+            show=self._show,
+            limits_changed=self._limits_changed,
+            team=setup.team,
+            team_ref=setup.team_ref,
+            nested=self._nested,
+        )
+        return self._context
 
     async def _work(self, context: RunContext, drafts: Drafts, step: bool) -> None:
-        """Has the plan carried out, revised where that helps, and reviewed."""
+        """Has the plan carried out, replanned where that helps, and reviewed."""
         state = context.state
-        delegation = Delegation(context, drafts, Revisions(context, 0 if step else limits.REPLANS))
+        dispatch = Dispatch(context, Replanning(context, 0 if step else limits.REPLANS), drafts)
         self._enter(state, "executing")
-        await delegation.execute()
+        await dispatch.execute()
         while step and await self._next_step(context):
-            await delegation.execute()
+            await dispatch.execute()
         self._check_success(state)
         if state.request.max_reviews:
             self._enter(state, "validating")
-            await review(context, delegation, drafts)
+            await review(context, dispatch, drafts)
 
     async def _next_step(self, context: RunContext) -> bool:
-        """Whether there is one more subtask to work on; without a usable word of the planner's there is none."""
+        """Asks the planner for the next subtask. Returns False if it needs none, or gives no usable answer."""
         state = context.state
         room = len(state.plan.subtasks) < state.request.max_subtasks
-        if not room or not state.allowance.time_left or state.allowance.out_of_budget:
+        if not room or not state.time_and_budget.time_left or state.time_and_budget.out_of_budget:
             return False
         try:
             return not (await make_plan(context, "step")).finished
@@ -125,22 +151,20 @@ class SupervisorWorkflow(Messages):
             return False
 
     def _check_success(self, state: RunState) -> None:
-        """SupervisionError when what succeeded is not enough for the rule, or is nothing at all."""
-        usable = state.board.usable()
-        if not usable:
-            if state.allowance.out_of_budget:
+        """Raises SupervisionError if what succeeded is not enough for the rule, or is nothing at all."""
+        budget = state.time_and_budget
+        if not state.board.usable():
+            if budget.out_of_budget:
                 raise SupervisionError(
-                    ErrorKind.BUDGET_EXHAUSTED, f"no finding within the budget: {state.allowance.spent()}"
+                    ErrorKind.BUDGET_EXHAUSTED, f"no finding within the budget: {budget.spent_line()}"
                 )
-            if not state.allowance.time_left:
+            if not budget.time_left:
                 raise SupervisionError(ErrorKind.DEADLINE_EXCEEDED, "the deadline came before there was any finding")
             reasons = "; ".join(f"{gap.subtask_id}: {gap.reason}" for gap in state.gaps[:5])
             raise SupervisionError(ErrorKind.ALL_SUBTASKS_FAILED, f"no subtask succeeded ({reasons})")
-        if state.request.success != "any" and not met(
-            state.request.success, state.board.current(), importance(state.plan)
-        ):
-            said = explain(state.request.success, state.board.current(), importance(state.plan))
-            raise SupervisionError(ErrorKind.QUORUM_NOT_MET, said)
+        rule, reports, by_id = state.request.success, state.board.current(), importance(state.plan)
+        if rule != "any" and not met(rule, reports, by_id):
+            raise SupervisionError(ErrorKind.QUORUM_NOT_MET, explain(rule, reports, by_id))
 
     async def _done(self, state: RunState) -> RunResult:
         state.finished_at = workflow.now()
@@ -149,38 +173,37 @@ class SupervisorWorkflow(Messages):
         await workflow.wait_condition(workflow.all_handlers_finished)
         return result
 
-    async def _failed(self, state: RunState, type: str, message: str) -> ApplicationError:
+    async def _failed(self, state: RunState, problem: Problem) -> ApplicationError:
         """Closes the books of a run that gave no answer; the partial result travels in the error."""
-        state.error, state.finished_at = f"{type}: {message}", workflow.now()
-        result = await self._closed(state, "failed", Problem(type=type, message=message))
-        return ApplicationError(cut(message, limits.ERROR_BYTES), result, type=type, non_retryable=True)
+        state.error = f"{problem.type}: {problem.message}"
+        result = await self._closed(state, "failed", problem)
+        return ApplicationError(cut(problem.message, limits.ERROR_BYTES), result, type=problem.type, non_retryable=True)
 
-    async def _cancelled(self, state: RunState, error: BaseException) -> RunResult:
+    async def _cancelled(self, state: RunState) -> RunResult:
         """Keeps what a cancelled run had, in the store and in the memo: a cancelled run can return nothing.
 
-        A nested supervisor returns what it had, as worker agents do: the root counts all that was paid.
+        A nested supervisor returns it, as worker agents do: the root counts all that was paid.
         """
-        state.finished_at = workflow.now()
-        result = await self._closed(
-            state, "cancelled", Problem(type=ErrorKind.CANCELLED, message="the run was cancelled")
-        )
+        why = Problem(type=ErrorKind.CANCELLED, message="the run was cancelled")
+        result = await self._closed(state, "cancelled", why)
         if self._nested is None:
             self._visibility.keep_partial(result)
-            raise error
         return result
 
     async def _closed(self, state: RunState, phase: Phase, why: Problem) -> RunResult:
+        state.finished_at = workflow.now()
         state.board.close(why)
         self._enter(state, phase)
         try:
             result = await self._published(state)
-        except ActivityError:
+        except CallFailed:
             result = fit(state.result())
+        # An update that was accepted gets its reply before the run is closed.
         await workflow.wait_condition(workflow.all_handlers_finished)
         return result
 
     async def _published(self, state: RunState) -> RunResult:
-        """The result as it fits into a payload, after all of it was stored."""
+        """Returns the result as it fits into a payload, after all of it was stored."""
         result = state.result()
         if self._context is None:
             return fit(result)
@@ -189,33 +212,39 @@ class SupervisorWorkflow(Messages):
                 run=self._context.run,
                 result=fit(result, limits.PUBLISH_BYTES),
                 plan_ref=self._context.plan_ref or None,
-                answer_ref=state.answer_ref,
-                answer_preview=state.answer,
+                answer_ref=state.answer.ref,
             ),
-            state.recent_events(limits.PUBLISH_BYTES),
+            state.trace.recent(limits.PUBLISH_BYTES),
         )
         result.result_ref = state.result_ref = published.result_ref
         return fit(result)
 
     def _enter(self, state: RunState, phase: Phase) -> None:
         state.phase = phase
-        state.note("phase", phase=phase)
+        state.trace.note("phase", phase=phase)
         self._visibility.enter(state)
         self._show()
 
-    def _parse(self, request: object, surplus: tuple[object, ...]) -> RunRequest:
-        """The request; a parent workflow may add what a nested supervisor needs to know."""
-        if workflow.info().parent is not None and len(surplus) == 1:
-            try:
-                self._nested = NestedInput.model_validate(surplus[0])
-            except ValidationError:
-                self._nested = None
-            else:
-                surplus = ()
-        return parse_request(request, surplus)
+    def _show(self) -> None:
+        """Makes a change visible: in the details, in the search attributes, in the parent's status."""
+        state = self._run_state()
+        workflow.set_current_details(state.details())
+        self._visibility.waiting(state)
+        if self._nested is not None:
+            self._visibility.report_to_parent(self._nested, state)
 
     def _run_ref(self) -> RunRef:
         nested = self._nested
         if nested is None:
             return RunRef(run_id=workflow.info().workflow_id, store_id="")
         return RunRef(run_id=nested.root_id, store_id=nested.store_id, scope=nested.scope)
+
+
+def _nested_input(surplus: tuple[object, ...]) -> tuple[NestedInput | None, tuple[object, ...]]:
+    """Takes what only a parent workflow may add out of the surplus inputs; the others are for the caller to refuse."""
+    if workflow.info().parent is None or len(surplus) != 1:
+        return None, surplus
+    try:
+        return NestedInput.model_validate(surplus[0]), ()
+    except ValidationError:
+        return None, surplus

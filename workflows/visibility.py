@@ -22,14 +22,17 @@ USD = SearchAttributeKey.for_float("SupervisorUsd")
 
 
 class Visibility:
-    """`usable` comes out of the run's first activity: an attribute the server lacks would block the run."""
+    """Shows a run in lists, and a nested one to its parent.
+
+    Only the attributes in `usable`, from `prepare_run`, are written: setting one that the server lacks blocks the run.
+    """
 
     def __init__(self) -> None:
         self.usable: list[str] = []
         self._shown_team = False
         self._waits: list[str] = []
-        self._told: object = None
-        self._news: NestedReport | None = None
+        self._reported: object = None
+        self._unsent: NestedReport | None = None
         self._sending: asyncio.Task[None] | None = None
 
     def enter(self, state: RunState) -> None:
@@ -58,45 +61,45 @@ class Visibility:
                 [WAITING.value_set(",".join(waits))] if waits else [WAITING.value_unset()]
             )
 
-    def tell_parent(self, nested: NestedInput, state: RunState) -> None:
+    def report_to_parent(self, nested: NestedInput, state: RunState) -> None:
         """Sends the subtasks of a nested supervisor upward when one of them has changed its state.
 
-        One signal is under way at a time: what changes meanwhile goes with the next one.
+        One signal is under way at a time, as they could overtake each other: what changes meanwhile goes with the next.
         """
         reports = slim(state.board.reports())
-        waits = state.holds.waits
+        waits = state.waits.current
         shape = (state.phase, _shape(reports), waits)
-        if shape == self._told:
+        if shape == self._reported:
             return
-        self._told = shape
-        self._news = NestedReport(subtask_id=nested.subtask_id, phase=state.phase, subtasks=reports, waits=waits)
+        self._reported = shape
+        self._unsent = NestedReport(subtask_id=nested.subtask_id, phase=state.phase, subtasks=reports, waits=waits)
         if self._sending is None or self._sending.done():
             self._sending = asyncio.create_task(self._send())
 
     async def _send(self) -> None:
         parent = workflow.info().parent
-        while self._news is not None and parent is not None:
-            news, self._news = self._news, None
+        while self._unsent is not None and parent is not None:
+            report, self._unsent = self._unsent, None
             try:
-                await workflow.get_external_workflow_handle(parent.workflow_id).signal("nested_report", news)
+                await workflow.get_external_workflow_handle(parent.workflow_id).signal("nested_report", report)
             except FailureError:
-                workflow.logger.debug("the parent has ended: nobody to tell")
+                workflow.logger.debug("the parent has ended: nobody to report to")
 
     def keep_partial(self, result: RunResult) -> None:
         """Leaves the partial result of a cancelled run where `describe` finds it without a worker."""
-        preview = cut(fit_for_memo(result), limits.REPLY_PREVIEW_BYTES)
+        preview = cut(memo_line(result), limits.REPLY_PREVIEW_BYTES)
         workflow.upsert_memo({"partial": {"ref": result.result_ref, "preview": preview}})
 
 
 def _shape(reports: list[SubtaskReport]) -> tuple[object, ...]:
-    """What is worth telling; that a subtask runs only once it is known where."""
+    """Returns what makes a report worth sending. A subtask counts as running once its workflow is known."""
     return tuple(
         (r.id, r.state if r.workflow_id or r.state != "running" else "waiting", r.workflow_id, _shape(r.subtasks))
         for r in reports
     )
 
 
-def fit_for_memo(result: RunResult) -> str:
-    """One line on what a cancelled run had."""
+def memo_line(result: RunResult) -> str:
+    """Returns one line on what a cancelled run had."""
     findings = [f"{r.id}: {r.finding.summary}" for r in result.subtasks if r.finding]
     return result.answer or "; ".join(findings) or "no findings yet"

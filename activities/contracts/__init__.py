@@ -1,1 +1,1 @@
-"""What goes in and out of activities; the only room here that workflows read values from."""
+"""Inputs and replies of activities: the one package of `activities` whose values workflows read."""

@@ -1,31 +1,27 @@
-"""What goes in and out of refining, reviewing, judging and synthesis. History: see `run_contracts`."""
+"""Inputs and replies of refining, reviewing, judging and synthesis. History: see `run_contracts`."""
 
 from typing import Literal
 
 from pydantic import JsonValue
 
-from activities.contracts.run_contracts import DependencyRef, RunRef
+from activities.contracts.run_contracts import DependencyRef, SupervisorCall
 from supervision.contract.base import Model
 from supervision.contract.result import Citation, Contradiction, Gap, Problem
 from supervision.contract.usage import Usage
 
 
-class RefineInput(Model):
+class RefineInput(SupervisorCall):
     """A subtask attempt that failed, to be described better."""
 
-    run: RunRef
-    goal_ref: str
-    plan_ref: str
     subtask_id: str
     description_ref: str | None = None
     role: str
-    model: str
     attempt: int
     error: Problem
 
 
 class RefineReply(Model):
-    """The better description by reference; None when the model gave none."""
+    """The better description by reference; None if the model gave none."""
 
     head: str
     description_ref: str | None = None
@@ -33,26 +29,22 @@ class RefineReply(Model):
     usage: Usage
 
 
-class ReviewInput(Model):
-    """Findings to be held against the goal."""
+class ReviewInput(SupervisorCall):
+    """Findings to be checked against the goal."""
 
-    run: RunRef
-    goal_ref: str
-    plan_ref: str
-    model: str
     round: int
     findings: list[DependencyRef]
 
 
 class Verdict(Model):
-    """A finding that falls short, and exactly what its worker agent should mend."""
+    """A finding that falls short, and exactly what its worker agent should fix."""
 
     subtask_id: str
     feedback: str
 
 
 class ReviewReply(Model):
-    """The findings that fall short and those that disagree; `problem` when the review itself could not be read."""
+    """The findings that fall short and those that disagree; `problem` says why a review could not be read."""
 
     head: str
     verdicts: list[Verdict] = []
@@ -61,13 +53,9 @@ class ReviewReply(Model):
     usage: Usage
 
 
-class JudgeInput(Model):
+class JudgeInput(SupervisorCall):
     """Findings of which one should be chosen (`select`), or which disagree (`conflict`)."""
 
-    run: RunRef
-    goal_ref: str
-    plan_ref: str
-    model: str
     number: int
     question: Literal["select", "conflict"]
     description: str
@@ -83,18 +71,14 @@ class JudgeReply(Model):
     usage: Usage
 
 
-class SynthesisInput(Model):
-    """Findings to write the answer from, what is missing, and what a review left open in them.
+class SynthesisInput(SupervisorCall):
+    """Findings to write the answer from, the gaps, and the points that a review left open.
 
-    `digest` condenses some findings into one text for a later synthesis; `draft` is an answer from what has come so
-    far, which later ones take up by `draft_ref`. `answer_schema_ref` asks for `answer_json` of that JSON schema;
-    `head` and `problems` send an `answer_json` back that did not fit it.
+    `digest` condenses some findings into one text for a later synthesis; `draft` is an answer from the findings so
+    far, which a later synthesis reads at `draft_ref`. `answer_schema_ref` asks for `answer_json` of that JSON schema;
+    `head` and `problems` send back an `answer_json` that did not fit it.
     """
 
-    run: RunRef
-    goal_ref: str
-    plan_ref: str
-    model: str
     findings: list[DependencyRef]
     missing: list[Gap] = []
     open_points: list[Gap] = []
@@ -109,7 +93,7 @@ class SynthesisInput(Model):
 
 
 class SynthesisReply(Model):
-    """The answer, shortened when it is long (`answer_ref` has all of it, `answer_bytes`). None when it was refused."""
+    """The answer, shortened when it is long (`answer_ref` has all of it, `answer_bytes`). None if it was refused."""
 
     head: str
     answer: str | None = None

@@ -1,4 +1,4 @@
-"""What goes in and out of the activity that plans. History: see `run_contracts`."""
+"""Input and reply of the activity that plans. History: see `run_contracts`."""
 
 from typing import Literal
 
@@ -12,7 +12,7 @@ Strategy = Literal["auto", "plan", "route", "step"]
 
 
 class WorkNote(Model):
-    """What the planner is told of a subtask of an earlier revision."""
+    """A subtask of an earlier revision in the planner's prompt."""
 
     subtask_id: str
     role: str
@@ -23,8 +23,8 @@ class WorkNote(Model):
 class PlanInput(Model):
     """One try at a plan; `head` and `problems` carry on from a try that failed.
 
-    From revision 2 on `previous_ref` is the plan so far and `done` what became of it: the reply only adds to it.
-    `nesting_left` is how many levels of nested supervisors may still begin: with 0, roles that are teams are off.
+    From revision 2 on `previous_ref` is the plan so far and `done` its outcome: the reply only adds to it.
+    `nesting_left` is how many levels of nested supervisors may still begin: with 0, no role that is a team is usable.
     """
 
     run: RunRef
@@ -45,11 +45,11 @@ class PlanInput(Model):
 
 
 class PlanReply(Model):
-    """A plan that can run, or the problems with what came. `plan` may hold shortened descriptions.
+    """A plan that can run, or the problems with the reply. `plan` may hold shortened descriptions.
 
-    `team_ref` and `team` replace the run's team when the plan defines roles of its own. `answer_ref` is the text of
-    a direct answer. `finished` is the `step` strategy's word that nothing more is needed. `incapable` says that no
-    roles have a capability asked for.
+    `team_ref` and `team` replace the run's team if the plan defines roles of its own. `answer_ref` is the text of a
+    direct answer. `finished` is True if the planner says that nothing more is needed, `incapable` if no role has a
+    capability that the plan asks for.
     """
 
     head: str

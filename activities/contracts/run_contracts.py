@@ -1,4 +1,4 @@
-"""What activities are told of a run: small values and references, never content.
+"""The parts that activities' inputs share, and the first and last activity's: references, never content.
 
 The models of all `*contracts` modules are history: fields may be added with defaults, never renamed or removed while
 recorded runs live. A *reference* is a key of the artifact store; a *head* is that of a conversation's last entry.
@@ -15,7 +15,7 @@ from supervision.store_keys import named_key
 
 
 class RunRef(Model):
-    """The run an activity works for, and the store its content lives in.
+    """The run that an activity works for, and the store that holds its content.
 
     A nested supervisor works for its root's run; `scope` keeps its named objects apart.
     """
@@ -25,8 +25,17 @@ class RunRef(Model):
     scope: str = ""
 
     def key(self, name: str) -> str:
-        """The reference of an object that this supervisor has once, such as its plan."""
+        """Returns the reference of an object that this supervisor has once, such as its goal."""
         return named_key(self.run_id, f"{self.scope}{name}")
+
+
+class SupervisorCall(Model):
+    """The fields of every model call of the supervisor about a plan."""
+
+    run: RunRef
+    goal_ref: str
+    plan_ref: str
+    model: str
 
 
 class AttachmentRef(Model):
@@ -38,7 +47,7 @@ class AttachmentRef(Model):
 
 
 class DependencyRef(Model):
-    """A finding to build on; `complete` is False for what a stopped worker agent had."""
+    """A finding to build on; `complete` is False if its worker agent was stopped before it was done."""
 
     subtask_id: str
     role: str
@@ -49,10 +58,10 @@ class DependencyRef(Model):
 
 
 class SubtaskBrief(Model):
-    """What a worker agent is told: its subtask by reference, what it builds on, what is missing.
+    """A worker agent's assignment: its subtask by reference, the findings that it builds on, those that are missing.
 
     `description_ref` is a refined description in place of the plan's. In a round of review `feedback` says what to
-    mend in the finding at `previous_ref`.
+    fix in the finding at `previous_ref`.
     """
 
     goal_ref: str
@@ -69,17 +78,17 @@ class SubtaskBrief(Model):
 class SetupInput(Model):
     """The first activity's input; a local activity, so the request is not written to history again.
 
-    For a nested supervisor `brief` holds what its goal builds on.
+    `brief` is a nested supervisor's assignment by its parent.
     """
 
     run_id: str
     scope: str = ""
     request: RunRequest
-    brief: "SubtaskBrief | None" = None
+    brief: SubtaskBrief | None = None
 
 
 class RunSetup(Model):
-    """Everything outside the request that this run's course depends on, fixed at its start."""
+    """Everything that a run depends on beside its request, fixed when it starts."""
 
     store_id: str
     goal_ref: str
@@ -87,7 +96,6 @@ class RunSetup(Model):
     team: TeamCard
     supervisor_model: str
     answer_schema_ref: str | None = None
-    unpriced_models: list[str] = []
     attachments: list[AttachmentRef] = []
     tools_queue: str
     search_attributes: list[str] = []
@@ -99,15 +107,14 @@ class RunSetup(Model):
 class PublishInput(Model):
     """The result of a run, to be stored whole; a local activity, so not in history.
 
-    What was shortened in `result` to fit an activity's input is found by reference: the answer by `answer_ref` (with
-    `answer_preview` standing for it), descriptions by `plan_ref`, findings by their own references.
+    Texts that were shortened to fit an activity's input are read again by reference: the answer by `answer_ref`,
+    descriptions by `plan_ref`, findings by their own references.
     """
 
     run: RunRef
     result: RunResult
     plan_ref: str | None = None
     answer_ref: str | None = None
-    answer_preview: str = ""
 
 
 class Published(Model):

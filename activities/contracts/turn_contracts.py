@@ -1,4 +1,4 @@
-"""What goes in and out of a worker agent's turns: model calls and tool calls. History: see `run_contracts`."""
+"""Inputs and replies of a worker agent's turns: model calls and tool calls. History: see `run_contracts`."""
 
 from activities.contracts.run_contracts import AttachmentRef, RunRef, SubtaskBrief
 from supervision.contract.base import Model
@@ -7,7 +7,7 @@ from supervision.contract.usage import Usage
 
 
 class ToolResultRef(Model):
-    """The outcome of one tool call by reference, or as `text` when no tool ran."""
+    """The outcome of one tool call by reference, or as `text` if no tool ran."""
 
     call_id: str
     ref: str = ""
@@ -16,7 +16,7 @@ class ToolResultRef(Model):
 
 
 class TurnInput(Model):
-    """One model call of a worker agent: the brief on the first turn, afterwards the head and what is new."""
+    """One model call of a worker agent: the brief on the first turn, later the head and the new messages."""
 
     run: RunRef
     team_ref: str
@@ -30,7 +30,7 @@ class TurnInput(Model):
     max_tokens: int
 
 
-class ToolCall(Model):
+class ToolCallRef(Model):
     """A tool call that the model asks for; its arguments stay in the conversation."""
 
     call_id: str
@@ -40,7 +40,7 @@ class ToolCall(Model):
 
 
 class ConclusionRef(Model):
-    """A worker agent's last message, read: its text by reference."""
+    """A worker agent's last message, parsed; its text by reference. Its finding adds what its tools gave."""
 
     text_ref: str
     bytes: int = 0
@@ -55,7 +55,7 @@ class TurnReply(Model):
     stop_reason: str
     stop_detail: str | None = None
     preview: str = ""
-    calls: list[ToolCall] = []
+    calls: list[ToolCallRef] = []
     conclusion: ConclusionRef | None = None
     usage: Usage
 
@@ -67,7 +67,7 @@ class ToolInput(Model):
     team_ref: str
     role: str
     head: str
-    call: ToolCall
+    call: ToolCallRef
     attachments: list[AttachmentRef] = []
 
 

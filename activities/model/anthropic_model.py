@@ -14,7 +14,7 @@ from activities.loopback import is_loopback
 from activities.model import structured
 from activities.model.call_errors import classify, failure, no_credential
 from activities.model.credentials import Credentials
-from activities.model.port import Json, LanguageModel, ModelMessage, ModelRequest, Progress
+from activities.model.port import Json, LanguageModel, ModelMessage, ModelRequest, StreamProgress
 from activities.model.reply_checks import checked
 from activities.model.stream import StreamReader, whole_message
 from activities.model.stream_bounds import StreamBounds
@@ -37,7 +37,7 @@ class AnthropicModel(LanguageModel):
     `http_options` go to the HTTP client (proxy, verify, trust_env).
 
     Without key, token and `base_url` the object can be built, and every call fails as ProviderAuthentication.
-    ValueError: an address that is none or may not be sent the key, or a key that no header can carry.
+    Raises ValueError for an address that is none or may not be sent the key, or a key that no header can carry.
     """
 
     def __init__(
@@ -83,8 +83,8 @@ class AnthropicModel(LanguageModel):
                 open_telemetry={"traces": {"content_mode": "metadata_only"}, "propagation": False},
             )
 
-    async def complete(self, request: ModelRequest, progress: Progress) -> ModelMessage:
-        """Sends one request and returns the whole answer; raises ModelFailure. Cancelling closes the connection."""
+    async def complete(self, request: ModelRequest, progress: StreamProgress) -> ModelMessage:
+        """Sends one request. Returns the answer or raises ModelFailure; cancelling closes the connection."""
         if self._client is None:
             raise no_credential()
         try:
@@ -96,7 +96,7 @@ class AnthropicModel(LanguageModel):
         raise failed
 
     def output_schema(self, model: type[Model]) -> Json:
-        """The JSON schema of `model` in the form the API accepts: limits become descriptions, objects are closed."""
+        """Returns the JSON schema of `model` as the API accepts it: limits become descriptions, objects are closed."""
         return anthropic.transform_schema(model)
 
     async def close(self) -> None:
@@ -108,7 +108,7 @@ class AnthropicModel(LanguageModel):
         self,
         client: anthropic.AsyncAnthropic,
         request: ModelRequest,
-        progress: Progress,
+        progress: StreamProgress,
         watchdog: asyncio.Timeout,
     ) -> ModelMessage:
         loop = asyncio.get_running_loop()
@@ -152,7 +152,7 @@ class AnthropicModel(LanguageModel):
         text = structured.answer(message.content, self._rung)
         if text is None:
             return message
-        # a call of our own `submit` is the end of the answer, not a wish for a tool
+        # Our own `submit` tool ends the answer; it is not a tool call.
         return message.model_copy(update={"json_text": text, "stop_reason": "end_turn"})
 
     def _unfinished(self, reader: StreamReader, content_type: str) -> Exception:

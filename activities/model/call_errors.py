@@ -4,18 +4,20 @@ It knows the errors of the SDK and of its HTTP client by class name and public f
 Order of judgement: the error's code, its type, the HTTP status, then the header `x-should-retry`.
 """
 
+import math
 import os
 from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 from activities.model.credentials import NO_CREDENTIALS, Credentials
 from activities.model.port import ModelFailure
-from activities.model.retry_after import retry_after_seconds
 from supervision import limits
 from supervision.errors import RETRIED, ErrorKind
 from supervision.text import one_line
 
-_SAYS: dict[ErrorKind, str] = {
+_MEANINGS: dict[ErrorKind, str] = {
     ErrorKind.RATE_LIMITED: "{endpoint} asks for fewer calls",
     ErrorKind.OVERLOADED: "{endpoint} is overloaded",
     ErrorKind.PROVIDER_ERROR: "{endpoint} failed",
@@ -28,10 +30,10 @@ _SAYS: dict[ErrorKind, str] = {
     ),
     ErrorKind.PROVIDER_BILLING: "{endpoint} stopped serving this account: credit or spend limit",
     ErrorKind.PROVIDER_REJECTED: "{endpoint} rejects this request",
-    ErrorKind.CIRCUIT_OPEN: "{endpoint} is in an outage and left alone",
+    ErrorKind.CIRCUIT_OPEN: "{endpoint} is in an outage: not sent",
 }
 
-_BY_STATUS_SAYS: dict[int, str] = {
+_BY_STATUS_MEANINGS: dict[int, str] = {
     3: "{endpoint} sends this call elsewhere, and redirects are not followed: check ANTHROPIC_BASE_URL",
     404: "{endpoint} does not know the model '{model}': check its name and ANTHROPIC_BASE_URL",
 }
@@ -92,9 +94,9 @@ def classify(
     endpoint: str = "the provider",
     credentials: Credentials = NO_CREDENTIALS,
 ) -> ModelFailure:
-    """What `error` means for the project. `endpoint` is host:port; the failure holds none of the credentials.
+    """Returns `error` as one of the project's kinds, without credentials. `endpoint` is host:port.
 
-    The message holds the provider's own explanation where it gave one, never a body, a URL or a traceback.
+    The message holds the provider's own explanation if it gave one, never a body, a URL or a traceback.
     """
     if isinstance(error, ModelFailure):
         return error
@@ -105,35 +107,69 @@ def classify(
 
 
 def failure(kind: ErrorKind, *, endpoint: str = "the provider", detail: str = "") -> ModelFailure:
-    """A failure without an HTTP error status, in the words of its kind."""
-    text = _SAYS[kind].format(endpoint=endpoint)
+    """Returns a failure without an HTTP error status, with the message of its kind."""
+    text = _MEANINGS[kind].format(endpoint=endpoint)
     return ModelFailure(kind, _message(text, detail), retryable=kind in RETRIED)
 
 
 def no_credential() -> ModelFailure:
-    """Neither a key nor an endpoint is configured."""
+    """Returns the failure of a call for which neither a key nor an endpoint is configured."""
     text = "no model is configured: set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for an endpoint without keys"
     return ModelFailure(ErrorKind.PROVIDER_AUTHENTICATION, text, retryable=False)
+
+
+def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
+    """Returns the seconds of `retry-after-ms`, else of `retry-after` (seconds or a date), at most RETRY_AFTER_MAX.
+
+    None if there is no such header, or one that is unreadable or already past.
+    """
+    seconds = _number(headers.get("retry-after-ms"), 0.001)
+    if seconds is None:
+        after = headers.get("retry-after")
+        seconds = _number(after, 1.0)
+        if seconds is None:
+            seconds = _until(after)
+    if seconds is None or seconds <= 0:
+        return None
+    return min(seconds, limits.RETRY_AFTER_MAX.total_seconds())
+
+
+def _number(text: str | None, unit: float) -> float | None:
+    try:
+        value = float(text or "") * unit
+    except ValueError:
+        return None
+    return None if math.isnan(value) else value
+
+
+def _until(text: str | None) -> float | None:
+    try:
+        moment = parsedate_to_datetime(text or "")
+    except (ValueError, TypeError, OverflowError):
+        return None
+    if moment.tzinfo is None:  # "-0000" and a missing zone both mean UTC
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - datetime.now(UTC)).total_seconds()
 
 
 def _status_failure(error: Any, model: str, endpoint: str, credentials: Credentials) -> ModelFailure:
     status: int = error.status_code
     headers: Mapping[str, str] = error.response.headers
-    kind = _by_answer(error.error_code, error.type, status)
+    kind = _kind_of_answer(error.error_code, error.type, status)
     retryable = kind in RETRIED
-    wish = headers.get("x-should-retry")
-    if wish == "false":
+    should_retry = headers.get("x-should-retry")
+    if should_retry == "false":
         retryable = False
-    elif wish == "true" and kind == ErrorKind.PROVIDER_REJECTED:
+    elif should_retry == "true" and kind == ErrorKind.PROVIDER_REJECTED:
         kind, retryable = ErrorKind.PROVIDER_ERROR, True
-    text = _BY_STATUS_SAYS.get(status // 100 if status < 400 else status, _SAYS[kind])
+    text = _BY_STATUS_MEANINGS.get(status // 100 if status < 400 else status, _MEANINGS[kind])
     text = text.format(endpoint=endpoint, model=model)
-    # What a provider says of a key may quote it: that kind gets our words only.
-    said = "" if kind == ErrorKind.PROVIDER_AUTHENTICATION else credentials.withheld(_said(error))
+    # A provider's message about a key may quote it: that kind gets our words only.
+    detail = "" if kind == ErrorKind.PROVIDER_AUTHENTICATION else credentials.withheld(_explanation(error))
     label = " ".join(credentials.withheld(str(part)) for part in (status, error.error_code or error.type) if part)
     return ModelFailure(
         kind,
-        _message(f"{text} ({label})", said),
+        _message(f"{text} ({label})", detail),
         retryable=retryable,
         retry_after=retry_after_seconds(headers) if retryable else None,
         status=status,
@@ -141,16 +177,16 @@ def _status_failure(error: Any, model: str, endpoint: str, credentials: Credenti
     )
 
 
-def _by_answer(code: object, type_: object, status: int) -> ErrorKind:
+def _kind_of_answer(code: object, error_type: object, status: int) -> ErrorKind:
     if 300 <= status < 400:  # not followed: whatever its body says, it is no answer
         return ErrorKind.BAD_RESPONSE
     if isinstance(code, str) and code in _BY_CODE:
         return _BY_CODE[code]
-    if isinstance(type_, str) and type_ in _BY_TYPE:
-        return _BY_TYPE[type_]
+    if isinstance(error_type, str) and error_type in _BY_TYPE:
+        return _BY_TYPE[error_type]
     if status in _BY_STATUS:
         return _BY_STATUS[status]
-    if status < 300 and type_ == "invalid_request_error":  # inside a stream
+    if status < 300 and error_type == "invalid_request_error":  # inside a stream
         return ErrorKind.PROVIDER_REJECTED
     return ErrorKind.PROVIDER_REJECTED if 400 <= status < 500 else ErrorKind.PROVIDER_ERROR
 
@@ -158,7 +194,7 @@ def _by_answer(code: object, type_: object, status: int) -> ErrorKind:
 def _transport_kind(error: BaseException, names: list[str]) -> ErrorKind:
     if isinstance(error, TimeoutError):  # the idle watchdog
         return ErrorKind.IDLE_TIMEOUT
-    if isinstance(error, AssertionError):  # the SDK's word for a stream without a message
+    if isinstance(error, AssertionError):  # how the SDK reports a stream without a message
         return ErrorKind.STREAM_BROKEN
     if "APIConnectionError" in names:  # before the headers
         return _listed(_names(error.__cause__), ErrorKind.PROVIDER_UNREACHABLE)
@@ -176,7 +212,7 @@ def _names(error: BaseException | None) -> list[str]:
 
 
 def _reason(error: BaseException) -> str:
-    """The system's words for a socket error below `error`, else the class of its cause; never its text."""
+    """Returns the system's message for a socket error below `error`, else the class of its cause; never its text."""
     if type(error) is TimeoutError:
         return ""
     below: BaseException | None = error
@@ -188,7 +224,7 @@ def _reason(error: BaseException) -> str:
     return type(error.__cause__ or error).__name__
 
 
-def _said(error: Any) -> str:
+def _explanation(error: Any) -> str:
     if isinstance(error.api_message, str):
         return error.api_message
     body = error.body if isinstance(error.body, dict) else {}

@@ -1,17 +1,19 @@
 """Conversations: append-only chains of stored objects, one for each model call.
 
-A conversation's head is the key of its last entry. An entry holds what its call added, the model's reply and
-the keys of its ancestors, so that a cold process reads them all at once. The provider's JSON passes through
+A conversation's head is the key of its last entry. An entry holds the messages that its call added, the model's reply
+and the keys of its ancestors, so that a cold process reads them all at once. The provider's JSON passes through
 unchanged; outputs of tools are stored apart and put in place on the way to the model.
 """
 
 import asyncio
+import contextlib
 import json
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from os.path import commonprefix
 from typing import Generic, TypeVar
+
+from cachetools import LRUCache
 
 from activities.contracts.turn_contracts import ToolResultRef
 from activities.model.port import Json, ModelMessage
@@ -23,7 +25,7 @@ T = TypeVar("T")
 
 
 class Opening(Model):
-    """What holds for all calls of a conversation; `output_schema` asks for JSON text."""
+    """The parts that all calls of a conversation share; `output_schema` asks for JSON text."""
 
     system: str
     model: str
@@ -32,7 +34,7 @@ class Opening(Model):
 
 
 class Entry(Model):
-    """One model call: what it added to the conversation and what came back.
+    """One model call: the messages that it added to the conversation, and the reply.
 
     Only the first entry has an opening. `ancestors` are the keys of all entries before it, oldest first. In
     `input`, the new user messages, a tool_result block has `content_ref`, a key, in place of `content`.
@@ -54,20 +56,33 @@ class Conversation:
     head: str
 
 
+@dataclass(frozen=True)
+class _Cached(Generic[T]):
+    value: T
+    size: int
+
+
+_Cache = LRUCache[str, _Cached[T]]
+
+
+def _cache(capacity: int) -> _Cache[T]:
+    return LRUCache(capacity, getsizeof=lambda cached: cached.size)
+
+
 class ConversationStore:
-    """Conversations in an artifact store; what was read stays in the process, up to `cache_bytes`.
+    """Conversations in an artifact store; entries that were read stay in the process, up to `cache_bytes`.
 
     Entries are shared with that cache: read them, never change them. All methods raise ArtifactUnavailable.
     """
 
     def __init__(self, store: ArtifactStore, cache_bytes: int = limits.ENTRY_CACHE_BYTES) -> None:
         self._store = store
-        self._entries = _Cache[Entry](cache_bytes // 2)
-        self._outputs = _Cache[str](cache_bytes // 2)
+        self._entries: _Cache[Entry] = _cache(cache_bytes // 2)
+        self._outputs: _Cache[str] = _cache(cache_bytes // 2)
         self._reading = asyncio.Semaphore(limits.STORE_READS)
 
     async def load(self, head: str) -> Conversation:
-        """The whole conversation, tool outputs in place; ArtifactMissing when a part of it is gone."""
+        """Returns the whole conversation with its tool outputs. Raises ArtifactMissing if a part of it is gone."""
         last = await self.entry(head)
         ancestors = await self._read(last.ancestors, self._entries, _parse)
         chain = [*(ancestors[key] for key in last.ancestors), last]
@@ -79,84 +94,65 @@ class ConversationStore:
             if entry.reply.content:  # the provider refuses an empty message inside a conversation
                 messages.append({"role": "assistant", "content": [dict(block) for block in entry.reply.content]})
         if (opening := chain[0].opening) is None:
-            raise ArtifactUnavailable(f"the conversation at '{head}' has no opening: its first entry is another one's")
+            raise ArtifactUnavailable(
+                f"the conversation at '{head}' has no opening: its first entry belongs to another conversation"
+            )
         return Conversation(opening, messages, list(last.ancestors), head)
 
     async def resolve(self, messages: list[Json]) -> list[Json]:
-        """A copy of `messages` with tool outputs in place of their references."""
+        """Returns a copy of `messages` with tool outputs in place of their references."""
         blocks = (block for message in messages for block in _blocks(message))
         texts = await self._read([b["content_ref"] for b in blocks if "content_ref" in b], self._outputs, _text)
         return [_with_outputs(message, texts) for message in messages]
 
     @staticmethod
     def tool_result_message(results: list[ToolResultRef]) -> Json:
-        """The one user message that answers all tool calls of a turn, in the given order."""
+        """Returns the one user message that answers all tool calls of a turn, in the given order."""
         return {"role": "user", "content": [_result_block(result) for result in results]}
 
     async def entry(self, key: str) -> Entry:
-        """The entry of that key; ArtifactMissing when there is none."""
+        """Returns the entry of that key. Raises ArtifactMissing if there is none."""
         return (await self._read([key], self._entries, _parse))[key]
 
     async def find(self, key: str) -> Entry | None:
-        """The entry of that key, None when that call's answer was never stored: the journal."""
-        if (entry := self._entries.get(key)) is not None:
-            return entry
+        """Returns the entry of that key: the journal. None if that call's answer was never stored."""
+        if (cached := self._entries.get(key)) is not None:
+            return cached.value
         data = await self._store.find(key)
-        return None if data is None else self._keep(key, data, self._entries, _parse)
+        return None if data is None else self._parsed(key, data, self._entries, _parse)
 
     async def save(self, key: str, entry: Entry) -> Entry:
-        """Stores the entry and returns what is stored: the entry of another attempt if that came first."""
+        """Stores the entry. Returns the stored one, which is another attempt's if that came first."""
         data = _dump(entry)
         if await self._store.create(key, data):
-            return self._keep(key, data, self._entries, _parse)
+            return self._parsed(key, data, self._entries, _parse)
         return await self.entry(key)
 
-    async def _read(self, keys: Iterable[str], cache: "_Cache[T]", parse: Callable[[bytes], T]) -> dict[str, T]:
+    async def _read(self, keys: Iterable[str], cache: _Cache[T], parse: Callable[[bytes], T]) -> dict[str, T]:
         async def read(key: str) -> T:
+            if (cached := cache.get(key)) is not None:
+                return cached.value
             async with self._reading:
-                return self._keep(key, await self._store.get(key), cache, parse)
+                return self._parsed(key, await self._store.get(key), cache, parse)
 
-        found = {key: cache.get(key) for key in keys}
-        missing = [key for key, value in found.items() if value is None]
-        read_now = dict(zip(missing, await asyncio.gather(*map(read, missing)), strict=True)) if missing else {}
-        return {key: value if value is not None else read_now[key] for key, value in found.items()}
+        wanted = list(dict.fromkeys(keys))
+        return dict(zip(wanted, await asyncio.gather(*map(read, wanted)), strict=True))
 
-    def _keep(self, key: str, data: bytes, cache: "_Cache[T]", parse: Callable[[bytes], T]) -> T:
+    def _parsed(self, key: str, data: bytes, cache: _Cache[T], parse: Callable[[bytes], T]) -> T:
+        """Returns the parsed content of an object, which then stays in the cache."""
         try:
             value = parse(data)
         except (ValueError, KeyError, TypeError):
             raise ArtifactUnavailable(
                 f"artifact store {self._store.url} holds a damaged object '{key}': restore it, or start a new run"
             ) from None
-        cache.put(key, value, len(data))
+        with contextlib.suppress(ValueError):  # larger than the whole cache
+            cache[key] = _Cached(value, len(data))
         return value
 
 
-class _Cache(Generic[T]):
-    """The values used last, as many as their bytes allow."""
-
-    def __init__(self, capacity: int) -> None:
-        self._capacity = capacity
-        self._used = 0
-        self._values: OrderedDict[str, tuple[T, int]] = OrderedDict()
-
-    def get(self, key: str) -> T | None:
-        if key not in self._values:
-            return None
-        self._values.move_to_end(key)
-        return self._values[key][0]
-
-    def put(self, key: str, value: T, size: int) -> None:
-        _, replaced = self._values.pop(key, (None, 0))
-        self._values[key] = value, size
-        self._used += size - replaced
-        while self._used > self._capacity:
-            _, (_, dropped) = self._values.popitem(last=False)
-            self._used -= dropped
-
-
 def _dump(entry: Entry) -> bytes:
-    """The stored form. Ancestors share a prefix; kept whole they would make long conversations quadratic."""
+    """Returns the stored form. Ancestors share a prefix; kept whole they would make long conversations quadratic."""
     document = entry.model_dump()
     shared = commonprefix(entry.ancestors)
     document["ancestors"] = {"shared": shared, "ends": [key[len(shared) :] for key in entry.ancestors]}

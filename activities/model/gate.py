@@ -1,4 +1,4 @@
-"""What stands between this process and the provider: breakers by model, pacing after 429, tokens per minute."""
+"""The gate between this process and the provider: breakers by model, pacing after 429, tokens per minute."""
 
 import asyncio
 import logging
@@ -8,12 +8,20 @@ from typing import Any
 
 from opentelemetry import metrics
 
-from activities.model.port import Json, LanguageModel, ModelFailure, ModelMessage, ModelRequest, Progress
-from activities.model.token_limit import Reservation, TokenLimit
+from activities.model.port import Json, LanguageModel, ModelFailure, ModelMessage, ModelRequest, StreamProgress
+from activities.model.token_limit import TokenLimit
 from supervision import limits
 from supervision.contract.base import Model
 from supervision.errors import ErrorKind
-from supervision.provider.provider_breaker import Go, Paced, ProviderBreaker, ProviderState, Refused, Ticket
+from supervision.provider.provider_breaker import (
+    BreakerOpen,
+    CallTicket,
+    Go,
+    Paced,
+    ProviderBreaker,
+    ProviderState,
+    Wait,
+)
 
 _log = logging.getLogger(__name__)
 _meter = metrics.get_meter("temporal-supervisor")
@@ -26,11 +34,12 @@ _state = _meter.create_gauge(
 
 
 class ModelGate(LanguageModel):
-    """A model whose calls are sent only while its provider can bear them. One per process.
+    """A model whose calls are sent only while its provider can serve them. One per process.
 
-    Beside what the model itself raises: ModelFailure CircuitOpen with the remaining seconds while the breaker of the
-    request's model is open, and RateLimited when a 429 or `tokens_per_minute` demands more than GATE_WAIT of
-    patience. Shorter waits, and those for calls whose outcome decides, happen inside; cancelling ends them.
+    Beside the failures of the model itself it raises ModelFailure CircuitOpen with the remaining seconds while the
+    breaker of the request's model is open, and RateLimited if a 429 or `tokens_per_minute` would make the call wait
+    for more than GATE_WAIT. It waits itself for less than that, and for the outcome of calls that decide whether the
+    breaker opens; cancelling ends the wait.
     """
 
     def __init__(
@@ -46,19 +55,23 @@ class ModelGate(LanguageModel):
         self._seen: dict[str, ProviderState] = {}
         self._changed = asyncio.Event()
 
-    async def complete(self, request: ModelRequest, progress: Progress) -> ModelMessage:
+    async def complete(self, request: ModelRequest, progress: StreamProgress) -> ModelMessage:
         """Sends one request as soon as it may be sent."""
         tokens = await self._tokens.reserve(request) if self._tokens else None
+        answered = False
         try:
-            ticket = await self._admit(request.model)
-        except BaseException:
-            if tokens:
+            message = await self._send(request, progress, await self._admit(request.model))
+            answered = True
+        finally:
+            # Content that has come is paid for, even if the call failed or was cancelled later.
+            if tokens and not answered and not progress.has_content:
                 tokens.unused()
-            raise
-        return await self._send(request, progress, ticket, tokens)
+        if tokens:
+            tokens.used(message.usage)
+        return message
 
     def output_schema(self, model: type[Model]) -> Json:
-        """As the model's."""
+        """Returns the schema that the model gives."""
         return self._model.output_schema(model)
 
     async def close(self) -> None:
@@ -66,7 +79,7 @@ class ModelGate(LanguageModel):
         await self._model.close()
 
     def states(self) -> list[dict[str, Any]]:
-        """The breakers: {model, state, failures, retry_in, paced_for}; times in seconds, 0 when over."""
+        """Returns the breakers: {model, state, failures, retry_in, paced_for}; times in seconds, 0 when over."""
         now = self._clock()
         return [
             {
@@ -79,65 +92,58 @@ class ModelGate(LanguageModel):
             for name, breaker in self._breakers.items()
         ]
 
-    async def _admit(self, model: str) -> Ticket:
+    async def _admit(self, model: str) -> CallTicket:
         breaker = self._breakers.setdefault(model, ProviderBreaker())
         while True:
             now = self._clock()
-            answer = breaker.ask(now, any(other.trusted(now) for other in self._breakers.values()))
-            if isinstance(answer, Go):
-                self._note(model)
-                return answer.ticket
-            if isinstance(answer, Refused):
-                raise _circuit_open(model, answer.seconds)
-            if not isinstance(answer, Paced):
-                await self._changed.wait()
-            elif answer.seconds <= limits.GATE_WAIT.total_seconds():
-                await asyncio.sleep(answer.seconds)
-            else:
-                raise _paced(model, answer.seconds)
+            admission = breaker.ask(now, any(other.trusted(now) for other in self._breakers.values()))
+            match admission:
+                case Go():
+                    self._note(model)
+                    return admission.ticket
+                case BreakerOpen():
+                    raise _circuit_open(model, admission.seconds)
+                case Paced() if admission.seconds > limits.GATE_WAIT.total_seconds():
+                    raise _paced(model, admission.seconds)
+                case Paced():
+                    await asyncio.sleep(admission.seconds)
+                case Wait():
+                    # Other callers ask and report meanwhile, so the breaker is asked again after every change.
+                    await self._changed.wait()
 
-    async def _send(
-        self, request: ModelRequest, progress: Progress, ticket: Ticket, tokens: Reservation | None
-    ) -> ModelMessage:
-        breaker, answering = self._breakers[request.model], False
+    async def _send(self, request: ModelRequest, progress: StreamProgress, ticket: CallTicket) -> ModelMessage:
+        """Sends the call and reports its outcome to the breaker, whatever it is."""
+        breaker = self._breakers[request.model]
 
         def on_content() -> None:
-            nonlocal answering
-            answering = True
             breaker.answering(ticket, self._clock())
             self._wake()
 
         progress.on_content = on_content
         try:
             message = await self._model.complete(request, progress)
-        except BaseException as error:
-            if isinstance(error, ModelFailure):
-                breaker.failed(ticket, self._clock(), error.kind, error.retry_after)
-                rest = breaker.remaining(self._clock())
-                if error.retryable and rest >= limits.CIRCUIT_RETRY_BELOW.total_seconds():
-                    raise _circuit_open(request.model, rest, error.message) from error
-                # there is no use in coming back earlier, nor later as the call may be the next probe
-                error.retry_after = max(error.retry_after or 0, rest) or None
-            else:  # cancelled
-                breaker.released(ticket)
-            if tokens and not answering:
-                tokens.unused()
-            raise
-        else:
             breaker.succeeded(ticket, self._clock())
-            if tokens:
-                tokens.used(message.usage)
-            return message
+        except ModelFailure as failure:
+            breaker.failed(ticket, self._clock(), failure.kind, failure.retry_after)
+            cooldown = breaker.remaining(self._clock())
+            if failure.retryable and cooldown >= limits.CIRCUIT_RETRY_BELOW.total_seconds():
+                raise _circuit_open(request.model, cooldown, failure.message) from failure
+            if cooldown > (failure.retry_after or 0):
+                # Retry exactly when the breaker half-opens: earlier is refused, later delays the probe.
+                raise failure.after(cooldown) from None
+            raise
         finally:
+            breaker.released(ticket)  # after an outcome it changes nothing; without one the call was given up
             self._note(request.model)
             self._wake()
+        return message
 
     def _wake(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
 
     def _note(self, model: str) -> None:
-        """Tells the operator of a change, once."""
+        """Records a change of the breaker's state in metrics and log, once."""
         breaker, now = self._breakers[model], self._clock()
         state, before = breaker.state(now), self._seen.get(model, "closed")
         if state == before:

@@ -14,9 +14,17 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from activities.contracts.run_contracts import RunRef
-from activities.heartbeat import beating
 from activities.model.conversation import Conversation, ConversationStore, Entry, Opening
-from activities.model.port import Json, LanguageModel, ModelFailure, ModelMessage, ModelRequest, Progress
+from activities.model.heartbeat import beating
+from activities.model.port import (
+    Json,
+    LanguageModel,
+    ModelFailure,
+    ModelMessage,
+    ModelRequest,
+    StreamProgress,
+    user_message,
+)
 from activities.model.pricing import price
 from activities.store.artifacts import ArtifactStore, ArtifactUnavailable
 from supervision import limits
@@ -32,7 +40,7 @@ _jitter = SystemRandom()
 
 @dataclass(frozen=True)
 class Answered:
-    """A call's answer: the new head of its conversation, and the message."""
+    """A call's answer: the new head of its conversation, the message, and its usage."""
 
     head: str
     message: ModelMessage
@@ -40,7 +48,7 @@ class Answered:
 
 
 class ModelCalls:
-    """Calls the model for the activities of one process."""
+    """Model calls of the activities of one process."""
 
     def __init__(
         self,
@@ -60,16 +68,15 @@ class ModelCalls:
         self._failures: defaultdict[str, Counter[str]] = defaultdict(Counter)
 
     async def begin(self, run: RunRef, step: str, opening: Opening, text: str, max_tokens: int) -> Answered:
-        """The first call of a conversation."""
-        message = {"role": "user", "content": [{"type": "text", "text": text}]}
-        return await self._call(run, step, None, opening, [message], max_tokens)
+        """Makes the first call of a conversation."""
+        return await self._call(run, step, None, opening, [user_message(text)], max_tokens)
 
-    async def go_on(self, run: RunRef, step: str, head: str, input: list[Json], max_tokens: int) -> Answered:
-        """A later call: the conversation at `head` with `input` appended."""
-        return await self._call(run, step, head, None, input, max_tokens)
+    async def go_on(self, run: RunRef, step: str, head: str, messages: list[Json], max_tokens: int) -> Answered:
+        """Makes a later call: the conversation at `head` with `messages` appended."""
+        return await self._call(run, step, head, None, messages, max_tokens)
 
     async def _call(
-        self, run: RunRef, step: str, head: str | None, opening: Opening | None, input: list[Json], max_tokens: int
+        self, run: RunRef, step: str, head: str | None, opening: Opening | None, messages: list[Json], max_tokens: int
     ) -> Answered:
         info = activity.info()
         await self.store.require(run.store_id)
@@ -82,28 +89,28 @@ class ModelCalls:
         request = ModelRequest(
             model=opening.model,
             system=opening.system,
-            messages=await self._messages(past, input),
+            messages=await self._with_past(past, messages),
             max_tokens=max_tokens,
             tools=opening.tools,
             output_schema=opening.output_schema,
             headers={CALL_HEADER: call_header(info.workflow_id or "", step)} if self._call_header else {},
         )
-        progress = Progress()
+        progress = StreamProgress()
         async with beating(lambda: {"tokens": progress.output_tokens, "tail": progress.tail}):
             message = await self._complete(key, request, progress)
             entry = Entry(
                 opening=None if past else opening,
                 ancestors=[*past.ancestors, past.head] if past else [],
-                input=input,
+                input=messages,
                 reply=message,
             )
             return self._answered(key, (await self._save(key, entry)).reply)
 
-    async def _messages(self, past: Conversation | None, input: list[Json]) -> list[Json]:
-        new = await self.conversations.resolve(input)
+    async def _with_past(self, past: Conversation | None, messages: list[Json]) -> list[Json]:
+        new = await self.conversations.resolve(messages)
         return [*past.messages, *new] if past else new
 
-    async def _complete(self, key: str, request: ModelRequest, progress: Progress) -> ModelMessage:
+    async def _complete(self, key: str, request: ModelRequest, progress: StreamProgress) -> ModelMessage:
         try:
             message = await self.model.complete(request, progress)
         except ModelFailure as failure:
@@ -120,7 +127,7 @@ class ModelCalls:
         return message
 
     async def _save(self, key: str, entry: Entry) -> Entry:
-        """Tries for as long as the attempt lasts: giving up would pay for the same answer again."""
+        """Tries until the attempt ends: giving up would pay for the same answer again."""
         while True:
             try:
                 return await self.conversations.save(key, entry)
@@ -142,9 +149,9 @@ class ModelCalls:
 
 
 def to_application_error(failure: ModelFailure, failures: int) -> ApplicationError:
-    """The failure as Temporal should see it: what kind, whether to try again, and when.
+    """Returns the failure as Temporal sees it: its kind, whether and when to try again.
 
-    `failures` counts those of this kind in this call: without the provider's wish the wait grows with them.
+    `failures` counts those of this kind in this call: the wait grows with them if the provider named none.
     """
     retryable = failure.retryable and not (failure.kind in ODD and failures >= limits.ODD_REPLY_ATTEMPTS)
     details: Json = {"status": failure.status, "request_id": failure.request_id}
@@ -160,7 +167,11 @@ def to_application_error(failure: ModelFailure, failures: int) -> ApplicationErr
     )
 
 
-def _delay(wish: float | None, failures: int) -> timedelta:
+def _delay(retry_after: float | None, failures: int) -> timedelta:
     growth = limits.MODEL_RETRY_FACTOR ** min(max(failures - 1, 0), 20)  # a power of thousands overflows
-    wait = timedelta(seconds=wish) if wish else min(limits.MODEL_RETRY_INITIAL * growth, limits.MODEL_RETRY_MAX)
+    wait = (
+        timedelta(seconds=retry_after)
+        if retry_after
+        else min(limits.MODEL_RETRY_INITIAL * growth, limits.MODEL_RETRY_MAX)
+    )
     return wait * (1 + limits.RETRY_JITTER * _jitter.random())

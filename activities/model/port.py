@@ -1,4 +1,4 @@
-"""The port to language models: what a call is, what comes back, how it fails. Imports no SDK.
+"""The port to language models: a call, its answer, its failure. Imports no SDK.
 
 `anthropic_model.AnthropicModel` is the one implementation; the provider's own JSON passes through unchanged
 because signed thinking blocks must return byte for byte.
@@ -52,26 +52,37 @@ class ModelMessage(Model):
     json_text: str | None = None
 
     def text(self) -> str:
-        """The structured answer if there is one, else all text blocks joined."""
+        """Returns the structured answer if there is one, else all text blocks joined."""
         if self.json_text is not None:
             return self.json_text
         return "".join(block.get("text", "") for block in self.content if block.get("type") == "text")
 
     def tool_uses(self) -> list[Json]:
-        """The tool_use blocks, in order."""
+        """Returns the tool_use blocks, in order."""
         return [block for block in self.content if block.get("type") == "tool_use"]
 
 
+def user_message(text: str) -> Json:
+    """Returns a message of the user's side with one text block."""
+    return {"role": "user", "content": [{"type": "text", "text": text}]}
+
+
 @dataclass
-class Progress:
-    """What a call has produced so far; the adapter updates it, the heartbeat reads it.
+class StreamProgress:
+    """The part of a call's answer that has come; the adapter updates it, the heartbeat reads it.
 
     `on_content` is called once, when the first content comes.
     """
 
     output_tokens: int = 0
     tail: str = ""
+    has_content: bool = False
     on_content: Callable[[], None] = field(default=lambda: None)
+
+    def begin_content(self) -> None:
+        """Takes note of the first content."""
+        self.has_content = True
+        self.on_content()
 
 
 class ModelFailure(Exception):
@@ -98,16 +109,27 @@ class ModelFailure(Exception):
         self.status = status
         self.request_id = request_id
 
+    def after(self, seconds: float) -> "ModelFailure":
+        """Returns the same failure with another time to wait before the next try."""
+        return ModelFailure(
+            self.kind,
+            self.message,
+            retryable=self.retryable,
+            retry_after=seconds,
+            status=self.status,
+            request_id=self.request_id,
+        )
+
 
 class LanguageModel(Protocol):
     """A provider. Raises ModelFailure; cancelling the caller closes the connection."""
 
-    async def complete(self, request: ModelRequest, progress: Progress) -> ModelMessage:
-        """Sends one request and returns the whole answer; never retries."""
+    async def complete(self, request: ModelRequest, progress: StreamProgress) -> ModelMessage:
+        """Sends one request, without retries. Returns the whole answer."""
         ...
 
     def output_schema(self, model: type[Model]) -> Json:
-        """The JSON schema of `model` in the form that the provider accepts."""
+        """Returns the JSON schema of `model` in the form that the provider accepts."""
         ...
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What a model call costs, from the price list that ships with genai-prices (never updated over the network)."""
+"""The price of a model call, from the price list that ships with genai-prices (never updated over the network)."""
 
 from genai_prices import Usage as PricedUsage
 from genai_prices import calc_price
@@ -9,7 +9,7 @@ _PROVIDER = "anthropic"  # a model of the same name elsewhere has another price:
 
 
 def price(model: str, usage: ModelUsage) -> float | None:
-    """USD of one call, cache reads and writes (5 minutes) included; None for a model without a known price."""
+    """Returns the USD of one call, cache reads and writes (5 minutes) included; None if the price is unknown."""
     priced = PricedUsage(
         # the price list counts cached tokens as part of the input, the provider's usage does not
         input_tokens=usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens,
@@ -24,5 +24,5 @@ def price(model: str, usage: ModelUsage) -> float | None:
 
 
 def is_priced(model: str) -> bool:
-    """Whether calls of `model` have a known price."""
+    """True if calls of `model` have a known price."""
     return price(model, ModelUsage()) is not None

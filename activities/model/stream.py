@@ -1,4 +1,4 @@
-"""Following a streamed answer: what counts as content, what it shows so far, what it comes to in the end.
+"""Reading a streamed answer: its content, its text so far, and the whole message at the end.
 
 Works on the SDK's events and message by their public fields, so it does not import the SDK.
 """
@@ -9,7 +9,7 @@ from typing import Any
 
 from activities.model.call_errors import failure
 from activities.model.credentials import NO_CREDENTIALS, Credentials
-from activities.model.port import Json, ModelMessage, ModelUsage, Progress
+from activities.model.port import Json, ModelMessage, ModelUsage, StreamProgress
 from activities.model.stream_bounds import too_large
 from supervision import limits
 from supervision.errors import ErrorKind
@@ -22,7 +22,7 @@ class StreamReader:
     Raises ModelFailure `BadResponse` for an answer that grows too large, and for counts that cannot be.
     """
 
-    def __init__(self, progress: Progress, endpoint: str = "", credentials: Credentials = NO_CREDENTIALS) -> None:
+    def __init__(self, progress: StreamProgress, endpoint: str = "", credentials: Credentials = NO_CREDENTIALS) -> None:
         self._progress = progress
         self._endpoint = endpoint
         self._credentials = credentials
@@ -35,13 +35,13 @@ class StreamReader:
         self._content = False
 
     def see(self, event: Any) -> bool:
-        """Takes one event in; whether it came from the model (a sign of life that a ping is not)."""
+        """Takes one event in. Returns True if it came from the model: a ping does not."""
         kind: str = event.type
         if kind == "message_start":
             self.started = True
         elif kind == "content_block_start" and not self._content:
             self._content = True
-            self._progress.on_content()
+            self._progress.begin_content()
         elif kind == "content_block_delta":
             self._delta(event.index, event.delta)
         elif kind == "message_delta":
@@ -72,7 +72,7 @@ class StreamReader:
 
 
 def whole_message(message: Any, request_id: str | None, endpoint: str) -> ModelMessage:
-    """The finished message as plain JSON.
+    """Returns the finished message as plain JSON.
 
     Raises ModelFailure: StreamBroken without a stop reason, BadResponse without content or usage.
     """
@@ -119,5 +119,5 @@ def _plain(value: Any) -> Json:
 
 
 def _joined(text: str) -> str:
-    """`text` with split surrogate pairs joined and single ones replaced: neither can be stored as UTF-8."""
+    """Returns `text` with split surrogate pairs joined and single ones replaced: neither can be stored as UTF-8."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -1,4 +1,4 @@
-"""Structured output on endpoints of different ability: how JSON is asked for, and how it is read back.
+"""Structured output: how an endpoint is asked for JSON, and how the JSON is read from its reply.
 
 The rungs, best first: `format` (the API constrains the text), `forced_tool` (a tool that must be called),
 `tool` (a tool that may be called), `text` (JSON asked for in words).
@@ -22,26 +22,26 @@ _START = re.compile(r"[{\[]")
 
 
 def ask(body: Json, schema: Json, rung: Rung) -> Json:
-    """The request `body`, extended so that the answer is JSON of `schema`."""
+    """Returns the request `body`, extended so that the answer is JSON of `schema`."""
     if rung == "format":
         return {**body, "output_config": {"format": {"type": "json_schema", "schema": schema}}}
     if rung == "text":
         return {**body, "system": _with(body, _TEXT_WORDS + json.dumps(schema, ensure_ascii=False))}
     tools = body.get("tools", [])
     submit = {"name": SUBMIT, "description": "Takes the finished answer.", "input_schema": schema}
-    asked = {
+    extended = {
         **body,
         "system": _with(body, _TOOL_WORDS),
         "messages": _answered(body["messages"]),
         "tools": [*tools, submit],
     }
     if rung == "forced_tool" and not tools:  # with other tools around, the model must stay free to use them
-        asked["tool_choice"] = {"type": "tool", "name": SUBMIT, "disable_parallel_tool_use": True}
-    return asked
+        extended["tool_choice"] = {"type": "tool", "name": SUBMIT, "disable_parallel_tool_use": True}
+    return extended
 
 
 def answer(content: list[Json], rung: Rung) -> str | None:
-    """The JSON text of a whole reply; None where its text blocks are to be taken as they are."""
+    """Returns the JSON text of a whole reply; None if its text blocks are to be taken as they are."""
     if any(block.get("type") == "tool_use" and not _is_submit(block) for block in content):
         return None  # the model still works
     if rung in ("forced_tool", "tool"):
@@ -102,7 +102,7 @@ def _is_submit(block: Json) -> bool:
 
 
 def _answered(messages: list[Json]) -> list[Json]:
-    """`messages` with a tool_result for every earlier `submit` call: the API refuses calls left open."""
+    """Returns `messages` with a tool_result for every earlier `submit` call: the API refuses calls left open."""
     out: list[Json] = []
     open_ids: list[str] = []
     for message in messages:

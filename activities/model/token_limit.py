@@ -1,4 +1,4 @@
-"""The tokens per minute of this process: waited for before a call, settled with what it really used."""
+"""The tokens per minute of this process: reserved before a call, settled with its real usage."""
 
 import asyncio
 import json
@@ -8,14 +8,13 @@ from collections.abc import Callable
 from activities.model.port import ModelFailure, ModelRequest, ModelUsage
 from supervision import limits
 from supervision.errors import ErrorKind
-from supervision.provider.token_bucket import TokenBucket
-from supervision.provider.token_forecast import TokenForecast
+from supervision.provider.token_bucket import TokenBucket, TokenForecast
 
 Clock = Callable[[], float]
 
 
 class Reservation:
-    """Tokens held for one call. Settled once: `used` after an answer, `unused` when the provider did nothing."""
+    """Tokens held for one call. Settled once: `used` after an answer, `unused` if the provider did nothing."""
 
     def __init__(self, bucket: TokenBucket, forecast: TokenForecast, chars: int, amount: float, clock: Clock) -> None:
         self._bucket = bucket
@@ -25,13 +24,13 @@ class Reservation:
         self._clock = clock
 
     def used(self, usage: ModelUsage) -> None:
-        """The call was answered; what it read from the cache does not count, as in providers' limits."""
+        """Settles an answered call; tokens read from the cache do not count, as in providers' limits."""
         paid = usage.input_tokens + usage.cache_write_tokens
         self._forecast.learn(self._chars, paid, usage.output_tokens)
         self._bucket.give_back(self._amount - paid - usage.output_tokens, self._clock())
 
     def unused(self) -> None:
-        """The call was not sent, or refused before any content."""
+        """Settles a call that was not sent, or refused before any content."""
         self._bucket.give_back(self._amount, self._clock())
 
 
@@ -44,9 +43,9 @@ class TokenLimit:
         self._clock = clock
 
     async def reserve(self, request: ModelRequest) -> Reservation:
-        """Holds the tokens that the request will probably use; waits for at most GATE_WAIT.
+        """Holds the tokens that the request will probably use, after a wait of at most GATE_WAIT.
 
-        Raises ModelFailure (RateLimited, with the time to come back) when it would take longer.
+        Raises ModelFailure (RateLimited, with the time to come back) if it would take longer.
         """
         chars = len(json.dumps([request.system, request.messages, request.tools]))
         forecast = self._forecasts[request.model]
@@ -63,7 +62,7 @@ class TokenLimit:
         reservation = Reservation(self._bucket, forecast, chars, amount, self._clock)
         try:
             await asyncio.sleep(wait)
-        except BaseException:
+        except asyncio.CancelledError:
             reservation.unused()
             raise
         return reservation

@@ -1,1 +1,1 @@
-"""The project's own words to models."""
+"""The project's prompts."""

@@ -1,12 +1,12 @@
 """Prompts of the supervisor's judgement: refining, reviewing, judging, and writing the answer."""
 
-from activities.prompts.agent_prompts import DATA_RULE, Found, contradiction_block, findings_block, gap_blocks, tag
+from activities.prompts.agent_prompts import DATA_RULE, contradiction_block, findings_block, gap_blocks, tag
+from activities.store.reading import FindingExcerpt
 from supervision import limits
 from supervision.contract.plan import Subtask
 from supervision.contract.result import Contradiction, Gap, Problem
+from supervision.prompt_marks import CANDIDATE, DIGEST, DRAFT, ERROR, GOAL, MISSING, SUBTASK
 from supervision.text import one_line
-
-DIGEST = "digest"  # the role of a finding that condenses others
 
 REFINE_SYSTEM = f"""You are the supervisor of a team of worker agents. An attempt at a subtask failed. You rewrite \
 the subtask's description so that the next attempt succeeds.
@@ -20,23 +20,23 @@ the same fact, what to do when a source has nothing.
 
 
 def refine_request(goal: str, subtask: Subtask, role: str, error: Problem) -> str:
-    """The subtask that failed, and how."""
+    """Returns the prompt for a better description: the subtask, and how its attempt failed."""
     return "\n\n".join(
         [
-            tag("goal", goal),
-            tag("subtask", subtask.description),
+            tag(GOAL, goal),
+            tag(SUBTASK, subtask.description),
             f"It was given to the role {role}. The attempt failed:",
-            tag("error", f"{error.type}: {error.message}"),
+            tag(ERROR, f"{error.type}: {error.message}"),
             "Write the better description.",
         ]
     )
 
 
-REVIEW_SYSTEM = f"""You are the supervisor of a team of worker agents. You hold their findings against the goal.
+REVIEW_SYSTEM = f"""You are the supervisor of a team of worker agents. You check their findings against the goal.
 
 - One verdict for each finding. ok is true when the finding does what its subtask asks; a finding that says honestly \
 that its sources hold nothing is ok.
-- Where ok is false, feedback says exactly what to mend: which figure, unit, period, source or question is wrong or \
+- Where ok is false, feedback says exactly what to fix: which figure, unit, period, source or question is wrong or \
 missing. The worker agent sees this feedback and its old finding, nothing else. No general advice.
 - Do not ask for more than the subtask asks for, nor for style.
 - conflicts lists findings that contradict each other on a fact: the ids of two or more, and what they say differently.
@@ -44,11 +44,11 @@ missing. The worker agent sees this feedback and its old finding, nothing else. 
 {DATA_RULE}"""
 
 
-def review_request(goal: str, subtasks: list[Subtask], findings: list[Found]) -> str:
-    """The goal, what each subtask asked for, and what came back."""
-    room = limits.ASKED_BYTES // max(1, len(subtasks))
-    asked = "\n".join(f"- {subtask.id}: {one_line(subtask.description, room)}" for subtask in subtasks)
-    return "\n\n".join([tag("goal", goal), tag("subtasks", asked), findings_block(findings), "Review the findings."])
+def review_request(goal: str, subtasks: list[Subtask], findings: list[FindingExcerpt]) -> str:
+    """Returns the prompt of a review: the goal, the subtasks and their findings."""
+    room = limits.REVIEWED_DESCRIPTIONS_BYTES // max(1, len(subtasks))
+    listed = "\n".join(f"- {subtask.id}: {one_line(subtask.description, room)}" for subtask in subtasks)
+    return "\n\n".join([tag(GOAL, goal), tag("subtasks", listed), findings_block(findings), "Review the findings."])
 
 
 SELECT_SYSTEM = f"""You are the supervisor of a team of worker agents. Several of them did the same subtask \
@@ -61,14 +61,14 @@ others; never the longest for its length.
 {DATA_RULE}"""
 
 
-def select_request(goal: str, description: str, findings: list[Found]) -> str:
-    """The candidates of one subtask, numbered from 1."""
+def select_request(goal: str, description: str, findings: list[FindingExcerpt]) -> str:
+    """Returns the prompt of a choice: the candidates of one subtask, numbered from 1."""
     candidates = "\n".join(
-        f'<candidate number="{number}" role="{role}">\n{text.strip()}\n</candidate>'
-        for number, (_, role, text) in enumerate(findings, 1)
+        f'<{CANDIDATE} number="{number}" role="{finding.role}">\n{finding.text.strip()}\n</{CANDIDATE}>'
+        for number, finding in enumerate(findings, 1)
     )
     return "\n\n".join(
-        [tag("goal", goal), tag("subtask", description), tag("candidates", candidates), "Choose the best candidate."]
+        [tag(GOAL, goal), tag(SUBTASK, description), tag("candidates", candidates), "Choose the best candidate."]
     )
 
 
@@ -81,10 +81,10 @@ it from what the findings say and what they rest on.
 {DATA_RULE}"""
 
 
-def conflict_request(goal: str, description: str, findings: list[Found]) -> str:
-    """The findings that disagree, and on what."""
+def conflict_request(goal: str, description: str, findings: list[FindingExcerpt]) -> str:
+    """Returns the prompt of a conflict: the point, and the findings that disagree on it."""
     return "\n\n".join(
-        [tag("goal", goal), tag("conflict", description), findings_block(findings), "Settle the conflict."]
+        [tag(GOAL, goal), tag("conflict", description), findings_block(findings), "Settle the conflict."]
     )
 
 
@@ -113,29 +113,29 @@ hold; you condense some of them for the one who writes the answer.
 def synthesis_request(
     goal: str,
     final_instruction: str,
-    findings: list[Found],
+    findings: list[FindingExcerpt],
     missing: list[Gap],
     open_points: list[Gap],
     contradictions: list[Contradiction],
     draft: str | None,
     last_words: str,
 ) -> str:
-    """Goal and findings as the synthesis sees them; `draft` is an answer from findings not repeated here."""
-    parts = [tag("goal", goal)]
+    """Returns the prompt of a synthesis; `draft` is an answer from findings that are not repeated here."""
+    parts = [tag(GOAL, goal)]
     if final_instruction.strip():
         parts.append(tag("final_instruction", final_instruction))
     if draft is not None:
-        parts.append(tag("draft", draft))
+        parts.append(tag(DRAFT, draft))
         parts.append(
             "The draft already holds what earlier findings said: keep its statements with their ids, unless a finding "
             "below corrects them. Only the findings that came later follow."
         )
     parts.append(findings_block(findings))
-    if any(role == DIGEST for _, role, _ in findings):
+    if any(finding.role == DIGEST for finding in findings):
         parts.append(f"A finding of the role {DIGEST} condenses several: cite the ids in its square brackets.")
-    parts += gap_blocks("missing", missing)
+    parts += gap_blocks(MISSING, missing)
     if open_points:
-        parts.append("A review found fault with these findings, and it could not be mended; say so in the answer:")
+        parts.append("A review found fault with these findings, and it could not be fixed; say so in the answer:")
         parts += gap_blocks("open_point", open_points)
     if contradictions:
         parts.append("These findings disagree; follow how it was settled, and say so in the answer:")
@@ -153,6 +153,6 @@ JSON_WORDS = "answer_json holds the answer's facts in the form that was asked fo
 
 
 def answer_repair(problems: list[str]) -> str:
-    """Sends an answer back with what is wrong with its `answer_json`."""
+    """Returns the message that sends an answer back with the problems of its `answer_json`."""
     listed = "\n".join(f"- {problem}" for problem in problems)
-    return f"This answer can't be used:\n{listed}\n\nReturn the whole answer again with these points mended."
+    return f"This answer can't be used:\n{listed}\n\nReturn the whole answer again with these points fixed."

@@ -9,11 +9,10 @@ from supervision import limits
 from supervision.contract.plan import Plan, Subtask
 from supervision.contract.team import Role, Team
 from supervision.planning.revisions import replacements
+from supervision.prompt_marks import ATTACHMENTS, GOAL, MOST_SUBTASKS, OUTCOME, ROLES, SUBTASK
 from supervision.text import one_line
 
-_NOTE_BYTES = 600  # of one subtask's outcome: the planner works from summaries
-
-_SUBTASK_RULES = """\
+_SUBTASK_RULES = f"""\
 - Each description stands alone: a worker agent sees its own subtask, the goal and the findings it depends on, \
 nothing else. Name what to find out or produce, the entities, the period, the units.
 - Subtasks that do not need each other's findings have no dependency, so that they run in parallel. List in \
@@ -21,12 +20,12 @@ depends_on only what a subtask really needs.
 - role is the role that fits best, or "auto" when several do: then capabilities says what is needed, and the least \
 busy role that has it all gets the subtask.
 - importance is "optional" only for what the answer can do without.
-- candidates is 1. Ask for 2 to 5 only where one attempt is likely to be wrong and a comparison would show it: each \
-is paid in full and only the best is kept.
+- candidates is 1. Ask for 2 to {limits.CANDIDATES} only where one attempt is likely to be wrong and a comparison \
+would show it: each is paid in full and only the best is kept.
 - List in a subtask's attachments the names of the attachments it must read."""
 
-_PLAN_RULES = """\
-- As few subtasks as the goal needs, at most {most}. Ids are short: t1, t2, ...
+_PLAN_RULES = f"""\
+- As few subtasks as the goal needs. {MOST_SUBTASKS}. Ids are short: t1, t2, ...
 - final_instruction says how the final answer should be written from the findings."""
 
 _AUTO_RULES = """\
@@ -34,19 +33,19 @@ _AUTO_RULES = """\
 - strategy is "plan" when the subtasks can be named now. It is "step" when the next subtask depends on what the last \
 one finds: then give only the first subtask, you will be asked again after each finding."""
 
-_STEP_RULES = """\
+_STEP_RULES = f"""\
 - You decide one step at a time. Give exactly one subtask: the next one that the goal needs after what has been \
 found. It may depend on earlier ones; never repeat one that is completed.
 - When what was found is enough to answer the goal, or nothing more can be found, finished is true and subtasks is \
 empty.
-- At most {most} subtasks in all. Ids are short and new: t1, t2, ..."""
+- {MOST_SUBTASKS}. Ids are short and new: t1, t2, ..."""
 
-_REVISION_RULES = """\
+_REVISION_RULES = f"""\
 - The plan below has been worked on. Return only what is to be added to it; what is there stays as it is.
 - A subtask that failed or was skipped is replaced by a new one that goes another way and lists it in replaces; what \
 depends on the old one will use the new one. Never repeat a description that failed.
 - With nothing worth adding, subtasks is empty: the answer will then be written from what is there.
-- New ids only. At most {most} subtasks in all, those below counted."""
+- New ids only. {MOST_SUBTASKS}, those below counted."""
 
 _ROUTE_RULES = """\
 - The whole goal goes to one role: the one whose description and tools fit it best.
@@ -59,14 +58,14 @@ otherwise new_roles is empty and new_role is null. At most {most}, with new name
 
 
 def planner_system(roles: list[Role], rules: str) -> str:
-    """The planner's instructions with the roles it may use."""
+    """Returns the planner's instructions with the roles that it may use."""
     listed = "\n".join(_role_line(role) for role in roles)
     known = sorted({capability for role in roles for capability in role.capabilities})
     capabilities = f"\nCapabilities that exist: {', '.join(known)}\n" if known else ""
     return f"""You are the supervisor of a team of worker agents. You plan: you split a goal into subtasks and give \
 each to the role that fits it best. You do no subtask yourself.
 
-Roles:
+{ROLES}
 {listed}
 {capabilities}
 How to plan
@@ -75,24 +74,28 @@ How to plan
 {DATA_RULE}"""
 
 
-def plan_rules(team: Team, max_subtasks: int, auto: bool) -> str:
-    """For a whole graph up front; with `auto` the planner also chooses how to work."""
-    parts = [_SUBTASK_RULES, _PLAN_RULES.format(most=max_subtasks), *([_AUTO_RULES] if auto else [])]
-    return "\n".join([*parts, _new_roles(team)])
+def plan_rules(team: Team, max_subtasks: int) -> str:
+    """Returns the rules of a whole graph up front."""
+    return "\n".join([_SUBTASK_RULES, _PLAN_RULES.format(most=max_subtasks), _new_roles(team)])
+
+
+def auto_rules(team: Team, max_subtasks: int) -> str:
+    """Returns the rules of a plan whose strategy the planner chooses."""
+    return "\n".join([_SUBTASK_RULES, _PLAN_RULES.format(most=max_subtasks), _AUTO_RULES, _new_roles(team)])
 
 
 def step_rules(team: Team, max_subtasks: int) -> str:
-    """For one subtask at a time."""
+    """Returns the rules of one subtask at a time."""
     return "\n".join([_STEP_RULES.format(most=max_subtasks), _SUBTASK_RULES, _new_roles(team)])
 
 
 def revision_rules(team: Team, max_subtasks: int) -> str:
-    """For additions to a plan of which something failed."""
+    """Returns the rules of additions to a plan of which something failed."""
     return "\n".join([_REVISION_RULES.format(most=max_subtasks), _SUBTASK_RULES, _new_roles(team)])
 
 
 def route_rules() -> str:
-    """For one role for the whole goal."""
+    """Returns the rules of choosing one role for the whole goal."""
     return _ROUTE_RULES
 
 
@@ -100,16 +103,16 @@ def planner_request(
     goal: str,
     attachments: Iterable[AttachmentRef],
     in_flight: dict[str, int],
-    so_far: str = "",
+    plan_so_far: str = "",
     last_words: str = "",
 ) -> str:
-    """The goal as the planner sees it; `so_far` is `history` of the plan it adds to."""
-    lines = [tag("goal", goal)]
+    """Returns the goal as the planner sees it; `plan_so_far` is the `history` of the plan that it adds to."""
+    lines = [tag(GOAL, goal)]
     if names := [f"- {a.name} ({a.bytes} bytes)" for a in attachments]:
-        lines.append(tag("attachments", "\n".join(names)))
+        lines.append(tag(ATTACHMENTS, "\n".join(names)))
     if busy := [f"- {role}: {count}" for role, count in sorted(in_flight.items()) if count]:
         lines.append(tag("at_work", "Worker agents that are busy now, by role:\n" + "\n".join(busy)))
-    return "\n\n".join([*lines, *([so_far] if so_far else []), *([last_words] if last_words else [])])
+    return "\n\n".join([*lines, *([plan_so_far] if plan_so_far else []), *([last_words] if last_words else [])])
 
 
 PLAN_WORDS = "Plan subtasks for this goal: a direct answer is not wanted."
@@ -119,17 +122,17 @@ ROUTE_WORDS = "Choose the role."
 
 
 def history(previous: Plan, done: Iterable[WorkNote]) -> str:
-    """The plan so far and what became of each subtask."""
+    """Returns the plan so far with the outcome of each subtask."""
     notes = {note.subtask_id: note for note in done}
     replaced = replacements(previous.subtasks)
-    listed = [_outcome(one, notes.get(one.id), replaced.get(one.id, [])) for one in previous.subtasks]
+    listed = [_outcome(subtask, notes.get(subtask.id), replaced.get(subtask.id, [])) for subtask in previous.subtasks]
     return tag("plan_so_far", "\n".join(listed))
 
 
 def plan_repair(problems: list[str]) -> str:
-    """Sends a plan back with what is wrong with it."""
+    """Returns the message that sends a plan back with its problems."""
     listed = "\n".join(f"- {problem}" for problem in problems)
-    return f"This plan can't run:\n{listed}\n\nReturn the whole reply again with these points mended."
+    return f"This plan can't run:\n{listed}\n\nReturn the whole reply again with these points fixed."
 
 
 def _role_line(role: Role) -> str:
@@ -147,10 +150,10 @@ def _new_roles(team: Team) -> str:
 def _outcome(subtask: Subtask, note: WorkNote | None, replaced_by: list[str]) -> str:
     after = f' depends_on="{", ".join(subtask.depends_on)}"' if subtask.depends_on else ""
     after += f' replaced_by="{", ".join(replaced_by)}"' if replaced_by else ""
-    state, said = (note.state, one_line(note.note, _NOTE_BYTES)) if note else ("waiting", "")
-    role = note.role if note else subtask.role
-    outcome = f"\nOutcome: {said}" if said else ""
+    state, role = (note.state, note.role) if note else ("waiting", subtask.role)
+    text = one_line(note.note, limits.NOTE_BYTES) if note else ""
+    outcome = f"\n{OUTCOME}{text}" if text else ""
     return (
-        f'<subtask id="{subtask.id}" role="{role}" state="{state}"{after}>\n'
-        f"{one_line(subtask.description, _NOTE_BYTES)}{outcome}\n</subtask>"
+        f'<{SUBTASK} id="{subtask.id}" role="{role}" state="{state}"{after}>\n'
+        f"{one_line(subtask.description, limits.NOTE_BYTES)}{outcome}\n</{SUBTASK}>"
     )

@@ -1,1 +1,1 @@
-"""What models reply, read and checked."""
+"""The replies of models: the forms that are asked for, and how replies are read and checked."""

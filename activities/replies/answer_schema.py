@@ -14,6 +14,7 @@ from referencing import Registry
 from activities.model.port import Json
 from supervision import limits
 from supervision.errors import ErrorKind, SupervisionError
+from supervision.prompt_marks import JSON_AS_TEXT
 from supervision.text import one_line, size
 
 _PLAIN = ("string", "integer", "number", "boolean", "null")
@@ -81,7 +82,7 @@ def sendable(schema: Json) -> Json:
 
     A schema that cannot be said that way becomes a string that holds JSON.
     """
-    told = f"JSON text that fits this JSON schema: {json.dumps(schema, ensure_ascii=False)}"
+    told = f"{JSON_AS_TEXT}{json.dumps(schema, ensure_ascii=False)}"
     return _as_taken(schema) or {"type": "string", "description": told}
 
 

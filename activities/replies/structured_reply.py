@@ -1,25 +1,66 @@
-"""Reading a reply that should be JSON of some model, and saying what is wrong with one that is not."""
+"""Questions whose answer has a fixed form: asking one, reading the reply, saying what is wrong with it."""
 
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from pydantic import ValidationError
 
+from activities.contracts.run_contracts import SupervisorCall
+from activities.model.conversation import Opening
+from activities.model.journalled_call import ModelCalls
 from activities.model.port import ModelMessage
 from activities.model.structured import first_json
 from supervision.contract.base import Model
 from supervision.contract.request import describe_errors
+from supervision.contract.usage import Usage
 
 M = TypeVar("M", bound=Model)
 
 
-def read_reply(kind: type[M], message: ModelMessage, root: str = "reply") -> M:
-    """The `kind` in a reply; ValueError says what is wrong with it in words its author can act on."""
+@dataclass(frozen=True)
+class StructuredQuestion(Generic[M]):
+    """One question to the model: its prompt, and the form that the answer must have."""
+
+    step: str
+    system: str
+    text: str
+    form: type[M]
+    max_tokens: int
+
+
+@dataclass(frozen=True)
+class StructuredReply(Generic[M]):
+    """The model's answer to a question; without one that can be read, `answer` is None and `problem` says why."""
+
+    head: str
+    usage: Usage
+    answer: M | None
+    problem: str = ""
+
+
+async def ask(calls: ModelCalls, call: SupervisorCall, question: StructuredQuestion[M]) -> StructuredReply[M]:
+    """Asks the supervisor's model in a new conversation. Returns its answer, or why there is none."""
+    opening = Opening(
+        system=question.system,
+        model=call.model,
+        output_schema=calls.model.output_schema(question.form),
+    )
+    answered = await calls.begin(call.run, question.step, opening, question.text, question.max_tokens)
+    try:
+        answer = read_reply(question.form, answered.message)
+    except ValueError as error:
+        return StructuredReply(answered.head, answered.usage, None, str(error))
+    return StructuredReply(answered.head, answered.usage, answer)
+
+
+def read_reply(form: type[M], message: ModelMessage, root: str = "reply") -> M:
+    """Returns the `form` in a reply. Raises ValueError with what is wrong, in words its author can act on."""
     if refusal := refusal_of(message):
         raise ValueError(f"the model refused: {refusal}")
     if message.stop_reason == "max_tokens":
         raise ValueError(f"the {root} was cut off: make it shorter")
     try:
-        return kind.model_validate(first_json(message.text()))
+        return form.model_validate(first_json(message.text()))
     except ValidationError as error:
         problem = describe_errors(error, root=root)
     except ValueError as error:
@@ -28,7 +69,7 @@ def read_reply(kind: type[M], message: ModelMessage, root: str = "reply") -> M:
 
 
 def refusal_of(message: ModelMessage) -> str | None:
-    """Why the model refused; None when it did not."""
+    """Returns why the model refused; None if it did not."""
     if message.stop_reason != "refusal":
         return None
     details = message.stop_details or {}

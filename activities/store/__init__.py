@@ -1,1 +1,1 @@
-"""The artifact store: content by reference, and what is read back from it."""
+"""The artifact store: content by reference, and how it is read back."""

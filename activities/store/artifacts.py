@@ -30,7 +30,7 @@ _NO_BUCKET = re.compile("NoSuchBucket|ContainerNotFound|bucket does not exist")
 
 
 class ArtifactUnavailable(Exception):
-    """The store can't be used now, or is not the one that a run uses; worth another try on a Worker."""
+    """The store can't be used now, or is not the one that a run uses. A Worker may try again."""
 
 
 class ArtifactMissing(KeyError):
@@ -51,7 +51,7 @@ class ArtifactTooLarge(Exception):
 
 @dataclass(frozen=True)
 class StoredRun:
-    """What the store holds of one run; `modified` is the time of its newest object."""
+    """The objects of one run; `modified` is the time of the newest."""
 
     run_prefix: str
     bytes: int
@@ -60,9 +60,9 @@ class StoredRun:
 
 
 class ArtifactStore:
-    """Objects by key, see `supervision.store_keys`; made by `open_store`. `url` is fit to be shown.
+    """Objects by key, see `supervision.store_keys`; made by `open_store`. `url` holds no secret.
 
-    Every method raises ArtifactUnavailable for whatever goes wrong in the backend.
+    Every method raises ArtifactUnavailable for any failure of the backend.
     """
 
     def __init__(self, backend: Backend) -> None:
@@ -73,7 +73,7 @@ class ArtifactStore:
         self._identity: str | None = None
 
     async def identity(self) -> str:
-        """The store's random id, made when the store is used for the first time."""
+        """Returns the store's random id, made when the store is used for the first time."""
         if self._identity is None:
             if await self.find(STORE_ID) is None:
                 await self.create(STORE_ID, secrets.token_hex(16).encode())
@@ -81,30 +81,30 @@ class ArtifactStore:
         return self._identity
 
     async def require(self, store_id: str) -> None:
-        """Raises ArtifactUnavailable when this is not the store of that id."""
-        if (found := await self.identity()) != store_id:
+        """Raises ArtifactUnavailable if this is not the store of that id."""
+        if (own_id := await self.identity()) != store_id:
             raise ArtifactUnavailable(
-                f"artifact store {self.url} has the id {found}, the run uses the store {store_id}: "
+                f"artifact store {self.url} has the id {own_id}, the run uses the store {store_id}: "
                 "set SUPERVISOR_ARTIFACTS_URL to the same store in every process"
             )
 
     async def put(self, key: str, data: bytes) -> None:
-        """Writes an object, over an older one if there is one; ArtifactTooLarge, ValueError for a bad key."""
+        """Writes an object, over an older one if there is one. Raises ArtifactTooLarge; ValueError for a bad key."""
         await self._write(key, data, "overwrite")
 
     async def create(self, key: str, data: bytes) -> bool:
-        """Writes an object unless the key is taken: then False, the first one stays. Raises as `put` does."""
+        """Writes an object unless the key is taken. Returns True if it was written; raises as `put` does."""
         return await self._write(key, data, "create")
 
     async def get(self, key: str) -> bytes:
-        """The object's content; ArtifactMissing when there is none."""
+        """Returns the object's content. Raises ArtifactMissing if there is none."""
         data = await self.find(key)
         if data is None:
             raise ArtifactMissing(key, self.url)
         return data
 
     async def find(self, key: str) -> bytes | None:
-        """The object's content, None when there is none."""
+        """Returns the object's content, None if there is none."""
         if not is_key(key):  # references come from people, too
             return None
         self._refuse_links(key, f"read '{key}'")
@@ -120,37 +120,37 @@ class ArtifactStore:
             raise self._unavailable(f"read '{key}'", error) from None
 
     async def put_output(self, run_id: str, data: bytes) -> str:
-        """Stores content under its hash and returns the key; known content is not written again."""
+        """Stores content under its hash. Returns the key; content that is there is not written again."""
         key = output_key(run_id, hashlib.sha256(data).hexdigest())
         await self.create(key, data)
         return key
 
     async def put_upload(self, data: bytes) -> str:
-        """Stores content that belongs to no run yet and returns the key that requests may refer to."""
+        """Stores content that belongs to no run yet. Returns the key that requests may refer to."""
         key = upload_key(hashlib.sha256(data).hexdigest())
         await self.create(key, data)
         return key
 
     async def list_keys(self, prefix: str = "") -> list[str]:
-        """All keys below `prefix`, whole segments ending in "/" such as `run_prefix` gives, sorted."""
+        """Returns all keys below `prefix`, sorted; it is whole segments that end in "/", as `run_prefix` gives."""
         return sorted([meta["path"] async for meta in self._list(prefix)])
 
     async def runs(self) -> list[StoredRun]:
-        """What is stored of each run, oldest first; uploads belong to none."""
-        found: dict[str, StoredRun] = {}
+        """Returns each run that has objects, oldest first; uploads belong to none."""
+        runs: dict[str, StoredRun] = {}
         async for meta in self._list(""):
             segment, slash, _ = meta["path"].partition("/")
             if slash and segment != UPLOADS:
                 prefix, modified = segment + slash, meta["last_modified"]
-                run = found.get(prefix) or StoredRun(prefix, 0, 0, modified)
+                run = runs.get(prefix) or StoredRun(prefix, 0, 0, modified)
                 newest = max(run.modified, modified)
-                found[prefix] = StoredRun(prefix, run.bytes + meta["size"], run.objects + 1, newest)
-        return sorted(found.values(), key=lambda run: run.modified)
+                runs[prefix] = StoredRun(prefix, run.bytes + meta["size"], run.objects + 1, newest)
+        return sorted(runs.values(), key=lambda run: run.modified)
 
     async def delete_run(self, run_prefix: str) -> int:
-        """Deletes all that is stored of one run and returns how many objects that were.
+        """Deletes all objects of one run. Returns how many there were.
 
-        Raises ValueError when `run_prefix` is not one of `keys.run_prefix`.
+        Raises ValueError if `run_prefix` is not one of `store_keys.run_prefix`.
         """
         segment, slash, rest = run_prefix.partition("/")
         if not is_key(segment) or segment in (STORE_ID, UPLOADS) or slash + rest != "/":
@@ -162,7 +162,7 @@ class ArtifactStore:
             elif keys:
                 await obstore.delete_async(self._backend, keys)
         except FileNotFoundError:
-            pass  # somebody else deletes it, too
+            pass  # deleted by another process meanwhile
         except (BaseError, OSError) as error:
             raise self._unavailable(f"delete '{run_prefix}'", error) from None
         return len(keys)
@@ -209,9 +209,9 @@ class ArtifactStore:
 
 
 def open_store(url: str | Path) -> ArtifactStore:
-    """The store at `url`: a directory, file://, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix.
+    """Returns the store at `url`: a directory, file://, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix.
 
-    Credentials and endpoints come from the environment (AWS_*, GOOGLE_*, AZURE_*). Raises ValueError when the
-    URL names no store, ArtifactUnavailable when a directory can't be made.
+    Credentials and endpoints come from the environment (AWS_*, GOOGLE_*, AZURE_*). Raises ValueError if the
+    URL names no store, ArtifactUnavailable if a directory can't be made.
     """
     return ArtifactStore(open_backend(str(url)))

@@ -1,4 +1,4 @@
-"""From an artifact store's URL to the object store behind it, and what to say when that fails."""
+"""The object store behind an artifact store's URL, and the messages of its failures."""
 
 import os
 import re
@@ -37,7 +37,7 @@ class Backend:
 
 
 def open_backend(url: str) -> Backend:
-    """The object store at `url`, a local directory made if need be. Raises ValueError, OSError."""
+    """Returns the object store at `url`; makes a local directory if need be. Raises ValueError, OSError."""
     if "://" not in url:
         return _local(url)
     parts = urlsplit(url)
@@ -49,14 +49,14 @@ def open_backend(url: str) -> Backend:
 
 
 def reason(error: Exception) -> str:
-    """What the backend says, on one line, without its debug output and without anything secret.
+    """Returns the backend's message on one line, without its debug output and without anything secret.
 
     Raise the new error `from None`: the original one may quote signed URLs, and causes travel into history.
     """
     text = str(error)
-    said = re.split(r"\n|[<{]", text, maxsplit=1)[0].strip(" :.")
+    message = re.split(r"\n|[<{]", text, maxsplit=1)[0].strip(" :.")
     code = _CODE.search(text)
-    return _SECRET_PARTS.sub("", said) + (f" ({code[1]})" if code else "")
+    return _SECRET_PARTS.sub("", message) + (f" ({code[1]})" if code else "")
 
 
 def _local(directory: str) -> Backend:
@@ -97,7 +97,7 @@ def _remote(parts: SplitResult) -> Backend:
 
 
 def _plain_http_allowed() -> bool:
-    """Whether the S3 endpoint may be plain http: on loopback always, elsewhere only by AWS_ALLOW_HTTP."""
+    """True if the S3 endpoint may be plain http: on loopback always, elsewhere only by AWS_ALLOW_HTTP."""
     endpoint = urlsplit(os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or "")
     if endpoint.scheme != "http":
         return False

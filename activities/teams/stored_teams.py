@@ -2,18 +2,19 @@
 
 from typing import Literal
 
+from cachetools import LRUCache
+
 from activities.store.artifacts import ArtifactStore
 from activities.teams.team_files import LoadedTeam, TeamFiles, team_card
+from supervision import limits
 from supervision.contract.base import Model
 from supervision.contract.plan import NewRole
 from supervision.contract.team import Team, TeamCard
 from supervision.planning.new_roles import with_new_roles
 
-_CACHED = 256
-
 
 class StoredTeam(Model):
-    """A team as stored: its definition, where its tools come from, and the model of roles that name none."""
+    """A team as stored: its definition, the source of its tools, and the model of roles that name none."""
 
     source: Literal["file", "inline"]
     team: Team
@@ -26,10 +27,11 @@ class StoredTeams:
     def __init__(self, store: ArtifactStore, files: TeamFiles) -> None:
         self._store = store
         self._files = files
-        self._cache: dict[str, StoredTeam] = {}
+        # Stored teams are content-addressed, so a parsed one never gets stale.
+        self._cache: LRUCache[str, StoredTeam] = LRUCache(maxsize=limits.CACHED_TEAMS)
 
     async def save(self, run_id: str, team: str | Team, worker_model: str | None = None) -> tuple[str, LoadedTeam]:
-        """Stores the named or inline team for a run; returns its reference. Raises TeamError."""
+        """Stores the named or inline team for a run. Returns its reference and the team; raises TeamError."""
         if isinstance(team, str):
             loaded = self._files.load(team)
             stored = StoredTeam(source="file", team=loaded.team, worker_model=worker_model)
@@ -39,19 +41,19 @@ class StoredTeams:
         return await self._put(run_id, stored), loaded
 
     async def extend(self, run_id: str, ref: str, new_roles: list[NewRole]) -> str:
-        """Stores the team at `ref` with a plan's new roles; returns its reference. Raises TeamError.
+        """Stores the team at `ref` with a plan's new roles. Returns its reference; raises TeamError.
 
-        The roles must be without `supervision.new_roles.problems`.
+        The roles must be without `new_role_problems`.
         """
         stored = await self._stored(ref)
         resolved = (await self.load(ref)).team.toolbox
         own_names = dict(zip(resolved, stored.team.toolbox, strict=True))  # an inline team says `team/tool`
         roles = [role.model_copy(update={"tools": [own_names[tool] for tool in role.tools]}) for role in new_roles]
-        grown = stored.model_copy(update={"team": with_new_roles(stored.team, roles)})
-        return await self._put(run_id, grown)
+        extended = stored.model_copy(update={"team": with_new_roles(stored.team, roles)})
+        return await self._put(run_id, extended)
 
     async def load(self, ref: str) -> LoadedTeam:
-        """The team of a run with its tools. Raises TeamError when its files are gone."""
+        """Returns the team of a run with its tools. Raises TeamError if its files are gone."""
         stored = await self._stored(ref)
         if stored.source == "inline":
             return self._files.load_inline(stored.team)
@@ -59,7 +61,7 @@ class StoredTeams:
         return LoadedTeam(team=stored.team, folder=current.folder, toolbox=current.toolbox)
 
     async def card(self, ref: str, default_model: str) -> TeamCard:
-        """What a workflow knows of the team at `ref`; `default_model` is for teams stored without one."""
+        """Returns the card of the team at `ref`; `default_model` is for teams stored without one."""
         model = (await self._stored(ref)).worker_model or default_model
         return team_card(await self.load(ref), model)
 
@@ -69,8 +71,5 @@ class StoredTeams:
     async def _stored(self, ref: str) -> StoredTeam:
         stored = self._cache.get(ref)
         if stored is None:
-            stored = StoredTeam.model_validate_json(await self._store.get(ref))
-            if len(self._cache) >= _CACHED:
-                self._cache.pop(next(iter(self._cache)))
-            self._cache[ref] = stored
+            stored = self._cache[ref] = StoredTeam.model_validate_json(await self._store.get(ref))
         return stored

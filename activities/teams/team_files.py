@@ -1,4 +1,4 @@
-"""Teams as files: how they are found, read and put together with their tools.
+"""Teams as files: finding and reading them, and setting up their tools.
 
 A team is a folder with a `team.toml`; the folder's name is the team's name. A small one:
 
@@ -16,9 +16,9 @@ A team is a folder with a `team.toml`; the folder's name is the team's name. A s
     uses = "document_search"                        # a kind of activities/teams/tool_kinds.py
     options = { documents = "documents/*.md" }      # paths are relative to the folder and stay inside it
 
-Tools of one's own go into a `tools.py` beside it, which defines `TOOLS: list[Tool]`; see
-`activities/tools/tool.py` for how to write one. Such a file is code and runs in the Worker with its rights: it is
-refused where anybody but the operator could have written it.
+An author's own tools go into a `tools.py` beside it, which defines `TOOLS: list[Tool]`; see
+`activities/tools/tool.py`. Such a file is code and runs in the Worker with its rights: it is refused if anybody but
+the operator could have written it.
 """
 
 import logging
@@ -42,7 +42,7 @@ from supervision import limits
 from supervision.contract.team import RoleCard, Team, TeamCard, ToolCard, is_name
 from supervision.errors import ErrorKind, SupervisionError
 from supervision.file_trust import distrust
-from supervision.text import one_line
+from supervision.text import one_line, quoted
 
 log = logging.getLogger(__name__)
 
@@ -62,16 +62,16 @@ class LoadedTeam:
 
 
 class TeamFiles:
-    """The teams in some folders; where two hold the same name, the first folder wins."""
+    """The teams in some folders; of two teams of the same name, the first folder's is used."""
 
     def __init__(self, folders: list[Path]) -> None:
         self._folders = folders
         self._loaded: dict[str, tuple[Fingerprint, LoadedTeam]] = {}
 
     def names(self) -> list[str]:
-        """All teams that have a file, readable or not."""
-        found = {file.parent.name for folder in self._folders for file in folder.glob("*/team.toml")}
-        return sorted(name for name in found if is_name(name))
+        """Returns the names of all teams that have a file, readable or not."""
+        names = {file.parent.name for folder in self._folders for file in folder.glob("*/team.toml")}
+        return sorted(name for name in names if is_name(name))
 
     def definition(self, name: str) -> Team:
         """The team of that name as its file says, without running any code of it; TeamError `UnknownTeam`."""
@@ -80,9 +80,9 @@ class TeamFiles:
         return team
 
     def load(self, name: str) -> LoadedTeam:
-        """The team of that name, read again whenever its team.toml or tools.py changed.
+        """Returns the team of that name, read again whenever its team.toml or tools.py changed.
 
-        Raises TeamError `UnknownTeam`: no such team, or what is wrong with its file.
+        Raises TeamError `UnknownTeam` if there is none, or with the problem of its file.
         """
         folder = self._folder(name)
         current = fingerprint([file for file in (folder / "team.toml", folder / "tools.py") if file.is_file()])
@@ -93,7 +93,7 @@ class TeamFiles:
         return known[1]
 
     def load_inline(self, team: Team) -> LoadedTeam:
-        """A team out of a request, with tools that team files registered.
+        """Returns a team out of a request, with tools that team files registered.
 
         Its roles name a tool by its name, or as `team/tool` where several teams have one of that name. Raises
         TeamError `InvalidRequest` for a tool that no team file has and for a `tools` section: commands, paths and
@@ -109,11 +109,11 @@ class TeamFiles:
         origin = {id(tool): name.split("/")[0] for name, tool in registered.items()}
 
         def pick(names: list[str], where: str) -> list[str]:
-            found = [_pick(wanted, registered, where) for wanted in names]
-            for tool in found:
+            picked = [_pick(wanted, registered, where) for wanted in names]
+            for tool in picked:
                 if tools.setdefault(tool.name, tool) is not tool:
                     raise TeamError(ErrorKind.INVALID_REQUEST, f"{where}: two different tools are named '{tool.name}'")
-            return [tool.name for tool in found]
+            return [tool.name for tool in picked]
 
         roles = [
             {**role.model_dump(), "tools": pick(role.tools, f"team.roles.{role.name}.tools")} for role in team.roles
@@ -133,9 +133,8 @@ class TeamFiles:
                 return folder / name
         known = ", ".join(self.names()) or "none"
         searched = ", ".join(str(folder) for folder in self._folders)
-        shown = one_line(name, 100)
         raise TeamError(
-            ErrorKind.UNKNOWN_TEAM, f"there is no team '{shown}'; known teams: {known} (searched in {searched})"
+            ErrorKind.UNKNOWN_TEAM, f"there is no team {quoted(name)}; known teams: {known} (searched in {searched})"
         )
 
     def _require_teams(self, team: Team) -> None:
@@ -147,7 +146,7 @@ class TeamFiles:
                     raise TeamError(error.kind, f"roles.{role.name}.team: {error.message}") from None
 
     def _registered(self) -> dict[str, Tool[Any]]:
-        """All tools of all teams as `team/tool`; a broken team file hides only its own."""
+        """Returns all tools of all teams as `team/tool`; a broken team file hides only its own."""
         tools: dict[str, Tool[Any]] = {}
         for name in self.names():
             try:
@@ -160,7 +159,7 @@ class TeamFiles:
 
 
 def team_card(loaded: LoadedTeam, default_model: str, override: str | None = None) -> TeamCard:
-    """What a workflow knows of the team. A role's own model wins, then `override`, then `default_model`."""
+    """Returns the card of a team. A role's model is its own, else `override`, else `default_model`."""
     roles = []
     for role in loaded.team.roles:
         tools = [tool for tool in map(loaded.toolbox.get, dict.fromkeys(role.tools)) if tool]
@@ -187,13 +186,14 @@ def _pick(wanted: str, registered: dict[str, Tool[Any]], where: str) -> Tool[Any
     matches = [name for name in registered if name == wanted or name.split("/")[1] == wanted]
     if len(matches) == 1:
         return registered[matches[0]]
-    shown = one_line(wanted, 100)
     if matches:
         raise TeamError(
-            ErrorKind.INVALID_REQUEST, f"{where}: several teams have a '{shown}', name one: {', '.join(matches)}"
+            ErrorKind.INVALID_REQUEST, f"{where}: several teams have a {quoted(wanted)}, name one: {', '.join(matches)}"
         )
     known = ", ".join(sorted(registered)) or "none"
-    raise TeamError(ErrorKind.INVALID_REQUEST, f"{where}: no team file has a tool '{shown}'; registered are: {known}")
+    raise TeamError(
+        ErrorKind.INVALID_REQUEST, f"{where}: no team file has a tool {quoted(wanted)}; registered are: {known}"
+    )
 
 
 def _read(folder: Path) -> LoadedTeam:
@@ -228,7 +228,7 @@ def _named(file: Path) -> Iterator[None]:
 
 
 def _own_tools(file: Path) -> list[Tool[Any]]:
-    """The tools of a team's `tools.py`; TeamError names its line when it cannot be imported."""
+    """Returns the tools of a team's `tools.py`. Raises TeamError with the line if it cannot be imported."""
     if not file.is_file():
         return []
     for path in (file, file.parent, file.parent.parent):  # who may write to a folder may exchange what is in it

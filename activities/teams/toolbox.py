@@ -1,4 +1,4 @@
-"""The tools of a team, and the one place that runs them: rights, arguments, failures and limits are handled here."""
+"""The tools of a team. The one place that runs them handles rights, arguments, failures and limits."""
 
 import asyncio
 import logging
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ToolRun:
-    """What a tool call gave: `text` is clean, capped, and goes to the model; an error tells it what went wrong."""
+    """The outcome of a tool call: `text` is cleaned and capped; it goes to the model, errors too."""
 
     text: str
     is_error: bool = False
@@ -32,10 +32,10 @@ class ToolRun:
 
 
 class Toolbox:
-    """Tools by name. Which of them a role may use is decided here, whatever the model asks for."""
+    """Tools by name. The toolbox, not the model, decides which of them a role may use."""
 
     def __init__(self, tools: Iterable[Tool[Any]]) -> None:
-        """Raises ValueError when a name is taken or not possible."""
+        """Raises ValueError if a name is taken or not possible."""
         self._tools: dict[str, Tool[Any]] = {}
         for tool in tools:
             if not re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", tool.name):  # what providers accept
@@ -46,9 +46,9 @@ class Toolbox:
 
     @classmethod
     def for_team(cls, team: Team, folder: Path, own: Iterable[Tool[Any]] = ()) -> "Toolbox":
-        """The tools that the team file sets up in `folder`, and the author's `own`.
+        """Returns the tools that the team file sets up in `folder`, and the author's `own`.
 
-        ValueError names the entry and the problem, also when a role names a tool that does not exist.
+        Raises ValueError with the entry and its problem, also if a role names a tool that does not exist.
         """
         toolbox = cls([*(_set_up(entry, folder) for entry in team.tools), *own])
         for where, names in [(f"roles.{role.name}.tools", role.tools) for role in team.roles] + [
@@ -61,23 +61,23 @@ class Toolbox:
         return toolbox
 
     def names(self) -> list[str]:
-        """All names, sorted."""
+        """Returns all names, sorted."""
         return sorted(self._tools)
 
     def get(self, name: str) -> Tool[Any] | None:
-        """The tool of that name."""
+        """Returns the tool of that name, None if there is none."""
         return self._tools.get(name)
 
     def definitions(self, names: list[str]) -> list[dict[str, Any]]:
-        """Name, description and input_schema of these tools, as a model is told; unknown names are left out."""
+        """Returns name, description and input_schema of these tools for the model; unknown names are left out."""
         tools = [self._tools[name] for name in dict.fromkeys(names) if name in self._tools]
         return [{"name": tool.name, "description": tool.description, "input_schema": tool.schema()} for tool in tools]
 
     async def run(self, role: Role, name: str, arguments: object, context: ToolContext) -> ToolRun:
-        """Runs one call for `role`. Never raises but on cancellation: all that goes wrong is an error result."""
+        """Runs one call for `role`. Returns every failure as an error result; raises only if it is cancelled."""
         tool = self._tools.get(name) if name in role.tools else None
         if tool is None:
-            shown = one_line(clean(name), 100)
+            shown = one_line(clean(name), limits.NAME_SHOWN_BYTES)
             log.warning("refused tool call: role=%s tool=%s registered=%s", role.name, shown, name in self._tools)
             allowed = ", ".join(role.tools) or "none"
             return ToolRun(f"the tool '{shown}' is not available to this role; its tools are: {allowed}", is_error=True)
@@ -90,7 +90,7 @@ class Toolbox:
         try:
             await asyncio.wait({task}, timeout=timeout.total_seconds())
         finally:
-            task.cancel()  # does nothing to a finished one; a tool that resists is left behind
+            task.cancel()  # does nothing to a finished task; a tool that ignores it is left behind
         if not task.done():
             return _error(f"the tool did not answer within {timeout.total_seconds():g} s")
         if task.cancelled():
@@ -99,12 +99,12 @@ class Toolbox:
 
 
 def complaints(error: ValidationError) -> str:
-    """What is wrong with which field; of the whole, without a name."""
+    """Returns the problems of fields by name; problems of the whole have no name."""
     return describe_errors(error).removeprefix("request: ")
 
 
 async def _guarded(tool: Tool[Any], arguments: Any, context: ToolContext) -> ToolRun:
-    """SystemExit and its like are caught inside the task: asyncio would end the whole process with them."""
+    """Runs the tool; catches SystemExit and its like inside the task: they would end the whole process."""
     try:
         return _checked(await tool.run(arguments, context))
     except (asyncio.CancelledError, GeneratorExit):
@@ -113,20 +113,20 @@ async def _guarded(tool: Tool[Any], arguments: Any, context: ToolContext) -> Too
         return _error(str(misuse))
     except BaseException as error:
         log.warning("tool %s failed", tool.name, exc_info=error)
-        return _error(f"{type(error).__name__}: {one_line(clean(_message(error)), 300)}")
+        return _error(f"{type(error).__name__}: {one_line(clean(_message(error)), limits.COMPLAINT_BYTES)}")
 
 
 def _checked(output: object) -> ToolRun:
     if not isinstance(output, ToolOutput):
         raise TypeError(f"a tool returns ToolOutput, this one returned {type(output).__name__}")
-    text: str | bytes = output.text  # a tool of an author's own may hand over what it read
+    text: str | bytes = output.text  # an author's own tool may return the bytes that it read
     if isinstance(text, bytes):
         text = text[: 4 * limits.TOOL_OUTPUT_CHARS].decode("utf-8", "replace")
-    sources = [one_line(clean(str(source)), 300) for source in output.sources[: limits.TOOL_SOURCES]]
+    sources = [one_line(clean(str(source)), limits.SOURCE_BYTES) for source in output.sources[: limits.TOOL_SOURCES]]
     for artifact in output.artifacts:
         if len(artifact.data) > limits.ARTIFACT_BYTES:
             raise ValueError(f"the artifact has {len(artifact.data)} bytes, at most {limits.ARTIFACT_BYTES} are kept")
-    artifacts = [NewArtifact(_file_name(one.name), one.media_type, one.data) for one in output.artifacts]
+    artifacts = [NewArtifact(_file_name(new.name), new.media_type, new.data) for new in output.artifacts]
     return ToolRun(cap(text, limits.TOOL_OUTPUT_CHARS), sources=sources, artifacts=artifacts)
 
 
@@ -142,7 +142,7 @@ def _message(error: BaseException) -> str:
 
 
 def _file_name(name: str) -> str:
-    return PurePosixPath(one_line(clean(name), 200).replace("\\", "/")).name or "artifact"
+    return PurePosixPath(one_line(clean(name), limits.FILE_NAME_BYTES).replace("\\", "/")).name or "artifact"
 
 
 def _set_up(entry: ToolEntry, folder: Path) -> Tool[Any]:

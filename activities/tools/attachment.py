@@ -5,8 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from activities.tools.calculator import NoOptions
-from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput
+from activities.tools.tool import Arguments, NoOptions, Tool, ToolContext, ToolMisuse, ToolOutput
 from supervision import limits
 
 PAGE = limits.TOOL_OUTPUT_CHARS - 200  # the last line says where the next page starts
@@ -20,7 +19,7 @@ class ReadAttachment(Arguments):
 
 
 def read_attachment(name: str, options: dict[str, Any], folder: Path) -> Tool[ReadAttachment]:
-    """The kind `attachment`. Raises ValueError on options."""
+    """Returns a tool of the kind `attachment`. Raises ValueError on options."""
     NoOptions.model_validate(options)
     return Tool(name, "Returns the text of an attachment of this subtask, a page at a time.", ReadAttachment, _run)
 

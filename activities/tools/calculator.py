@@ -10,9 +10,8 @@ from typing import Annotated, Any
 from pydantic import Field
 from simpleeval import InvalidExpression, SimpleEval
 
-from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput
+from activities.tools.tool import Arguments, NoOptions, Tool, ToolContext, ToolMisuse, ToolOutput
 from supervision import limits
-from supervision.contract.base import StrictModel
 from supervision.text import one_line
 
 Number = int | float
@@ -21,12 +20,8 @@ _GRAMMAR = (
     "Numbers with + - * / // % and ** for powers, parentheses, pi, e, and the functions sqrt, log, log10, exp, round, "
     "abs, min, max, sum, mean, pow, floor, ceil"
 )
-_WHAT_IS_POSSIBLE = f"not an expression that can be computed. {_GRAMMAR}; no units, no thousands separators"
+_NOT_COMPUTABLE = f"not an expression that can be computed. {_GRAMMAR}; no units, no thousands separators"
 _TOO_LARGE = f"a value is above {limits.CALCULATOR_MAGNITUDE:g}: too large to compute"
-
-
-class NoOptions(StrictModel):
-    """This kind takes no options."""
 
 
 class Calculate(Arguments):
@@ -43,7 +38,7 @@ class Calculate(Arguments):
 
 
 def calculator(name: str, options: dict[str, Any], folder: Path) -> Tool[Calculate]:
-    """The kind `calculator`. Raises ValueError on options."""
+    """Returns a tool of the kind `calculator`. Raises ValueError on options."""
     NoOptions.model_validate(options)
     description = (
         "Computes one arithmetic expression exactly. Use it for every figure that is not copied from a source."
@@ -57,15 +52,15 @@ async def _run(arguments: Calculate, context: ToolContext) -> ToolOutput:
 
 
 def evaluate(expression: str) -> Number:
-    """The value of `expression`; ToolMisuse says what is wrong with it."""
+    """Returns the value of `expression`. Raises ToolMisuse with its problem."""
     evaluator = SimpleEval(operators=_OPERATORS, functions=_FUNCTIONS, names=_NAMES)
     evaluator.nodes = {kind: visit for kind, visit in evaluator.nodes.items() if kind in _NODES}
     try:
         return _checked(evaluator.eval(expression, ast.parse(expression.strip(), mode="eval").body))
     except ToolMisuse:
         raise
-    except SyntaxError:  # also what the parser says to 200 parentheses
-        raise ToolMisuse(_WHAT_IS_POSSIBLE) from None
+    except SyntaxError:  # also for 200 nested parentheses
+        raise ToolMisuse(_NOT_COMPUTABLE) from None
     except ZeroDivisionError:
         raise ToolMisuse("division by zero") from None
     except (RecursionError, MemoryError):
@@ -73,9 +68,9 @@ def evaluate(expression: str) -> Number:
     except OverflowError:
         raise ToolMisuse(_TOO_LARGE) from None
     except (ArithmeticError, ValueError) as error:
-        raise ToolMisuse(f"cannot be computed: {one_line(str(error), 200)}") from None
+        raise ToolMisuse(f"cannot be computed: {one_line(str(error), limits.COMPLAINT_BYTES)}") from None
     except (InvalidExpression, TypeError, KeyError, AttributeError):
-        raise ToolMisuse(_WHAT_IS_POSSIBLE) from None
+        raise ToolMisuse(_NOT_COMPUTABLE) from None
 
 
 def _checked(value: object) -> Number:
@@ -87,7 +82,7 @@ def _checked(value: object) -> Number:
 
 
 def _guarded(function: Callable[..., object]) -> Callable[..., Number]:
-    """`function` over checked numbers to a checked number, so that nothing large is ever computed with."""
+    """Returns `function` with checked arguments and a checked result, so that numbers stay small."""
 
     def call(*values: object) -> Number:
         return _checked(function(*[_checked(value) for value in values]))

@@ -1,4 +1,4 @@
-"""Text from outside made plain: what a terminal, a database or a reader could trip over is removed."""
+"""Text from outside, cleaned of characters that harm terminals or databases, or hide instructions."""
 
 import re
 
@@ -8,19 +8,20 @@ _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
 )
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_LAST_LINE_CHARS = 80
 
 
 def clean(text: str) -> str:
-    """`text` without escape sequences, control and hidden characters; line ends are newlines."""
+    """Returns `text` without escape sequences, control and hidden characters; line ends are newlines."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     return _SURROGATE.sub("\ufffd", _HIDDEN.sub("", _ANSI.sub("", text)))
 
 
 def cap(text: str, limit: int) -> str:
-    """`text` cleaned and cut to `limit` characters; a last line says how much is missing."""
+    """Returns `text` cleaned and cut to `limit` characters; a last line says how much is missing."""
     whole = len(text)
     cleaned = clean(text[: 4 * limit])  # more would be cut anyway; cleaning megabytes blocks the event loop
     if len(cleaned) <= limit and whole <= 4 * limit:
         return cleaned
-    kept = cleaned[: limit - 80]
-    return f"{kept}\n[cut: {whole - len(kept)} of {whole} characters are left out]"
+    beginning = cleaned[: limit - _LAST_LINE_CHARS]
+    return f"{beginning}\n[cut: {whole - len(beginning)} of {whole} characters are left out]"

@@ -5,9 +5,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from activities.tools.calculator import NoOptions
 from activities.tools.clean import clean
-from activities.tools.tool import Arguments, NewArtifact, Tool, ToolContext, ToolMisuse, ToolOutput
+from activities.tools.tool import Arguments, NewArtifact, NoOptions, Tool, ToolContext, ToolMisuse, ToolOutput
 from supervision import limits
 from supervision.text import one_line, slug
 
@@ -17,14 +16,14 @@ class Section(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    heading: Annotated[str, Field(max_length=300)]
+    heading: Annotated[str, Field(max_length=limits.HEADING_BYTES)]
     body: str
 
 
 class FormatDocument(Arguments):
     """A document."""
 
-    title: Annotated[str, Field(min_length=1, max_length=300)]
+    title: Annotated[str, Field(min_length=1, max_length=limits.HEADING_BYTES)]
     sections: Annotated[
         list[Section],
         Field(
@@ -36,7 +35,7 @@ class FormatDocument(Arguments):
 
 
 def format_document(name: str, options: dict[str, Any], folder: Path) -> Tool[FormatDocument]:
-    """The kind `document_format`. Raises ValueError on options."""
+    """Returns a tool of the kind `document_format`. Raises ValueError on options."""
     NoOptions.model_validate(options)
     description = "Renders a title and sections as one Markdown document and stores it as a file for the user."
     return Tool(name, description, FormatDocument, _run, local=True)
@@ -60,7 +59,7 @@ async def _run(arguments: FormatDocument, context: ToolContext) -> ToolOutput:
 
 
 def _heading(text: str) -> str:
-    return one_line(clean(text), 300).lstrip("# ")
+    return one_line(clean(text), limits.HEADING_BYTES).lstrip("# ")
 
 
 def _has_words(text: str) -> bool:

@@ -45,8 +45,8 @@ class Document:
     text: str
 
     def passages(self) -> list[tuple[str, str]]:
-        """(heading, text) of each section, long ones split at paragraphs."""
-        found: list[tuple[str, str]] = []
+        """Returns (heading, text) of each section, long ones split at paragraphs."""
+        passages: list[tuple[str, str]] = []
         heading = ""
         room = 0
         for block in re.split(r"\n\s*\n", self.text):
@@ -57,11 +57,11 @@ class Document:
                 if not block:
                     continue
             if len(block) < room:
-                found[-1] = (heading, f"{found[-1][1]}\n\n{block}")
+                passages[-1] = (heading, f"{passages[-1][1]}\n\n{block}")
             else:
-                found.append((heading, block))
-            room = limits.PASSAGE_CHARS - len(found[-1][1])
-        return found
+                passages.append((heading, block))
+            room = limits.PASSAGE_CHARS - len(passages[-1][1])
+        return passages
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Library:
         for path in files:
             text = clean(path.read_text(encoding="utf-8", errors="replace"))
             first = re.search(r"^#\s+(.+)$", text, re.MULTILINE)
-            document = Document(path.stem, one_line(first[1] if first else path.stem, 200), text)
+            document = Document(path.stem, one_line(first[1] if first else path.stem, limits.HEADING_BYTES), text)
             self.documents[document.id] = document
             self._index.executemany(
                 "INSERT INTO passages VALUES (?, ?, ?, ?)",
@@ -93,7 +93,7 @@ class Library:
             )
 
     def search(self, query: str, limit: int) -> list[Hit]:
-        """The best passage of each of the best documents; none when no word is found."""
+        """Returns the best passage of each of the best documents; none if no word occurs."""
         words = re.findall(r"\w+", query)[: limits.SEARCH_TERMS]
         match = " OR ".join(f'"{word}"' for word in words)  # quoted: nothing of it is FTS syntax
         hits: dict[str, Hit] = {}
@@ -106,7 +106,7 @@ class Library:
         return list(hits.values())[:limit]
 
     def catalogue(self) -> str:
-        """Ids and titles."""
+        """Returns the list of ids and titles."""
         return "\n".join(f"[{document.id}] {document.title}" for document in self.documents.values())
 
 
@@ -115,7 +115,7 @@ _libraries_lock = threading.Lock()
 
 
 def library(folder: Path, pattern: str) -> Library:
-    """The documents that `pattern` matches in `folder`: read once per process, again once a file changes.
+    """Returns the documents that `pattern` matches in `folder`: read once per process, again once a file changes.
 
     Raises ValueError as `files_inside` does.
     """
@@ -129,15 +129,15 @@ def library(folder: Path, pattern: str) -> Library:
 
 
 def search_documents(name: str, options: dict[str, Any], folder: Path) -> Tool[SearchDocuments]:
-    """The kind `document_search`. Raises ValueError on bad options or files."""
+    """Returns a tool of the kind `document_search`. Raises ValueError on bad options or files."""
     pattern = DocumentOptions.model_validate(options).documents
     library(folder, pattern)
 
     async def run(arguments: SearchDocuments, context: ToolContext) -> ToolOutput:
-        found = library(folder, pattern)
-        hits = found.search(arguments.query, arguments.limit)
+        documents = library(folder, pattern)
+        hits = documents.search(arguments.query, arguments.limit)
         if not hits:
-            return ToolOutput(f"No passage contains any of these words. The documents are:\n{found.catalogue()}")
+            return ToolOutput(f"No passage contains any of these words. The documents are:\n{documents.catalogue()}")
         text = "\n\n".join(
             f"[{hit.document.id}] {hit.document.title}: {hit.passage[: limits.PASSAGE_CHARS]}" for hit in hits
         )
@@ -151,15 +151,15 @@ def search_documents(name: str, options: dict[str, Any], folder: Path) -> Tool[S
 
 
 def read_document(name: str, options: dict[str, Any], folder: Path) -> Tool[ReadDocument]:
-    """The kind `document_read`. Raises ValueError on bad options or files."""
+    """Returns a tool of the kind `document_read`. Raises ValueError on bad options or files."""
     pattern = DocumentOptions.model_validate(options).documents
     library(folder, pattern)
 
     async def run(arguments: ReadDocument, context: ToolContext) -> ToolOutput:
-        found = library(folder, pattern)
-        document = found.documents.get(arguments.document_id)
+        documents = library(folder, pattern)
+        document = documents.documents.get(arguments.document_id)
         if document is None:
-            raise ToolMisuse(f"there is no document of that id. The documents are:\n{found.catalogue()}")
+            raise ToolMisuse(f"there is no document of that id. The documents are:\n{documents.catalogue()}")
         return ToolOutput(document.text, sources=[document.id])
 
     return Tool(name, "Returns the whole text of one document.", ReadDocument, run)

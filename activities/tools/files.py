@@ -8,27 +8,27 @@ Fingerprint = tuple[tuple[str, int, int], ...]
 
 
 def files_inside(folder: Path, pattern: str) -> list[Path]:
-    """The files that `pattern` matches in `folder`, by name.
+    """Returns the files that `pattern` matches in `folder`, by name.
 
     A link may lead elsewhere only within the folder. Raises ValueError for a pattern or a file that leaves it,
-    for files that are too large or too many, and when nothing matches.
+    for files that are too large or too many, and if nothing matches.
     """
     if not pattern or Path(pattern).is_absolute() or ".." in Path(pattern).parts or "\0" in pattern:
         raise ValueError(f"'{pattern}' must be a pattern inside the team's folder, such as data/*.csv")
     root = folder.resolve()
-    found = [path for path in sorted(folder.glob(pattern)) if path.is_file()]
-    if not found:
+    files = [path for path in sorted(folder.glob(pattern)) if path.is_file()]
+    if not files:
         raise ValueError(f"'{pattern}' matches no file in {folder}")
-    if len(found) > limits.TEAM_DATA_FILES:
-        raise ValueError(f"'{pattern}' matches {len(found)} files, at most {limits.TEAM_DATA_FILES} are read")
-    for path in found:
+    if len(files) > limits.TEAM_DATA_FILES:
+        raise ValueError(f"'{pattern}' matches {len(files)} files, at most {limits.TEAM_DATA_FILES} are read")
+    for path in files:
         if not path.resolve().is_relative_to(root):
             raise ValueError(f"{path} leads out of the team's folder")
         if path.stat().st_size > limits.TEAM_DATA_BYTES:
             raise ValueError(f"{path} is larger than {limits.TEAM_DATA_BYTES} bytes")
-    return found
+    return files
 
 
 def fingerprint(files: list[Path]) -> Fingerprint:
-    """Changes when a file appears, disappears or is written."""
+    """Returns a value that changes if a file appears, disappears or is written."""
     return tuple((str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in files)

@@ -1,4 +1,6 @@
-"""What a tool is, and what it may see of the run that calls it. A tool of one's own, in `teams/<name>/tools.py`:
+"""The base of all tools, those of a team's author included.
+
+An author writes tools in `teams/<name>/tools.py`:
 
     class Weather(Arguments):
         city: Annotated[str, Field(max_length=100, description="A city's name.")]
@@ -21,6 +23,7 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
+from supervision.contract.base import StrictModel
 from supervision.contract.team import Effects
 
 
@@ -28,6 +31,10 @@ class Arguments(BaseModel):
     """Base of every tool's arguments: unknown ones are refused, so that the model learns its mistake."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+class NoOptions(StrictModel):
+    """The options of a tool kind that takes none."""
 
 
 A = TypeVar("A", bound=Arguments)
@@ -48,7 +55,7 @@ class NewArtifact:
 
 @dataclass(frozen=True)
 class ToolOutput:
-    """`text` goes to the model; `sources` say where it came from and end up in the finding."""
+    """`text` goes to the model; `sources` are its origins and become part of the finding."""
 
     text: str
     sources: list[str] = field(default_factory=list)
@@ -57,7 +64,7 @@ class ToolOutput:
 
 @dataclass(frozen=True)
 class ToolContext:
-    """What a tool may see of its run: the attachments of its subtask, and a key that is stable over attempts."""
+    """The part of a run that a tool sees: its subtask's attachments, and a key that is stable over attempts."""
 
     attachments: dict[str, Callable[[], Awaitable[str]]] = field(default_factory=dict)
     idempotency_key: str = ""
@@ -78,7 +85,7 @@ class Tool(Generic[A]):
     local: bool = False
 
     def schema(self) -> dict[str, Any]:
-        """The JSON schema of the arguments; shared, so not to be changed."""
+        """Returns the JSON schema of the arguments. It is shared, so do not change it."""
         return _schema(self.arguments)
 
 

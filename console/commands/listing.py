@@ -12,7 +12,7 @@ from console.run.run_handle import RUN_TYPE, facts, state_word
 from console.terminal import say
 from console.view.safe_text import safe_line
 from supervision import limits
-from supervision.run.web_details import money
+from supervision.text import money
 
 _CELL = 600
 _ANY_WIDTH = 1000  # a long id runs over the edge of the terminal instead of being cut

@@ -20,8 +20,8 @@ from console.view.safe_text import safe_line
 from supervision import limits
 from supervision.contract.plan import Plan
 from supervision.contract.status import Status, TraceEvent
-from supervision.run.web_details import money
 from supervision.store_keys import named_key
+from supervision.text import money
 
 _WIDEST = 120
 

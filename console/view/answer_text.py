@@ -13,7 +13,7 @@ from console.view.safe_text import safe, safe_line
 from supervision.contract.result import RunResult
 from supervision.errors import ErrorKind
 from supervision.run.answer_checks import with_gaps
-from supervision.run.web_details import money
+from supervision.text import money
 
 _LINE = 300
 

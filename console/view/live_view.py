@@ -13,7 +13,8 @@ from console.view.safe_text import safe_line
 from supervision import limits
 from supervision.contract.result import SubtaskReport
 from supervision.contract.status import Waiting
-from supervision.run.web_details import money, rest_note
+from supervision.run.web_details import rest_note
+from supervision.text import money
 
 GLYPHS = {"completed": "✔", "failed": "✘", "skipped": "–", "cancelled": "■", "running": "▶", "waiting": "·"}
 _STATE_STYLES = {

@@ -35,29 +35,29 @@ def conclude(message: str) -> Conclusion:
     lines = message.rstrip().splitlines(keepends=True)
     confidence: float | None = None
     limitations: list[str] = []
-    kept = lines[: max(0, len(lines) - _TAIL_LINES)]
-    index = len(kept)
+    text_lines = lines[: max(0, len(lines) - _TAIL_LINES)]
+    index = len(text_lines)
     while index < len(lines):
         line = lines[index]
         index += 1
         if (share := _confidence(line)) is not None:
             confidence, bare = share
-            kept += [] if bare else [line]
-        elif found := _LIMITATIONS.match(line):
-            items, index = ([found[1]], index) if found[1].strip(" *_\r\n") else _list_at(lines, index)
+            text_lines += [] if bare else [line]
+        elif match := _LIMITATIONS.match(line):
+            items, index = ([match[1]], index) if match[1].strip(" *_\r\n") else _list_at(lines, index)
             limitations += [part for item in items for part in _parts(item)]
-            kept += [] if items and all(size(item) <= _LIMITATION_BYTES for item in items) else [line, *items]
+            text_lines += [] if items and all(size(item) <= _LIMITATION_BYTES for item in items) else [line, *items]
         else:
-            kept.append(line)
-    return Conclusion("".join(kept).strip() or message.strip(), confidence, limitations)
+            text_lines.append(line)
+    return Conclusion("".join(text_lines).strip() or message.strip(), confidence, limitations)
 
 
 def _confidence(line: str) -> tuple[float, bool] | None:
     """The confidence that a line states, and whether it states nothing else."""
-    found = _CONFIDENCE.match(line)
-    if not found:
+    match = _CONFIDENCE.match(line)
+    if not match:
         return None
-    number, unit, rest = found.groups()
+    number, unit, rest = match.groups()
     value = float(number) / (100 if unit and "%" in unit else 1)
     bare = not re.search(r"[^\W_]", rest)
     return (value, bare) if value <= 1 and (bare or _REMARK.match(rest)) else None
@@ -67,8 +67,8 @@ def _list_at(lines: list[str], index: int) -> tuple[list[str], int]:
     """The items of the list that begins at `index` after blank lines, and where it ends."""
     items: list[str] = []
     for at in range(index, len(lines)):
-        if found := _ITEM.match(lines[at]):
-            items.append(found[1])
+        if match := _ITEM.match(lines[at]):
+            items.append(match[1])
             index = at + 1
         elif lines[at].strip():
             break

@@ -6,11 +6,11 @@ from supervision import limits
 
 
 def allot(sizes: Sequence[int], optional: Sequence[bool], budget: int) -> list[int]:
-    """How many characters of each finding fit into a prompt of `budget`; the sum never passes it.
+    """Returns how many characters of each finding fit into a prompt of `budget`; the sum never passes it.
 
     Everything stays whole if it fits. Else optional findings are cut, down to a summary, and only then required
-    ones; among equals small findings stay whole and large ones are cut to the same length. ValueError: the lists
-    differ in length.
+    ones; among equals small findings stay whole and large ones are cut to the same length. Raises ValueError if the
+    lists differ in length.
     """
     findings = list(zip(sizes, optional, strict=True))
     summaries = [min(size, limits.FINDING_SUMMARY_CHARS) if least else size for size, least in findings]
@@ -23,25 +23,25 @@ def allot(sizes: Sequence[int], optional: Sequence[bool], budget: int) -> list[i
 
 
 def groups(sizes: Sequence[int], budget: int) -> list[list[int]]:
-    """The findings by index in consecutive groups, each to be condensed by one call with room for `budget`.
+    """Returns the findings by index in consecutive groups, each to be condensed by one call with room for `budget`.
 
     Groups have at least two members, even where two do not fit whole, so each round at least halves the number
     of texts. Only the last may be a single one: it goes on as it is.
     """
-    found: list[list[int]] = []
+    result: list[list[int]] = []
     room = 0
     for index, size in enumerate(sizes):
-        if found and (len(found[-1]) < 2 or size <= room):
-            found[-1].append(index)
+        if result and (len(result[-1]) < 2 or size <= room):
+            result[-1].append(index)
             room -= size
         else:
-            found.append([index])
+            result.append([index])
             room = budget - size
-    return found
+    return result
 
 
 def _level(sizes: Sequence[int], budget: int) -> int:
-    """The greatest length to which all may be cut so that their sum is within `budget`; 0 when there is none."""
+    """Returns the greatest length to which all may be cut so that their sum is within `budget`; 0 if none is."""
     left = max(0, budget)
     for count, size in zip(range(len(sizes), 0, -1), sorted(sizes), strict=True):
         if size * count > left:

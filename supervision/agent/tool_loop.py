@@ -31,7 +31,7 @@ class LoopState:
 
 
 def next_step(stop_reason: str, has_text: bool, tool_calls: int, state: LoopState) -> Next:
-    """The step after a reply. A cut reply's tool calls are never run: their arguments may be cut too."""
+    """Returns the step after a reply. A cut reply's tool calls are never run: their arguments may be cut too."""
     if stop_reason == "refusal":
         return Next.REFUSED
     if stop_reason == "tool_use" and tool_calls:
@@ -52,5 +52,5 @@ def next_step(stop_reason: str, has_text: bool, tool_calls: int, state: LoopStat
 
 
 def more_room(max_tokens: int) -> int:
-    """The token limit for asking again after a cut reply."""
+    """Returns the token limit for asking again after a cut reply."""
     return min(max_tokens * 2, limits.MAX_TOKENS_CEILING)

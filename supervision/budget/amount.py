@@ -1,21 +1,44 @@
-"""A grant: the slice of a budget that one subtask attempt may use, and when it is used up."""
+"""Amounts of tokens and dollars, and what a worker agent may do within its grant: an amount for one subtask attempt."""
 
 import math
+from enum import Enum, auto
 
 from supervision import limits
 from supervision.contract.base import Model
 from supervision.contract.usage import Usage
 
 
-class Grant(Model):
-    """An amount of tokens and US dollars; None is no limit of that kind."""
+class Amount(Model):
+    """Tokens and US dollars; None is no limit of that kind."""
 
     tokens: int | None = None
     usd: float | None = None
 
 
-def may_call(grant: Grant, used: Usage, next_estimate: int) -> bool:
-    """Whether a worker agent that has `used` so much may make a call of about `next_estimate` tokens.
+class NextCall(Enum):
+    """What a worker agent does next within its grant."""
+
+    CALL = auto()
+    CONCLUDE = auto()  # one more call, in which it must conclude
+    STOP = auto()  # no call: the supervisor may have more for it
+
+
+def next_call(grant: Amount, used: Usage, estimate: int, *, last_grant: bool) -> NextCall:
+    """Returns what comes after `used`, when the next call takes about `estimate` tokens.
+
+    With a grant that may be followed by more, a worker agent stops one call early: were it to spend the rest, a
+    `last_grant` of nothing would leave it no call to conclude in.
+    """
+    closing = last_call(grant, used, estimate)
+    if closing and not last_grant and used.model_calls > 0:
+        return NextCall.STOP
+    if not may_call(grant, used, estimate):
+        return NextCall.STOP
+    return NextCall.CONCLUDE if closing and last_grant else NextCall.CALL
+
+
+def may_call(grant: Amount, used: Usage, next_estimate: int) -> bool:
+    """True if a worker agent that has `used` so much may make a call of about `next_estimate` tokens.
 
     The first call is always allowed: a grant too small for a large context would otherwise buy nothing at all.
     """
@@ -26,17 +49,17 @@ def may_call(grant: Grant, used: Usage, next_estimate: int) -> bool:
     return grant.usd is None or used.usd is None or used.usd + next_estimate * token_price(used) <= grant.usd
 
 
-def last_call(grant: Grant, used: Usage, next_estimate: int) -> bool:
-    """Whether the next call should be the last one: after it another of its size would not fit."""
+def last_call(grant: Amount, used: Usage, next_estimate: int) -> bool:
+    """True if the next call should be the last: after it another of its size would not fit."""
     after = used + Usage(model_calls=1, input_tokens=next_estimate, usd=next_estimate * token_price(used))
     return not may_call(grant, after, next_estimate)
 
 
 def call_estimate(prompt_bytes: int) -> int:
-    """Tokens of a call with a prompt of that size and a reply of the usual length."""
+    """Returns the tokens of a call with a prompt of that size and a reply of the usual length."""
     return math.ceil(prompt_bytes / limits.CHARS_PER_TOKEN) + limits.USUAL_REPLY_TOKENS
 
 
 def token_price(usage: Usage) -> float:
-    """The mean price of a token in US dollars; 0 when nothing is known."""
+    """Returns the mean price of a token in US dollars; 0 when nothing is known."""
     return (usage.usd or 0.0) / usage.tokens if usage.tokens else 0.0

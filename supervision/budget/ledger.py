@@ -12,7 +12,7 @@ import math
 from pydantic import JsonValue
 
 from supervision import limits
-from supervision.budget.amount import Grant, call_estimate, token_price
+from supervision.budget.amount import Amount, call_estimate, token_price
 from supervision.contract.usage import Usage
 
 
@@ -24,9 +24,9 @@ class Ledger:
     """
 
     def __init__(self, tokens: int | None, usd: float | None) -> None:
-        self._total = Grant(tokens=tokens, usd=usd)
+        self._total = Amount(tokens=tokens, usd=usd)
         self._spent = Usage()
-        self._grants: dict[str, Grant] = {}
+        self._grants: dict[str, Amount] = {}
         self._reserved = 0  # tokens of own calls in flight
 
     @property
@@ -35,14 +35,14 @@ class Ledger:
         return self._spent
 
     @property
-    def free(self) -> Grant:
+    def free(self) -> Amount:
         """What may be promised now."""
-        return self._rest(self._held_back())
+        return self._free_beside(self._reserve())
 
     @property
-    def for_synthesis(self) -> Grant:
+    def for_synthesis(self) -> Amount:
         """What the synthesis may use: what is free, and what is held back for it."""
-        return self._rest(Grant(tokens=0, usd=0.0))
+        return self._free_beside(Amount(tokens=0, usd=0.0))
 
     @property
     def open_grants(self) -> int:
@@ -51,14 +51,14 @@ class Ledger:
 
     @property
     def exhausted(self) -> bool:
-        """Whether not even the smallest grant is free; running worker agents may still give some back."""
+        """True if not even the smallest grant is free; running worker agents may still give some back."""
         free = self.free
         if free.tokens is not None and free.tokens < limits.LEAST_GRANT_TOKENS:
             return True
         return free.usd is not None and (free.usd <= 0 or free.usd < self._least_usd())
 
     def reserve_call(self, estimate_tokens: int, *, synthesis: bool = False) -> bool:
-        """Sets tokens aside for one call of the supervisor's own; False when they are not there.
+        """Sets tokens aside for one call of the supervisor's own. Returns False if they are not there.
 
         The synthesis of the answer may use what is held back for it.
         """
@@ -73,46 +73,46 @@ class Ledger:
         self._spent += usage
 
     def can_synthesize(self, estimate_tokens: int) -> bool:
-        """Whether a synthesis of that many tokens can be paid."""
+        """True if a synthesis of that many tokens can be paid."""
         return self._fits(self.for_synthesis, estimate_tokens)
 
-    def grant(self, subtask_id: str, share_of: int) -> Grant | None:
-        """A slice of what is free for one attempt of a subtask; None when not even the smallest is.
+    def grant(self, subtask_id: str, share_of: int) -> Amount | None:
+        """Returns a slice of what is free for one attempt of a subtask; None if not even the smallest is.
 
-        `share_of` is among how many what is free is to be shared now, this one included. ValueError: the subtask
-        holds a grant already.
+        `share_of` is among how many what is free is to be shared now, this one included. Raises ValueError if the
+        subtask holds a grant already.
         """
         if subtask_id in self._grants:
             raise ValueError(f"'{subtask_id}' has a grant that is not settled")
         if self.exhausted:
             return None
         free, share = self.free, max(1, share_of)
-        grant = Grant(
+        grant = Amount(
             tokens=None if free.tokens is None else max(free.tokens // share, limits.LEAST_GRANT_TOKENS),
             usd=None if free.usd is None else max(free.usd / share, self._least_usd()),
         )
         self._grants[subtask_id] = grant
         return grant
 
-    def last_grant(self, subtask_id: str) -> Grant:
-        """Whatever is free, be it nothing: for the one call in which an attempt under way can still conclude."""
+    def last_grant(self, subtask_id: str) -> Amount:
+        """Returns whatever is free, even nothing: for the one call in which an attempt can still conclude."""
         grant = self._grants[subtask_id] = self.free
         return grant
 
-    def settle(self, subtask_id: str, usage: Usage) -> Grant:
+    def settle(self, subtask_id: str, usage: Usage) -> Amount:
         """Ends a grant with what the attempt consumed, and returns what it did not use.
 
         What was consumed counts even where there is no such grant.
         """
-        grant = self._grants.pop(subtask_id, Grant(tokens=0, usd=0.0))
+        grant = self._grants.pop(subtask_id, Amount(tokens=0, usd=0.0))
         self._spent += usage
-        return Grant(
+        return Amount(
             tokens=None if grant.tokens is None else max(0, grant.tokens - usage.tokens),
             usd=None if grant.usd is None or usage.usd is None else max(0.0, grant.usd - usage.usd),
         )
 
     def check(self, tokens: int | None, usd: float | None) -> None:
-        """ValueError when a total would be below what is spent and promised."""
+        """Raises ValueError if a total would be below what is spent and promised."""
         tokens_gone, usd_gone = self._gone()
         if tokens is not None and tokens < tokens_gone:
             raise ValueError(f"budget.tokens must be at least {tokens_gone}: so much is spent or promised")
@@ -120,48 +120,48 @@ class Ledger:
             raise ValueError(f"budget.usd must be at least {usd_gone:.6f}: so much is spent or promised")
 
     def extend(self, tokens: int | None, usd: float | None) -> None:
-        """Sets new totals; ValueError as `check`."""
+        """Sets new totals; raises ValueError as `check`."""
         self.check(tokens, usd)
-        self._total = Grant(tokens=tokens, usd=usd)
+        self._total = Amount(tokens=tokens, usd=usd)
 
     def card(self) -> dict[str, JsonValue]:
-        """The account for `status`; `usd_accounted` is False once a price was unknown."""
+        """Returns the account for `status`; `usd_accounted` is False once a price was unknown."""
         tokens_gone, usd_gone = self._gone()
-        held, free, spent = self._held_back(), self.free, self._spent
+        reserve, free, spent = self._reserve(), self.free, self._spent
         return {
             "tokens": {
                 "total": self._total.tokens,
                 "spent": spent.tokens,
                 "promised": tokens_gone - spent.tokens,
-                "held_back": held.tokens,
+                "held_back": reserve.tokens,
                 "free": free.tokens,
             },
             "usd": {
                 "total": self._total.usd,
                 "spent": spent.usd,
                 "promised": None if spent.usd is None else max(0.0, usd_gone - spent.usd),
-                "held_back": held.usd,
+                "held_back": reserve.usd,
                 "free": free.usd,
             },
             "usd_accounted": spent.usd is not None,
         }
 
-    def _rest(self, held: Grant) -> Grant:
+    def _free_beside(self, reserve: Amount) -> Amount:
         tokens_gone, usd_gone = self._gone()
         total = self._total
         no_usd = total.usd is None or self._spent.usd is None
-        return Grant(
-            tokens=None if total.tokens is None else max(0, total.tokens - tokens_gone - (held.tokens or 0)),
-            usd=None if no_usd else max(0.0, (total.usd or 0.0) - usd_gone - (held.usd or 0.0)),
+        return Amount(
+            tokens=None if total.tokens is None else max(0, total.tokens - tokens_gone - (reserve.tokens or 0)),
+            usd=None if no_usd else max(0.0, (total.usd or 0.0) - usd_gone - (reserve.usd or 0.0)),
         )
 
     def _gone(self) -> tuple[int, float]:
-        """Tokens and dollars that are spent or promised."""
+        """Returns tokens and dollars that are spent or promised."""
         tokens = self._spent.tokens + self._reserved + sum(grant.tokens or 0 for grant in self._grants.values())
         granted = math.fsum(grant.usd or 0.0 for grant in self._grants.values())
         return tokens, (self._spent.usd or 0.0) + self._reserved * token_price(self._spent) + granted
 
-    def _held_back(self) -> Grant:
+    def _reserve(self) -> Amount:
         share, total = limits.SYNTHESIS_HOLDBACK_SHARE, self._total
         tokens = usd = None
         if total.tokens is not None:
@@ -169,22 +169,17 @@ class Ledger:
             tokens = min(wanted, total.tokens // 2)  # of a small total more would leave nothing to write about
         if total.usd is not None and self._spent.usd is not None:
             usd = total.usd * share
-        return Grant(tokens=tokens, usd=usd)
+        return Amount(tokens=tokens, usd=usd)
 
     def _least_usd(self) -> float:
         return limits.LEAST_GRANT_TOKENS * token_price(self._spent)
 
-    def _fits(self, available: Grant, tokens: int) -> bool:
+    def _fits(self, available: Amount, tokens: int) -> bool:
         if available.tokens is not None and tokens > available.tokens:
             return False
         return available.usd is None or 0 < available.usd >= tokens * token_price(self._spent)
 
 
 def plan_estimate(goal_bytes: int) -> int:
-    """Tokens of one try at a plan."""
+    """Returns the tokens of one try at a plan."""
     return call_estimate(goal_bytes + limits.PLAN_PROMPT_BYTES)
-
-
-def least_to_plan(goal_bytes: int) -> int:
-    """The smallest total, in tokens, with which a goal can be planned: half of a small total is held back."""
-    return 2 * plan_estimate(goal_bytes)

@@ -4,21 +4,20 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from supervision import limits
-from supervision.budget.amount import Grant
+from supervision.budget.amount import Amount
 from supervision.budget.ledger import Ledger
 from supervision.contract.ceilings import Ceilings
 from supervision.contract.request import Budget, RunRequest
 from supervision.contract.status import RunLimits
 from supervision.contract.updates import NewBudget
-from supervision.run.board import Board
-from supervision.run.web_details import money
+from supervision.text import money
 
 
-class Allowance:
+class TimeAndBudget:
     """Deadline and budget of one supervisor. `now` is the run's clock; `grant` is a nested supervisor's slice."""
 
     def __init__(
-        self, request: RunRequest, now: Callable[[], datetime], started_at: datetime, grant: Grant | None = None
+        self, request: RunRequest, now: Callable[[], datetime], started_at: datetime, grant: Amount | None = None
     ) -> None:
         self._request = request
         self._now = now
@@ -40,28 +39,28 @@ class Allowance:
 
     @property
     def time_left(self) -> bool:
-        """Whether work on subtasks may still begin."""
+        """True if work on subtasks may still begin."""
         return self._now() < self.work_until
 
     @property
     def out_of_budget(self) -> bool:
-        """Whether no worker agent can be paid any more."""
+        """True if no worker agent can be paid any more."""
         return self.ledger.exhausted
 
-    def shares(self, board: Board) -> int:
-        """Among how many what is free of the budget is to be shared now: worker agents, and the supervisor itself."""
-        return 1 + max(1, board.agents(self._request.max_parallel) - self.ledger.open_grants)
+    def shares(self, agents: int) -> int:
+        """Returns by how many the free budget is divided now: `agents` without a grant, and the supervisor itself."""
+        return 1 + max(1, agents - self.ledger.open_grants)
 
-    def spent(self) -> str:
-        """One line on the budget."""
+    def spent_line(self) -> str:
+        """Returns one line on the budget."""
         used, limit = self.ledger.spent, self.budget
-        said = f"{used.tokens} of {'any number of' if limit.tokens is None else limit.tokens} tokens spent"
+        line = f"{used.tokens} of {'any number of' if limit.tokens is None else limit.tokens} tokens spent"
         if used.usd is not None and limit.usd is not None:
-            said += f", {money(used.usd)} of {money(limit.usd)}"
-        return said
+            line += f", {money(used.usd)} of {money(limit.usd)}"
+        return line
 
     def check(self, budget: NewBudget | None, deadline: timedelta | None) -> None:
-        """ValueError when these can't be the new totals."""
+        """Raises ValueError if these can't be the new totals."""
         if budget is None and deadline is None:
             raise ValueError("nothing to change: give a budget, a deadline, or both")
         if deadline is not None and self._started_at + deadline <= self._now():
@@ -72,7 +71,7 @@ class Allowance:
             self.ledger.check(new.tokens, new.usd)
 
     def extend(self, budget: NewBudget | None, deadline: timedelta | None) -> None:
-        """Sets new totals; ValueError as `check`."""
+        """Sets new totals; raises ValueError as `check`."""
         if budget is not None:
             self.budget = budget.over(self.budget)
             self.ledger.extend(self.budget.tokens, self.budget.usd)
@@ -86,7 +85,7 @@ class Allowance:
         self.ledger.extend(self.budget.tokens, self.budget.usd)
 
     def card(self) -> RunLimits:
-        """The limits in force, for `status`."""
+        """Returns the limits in force, for `status`."""
         return RunLimits(
             max_subtasks=self._request.max_subtasks,
             max_parallel=self._request.max_parallel,

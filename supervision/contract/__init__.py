@@ -1,1 +1,1 @@
-"""What users, other processes and histories see: requests, results, plans, teams, status, updates."""
+"""The values that users, other processes and histories see: requests, results, plans, teams, status, updates."""

@@ -1,4 +1,4 @@
-"""A finding: what a worker agent brings back from its subtask."""
+"""A finding: the result of a worker agent's subtask."""
 
 from supervision.contract.base import Model
 

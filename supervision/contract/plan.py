@@ -1,4 +1,4 @@
-"""The plan: what the planner returns, what query `plan` shows."""
+"""The plan, as the planner returns it and query `plan` shows it."""
 
 from typing import Literal
 
@@ -27,7 +27,7 @@ class Subtask(Model):
 
 
 class NewRole(Model):
-    """A role that the plan defines for itself, with tools out of the team's toolbox."""
+    """A role that the plan defines, with tools out of the team's toolbox."""
 
     name: str
     description: str
@@ -47,7 +47,7 @@ class Plan(Model):
     revision: int = 1
 
     def subtask(self, subtask_id: str) -> Subtask:
-        """The subtask of that id; KeyError when there is none."""
+        """Returns the subtask of that id. Raises KeyError if there is none."""
         for subtask in self.subtasks:
             if subtask.id == subtask_id:
                 return subtask

@@ -75,7 +75,7 @@ class RunRequest(StrictModel):
     @field_validator("team", mode="before")
     @classmethod
     def _team(cls, team: object) -> object:
-        if isinstance(team, dict):  # only an object's own complaints, not that it is no name either
+        if isinstance(team, dict):  # only the complaints about an object, not that it is no name either
             return Team.model_validate(team)
         if not isinstance(team, (str, Team)):
             raise ValueError("must be a name or a team object")
@@ -83,7 +83,7 @@ class RunRequest(StrictModel):
 
     @property
     def team_name(self) -> str:
-        """The team's name, also of an inline one."""
+        """The name of the team, named or inline."""
         return self.team if isinstance(self.team, str) else self.team.name
 
     @field_validator("goal")
@@ -119,7 +119,7 @@ class RunRequest(StrictModel):
         try:
             total = size(self.model_dump_json())
         except ValueError:
-            raise ValueError("it holds half of a surrogate pair, or is nested too deeply") from None
+            raise ValueError("it contains an unpaired surrogate, or is nested too deeply") from None
         if total > limits.REQUEST_BYTES:
             raise ValueError(
                 f"the request has {total} bytes, at most {limits.REQUEST_BYTES} are allowed: "
@@ -129,7 +129,7 @@ class RunRequest(StrictModel):
 
 
 def success_fraction(value: object) -> Fraction | None:
-    """The share of subtasks a run needs: None for `any`, 1 for `all`, else a fraction of (0, 1].
+    """Returns the share of subtasks that a run needs: None for `any`, 1 for `all`, else a fraction of (0, 1].
 
     Raises ValueError for anything else.
     """
@@ -148,14 +148,14 @@ def success_fraction(value: object) -> Fraction | None:
 
 def _fraction(value: object) -> Fraction:
     if isinstance(value, str) and not _FRACTION.fullmatch(value.strip()):
-        raise ValueError("no fraction")  # nor is it computed: "1e-999999999" would take all memory
+        raise ValueError("no fraction")  # and never computed: "1e-999999999" would take all memory
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise ValueError("no number")
     return Fraction(repr(value) if isinstance(value, float) else value)  # 0.1 is meant as 1/10
 
 
 def parse_request(value: object, surplus: tuple[object, ...] = ()) -> RunRequest:
-    """The request out of a run's raw input; SupervisionError `InvalidRequest` says what is wrong with it."""
+    """Returns the request in a run's raw input. Raises SupervisionError `InvalidRequest` with its problems."""
     if surplus:
         raise SupervisionError(
             ErrorKind.INVALID_REQUEST,
@@ -176,20 +176,25 @@ def parse_request(value: object, surplus: tuple[object, ...] = ()) -> RunRequest
     return request
 
 
-def describe_errors(error: ValidationError, limit: int = 8, root: str = "request") -> str:
-    """At most ERROR_BYTES on one line: field (`root` for the whole) and complaint of at most `limit` errors."""
+def describe_errors(error: ValidationError, root: str = "request") -> str:
+    """Returns the errors on one line of at most ERROR_BYTES, each with its field; `root` stands for the whole."""
     lines = []
     for item in error.errors(include_url=False, include_input=False):
         where = ".".join(str(part) for part in item["loc"]) or root
-        lines.append(f"{one_line(where, 120)}: {one_line(_complaint(item['type'], item['msg']), 400)}")
-    more = [f"and {len(lines) - limit} more"] if len(lines) > limit else []
-    return cut("; ".join(lines[:limit] + more), limits.ERROR_BYTES)
+        complaint = _complaint(item["type"], item["msg"])
+        lines.append(
+            f"{one_line(where, limits.FIELD_SHOWN_BYTES)}: {one_line(complaint, limits.FIELD_COMPLAINT_BYTES)}"
+        )
+    more = len(lines) - limits.FIELD_COMPLAINTS
+    if more > 0:
+        lines[limits.FIELD_COMPLAINTS :] = [f"and {more} more"]
+    return cut("; ".join(lines), limits.ERROR_BYTES)
 
 
-def _complaint(type: str, message: str) -> str:
-    if type == "extra_forbidden":
+def _complaint(error_type: str, message: str) -> str:
+    if error_type == "extra_forbidden":
         return "unknown field"
-    return _DURATION if type.startswith("time_delta_") else message.removeprefix("Value error, ")
+    return _DURATION if error_type.startswith("time_delta_") else message.removeprefix("Value error, ")
 
 
 _UNBUILT = {
@@ -200,12 +205,12 @@ _UNBUILT = {
 
 
 def refuse_unbuilt(request: RunRequest) -> None:
-    """SupervisionError naming every field that asks for behaviour that does not exist yet."""
+    """Raises SupervisionError with every field that asks for behaviour that does not exist yet."""
     defaults = RunRequest(goal=request.goal)
-    asked = [
-        f"{name} ({what} are not built yet: leave it out)"
-        for name, what in _UNBUILT.items()
+    unbuilt = [
+        f"{name} ({behaviour} is not built yet: leave it out)"
+        for name, behaviour in _UNBUILT.items()
         if getattr(request, name) != getattr(defaults, name)
     ]
-    if asked:
-        raise SupervisionError(ErrorKind.INVALID_REQUEST, "; ".join(asked))
+    if unbuilt:
+        raise SupervisionError(ErrorKind.INVALID_REQUEST, "; ".join(unbuilt))

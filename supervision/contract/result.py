@@ -1,4 +1,4 @@
-"""The result of a run: one honest answer, what it rests on, what is missing, what it cost."""
+"""The result of a run: its answer, the findings and gaps behind it, its cost."""
 
 from typing import Annotated, Any, Literal
 
@@ -29,14 +29,14 @@ class Contradiction(Model):
 
 
 class Citation(Model):
-    """A claim of the answer and the completed subtasks it rests on."""
+    """A claim of the answer and the completed subtasks that support it."""
 
     claim: str
     subtask_ids: list[str] = []
 
 
 class Problem(Model):
-    """Why something failed: a type to branch on, a message to read."""
+    """A failure: its kind, and a message to read."""
 
     type: ErrorKind
     message: str
@@ -46,7 +46,7 @@ class SubtaskReport(Model):
     """One subtask as it ended, or as it stands; times are ISO 8601 in UTC.
 
     `replaced_by` names the subtask that a later revision of the plan put in its place. `subtasks` are those of the
-    nested supervisor that worked on it, `gaps` what its answer lacks: the run lists these among its own.
+    nested supervisor that worked on it, `gaps` those of its answer, which the run lists among its own.
     """
 
     id: str
@@ -68,7 +68,7 @@ class SubtaskReport(Model):
 
 
 class Timing(Model):
-    """Seconds. `sequential` is the same work one after the other, `critical_path` the longest chain of it."""
+    """Seconds. `sequential` is the time of all subtasks in a row, `critical_path` that of the longest chain."""
 
     wall_seconds: float = 0.0
     sequential_seconds: float = 0.0
@@ -77,10 +77,10 @@ class Timing(Model):
 
 
 class RunResult(Model):
-    """What a run returns; in a failed run's error details and a cancelled run's store: the partial one.
+    """The return value of a run; a failed run has the partial one in its error details, a cancelled one in the store.
 
-    `truncated` says that texts were shortened to fit a payload; `result_ref` leads to the whole, `answer_ref` to the
-    text of the answer.
+    `truncated` is True if texts were shortened to fit a payload; `result_ref` leads to the whole result, `answer_ref`
+    to the text of the answer.
     """
 
     status: Literal["completed", "partial", "running"] = "running"
@@ -102,7 +102,7 @@ class RunResult(Model):
 
     @field_serializer("subtasks", mode="wrap")
     def _lean(self, reports: list[SubtaskReport], dump: SerializerFunctionWrapHandler) -> Any:
-        """A long list of a truncated result leaves out what is not set: empty fields alone would fill a payload."""
+        """Leaves out unset fields in a long list of a truncated result: empty fields alone would fill a payload."""
         if not self.truncated or len(reports) <= limits.STATUS_PAGE:
             return dump(reports)
         return [{"state": r.state, **r.model_dump(mode="json", exclude_defaults=True)} for r in reports]

@@ -1,4 +1,4 @@
-"""What the queries `status` and `trace` return."""
+"""The replies to the queries `status` and `trace`."""
 
 from typing import Literal
 
@@ -42,7 +42,7 @@ class Waiting(Model):
 
 
 class RunLimits(Model):
-    """The limits in force."""
+    """The limits in force, as `status` shows them."""
 
     max_subtasks: int
     max_parallel: int
@@ -54,7 +54,7 @@ class RunLimits(Model):
 
 
 class Status(Model):
-    """Where a run stands; subtasks in pages of 100, the next page with `cursor = next_cursor`."""
+    """The state of a run; subtasks in pages of 100, the next page with `cursor = next_cursor`."""
 
     goal: str
     team: str
@@ -76,7 +76,7 @@ class Status(Model):
 
 
 class TraceEvent(Model):
-    """One thing that happened; `seq` counts from 1 in each workflow, `at` is ISO 8601 in UTC."""
+    """An event of a run; `seq` counts from 1 in each workflow, `at` is ISO 8601 in UTC."""
 
     seq: int
     at: str

@@ -7,18 +7,18 @@ from pydantic import AfterValidator, Field, model_validator
 
 from supervision import limits
 from supervision.contract.base import Model, StrictModel
-from supervision.text import one_line
+from supervision.text import one_line, quoted
 
 Effects = Literal["read", "write"]
 
 
 def is_name(text: str) -> bool:
-    """Whether `text` may name a team or a role."""
+    """True if `text` may name a team or a role."""
     return re.fullmatch(r"[a-z][a-z0-9_-]{0,47}", text) is not None
 
 
 def is_pool(text: str) -> bool:
-    """Whether `text` may name a pool of Workers: it is part of a task queue's name."""
+    """True if `text` may name a pool of Workers: it is part of a task queue's name."""
     return re.fullmatch(r"[a-z0-9][a-z0-9-]{0,31}", text) is not None
 
 
@@ -46,17 +46,17 @@ Name = Annotated[str, AfterValidator(_name)]
 class Role(StrictModel):
     """A worker agent's definition.
 
-    `tools` names the tools it may use; nothing else is ever run for it. `model` overrides the default model
-    of worker agents. `max_turns` lowers the run's turn cap for this role, `max_parallel` how many of its worker
-    agents a run has at a time. `fallback` is the role that gets its last chance when attempts fail. `team` makes
-    the role a team of that name: its subtasks are runs of a supervisor of their own. Activities of a role with a
+    `tools` names the tools that it may use; no other tool is ever run for it. `model` overrides the default model of
+    worker agents. `max_turns` lowers the run's turn cap for this role, `max_parallel` limits its worker agents that
+    run at the same time. A subtask whose attempts failed is tried once more by the role `fallback`. `team` makes
+    the role a team of that name: a supervisor of its own works on each of its subtasks. Activities of a role with a
     `pool` go to the Workers of that pool; while work there has waited longer than `backlog_seconds`, new subtasks go
     to the role `backup`.
     """
 
     name: Name
-    description: Annotated[str, Field(min_length=1, max_length=1000)]
-    system_prompt: Annotated[str, Field(max_length=40_000)] = ""
+    description: Annotated[str, Field(min_length=1, max_length=limits.ROLE_DESCRIPTION_CHARS)]
+    system_prompt: Annotated[str, Field(max_length=limits.ROLE_PROMPT_CHARS)] = ""
     tools: list[str] = []
     capabilities: list[str] = []
     model: Annotated[str, Field(min_length=1, max_length=200)] | None = None
@@ -105,23 +105,22 @@ class Team(StrictModel):
         if repeated := _repeated(names):
             raise ValueError(f"role names must differ: {', '.join(repeated)}")
         if self.generalist not in names:
-            raise ValueError(
-                f"generalist '{one_line(self.generalist, 60)}' is not one of the roles: {', '.join(names)}"
-            )
+            raise ValueError(f"generalist {quoted(self.generalist)} is not one of the roles: {', '.join(names)}")
         for role in self.roles:
-            _check_stand_ins(role, names)
+            _check_substitutes(role, names)
         if repeated := _repeated([tool.name for tool in self.tools]):
             raise ValueError(f"tool names must differ: {', '.join(repeated)}")
         shared = _repeated([tool for role in self.roles for tool in dict.fromkeys(role.tools)])
         if shared and not self.share_tools:
+            listed = one_line(", ".join(shared), limits.LIST_SHOWN_BYTES)
             raise ValueError(
-                f"roles share the tools {one_line(', '.join(shared), 200)}: give each tool to one role, "
+                f"roles share the tools {listed}: give each tool to one role, "
                 "or set share_tools = true if that is meant"
             )
         return self
 
     def role(self, name: str) -> Role:
-        """The role of that name; KeyError when there is none."""
+        """Returns the role of that name. Raises KeyError if there is none."""
         for role in self.roles:
             if role.name == name:
                 return role
@@ -129,7 +128,7 @@ class Team(StrictModel):
 
 
 class ToolCard(Model):
-    """What a workflow knows of a tool: its name and how calls of it are run, never its schema."""
+    """The part of a tool that a workflow knows: its name and how its calls are run, never its schema."""
 
     name: str
     effects: Effects = "read"
@@ -137,7 +136,7 @@ class ToolCard(Model):
 
 
 class RoleCard(Model):
-    """What a workflow knows of a role."""
+    """The part of a role that a workflow knows."""
 
     name: str
     description: str = ""
@@ -154,30 +153,28 @@ class RoleCard(Model):
 
 
 class TeamCard(Model):
-    """What a workflow knows of a team; prompts and schemas stay in the artifact store."""
+    """The part of a team that a workflow knows; prompts and schemas stay in the artifact store."""
 
     name: str
     generalist: str
     roles: list[RoleCard]
 
     def find(self, name: str | None) -> RoleCard | None:
-        """The role of that name, None when there is none."""
+        """Returns the role of that name, None if there is none."""
         return next((role for role in self.roles if role.name == name), None)
 
     def role(self, name: str) -> RoleCard:
-        """The role of that name, else the generalist."""
+        """Returns the role of that name, else the generalist."""
         by_name = {role.name: role for role in self.roles}
         return by_name.get(name) or by_name[self.generalist]
 
 
-def _check_stand_ins(role: Role, names: list[str]) -> None:
+def _check_substitutes(role: Role, names: list[str]) -> None:
     for field, other in (("fallback", role.fallback), ("backup", role.backup)):
         if other == role.name:
             raise ValueError(f"role '{role.name}' is its own {field}: name another role")
         if other is not None and other not in names:
-            raise ValueError(
-                f"role '{role.name}': {field} '{one_line(other, 60)}' is not one of the roles: {', '.join(names)}"
-            )
+            raise ValueError(f"role '{role.name}': {field} {quoted(other)} is not one of the roles: {', '.join(names)}")
 
 
 def _repeated(names: list[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What the updates of a run take and return."""
+"""The inputs and replies of a run's updates."""
 
 from datetime import timedelta
 from typing import Annotated, TypeVar
@@ -12,7 +12,7 @@ from supervision.contract.status import Phase
 
 
 class Resume(StrictModel):
-    """Go on after a wait for the provider, once the account is mended. The same `request_id` counts once."""
+    """Go on after a wait for the provider, once the account is fixed. The same `request_id` counts once."""
 
     request_id: str | None = None
 
@@ -24,7 +24,7 @@ class NewBudget(StrictModel):
     usd: Annotated[float, Field(gt=0, le=limits.MAX_BUDGET_USD, allow_inf_nan=False)] | None = None
 
     def over(self, budget: Budget) -> Budget:
-        """`budget` with the new totals."""
+        """Returns `budget` with the new totals."""
         return budget.model_copy(update=self.model_dump(exclude_none=True))
 
 
@@ -39,16 +39,16 @@ class ExtendLimits(StrictModel):
 U = TypeVar("U", bound=StrictModel)
 
 
-def read(kind: type[U], asked: object) -> U:
-    """The update that was asked for, out of any JSON; ValueError says what is wrong with it."""
+def read_update(kind: type[U], value: object) -> U:
+    """Returns the update in any JSON value. Raises ValueError with what is wrong with it."""
     try:
-        return kind.model_validate({} if asked is None else asked)
+        return kind.model_validate({} if value is None else value)
     except ValidationError as error:
         raise ValueError(describe_errors(error, root="update")) from error
 
 
 class UpdateReply(Model):
-    """Whether the update was taken, where the run stands, and what to know."""
+    """The answer to an update: if it was accepted, the run's phase, and a message for people."""
 
     accepted: bool
     phase: Phase

@@ -1,4 +1,4 @@
-"""What model and tool calls consumed."""
+"""The consumption of model and tool calls."""
 
 from supervision.contract.base import Model
 
@@ -19,7 +19,7 @@ class Usage(Model):
     usd: float | None = 0.0
 
     def __add__(self, other: "Usage") -> "Usage":
-        """The sum; its cost is unknown when either cost is."""
+        """Returns the sum; its cost is unknown if either cost is."""
         usd = None if self.usd is None or other.usd is None else self.usd + other.usd
         return Usage(
             model_calls=self.model_calls + other.model_calls,

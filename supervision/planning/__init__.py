@@ -1,1 +1,1 @@
-"""The graph of a plan: whether it is valid, who can do what, how later revisions change it."""
+"""The graph of a plan: its rules, the roles of its subtasks, its revisions."""

@@ -1,7 +1,8 @@
-"""Who can do a subtask: roles by what they declare to be capable of. Capabilities are compared letter by letter.
+"""Which roles can do a subtask, by the capabilities that they declare. Capabilities are compared letter by letter.
 
-A named role of the team stands, an unknown one gives way to the generalist, as does `auto` without capabilities.
-For `auto` with capabilities the roles that have all of them are able; where no single role has, a combination is.
+A role of the team that the plan names is taken. The generalist takes the place of an unknown role, and of `auto`
+without capabilities. For `auto` with capabilities the roles that have all of them are able; if no single role has
+them all, a combination of roles is.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -11,18 +12,18 @@ from math import comb
 from supervision import limits
 from supervision.contract.plan import Plan, Subtask
 from supervision.contract.team import RoleCard, TeamCard
-from supervision.text import cut, one_line
+from supervision.text import cut, one_line, quoted
 
 _NOTE_BYTES = limits.DESCRIPTION_CHARS // 4
 
 
 def able(roles: Iterable[RoleCard], capabilities: Collection[str]) -> list[RoleCard]:
-    """The roles that have all `capabilities`."""
+    """Returns the roles that have all `capabilities`."""
     return [role for role in roles if set(capabilities) <= set(role.capabilities)]
 
 
 def choose(able: Sequence[RoleCard], in_flight: Mapping[str, int]) -> str:
-    """The name of the role with the fewest subtasks in flight, the first of several; ValueError without roles."""
+    """Returns the name of the first role with the fewest subtasks in flight. Raises ValueError without roles."""
     return min(able, key=lambda role: in_flight.get(role.name, 0)).name
 
 
@@ -32,18 +33,18 @@ def role_for(
     in_flight: Mapping[str, int],
     free: Callable[[RoleCard], bool] = lambda _: True,
 ) -> str:
-    """The role that takes a subtask at its dispatch; of several that are able, one that is `free` if there is one."""
-    role = settled(subtask, team)
-    if role != "auto":
-        return role
+    """Returns the role that takes a subtask at its dispatch; of several able ones, a `free` one if there is any."""
+    name = settled(subtask, team)
+    if name != "auto":
+        return name
     roles = able(team.roles, subtask.capabilities)
-    return choose([one for one in roles if free(one)] or roles, in_flight)
+    return choose([role for role in roles if free(role)] or roles, in_flight)
 
 
 def settled(subtask: Subtask, team: TeamCard) -> str:
-    """The role that is already certain; `auto` where several are able, so that its dispatch decides.
+    """Returns the name of the subtask's role; `auto` if several are able, so that its dispatch decides.
 
-    What nobody is able to do goes to the generalist: `missing` and `expand` come first.
+    Falls back to the generalist if no role is able: call `missing` and `expand` before.
     """
     if subtask.role != "auto" or not subtask.capabilities:
         return team.role(subtask.role).name
@@ -52,35 +53,35 @@ def settled(subtask: Subtask, team: TeamCard) -> str:
 
 
 def cover(roles: Sequence[RoleCard], capabilities: Collection[str]) -> list[RoleCard] | None:
-    """The smallest combination of roles that has all `capabilities`, in the order of `roles`; None when none has.
+    """Returns the smallest combination of roles that has all `capabilities`, in the order of `roles`, or None.
 
-    Of several equally small ones the first. Where too many would have to be tried it may not be the smallest.
+    Of several equally small ones it is the first. With too many combinations to try it may not be the smallest.
     """
     wanted = set(capabilities)
     useful = [role for role in roles if wanted & set(role.capabilities)]
-    found = _greedy(useful, wanted)
-    if found is None:
+    enough = _greedy(useful, wanted)
+    if enough is None:
         return None
-    for count in range(len(found) + 1):
+    for count in range(len(enough) + 1):
         if comb(len(useful), count) > limits.COVER_TRIES:
             break
         for combination in combinations(useful, count):
             if wanted <= _all_of(combination):
                 return list(combination)
-    return found
+    return enough
 
 
 def expand(plan: Plan, team: TeamCard, taken: Iterable[str] = ()) -> Plan:
-    """The plan with every role that is certain, and subtasks split that only several roles together can do.
+    """Returns the plan with all roles that are certain; subtasks that need several roles are split among them.
 
-    The first part keeps the id, the others get new ones that are neither in the plan nor `taken`; dependents wait for
+    The first part keeps the id, the others get new ids that are neither in the plan nor `taken`; dependents wait for
     all parts. Subtasks with `missing` capabilities go to the generalist.
     """
     used = {*taken, *(subtask.id for subtask in plan.subtasks)}
     parts = [_parts(subtask, team, used) for subtask in plan.subtasks]
     ids = {split[0].id: [part.id for part in split] for split in parts}
     subtasks = [
-        part.model_copy(update={"depends_on": [id for old in part.depends_on for id in ids.get(old, [old])]})
+        part.model_copy(update={"depends_on": [new for old in part.depends_on for new in ids.get(old, [old])]})
         for split in parts
         for part in split
     ]
@@ -88,12 +89,11 @@ def expand(plan: Plan, team: TeamCard, taken: Iterable[str] = ()) -> Plan:
 
 
 def missing(plan: Plan, team: TeamCard) -> list[str]:
-    """The capabilities asked for that no role has, each in one sentence that the plan's author can act on."""
+    """Returns a sentence for each capability that no role has, for the plan's author to act on."""
     known = list(dict.fromkeys(capability for role in team.roles for capability in role.capabilities))
-    listed = one_line(", ".join(known), 600) or "none"
+    listed = one_line(", ".join(known), limits.LIST_SHOWN_BYTES) or "none"
     return [
-        f"subtask '{one_line(subtask.id, 60)}' needs the capability '{one_line(capability, 60)}', "
-        f"which no role has (known: {listed})"
+        f"subtask {quoted(subtask.id)} needs the capability {quoted(capability)}, which no role has (known: {listed})"
         for subtask in plan.subtasks
         if subtask.role == "auto"
         for capability in dict.fromkeys(subtask.capabilities)
@@ -102,13 +102,13 @@ def missing(plan: Plan, team: TeamCard) -> list[str]:
 
 
 def _greedy(roles: Sequence[RoleCard], wanted: set[str]) -> list[RoleCard] | None:
-    open_ones, taken = set(wanted), set[str]()
-    while open_ones:
-        best = max(roles, key=lambda role: len(open_ones & set(role.capabilities)), default=None)
-        if best is None or not open_ones & set(best.capabilities):
+    uncovered, taken = set(wanted), set[str]()
+    while uncovered:
+        best = max(roles, key=lambda role: len(uncovered & set(role.capabilities)), default=None)
+        if best is None or not uncovered & set(best.capabilities):
             return None
         taken.add(best.name)
-        open_ones -= set(best.capabilities)
+        uncovered -= set(best.capabilities)
     return [role for role in roles if role.name in taken]
 
 
@@ -117,31 +117,35 @@ def _all_of(roles: Iterable[RoleCard]) -> set[str]:
 
 
 def _parts(subtask: Subtask, team: TeamCard, used: set[str]) -> list[Subtask]:
-    """The subtask with its role, or one for each role of the combination that can do it. `used` grows."""
+    """Returns the subtask with its role, or a part for each role of the combination. Adds new ids to `used`."""
     roles = cover(team.roles, subtask.capabilities) if subtask.role == "auto" else None
     if roles is None or len(roles) < 2:
         return [subtask.model_copy(update={"role": settled(subtask, team)})]
     shares = _shares(roles, subtask.capabilities)
     ids = [subtask.id, *(_new_id(subtask.id, used) for _ in shares[1:])]
     parts = []
-    for id, (role, share) in zip(ids, shares, strict=True):
-        rest = [
-            f"{other} does {', '.join(theirs)}" for other, (_, theirs) in zip(ids, shares, strict=True) if other != id
+    for part_id, (role, share) in zip(ids, shares, strict=True):
+        others = [
+            f"{other} does {', '.join(theirs)}"
+            for other, (_, theirs) in zip(ids, shares, strict=True)
+            if other != part_id
         ]
-        note = cut(f"\n\nYour part of this: {', '.join(share)}. Leave the rest: {'; '.join(rest)}.", _NOTE_BYTES)
+        note = cut(f"\n\nYour part of this: {', '.join(share)}. Leave the rest: {'; '.join(others)}.", _NOTE_BYTES)
         description = subtask.description[: limits.DESCRIPTION_CHARS - len(note)] + note
         parts.append(
-            subtask.model_copy(update={"id": id, "role": role.name, "capabilities": share, "description": description})
+            subtask.model_copy(
+                update={"id": part_id, "role": role.name, "capabilities": share, "description": description}
+            )
         )
     return parts
 
 
 def _shares(roles: Iterable[RoleCard], capabilities: Iterable[str]) -> list[tuple[RoleCard, list[str]]]:
-    """Each capability with the first role that has it; roles that get none are left out."""
-    open_ones, shares = list(dict.fromkeys(capabilities)), []
+    """Returns the roles with their shares: each capability goes to the first role that has it."""
+    unshared, shares = list(dict.fromkeys(capabilities)), []
     for role in roles:
-        share = [capability for capability in open_ones if capability in role.capabilities]
-        open_ones = [capability for capability in open_ones if capability not in share]
+        share = [capability for capability in unshared if capability in role.capabilities]
+        unshared = [capability for capability in unshared if capability not in share]
         if share:
             shares.append((role, share))
     return shares
@@ -149,7 +153,7 @@ def _shares(roles: Iterable[RoleCard], capabilities: Iterable[str]) -> list[tupl
 
 def _new_id(subtask_id: str, used: set[str]) -> str:
     number = 2
-    while (id := f"{subtask_id[:56]}-{number}") in used:
+    while (new_id := f"{subtask_id[:56]}-{number}") in used:
         number += 1
-    used.add(id)
-    return id
+    used.add(new_id)
+    return new_id

@@ -1,62 +1,60 @@
-"""The role factory: roles that a plan defines for itself, out of the team's toolbox only."""
+"""Roles that a plan defines for itself, with tools out of the team's toolbox only."""
 
 from supervision import limits
 from supervision.contract.plan import NewRole
 from supervision.contract.team import Role, Team, is_name
-from supervision.text import one_line
+from supervision.text import quoted
 
-_DESCRIPTION_CHARS = 1000
-_PROMPT_CHARS = 40_000
 _TAKEN = ("auto",)  # what a plan writes for "any role that can"
 
 
-def problems(team: Team, new_roles: list[NewRole]) -> list[str]:
-    """What keeps `new_roles` from joining `team`, each in one sentence that the plan's author can act on."""
+def new_role_problems(team: Team, new_roles: list[NewRole]) -> list[str]:
+    """Returns what keeps `new_roles` from joining `team`, in sentences that the plan's author can act on."""
     if len(new_roles) > limits.NEW_ROLES:
         return [f"the plan defines {len(new_roles)} new roles, at most {limits.NEW_ROLES} are allowed"]
-    found: list[str] = []
+    problems: list[str] = []
     if len(team.roles) + len(new_roles) > limits.TEAM_ROLES:
-        found.append(f"the team has {len(team.roles)} roles already, at most {limits.TEAM_ROLES} are allowed")
+        problems.append(f"the team has {len(team.roles)} roles already, at most {limits.TEAM_ROLES} are allowed")
     taken = {*_TAKEN, *(role.name for role in team.roles)}
     for role in new_roles:
-        found += _problems_of(role, taken, team.toolbox)
+        problems += _role_problems(role, taken, team.toolbox)
         taken.add(role.name)
-    return found
+    return problems
 
 
 def with_new_roles(team: Team, new_roles: list[NewRole]) -> Team:
-    """The team with these roles added; ValueError (pydantic's) when `problems` has any.
+    """Returns the team with these roles added. Raises ValueError (pydantic's) if `new_role_problems` finds any.
 
-    New roles may use tools that roles of the team use too: the toolbox is the team's word that this is meant.
+    New roles may use tools that roles of the team use too: the team's toolbox allows it.
     """
-    made = [
+    added = [
         Role(name=role.name, description=role.description, system_prompt=role.system_prompt, tools=role.tools)
         for role in new_roles
     ]
-    share = team.share_tools or any(role.tools for role in made)
+    share = team.share_tools or any(role.tools for role in added)
     fields = {name: getattr(team, name) for name in Team.model_fields}
-    return Team.model_validate({**fields, "roles": [*team.roles, *made], "share_tools": share})
+    return Team.model_validate({**fields, "roles": [*team.roles, *added], "share_tools": share})
 
 
-def _problems_of(role: NewRole, taken: set[str], toolbox: list[str]) -> list[str]:
-    name = f"new role '{one_line(role.name, 60)}'"
-    found = []
+def _role_problems(role: NewRole, taken: set[str], toolbox: list[str]) -> list[str]:
+    name = f"new role {quoted(role.name)}"
+    problems = []
     if not is_name(role.name):
-        found.append(f"{name}: a name is 1 to 48 lower-case letters, digits, hyphens or underscores, a letter first")
+        problems.append(f"{name}: a name is 1 to 48 lower-case letters, digits, hyphens or underscores, a letter first")
     elif role.name in taken:
-        found.append(f"{name}: the name is taken, use that role or choose another name")
+        problems.append(f"{name}: the name is taken, use that role or choose another name")
     for field, text, most in (
-        ("description", role.description, _DESCRIPTION_CHARS),
-        ("system_prompt", role.system_prompt, _PROMPT_CHARS),
+        ("description", role.description, limits.ROLE_DESCRIPTION_CHARS),
+        ("system_prompt", role.system_prompt, limits.ROLE_PROMPT_CHARS),
     ):
         if not text.strip():
-            found.append(f"{name} has no {field}")
+            problems.append(f"{name} has no {field}")
         if len(text) > most:
-            found.append(f"{name} has a {field} of more than {most} characters")
+            problems.append(f"{name} has a {field} of more than {most} characters")
     allowed = ", ".join(toolbox) or "none"
-    found += [
-        f"{name} asks for the tool '{one_line(tool, 60)}', which is not in the toolbox: {allowed}"
+    problems += [
+        f"{name} asks for the tool {quoted(tool)}, which is not in the toolbox: {allowed}"
         for tool in role.tools
         if tool not in toolbox
     ]
-    return found
+    return problems

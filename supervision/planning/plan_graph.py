@@ -1,19 +1,17 @@
-"""Is this plan one that can run? Every rule that a plan must pass before any child starts."""
+"""The graph of a plan: every rule that a plan must pass before any child starts."""
 
 from collections.abc import Iterable
 from graphlib import CycleError, TopologicalSorter
 
 from supervision import limits
 from supervision.contract.plan import Plan, Subtask
-from supervision.contract.team import TeamCard
-from supervision.planning.capabilities import settled
-from supervision.text import one_line, size
+from supervision.text import quoted, size
 
 
-def problems(plan: Plan, max_subtasks: int, attachments: Iterable[str] = ()) -> list[str]:
-    """Everything wrong with `plan`, each in one sentence that its author can act on; empty when it can run.
+def plan_problems(plan: Plan, max_subtasks: int, attachments: Iterable[str] = ()) -> list[str]:
+    """Returns the problems of `plan`, each in one sentence that its author can act on; empty if it can run.
 
-    A role that the team does not have is no problem: `assign` gives the subtask to the generalist.
+    A role that the team does not have is no problem: its subtask goes to the generalist.
     """
     if not _writable(plan):
         return ["the plan holds half of a surrogate pair: write whole characters"]
@@ -23,18 +21,18 @@ def problems(plan: Plan, max_subtasks: int, attachments: Iterable[str] = ()) -> 
         return []
     if not plan.subtasks:
         return ["the plan has no subtasks and no direct_answer"]
-    found = []
+    problems = []
     if len(plan.subtasks) > max_subtasks:
-        found.append(f"the plan has {len(plan.subtasks)} subtasks, at most {max_subtasks} are allowed")
-    found += _id_problems(plan.subtasks)
+        problems.append(f"the plan has {len(plan.subtasks)} subtasks, at most {max_subtasks} are allowed")
+    problems += _id_problems(plan.subtasks)
     known = {subtask.id for subtask in plan.subtasks}
     names = set(attachments)
     for subtask in plan.subtasks:
-        found += _subtask_problems(subtask, known, names)
+        problems += _subtask_problems(subtask, known, names)
     cycle = find_cycle(plan.subtasks)
     if cycle:
-        found.append("these subtasks depend on each other in a circle: " + " -> ".join(cycle))
-    return found
+        problems.append("these subtasks depend on each other in a circle: " + " -> ".join(cycle))
+    return problems
 
 
 def _writable(plan: Plan) -> bool:
@@ -46,16 +44,14 @@ def _writable(plan: Plan) -> bool:
 
 
 def _id_problems(subtasks: list[Subtask]) -> list[str]:
-    found, seen = [], set()
+    problems, seen = [], set()
     for subtask in subtasks:
         if not _good_id(subtask.id):
-            found.append(
-                f"subtask id '{one_line(subtask.id, 60)}' must be 1 to 64 letters, digits, hyphens or underscores"
-            )
+            problems.append(f"subtask id {quoted(subtask.id)} must be 1 to 64 letters, digits, hyphens or underscores")
         elif subtask.id in seen:
-            found.append(f"subtask id '{subtask.id}' is used twice")
+            problems.append(f"subtask id '{subtask.id}' is used twice")
         seen.add(subtask.id)
-    return found
+    return problems
 
 
 def _good_id(text: str) -> bool:
@@ -63,34 +59,34 @@ def _good_id(text: str) -> bool:
 
 
 def _subtask_problems(subtask: Subtask, known: set[str], attachments: set[str]) -> list[str]:
-    name = f"subtask '{one_line(subtask.id, 60)}'"
-    found = []
+    name = f"subtask {quoted(subtask.id)}"
+    problems = []
     words = subtask.description.split()
     # Chinese, Japanese or Thai write no spaces
     if size(subtask.description.strip()) < limits.MIN_DESCRIPTION_BYTES or (len(words) < 2 and words[0].isascii()):
-        found.append(f"{name} has no concrete description: say what to find out or produce")
+        problems.append(f"{name} has no concrete description: say what to find out or produce")
     if len(subtask.description) > limits.DESCRIPTION_CHARS:
-        found.append(f"{name} has a description of more than {limits.DESCRIPTION_CHARS} characters")
+        problems.append(f"{name} has a description of more than {limits.DESCRIPTION_CHARS} characters")
     for dependency in subtask.depends_on:
         if dependency == subtask.id:
-            found.append(f"{name} depends on itself")
+            problems.append(f"{name} depends on itself")
         elif dependency not in known:
-            found.append(f"{name} depends on '{one_line(dependency, 60)}', which is not in the plan")
+            problems.append(f"{name} depends on {quoted(dependency)}, which is not in the plan")
     for attachment in subtask.attachments:
         if attachment not in attachments:
-            found.append(f"{name} lists the attachment '{one_line(attachment, 60)}', which does not exist")
-    if not 1 <= subtask.candidates <= 5:
-        found.append(f"{name} asks for {subtask.candidates} candidates, 1 to 5 are allowed")
+            problems.append(f"{name} lists the attachment {quoted(attachment)}, which does not exist")
+    if not 1 <= subtask.candidates <= limits.CANDIDATES:
+        problems.append(f"{name} asks for {subtask.candidates} candidates, 1 to {limits.CANDIDATES} are allowed")
     longest = limits.MAX_DEADLINE.total_seconds()
     if subtask.timeout_seconds is not None and not 0 < subtask.timeout_seconds <= longest:
-        found.append(f"{name} has a timeout_seconds that is not above 0 and at most {longest:.0f}")
-    return found
+        problems.append(f"{name} has a timeout_seconds that is not above 0 and at most {longest:.0f}")
+    return problems
 
 
 def find_cycle(subtasks: list[Subtask]) -> list[str]:
-    """The ids of one dependency circle, first and last the same; empty when there is none.
+    """Returns the ids of one dependency circle, first and last the same; empty if there is none.
 
-    Self-dependencies and unknown ids are other rules' business and ignored here.
+    Self-dependencies and unknown ids are ignored: other rules find them.
     """
     known = {subtask.id for subtask in subtasks}
     graph = {s.id: [d for d in sorted(set(s.depends_on)) if d in known and d != s.id] for s in subtasks}
@@ -99,12 +95,3 @@ def find_cycle(subtasks: list[Subtask]) -> list[str]:
     except CycleError as error:
         return list(reversed(error.args[1]))
     return []
-
-
-def assign(plan: Plan, team: TeamCard) -> Plan:
-    """The plan with a role of the team for each subtask; `auto` stays where several roles are able."""
-    return plan.model_copy(
-        update={
-            "subtasks": [s.model_copy(update={"role": settled(s, team)}) for s in plan.subtasks],
-        }
-    )

@@ -1,13 +1,14 @@
 """The circuit breaker of one provider and model in a process: an outage costs a handful of requests, then probes.
 
-Every caller asks before it sends and settles its ticket after. The clock is an argument, in seconds.
+Every caller asks before it sends, and afterwards reports the outcome with its ticket. The clock is an argument, in
+seconds.
 """
 
 from dataclasses import dataclass
 from typing import Literal
 
 from supervision import limits
-from supervision.errors import ODD, OUTAGES, PACING
+from supervision.errors import ODD, OUTAGES, PACING, ErrorKind
 
 ProviderState = Literal["closed", "open", "half_open"]
 
@@ -15,8 +16,8 @@ _NEVER = float("-inf")
 
 
 @dataclass(frozen=True)
-class Ticket:
-    """One admitted call: how many openings came before it, its place in the order of sending."""
+class CallTicket:
+    """One admitted call: `epoch` openings came before it, `number` is its place in the order of sending."""
 
     epoch: int
     number: int
@@ -25,9 +26,9 @@ class Ticket:
 
 @dataclass(frozen=True)
 class Go:
-    """Send the call, then settle the ticket."""
+    """Send the call, then report its outcome with the ticket."""
 
-    ticket: Ticket
+    ticket: CallTicket
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Wait:
 
 
 @dataclass(frozen=True)
-class Refused:
+class BreakerOpen:
     """The breaker is open for `seconds`."""
 
     seconds: float
@@ -49,20 +50,20 @@ class Paced:
     seconds: float
 
 
-Admission = Go | Wait | Refused | Paced
+Admission = Go | Wait | BreakerOpen | Paced
 
 
 class ProviderBreaker:
     """Opens after BREAKER_FAILURES outages in a row, at once when an outage names a wait of a cool-down or more.
 
-    *In a row* is broken only by evidence younger than the row: the success of a call sent after it began. A sign of
-    life (first content) breaks a row of calls that failed without one, so that some refused calls among many slow
-    good ones open nothing; calls that broke off after it keep counting until one succeeds.
+    A row ends only by evidence younger than the row: the success of a call sent after the row began. First content
+    ends a row of calls that failed without any, so that a few refused calls among many slow good ones do not open
+    the breaker; calls that broke off after their first content keep counting until one succeeds.
 
     Unless the provider is trusted, at most BREAKER_WINDOW calls are unanswered at a time, so an outage met by any
-    number of callers costs at most BREAKER_FAILURES + BREAKER_WINDOW - 1 requests until it is open. It is trusted for
-    BREAKER_TRUST after a sign of life that is younger than the last failure; what was sent then, before the first
-    failure came back, is on top.
+    number of callers costs at most BREAKER_FAILURES + BREAKER_WINDOW - 1 requests until the breaker is open. The
+    provider is trusted for BREAKER_TRUST after content that is younger than the last failure; calls sent in that
+    time, before the first failure comes back, are on top.
 
     Half-open leases one probe at a time. A probe that is answered in any readable way closes the breaker, a 429 or a
     rejection too: the outage is over, and pacing or the caller takes over from there. An outage or an unreadable
@@ -70,19 +71,19 @@ class ProviderBreaker:
     """
 
     def __init__(self) -> None:
-        self._epoch = 0
-        self._sent = 0
-        self._unanswered: set[Ticket] = set()
-        self._trusted_until = _NEVER
-        self._row_from = 0
-        self._refused = 0
-        self._broken = 0
-        self._open_until: float | None = None
-        self._probe: Ticket | None = None
-        self._paced_until = _NEVER
+        self._epoch = 0  # how often the breaker has opened
+        self._sent = 0  # calls admitted, ever: the number of the latest ticket
+        self._unanswered: set[CallTicket] = set()  # sent, without content or outcome yet
+        self._trusted_until = _NEVER  # any number of calls may be unanswered until then
+        self._row_start = 0  # outcomes of calls up to this number say nothing about the present
+        self._silent_failures = 0  # outages in the row that gave no content
+        self._broken_failures = 0  # outages in the row that broke off after content
+        self._open_until: float | None = None  # end of the cool-down; None while closed
+        self._probe: CallTicket | None = None  # the one call that is out while half-open
+        self._paced_until = _NEVER  # a 429 asked for no calls until then
 
     def state(self, now: float) -> ProviderState:
-        """Half-open from the end of the cool-down until the probe's outcome."""
+        """Returns the state; it is half-open from the end of the cool-down until the probe's outcome."""
         if self._open_until is None:
             return "closed"
         return "open" if now < self._open_until else "half_open"
@@ -90,54 +91,58 @@ class ProviderBreaker:
     @property
     def failures(self) -> int:
         """Outages in a row."""
-        return self._refused + self._broken
+        return self._silent_failures + self._broken_failures
 
     def remaining(self, now: float) -> float:
-        """Seconds of cool-down left, 0 when not open."""
+        """Returns the seconds of cool-down left, 0 if it is not open."""
         return max((self._open_until or now) - now, 0.0)
 
     def paced(self, now: float) -> float:
-        """Seconds for which the provider wants no call, 0 when it wants them."""
+        """Returns the seconds for which the provider asked for no calls, 0 if there are none left."""
         return max(self._paced_until - now, 0.0)
 
     def trusted(self, now: float) -> bool:
-        """Whether the provider has shown lately that it serves this model."""
+        """True if the provider has answered for this model lately."""
         return now < self._trusted_until
 
-    def ask(self, now: float, vouched: bool = False) -> Admission:
-        """What a call should do now. `vouched`: the provider is trusted for another model."""
+    def ask(self, now: float, trusted_elsewhere: bool = False) -> Admission:
+        """Returns what a call should do now. `trusted_elsewhere`: the provider is trusted for another model."""
         if wait := self.remaining(now):
-            return Refused(wait)
+            return BreakerOpen(wait)
         if wait := self.paced(now):
             return Paced(wait)
         probing = self._open_until is not None
-        trusted = self.trusted(now) or (vouched and not self.failures)
-        if self._probe if probing else not trusted and len(self._unanswered) >= limits.BREAKER_WINDOW:
+        if probing:
+            undecided = self._probe is not None
+        else:
+            trusted = self.trusted(now) or (trusted_elsewhere and not self.failures)
+            undecided = not trusted and len(self._unanswered) >= limits.BREAKER_WINDOW
+        if undecided:
             return Wait()
         self._sent += 1
-        ticket = Ticket(self._epoch, self._sent, probing)
+        ticket = CallTicket(self._epoch, self._sent, probing)
         self._unanswered.add(ticket)
         if probing:
             self._probe = ticket
         return Go(ticket)
 
-    def answering(self, ticket: Ticket, now: float) -> None:
-        """The call's first content has come: a sign of life, not yet a success."""
+    def answering(self, ticket: CallTicket, now: float) -> None:
+        """Takes note of a call's first content: the provider works, the call may still fail."""
         self._unanswered.discard(ticket)
-        if self._young(ticket):
+        if self._is_current(ticket):
             self._trust(now)
-            self._refused = 0
+            self._silent_failures = 0
 
-    def succeeded(self, ticket: Ticket, now: float) -> None:
-        """The call was answered in full."""
+    def succeeded(self, ticket: CallTicket, now: float) -> None:
+        """Takes note of a call that was answered in full."""
         if ticket == self._probe:
             self._close(now)
         self.answering(ticket, now)
-        if self._young(ticket):
-            self._broken = 0
+        if self._is_current(ticket):
+            self._broken_failures = 0
 
-    def failed(self, ticket: Ticket, now: float, kind: str, retry_after: float | None = None) -> None:
-        """The call failed; `kind` is the project's name of the failure, `retry_after` the provider's wish."""
+    def failed(self, ticket: CallTicket, now: float, kind: ErrorKind, retry_after: float | None = None) -> None:
+        """Takes note of a failed call; `retry_after` is the wait that the provider asked for, in seconds."""
         if kind in PACING and retry_after:
             self._paced_until = max(self._paced_until, now + min(retry_after, limits.PACE_MAX.total_seconds()))
         if kind not in OUTAGES | ODD:
@@ -152,22 +157,24 @@ class ProviderBreaker:
         elif kind in OUTAGES and ticket.epoch == self._epoch and not ticket.probe:
             self._count(now, silent, retry_after)
 
-    def released(self, ticket: Ticket) -> None:
-        """The call was given up before an outcome: it says nothing, and a probe's lease is free again."""
+    def released(self, ticket: CallTicket) -> None:
+        """Takes note of a call that was given up: it proves nothing, and another call may be the probe."""
         self._unanswered.discard(ticket)
         if ticket == self._probe:
             self._probe = None
 
-    def _young(self, ticket: Ticket) -> bool:
-        """Whether the ticket's outcome says something about the present of a closed breaker."""
-        return self._open_until is None and ticket.epoch == self._epoch and ticket.number > self._row_from
+    def _is_current(self, ticket: CallTicket) -> bool:
+        """True if the breaker is closed and the call was sent after the row began."""
+        return self._open_until is None and ticket.epoch == self._epoch and ticket.number > self._row_start
 
     def _count(self, now: float, silent: bool, retry_after: float | None) -> None:
         if self.trusted(now) or not self.failures:
-            self._row_from = self._sent
+            self._row_start = self._sent
         self._trusted_until = _NEVER
-        self._refused += silent
-        self._broken += not silent
+        if silent:
+            self._silent_failures += 1
+        else:
+            self._broken_failures += 1
         if self.failures >= limits.BREAKER_FAILURES or (retry_after or 0) >= limits.BREAKER_COOLDOWN.total_seconds():
             self._open(now, retry_after)
 
@@ -180,8 +187,8 @@ class ProviderBreaker:
 
     def _close(self, now: float) -> None:
         self._open_until = self._probe = None
-        self._row_from = self._sent
-        self._refused = self._broken = 0
+        self._row_start = self._sent
+        self._silent_failures = self._broken_failures = 0
         self._trust(now)
 
     def _trust(self, now: float) -> None:

@@ -8,35 +8,35 @@ _REASON_BYTES = 600
 
 
 def checked_citations(citations: list[Citation], completed: set[str]) -> list[Citation]:
-    """The citations that rest on completed subtasks only; ids that do not hold are dropped."""
-    kept = []
+    """Returns the citations with the ids of completed subtasks only; one without any is dropped."""
+    valid = []
     for citation in citations:
         ids = [subtask_id for subtask_id in dict.fromkeys(citation.subtask_ids) if subtask_id in completed]
         if ids and citation.claim.strip():
-            kept.append(Citation(claim=citation.claim, subtask_ids=ids))
-    return kept
+            valid.append(Citation(claim=citation.claim, subtask_ids=ids))
+    return valid
 
 
 def checked_contradictions(contradictions: list[Contradiction], completed: set[str]) -> list[Contradiction]:
-    """The contradictions between completed subtasks; one that names none of them is dropped."""
-    kept = []
+    """Returns the contradictions with the ids of completed subtasks only; one without any is dropped."""
+    valid = []
     for item in contradictions:
         ids = [subtask_id for subtask_id in dict.fromkeys(item.subtask_ids) if subtask_id in completed]
         if ids and item.description.strip():
-            kept.append(item.model_copy(update={"subtask_ids": ids}))
-    return kept
+            valid.append(item.model_copy(update={"subtask_ids": ids}))
+    return valid
 
 
-def unwritten(reports: list[SubtaskReport], why: str) -> str:
-    """The findings as they came, in place of an answer that could not be written."""
-    found = [(report.id, report.finding.summary) for report in reports if report.finding]
-    room = limits.ANSWER_INLINE_BYTES // max(1, len(found))
-    parts = [f"**{subtask_id}**\n\n{cut(summary, room)}" for subtask_id, summary in found]
+def findings_as_answer(reports: list[SubtaskReport], why: str) -> str:
+    """Returns the findings as they came, in place of an answer that could not be written."""
+    summaries = [(report.id, report.finding.summary) for report in reports if report.finding]
+    room = limits.ANSWER_INLINE_BYTES // max(1, len(summaries))
+    parts = [f"**{subtask_id}**\n\n{cut(summary, room)}" for subtask_id, summary in summaries]
     return "\n\n".join([f"No answer could be written: {why}. These are the findings as they came.", *parts])
 
 
 def with_gaps(answer: str, gaps: list[Gap]) -> str:
-    """The answer with the list of what is missing appended; unchanged when nothing is."""
+    """Returns the answer with the list of what is missing appended; unchanged when nothing is."""
     if not gaps:
         return answer
     lines = [f"- `{gap.subtask_id}`: {one_line(gap.reason, _REASON_BYTES)}" for gap in gaps]

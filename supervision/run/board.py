@@ -5,7 +5,7 @@ One instance lives in a run. Its methods are the only way a subtask changes stat
     waiting -> running -> completed | failed | cancelled
     waiting -> skipped | cancelled
     running -> running                              (the next attempt)
-    running -> waiting                              (held back between attempts)
+    running -> waiting                              (put back between attempts)
     completed -> waiting                            (reopened by a review; its finding is kept until a better one)
     skipped -> waiting                              (a revision gave it new dependencies)
 """
@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from graphlib import TopologicalSorter
-from itertools import islice
 
 from supervision import limits
 from supervision.contract.finding import Finding
@@ -50,7 +49,7 @@ class Board:
         self.extend(plan)
 
     def extend(self, plan: Plan) -> None:
-        """Takes a later revision over: new subtasks are added, replaced ones marked, skipped dependents wait again."""
+        """Takes over a later revision: new subtasks are added, replaced ones marked, skipped dependents wait again."""
         for subtask in plan.subtasks:
             self._subtasks[subtask.id] = subtask
             report = self._reports.get(subtask.id)
@@ -71,15 +70,15 @@ class Board:
         return self._reports[subtask_id]
 
     def subtask(self, subtask_id: str) -> Subtask:
-        """The subtask as planned."""
+        """Returns the subtask as planned."""
         return self._subtasks[subtask_id]
 
     def reports(self) -> list[SubtaskReport]:
-        """All subtasks in the order of the plan."""
+        """Returns all subtasks in the order of the plan."""
         return list(self._reports.values())
 
     def counts(self) -> Counts:
-        """How many subtasks stand in each state."""
+        """Returns how many subtasks stand in each state."""
         states = Counter(report.state for report in self._reports.values())
         return Counts.model_validate({"total": len(self._reports), **states})
 
@@ -103,31 +102,30 @@ class Board:
         states = [self._reports[dependency].state for dependency in report.depends_on]
         return all(state in _ENDED for state in states) and "completed" not in states
 
-    def ready(self, slots: int, admits: Callable[[str], bool] = lambda _: True) -> list[str]:
-        """The ids that may start now, in the order of the plan, at most `slots`, only those that `admits` lets in.
+    def ready(self) -> list[str]:
+        """Returns the ids that may start now, in the order of the plan.
 
         A subtask is ready when all its dependencies have ended and one succeeded, or when it has none.
         """
-        waiting = (r.id for r in self._reports.values() if r.state == "waiting" and self._unblocked(r))
-        return list(islice((subtask_id for subtask_id in waiting if admits(subtask_id)), max(0, slots)))
+        return [r.id for r in self._reports.values() if r.state == "waiting" and self._unblocked(r)]
 
     def _unblocked(self, report: SubtaskReport) -> bool:
         states = [self._reports[dependency].state for dependency in report.depends_on]
         return not states or (all(state in _ENDED for state in states) and "completed" in states)
 
     def missing_for(self, subtask_id: str) -> list[Gap]:
-        """The dependencies of a subtask that did not succeed."""
+        """Returns the dependencies of a subtask that did not succeed."""
         return [_gap(self._reports[d]) for d in self._reports[subtask_id].depends_on if not self._completed(d)]
 
     def completed_for(self, subtask_id: str) -> list[SubtaskReport]:
-        """The dependencies of a subtask that succeeded."""
+        """Returns the dependencies of a subtask that succeeded."""
         return [self._reports[d] for d in self._reports[subtask_id].depends_on if self._completed(d)]
 
     def _completed(self, subtask_id: str) -> bool:
         return self._reports[subtask_id].state == "completed"
 
     def begin(self, subtask_id: str, role: str) -> None:
-        """Takes a subtask up and gives it to a role."""
+        """Marks a subtask as running, and by which role."""
         report = self._move(subtask_id, "running")
         report.role = role
         report.started_at = report.started_at or self._now().isoformat()
@@ -140,7 +138,7 @@ class Board:
         report.started_at = report.started_at or self._now().isoformat()
         return report.attempts
 
-    def hold(self, subtask_id: str) -> None:
+    def put_back(self, subtask_id: str) -> None:
         """Puts a subtask whose attempt has ended back among those that wait."""
         self._move(subtask_id, "waiting")
 
@@ -166,15 +164,15 @@ class Board:
         report.usage += usage
 
     def complete(self, subtask_id: str, finding: Finding) -> None:
-        """The subtask succeeded."""
+        """Ends a subtask that succeeded."""
         self._end(subtask_id, "completed").finding = finding
 
     def fail(self, subtask_id: str, error: Problem) -> None:
-        """The subtask failed for good."""
+        """Ends a subtask that failed for good."""
         self._end(subtask_id, "failed").error = _capped(error)
 
     def cancel(self, subtask_id: str, error: Problem, finding: Finding | None = None) -> None:
-        """The subtask was stopped; `finding` is what it had."""
+        """Ends a subtask that was stopped; `finding` is what it had."""
         report = self._end(subtask_id, "cancelled")
         report.error = _capped(error)
         report.finding = finding
@@ -206,36 +204,36 @@ class Board:
         return report
 
     def gaps(self) -> list[Gap]:
-        """What is missing from the answer and why, below too: subtasks, not those that a completed one replaced."""
+        """Returns what is missing from the answer, in nested runs, too; not what a completed subtask replaced."""
         reports = self._reports.values()
         below = [(r.id, gap) for r in reports if r.state == "completed" for gap in r.gaps]
         return [
-            *[_gap(r) for r in reports if r.state != "completed" and not self._made_good(r)],
-            *[Gap(subtask_id=f"{id}/{gap.subtask_id}", reason=gap.reason) for id, gap in below],
+            *[_gap(r) for r in reports if r.state != "completed" and not self._replaced_well(r)],
+            *[Gap(subtask_id=f"{parent}/{gap.subtask_id}", reason=gap.reason) for parent, gap in below],
         ]
 
-    def _made_good(self, report: SubtaskReport) -> bool:
-        """Whether the subtask that replaced this one, or that one's replacement, completed."""
+    def _replaced_well(self, report: SubtaskReport) -> bool:
+        """True if the subtask that replaced this one, or that one's replacement, completed."""
         while report.replaced_by is not None:
             report = self._reports[report.replaced_by]
         return report.state == "completed"
 
     def current(self) -> list[SubtaskReport]:
-        """The subtasks of the last revision: without those that were replaced."""
+        """Returns the subtasks of the last revision: without those that were replaced."""
         return [report for report in self._reports.values() if report.replaced_by is None]
 
     def in_flight(self) -> dict[str, int]:
-        """How many subtasks of each role are running."""
+        """Returns how many subtasks of each role are running."""
         return dict(Counter(report.role for report in self._reports.values() if report.state == "running"))
 
     def agents(self, slots: int) -> int:
-        """How many worker agents the next `slots` subtasks take, those that run first; each candidate is one."""
+        """Returns how many worker agents the next `slots` subtasks take, running ones first; each candidate is one."""
         unfinished = [report for report in self._reports.values() if report.state in ("running", "waiting")]
         unfinished.sort(key=lambda report: report.state)
         return sum(self._subtasks[report.id].candidates for report in unfinished[:slots])
 
     def usable(self) -> list[SubtaskReport]:
-        """Subtasks with a finding: completed ones, and cancelled ones that returned what they had."""
+        """Returns subtasks with a finding: completed ones, and cancelled ones that returned what they had."""
         return [report for report in self._reports.values() if report.finding is not None]
 
 
@@ -243,8 +241,8 @@ def _gap(report: SubtaskReport) -> Gap:
     error = report.error
     if error is None:
         return Gap(subtask_id=report.id, reason=f"it is {report.state}")
-    said = error.message if error.type.lower() == report.state else f"{error.type}: {error.message}"
-    return Gap(subtask_id=report.id, reason=cut(f"{report.state}: {said}", 600))
+    reason = error.message if error.type.lower() == report.state else f"{error.type}: {error.message}"
+    return Gap(subtask_id=report.id, reason=cut(f"{report.state}: {reason}", 600))
 
 
 def _capped(error: Problem) -> Problem:

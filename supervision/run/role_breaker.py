@@ -1,4 +1,4 @@
-"""The circuit breaker of one role in a run: a role that keeps failing rests instead of using up attempts."""
+"""The circuit breaker of one role in a run: a role that keeps failing gets no attempts for a while."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ BreakerState = Literal["closed", "open", "half_open"]
 
 
 @dataclass(frozen=True)
-class Ticket:
+class RoleTicket:
     """One admitted attempt. `epoch` counts the openings before it, so that a late outcome is known as one."""
 
     epoch: int
@@ -38,7 +38,7 @@ class RoleBreaker:
         self._failures = 0
         self._open_until: datetime | None = None
         self._cooldown = limits.ROLE_BREAKER_COOLDOWN
-        self._probe: Ticket | None = None
+        self._probe: RoleTicket | None = None
 
     @property
     def state(self) -> BreakerState:
@@ -49,7 +49,7 @@ class RoleBreaker:
 
     @property
     def retry_at(self) -> datetime | None:
-        """When an open breaker will admit its probe; None when waiting for a time does not help."""
+        """When an open breaker will admit its probe; None if no time is set."""
         return self._open_until if self.state == "open" else None
 
     @property
@@ -58,30 +58,30 @@ class RoleBreaker:
         return self._failures
 
     def admits(self) -> bool:
-        """Whether `admit` would give a ticket now."""
+        """True if `admit` would give a ticket now."""
         state = self.state
         return state == "closed" or (state == "half_open" and self._probe is None)
 
-    def admit(self) -> Ticket | None:
-        """A ticket for an attempt that starts now, the probe's lease included; None: the role rests."""
+    def admit(self) -> RoleTicket | None:
+        """Returns a ticket, or None while the breaker is open. In the half-open state the ticket is the probe's."""
         if not self.admits():
             return None
         self._admitted += 1
-        ticket = Ticket(self._epoch, self._admitted, probe=self._open_until is not None)
+        ticket = RoleTicket(self._epoch, self._admitted, probe=self._open_until is not None)
         if ticket.probe:
             self._probe = ticket
         return ticket
 
-    def succeeded(self, ticket: Ticket) -> None:
-        """The attempt gave a finding."""
+    def succeeded(self, ticket: RoleTicket) -> None:
+        """Counts an attempt that gave a finding."""
         if not self._counts(ticket):
             return
         self._failures = 0
         self._open_until = self._probe = None
         self._cooldown = limits.ROLE_BREAKER_COOLDOWN
 
-    def failed(self, ticket: Ticket) -> None:
-        """The attempt failed for a reason that says something about the role."""
+    def failed(self, ticket: RoleTicket) -> None:
+        """Counts an attempt that failed for a reason that says something about the role."""
         if not self._counts(ticket):
             return
         self._failures += 1
@@ -90,13 +90,13 @@ class RoleBreaker:
         elif self._failures >= limits.ROLE_BREAKER_FAILURES:
             self._open(limits.ROLE_BREAKER_COOLDOWN)
 
-    def released(self, ticket: Ticket) -> None:
-        """The attempt was cancelled: it says nothing, and a probe's lease is free again."""
+    def released(self, ticket: RoleTicket) -> None:
+        """Takes back the ticket of an attempt that says nothing about the role; a probe's lease is free again."""
         if ticket == self._probe:
             self._probe = None
 
     def card(self) -> dict[str, JsonValue]:
-        """What `status` shows."""
+        """Returns what `status` shows."""
         retry_at = self.retry_at
         return {
             "role": self.role,
@@ -105,7 +105,7 @@ class RoleBreaker:
             "retry_at": retry_at.isoformat() if retry_at else None,
         }
 
-    def _counts(self, ticket: Ticket) -> bool:
+    def _counts(self, ticket: RoleTicket) -> bool:
         return ticket == self._probe if ticket.probe else ticket.epoch == self._epoch
 
     def _open(self, cooldown: timedelta) -> None:

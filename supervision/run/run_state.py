@@ -1,91 +1,88 @@
 """The state of a run as its workflow keeps it: what the queries show and the result is made of."""
 
+from collections import Counter
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Literal
 
-from pydantic import JsonValue
-
 from supervision import limits
-from supervision.budget.amount import Grant
-from supervision.budget.time_and_budget import Allowance
+from supervision.budget.amount import Amount
+from supervision.budget.time_and_budget import TimeAndBudget
 from supervision.contract.ceilings import Ceilings
 from supervision.contract.finding import ArtifactRef
 from supervision.contract.plan import Plan
 from supervision.contract.request import RunRequest
-from supervision.contract.result import Citation, Contradiction, Gap, RunResult, SubtaskReport
-from supervision.contract.status import Flags, Phase, Status, TraceEvent, TracePage
+from supervision.contract.result import Contradiction, Gap, RunResult, SubtaskReport
+from supervision.contract.status import Flags, Phase, Status
 from supervision.contract.updates import NewBudget
 from supervision.contract.usage import Usage
+from supervision.run.answer import Answer
 from supervision.run.answer_checks import with_gaps
 from supervision.run.board import Board
 from supervision.run.payload_fit import fit_page
 from supervision.run.role_breaker import RoleBreaker
 from supervision.run.timing import timing
-from supervision.run.waits import Holds
+from supervision.run.trace import Trace
+from supervision.run.waits import Waits
 from supervision.run.web_details import markdown
-from supervision.text import cut, one_line, size
+from supervision.text import cut, one_line
 
 
 class RunState:
-    """Everything a run knows. `now` is the run's clock; times are aware datetimes in UTC."""
+    """Everything a run knows. `now` is the run's clock; times are aware datetimes in UTC.
+
+    The parts own their fields: `board` the subtasks, `time_and_budget` the limits and what was consumed, `waits` the
+    breakers and waits, `trace` the events.
+    """
 
     def __init__(
-        self, request: RunRequest, now: Callable[[], datetime], started_at: datetime, grant: Grant | None = None
+        self, request: RunRequest, now: Callable[[], datetime], started_at: datetime, grant: Amount | None = None
     ) -> None:
         """`grant` is a nested supervisor's slice, in place of the request's budget."""
         self.request = request
         self.plan = Plan(goal=cut(request.goal, limits.SUMMARY_BYTES))
         self.board = Board(self.plan, now)
+        self.time_and_budget = TimeAndBudget(request, now, started_at, grant)
+        self.waits = Waits(self.board, now)
+        self.trace = Trace(now)
+        self.answer = Answer()
         self.phase: Phase = "planning"
-        self.own_usage = Usage()
-        self.allowance = Allowance(request, now, started_at, grant)
-        self._seen_requests: set[str] = set()
-        self._open_points: dict[str, Gap] = {}
-        self.resumes = 0
-        self.judged = 0
-        self.syntheses = 0
-        self.holds = Holds(self.board, now)
         self.root_has_finding = False
+        self.resumes = 0
+        self.own_seconds = 0.0
         self.warnings: list[str] = []
         self.model_notice: str | None = None
         self.error: str | None = None
-        self.answer = ""
-        self.makeshift = False  # the answer is the findings as they came
-        self.answer_json: JsonValue = None
-        self.answer_ref: str | None = None
         self.result_ref: str | None = None
-        self.confidence: float | None = None
-        self.citations: list[Citation] = []
-        self.contradictions: list[Contradiction] = []
-        self.own_seconds = 0.0
-        self.events: list[TraceEvent] = []
-        self._seq = 0
-        self._now = now
         self.started_at = started_at
         self.finished_at: datetime | None = None
+        self._now = now
+        self._seen_requests: set[str] = set()
+        self._open_points: dict[str, Gap] = {}
+        self._contradictions: dict[frozenset[str], Contradiction] = {}
+        self._numbers: Counter[str] = Counter()
 
     @property
     def usage(self) -> Usage:
         """What the run consumed: the supervisor's own calls and all subtasks'."""
-        return sum((report.usage for report in self.board.reports()), start=self.own_usage)
+        return self.time_and_budget.ledger.spent
 
     @property
     def flags(self) -> Flags:
         """The conditions beside the phase."""
-        return Flags(waiting_provider=bool(self.holds.waits))
+        return Flags(waiting_provider=bool(self.waits.current))
 
     @property
     def has_finding(self) -> bool:
-        """Whether the run has anything to lose: then it waits for what a person must mend."""
+        """True once there is a finding. From then on the run waits for `resume` instead of failing."""
         return self.root_has_finding or self.board.counts().completed > 0
 
     def breaker(self, role: str) -> RoleBreaker:
         """The breaker of a role."""
-        return self.holds.breaker(role)
+        return self.waits.breaker(role)
 
     def once(self, request_id: str | None) -> bool:
-        """Whether a message with that id has not been taken yet; marks it as taken."""
+        """True if no message with that id was taken before; marks it as taken."""
         if request_id is None:
             return True
         fresh = not self.seen(request_id)
@@ -93,28 +90,18 @@ class RunState:
         return fresh
 
     def seen(self, request_id: str | None) -> bool:
-        """Whether a message with that id was taken."""
+        """True if a message with that id was taken."""
         return request_id in self._seen_requests
 
     def keep_within(self, ceilings: Ceilings) -> None:
         """Lowers the request's numbers to the operator's ceilings."""
         self.request = ceilings.lowered(self.request)
-        self.allowance.keep_within(ceilings, self.request)
+        self.time_and_budget.keep_within(ceilings, self.request)
 
     def extend(self, budget: NewBudget | None, deadline: timedelta | None) -> None:
-        """Extends the allowance and notes it; ValueError when that can't be."""
-        self.allowance.extend(budget, deadline)
-        self.note("limits_extended", limits=self.allowance.spent())
-
-    def recent_events(self, limit: int) -> list[TraceEvent]:
-        """The latest events in at most about `limit` bytes of JSON."""
-        kept, used = 0, 0
-        for event in reversed(self.events):
-            used += size(event.model_dump_json())
-            if used > limit:
-                break
-            kept += 1
-        return self.events[len(self.events) - kept :]
+        """Sets new totals of budget and deadline; raises ValueError if they are below what is used."""
+        self.time_and_budget.extend(budget, deadline)
+        self.trace.note("limits_extended", limits=self.time_and_budget.spent_line())
 
     def warn(self, warning: str) -> None:
         """Adds a warning to the result, once."""
@@ -125,7 +112,7 @@ class RunState:
         """Sets the gap in a subtask that did complete."""
         self._open_points[subtask_id] = Gap(subtask_id=subtask_id, reason=cut(reason, 600))
 
-    def mended(self, subtask_id: str) -> None:
+    def close_point(self, subtask_id: str) -> None:
         """Takes back the gap in a subtask that has a better finding now."""
         self._open_points.pop(subtask_id, None)
 
@@ -136,28 +123,27 @@ class RunState:
 
     @property
     def open_points(self) -> list[Gap]:
-        """What reviews found fault with and was not mended."""
+        """What reviews found fault with and was not fixed."""
         return list(self._open_points.values())
 
     def adopt(self, plan: Plan) -> None:
-        """Takes a plan over, the first or a later revision of it."""
+        """Takes over a plan, the first or a later revision."""
         self.plan = plan
         self.board.extend(plan)
 
-    def note(self, type: str, subtask_id: str | None = None, **data: JsonValue) -> None:
-        """Adds an event to the trace."""
-        self._seq += 1
-        self.events.append(
-            TraceEvent(seq=self._seq, at=self._now().isoformat(), type=type, subtask_id=subtask_id, data=data)
-        )
-        del self.events[: -limits.TRACE_EVENTS]
+    def next_number(self, series: Literal["judge", "synthesis"]) -> int:
+        """Returns the number of the next call of that kind, from 1: it is part of the call's step."""
+        self._numbers[series] += 1
+        return self._numbers[series]
 
-    def trace(self, cursor: int = 0) -> TracePage:
-        """The events after `cursor`."""
-        cursor = max(0, cursor)
-        events = [event for event in self.events if event.seq > cursor]
-        first = self.events[0].seq if self.events else 1
-        return TracePage(events=events, next_cursor=self._seq, dropped=max(0, first - 1 - cursor))
+    def add_contradiction(self, contradiction: Contradiction) -> None:
+        """Adds a contradiction; the first between the same subtasks stands."""
+        self._contradictions.setdefault(frozenset(contradiction.subtask_ids), contradiction)
+
+    @property
+    def contradictions(self) -> list[Contradiction]:
+        """Findings that disagree, with what became of it."""
+        return list(self._contradictions.values())
 
     def status(self, cursor: int = 0) -> Status:
         """Where the run stands, with the page of subtasks at `cursor`."""
@@ -165,7 +151,7 @@ class RunState:
         cursor = max(0, cursor)
         page = reports[cursor : cursor + limits.STATUS_PAGE]
         following = cursor + limits.STATUS_PAGE
-        deadline_at = self.allowance.deadline_at.isoformat()
+        deadline_at = self.time_and_budget.deadline_at.isoformat()
         return Status(
             goal=one_line(self.request.goal, 400),
             team=self.request.team_name,
@@ -176,9 +162,9 @@ class RunState:
             subtasks=fit_page(page),
             next_cursor=following if following < len(reports) else None,
             usage=self.usage,
-            limits=self.allowance.card(),
-            waiting=[wait.request(deadline_at) for wait in self.holds.asked()],
-            breakers=[*self.holds.cards()],
+            limits=self.time_and_budget.card(),
+            waiting=[wait.request(deadline_at) for wait in self.waits.for_resume],
+            breakers=[*self.waits.cards()],
             review=f"up to {self.request.max_reviews} rounds" if self.request.max_reviews else "off",
             deadline_at=deadline_at,
             warnings=self.warnings,
@@ -189,7 +175,7 @@ class RunState:
     def details(self) -> str:
         """The Markdown for the Web UI."""
         revised = f"plan revision {self.plan.revision}" if self.plan.revision > 1 else None
-        notes = [note for note in (self.model_notice, revised, *self.holds.notes(), self.error) if note]
+        notes = [note for note in (self.model_notice, revised, *self.waits.notes(), self.error) if note]
         return markdown(
             self.request.goal, self.phase, self.flags, self.board.counts(), self.board.reports(), self.usage, notes
         )
@@ -198,17 +184,17 @@ class RunState:
         """The result so far; final once the phase is `done`."""
         now = self.finished_at or self._now()
         reports = self.board.reports()
-        gaps = self.gaps
+        gaps, answer = self.gaps, self.answer
         return RunResult(
             status=self._status(),
-            answer=with_gaps(self.answer, gaps) if self.answer else "",
-            answer_json=self.answer_json,
-            answer_ref=self.answer_ref,
+            answer=with_gaps(answer.text, gaps) if answer.text else "",
+            answer_json=answer.as_json,
+            answer_ref=answer.ref,
             result_ref=self.result_ref,
-            confidence=self.confidence,
+            confidence=answer.confidence,
             gaps=gaps,
             contradictions=self.contradictions,
-            citations=self.citations,
+            citations=answer.citations,
             subtasks=reports,
             artifacts=self._artifacts(),
             usage=self.usage,
@@ -228,13 +214,10 @@ class RunState:
     def _status(self) -> Literal["completed", "partial", "running"]:
         if self.phase not in ("done", "failed", "cancelled"):
             return "running"
-        return (
-            "completed"
-            if _complete(self.board.current()) and self.answer and not self.makeshift and self.phase == "done"
-            else "partial"
-        )
+        written = self.phase == "done" and bool(self.answer.text) and not self.answer.is_findings
+        return "completed" if written and _complete(self.board.current()) else "partial"
 
 
 def _complete(reports: list[SubtaskReport]) -> bool:
-    """Whether nothing is missing, on any level."""
+    """True if nothing is missing, on any level."""
     return all(r.state == "completed" and _complete(r.subtasks) for r in reports if r.replaced_by is None)

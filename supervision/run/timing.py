@@ -7,9 +7,9 @@ from supervision.contract.result import SubtaskReport, Timing
 
 
 def timing(reports: list[SubtaskReport], wall: float, own: float, now: datetime) -> Timing:
-    """Seconds of a run: the supervisor's `own` (planning, review, synthesis) are on every path, subtasks count from
-    start to end.
+    """Returns the times of a run. The supervisor's `own` seconds (planning, review, synthesis) are on every path.
 
+    Subtasks count from start to end.
     The critical path is the longest chain of dependent subtasks: no parallelism can beat it.
     """
     times = {report.id: _time(report, now) for report in reports}

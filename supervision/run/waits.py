@@ -1,4 +1,4 @@
-"""What holds the work of a run back: roles that rest, providers of models that do not serve."""
+"""What the work of a run waits for: roles whose breaker is open, providers of models that do not serve."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,11 +23,11 @@ class ProviderWait(Model):
     retry_at: str | None = None
 
     def card(self) -> dict[str, JsonValue]:
-        """How `status` shows the provider's breaker."""
+        """Returns what `status` shows of the provider's breaker."""
         return {"provider": self.model, "state": "open", "waiting": self.name, "retry_at": self.retry_at}
 
     def request(self, expires_at: str) -> Waiting:
-        """How `status` asks a person to mend the account."""
+        """Returns how `status` asks a person to fix the account."""
         return Waiting(
             id=self.name,
             kind="resume",
@@ -37,50 +37,53 @@ class ProviderWait(Model):
         )
 
 
-class Holds:
-    """The breakers of a run's roles, and its waits for providers. `now` is the run's clock.
-
-    `nested` are the waits inside the nested supervisors, by the subtask that they work on.
-    """
+class Waits:
+    """The breakers of a run's roles, and its waits for providers. `now` is the run's clock."""
 
     def __init__(self, board: Board, now: Callable[[], datetime]) -> None:
         self._board = board
         self._now = now
         self._breakers: dict[str, RoleBreaker] = {}
         self._own: list[ProviderWait] = []
-        self.nested: dict[str, list[ProviderWait]] = {}
+        self._nested: dict[str, list[ProviderWait]] = {}
 
     def breaker(self, role: str) -> RoleBreaker:
-        """The breaker of a role."""
+        """Returns the breaker of a role."""
         if role not in self._breakers:
             self._breakers[role] = RoleBreaker(role, self._now)
         return self._breakers[role]
 
     @contextmanager
     def waiting(self, wait: ProviderWait) -> Iterator[None]:
-        """Marks that something waits for a provider."""
+        """Shows `wait` while the block runs."""
         self._own.append(wait)
         try:
             yield
         finally:
             self._own.remove(wait)
 
-    @property
-    def waits(self) -> list[ProviderWait]:
-        """What waits for a provider, here and in nested supervisors that run."""
-        running = {report.id for report in self._board.reports() if report.state == "running"}
-        return [*self._own, *(wait for id, waits in self.nested.items() if id in running for wait in waits)]
+    def set_nested(self, subtask_id: str, waits: list[ProviderWait]) -> None:
+        """Takes over what the nested supervisor of a subtask waits for."""
+        self._nested[subtask_id] = waits
 
-    def asked(self) -> list[ProviderWait]:
-        """Those of the waits that only a person can end."""
-        return [wait for wait in self.waits if wait.retry_at is None]
+    @property
+    def current(self) -> list[ProviderWait]:
+        """All waits for providers, here and in nested supervisors that run."""
+        running = {report.id for report in self._board.reports() if report.state == "running"}
+        below = (wait for subtask_id, waits in self._nested.items() if subtask_id in running for wait in waits)
+        return [*self._own, *below]
+
+    @property
+    def for_resume(self) -> list[ProviderWait]:
+        """The waits that only a person can end."""
+        return [wait for wait in self.current if wait.retry_at is None]
 
     def cards(self) -> list[dict[str, JsonValue]]:
-        """The breakers that hold something back, of roles and of providers."""
+        """Returns the breakers that are open or have counted failures, of roles and of providers."""
         roles = [breaker.card() for breaker in self._breakers.values() if breaker.failures]
-        return roles + [wait.card() for wait in self.waits if wait.retry_at is not None]
+        return roles + [wait.card() for wait in self.current if wait.retry_at is not None]
 
     def notes(self) -> list[str]:
-        """One line for people on each of them."""
-        resting = [rest_note(card) for card in self.cards() if card["state"] != "closed"]
-        return resting + [f"{wait.name} waits for resume: {wait.why}" for wait in self.asked()]
+        """Returns one line for people on each wait."""
+        breakers = [rest_note(card) for card in self.cards() if card["state"] != "closed"]
+        return breakers + [f"{wait.name} waits for resume: {wait.why}" for wait in self.for_resume]

@@ -8,7 +8,7 @@ from pydantic import JsonValue
 from supervision.contract.result import SubtaskReport
 from supervision.contract.status import Counts, Flags, Phase
 from supervision.contract.usage import Usage
-from supervision.text import one_line
+from supervision.text import money, one_line
 
 _ROWS = 60
 _MARKUP = re.compile(r"([\\`*_\[\]<>|!#~&])")
@@ -31,7 +31,7 @@ def markdown(
     usage: Usage,
     notes: list[str],
 ) -> str:
-    """A heading, one line of spend, the plan as a table."""
+    """Returns a heading, one line of spend, the plan as a table."""
     conditions = [name for name, value in flags.model_dump().items() if value]
     lines = [
         f"**{_literal(goal, 300)}**",
@@ -52,18 +52,11 @@ def markdown(
 
 
 def rest_note(card: Mapping[str, JsonValue]) -> str:
-    """One line on a breaker that is not closed, from its card."""
+    """Returns one line on a breaker that is not closed, from its card."""
     when = f"next try at {card['retry_at']}" if card["retry_at"] else "it is being tried"
     if "provider" in card:
         return f"{card['waiting']} waits for the provider of {card['provider']}: {when}"
     return f"role {card['role']} rests after {card['failures']} failed attempts in a row: {when}"
-
-
-def money(usd: float | None) -> str:
-    """A cost for people; an unknown one is never shown as nothing."""
-    if usd is None:
-        return "cost unknown"
-    return f"${usd:.4f}" if usd < 1 else f"${usd:,.2f}"
 
 
 def _row(report: SubtaskReport) -> str:
@@ -72,14 +65,14 @@ def _row(report: SubtaskReport) -> str:
         state += f" (attempt {report.attempts})"
     if report.replaced_by:
         state += f", replaced by {report.replaced_by}"
-    what = report.error.message if report.error else report.description
+    text = report.error.message if report.error else report.description
     cells = [
         _literal(report.id, 120),
         _literal(report.role, 120),
         _literal(state, 120),
         _literal(", ".join(report.depends_on), 120),
         str(report.turns) if report.turns else "",
-        _literal(what, 120),
+        _literal(text, 120),
     ]
     return "| " + " | ".join(cells) + " |"
 

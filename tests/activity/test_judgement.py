@@ -16,8 +16,6 @@ from activities.contracts.judgement_contracts import (
 from activities.contracts.run_contracts import SubtaskBrief
 from activities.contracts.turn_contracts import TurnInput
 from activities.judging import JudgingActivities
-from activities.refinement import RefinementActivities
-from activities.reviewing import ReviewingActivities
 from supervision import limits
 from supervision.contract.plan import Subtask
 from supervision.contract.result import Contradiction, Problem
@@ -46,7 +44,7 @@ async def refine(desk: Desk, reply: Reply, **fields: Any) -> RefineReply:
         error=Problem(type="TurnLimit", message="no finding after ten turns"),
         **fields,
     )
-    return await desk.do(RefinementActivities(desk.calls).refine, input)
+    return await desk.do(JudgingActivities(desk.calls).refine, input)
 
 
 async def test_a_description_is_rewritten_from_the_error(desk: Desk) -> None:
@@ -121,7 +119,7 @@ async def review(desk: Desk, reply: Reply) -> ReviewReply:
         round=1,
         findings=await desk.findings(t1="44 pears", t2="9 kg"),
     )
-    return await desk.do(ReviewingActivities(desk.calls).review, input)
+    return await desk.do(JudgingActivities(desk.calls).review, input)
 
 
 def verdict(id: str, feedback: str = "Give the year.", ok: bool = False) -> dict[str, Any]:
@@ -168,7 +166,7 @@ async def test_a_conflict_needs_two_findings_that_exist(desk: Desk) -> None:
         (text("all fine"), "the reply is not the JSON asked for"),
         (as_json({"verdicts": "none"}), "the reply is not the JSON asked for: verdicts"),
         (stop("refusal"), "the model refused"),
-        (stop("max_tokens", '{"verdicts": ['), "the review was cut off"),
+        (stop("max_tokens", '{"verdicts": ['), "the reply was cut off"),
     ],
 )
 async def test_a_review_nobody_can_read_judges_nothing(desk: Desk, reply: Reply, problem: str) -> None:

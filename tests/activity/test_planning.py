@@ -133,7 +133,7 @@ async def test_a_capability_nobody_has_makes_the_team_incapable(desk: Desk) -> N
     assert "needs the capability 'flying', which no role has" in reply.problems[0]
 
 
-async def test_capabilities_settle_the_role_or_leave_it_to_the_dispatch_or_split_the_subtask(desk: Desk) -> None:
+async def test_capabilities_choose_the_role_leave_it_open_or_split_the_subtask(desk: Desk) -> None:
     made = await plan(
         desk,
         subtasks(

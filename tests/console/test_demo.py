@@ -32,7 +32,6 @@ def alive(pid: int) -> bool:
 async def test_without_a_terminal_it_answers_and_leaves_nothing_running(fresh: Cli) -> None:
     done = await fresh(module="console.demo")
     assert done.code == 0, done.err
-    assert done.seconds < 60
     assert "the stand-in model at http://127.0.0.1:" in done.out
     assert "Rwanda" in done.out
     assert re.search(r"http://127\.0\.0\.1:\d+/namespaces/default/workflows/supervise-", done.out)

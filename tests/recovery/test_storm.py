@@ -1,32 +1,59 @@
 """A storm: the provider answers 529 to all. It costs a handful of requests, no run is lost, all end soon after."""
 
 import asyncio
+import logging
+import re
 from collections import Counter
-from math import ceil
+from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from temporalio.client import Client
 
+from activities.model import gate
 from supervision import limits
-from supervision.contract.request import RunRequest
-from supervision.contract.result import RunResult
-from tests.recovery.conftest import Workers
 from tests.scripted_model import Reply, ScriptedModel, Step, answer, plan, script, status
+from tests.serving import settings_for
 from tests.waiting import until
-from workflows.supervisor import SupervisorWorkflow
+from tests.workflow import runs
+from worker_main import serving
 
 RUNS = 50
 UNDER_WAY = 25  # when the storm begins; the others start in it
-STORM = 60.0  # seconds
 REQUESTS = 10  # of one process to one model until its breaker is open
-AFTERWARDS = 60.0  # seconds within which all runs have ended
+PROBES = 3  # of each model that fail before the storm is over
 
 USUAL = script(plan({"id": "t1"}, {"id": "t2", "role": "counter"}), {}, answer(cites=["t1", "t2"]))
 
 
+@pytest.fixture
+def failed_probes(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> "FailedProbes":
+    """Counts the probes that fail, from the log; there is one every second in place of one every ten."""
+    monkeypatch.setattr(limits, "BREAKER_COOLDOWN", timedelta(seconds=1))
+    caplog.set_level(logging.WARNING, gate.__name__)
+    return FailedProbes(caplog)
+
+
+class FailedProbes:
+    """The probes that failed, by model."""
+
+    def __init__(self, log: pytest.LogCaptureFixture) -> None:
+        self._log = log
+
+    def count(self) -> Counter[str]:
+        """Returns how many there were until now."""
+        found = [re.match(r"provider breaker of (.*): half_open -> open", line) for line in self._log.messages]
+        return Counter(match[1] for match in found if match)
+
+    def enough(self) -> bool:
+        """True if both models had theirs."""
+        counts = self.count()
+        return len(counts) == 2 and min(counts.values()) >= PROBES
+
+
 @pytest.mark.timeout(200)
 async def test_a_storm_costs_few_requests_and_no_run(
-    lone_client: Client, lone_model: ScriptedModel, workers: Workers, run_id: str
+    lone_client: Client, lone_model: ScriptedModel, run_id: str, tmp_path: Path, failed_probes: FailedProbes
 ) -> None:
     ids = [f"{run_id}-{number}" for number in range(RUNS)]
     raging = False
@@ -42,28 +69,17 @@ async def test_a_storm_costs_few_requests_and_no_run(
 
     for id in ids:
         lone_model.play(id, reply)
-    await workers.start()
-    await asyncio.gather(*(_start(lone_client, id) for id in ids[:UNDER_WAY]))
-    await until(lambda: any("/turn." in call for call in served), 60)
-    clock = asyncio.get_running_loop().time
-    raging, over = True, clock() + STORM
-    await asyncio.gather(*(_start(lone_client, id) for id in ids[UNDER_WAY:]))
-    await asyncio.sleep(over - clock())
-    raging = False
-    async with asyncio.timeout(AFTERWARDS):
-        results = await asyncio.gather(*(_result(lone_client, id) for id in ids))
+    async with serving(lone_client, settings_for(lone_model.url, tmp_path / "artifacts")):
+        handles = await asyncio.gather(*(runs.start(lone_client, id, "lab", max_reviews=3) for id in ids[:UNDER_WAY]))
+        await until(lambda: any("/turn." in call for call in served), 60)
+        raging = True
+        handles += await asyncio.gather(*(runs.start(lone_client, id, "lab", max_reviews=3) for id in ids[UNDER_WAY:]))
+        await until(failed_probes.enough, 90)
+        raging = False
+        results = await asyncio.gather(*(handle.result() for handle in handles))
     assert [result.status for result in results] == ["completed"] * RUNS
     assert len(served) == len(set(served)) > 0
-    assert len(refused) == 2
-    for requests in refused.values():
-        assert requests <= REQUESTS + ceil(STORM / limits.BREAKER_COOLDOWN.total_seconds())
-
-
-async def _start(client: Client, run_id: str) -> None:
-    request = RunRequest(goal="survive the storm", team="lab")
-    await client.start_workflow(SupervisorWorkflow.run, request, id=run_id, task_queue="supervisor")
-
-
-async def _result(client: Client, run_id: str) -> RunResult:
-    result: RunResult = await client.get_workflow_handle_for(SupervisorWorkflow.run, run_id).result()
-    return result
+    probes = failed_probes.count()
+    assert set(refused) == set(probes)
+    for model, requests in refused.items():
+        assert requests <= REQUESTS + probes[model]

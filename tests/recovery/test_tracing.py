@@ -13,8 +13,8 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from tests.recovery.conftest import ROOT, Workers
 from tests.scripted_model import ScriptedModel, plan, script, text, tools
+from tests.serving import ROOT, WorkerProcesses
 from tests.waiting import until
 
 SECRET = "the swans of the northern lake"
@@ -62,7 +62,7 @@ def _turn(step: object) -> object:
     return tools(("lookup", {"query": SECRET})) if step.number == 1 else text(SECRET)  # type: ignore[attr-defined]
 
 
-async def _run(workers: Workers, run_id: str) -> None:
+async def _run(workers: WorkerProcesses, run_id: str) -> None:
     options = ["--team", "lab", "--id", run_id, "--max-reviews", "0"]
     command = [sys.executable, str(ROOT / "starter.py"), "run", SECRET, *options]
     done = await asyncio.to_thread(
@@ -72,7 +72,7 @@ async def _run(workers: Workers, run_id: str) -> None:
 
 
 async def test_a_run_is_one_trace_without_prompts_and_without_doubles(
-    workers: Workers, lone_model: ScriptedModel, run_id: str, collector: Collector
+    workers: WorkerProcesses, lone_model: ScriptedModel, run_id: str, collector: Collector
 ) -> None:
     lone_model.play(run_id, script(plan({"id": "t1"}, {"id": "t2"}), {"t1": _turn}))  # type: ignore[dict-item]
     workers.environ |= {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "OTEL_BSP_SCHEDULE_DELAY": "200"}
@@ -103,7 +103,7 @@ async def test_a_run_is_one_trace_without_prompts_and_without_doubles(
 
 
 async def test_without_settings_nothing_is_traced(
-    workers: Workers, lone_model: ScriptedModel, run_id: str, collector: Collector
+    workers: WorkerProcesses, lone_model: ScriptedModel, run_id: str, collector: Collector
 ) -> None:
     lone_model.play(run_id, script(plan({"id": "t1"})))
     await workers.start()

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import tempfile
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -42,6 +43,13 @@ def _odd_turns(step: Step) -> Any:
     return odd.get(step.number) or text("at last")
 
 
+def _file_then_text(step: Step) -> Any:
+    if step.number > 1:
+        return text("there")
+    _, path = tempfile.mkstemp()  # it exists, so the tool ends at once
+    return tools(("wait_for_file", {"path": path}))
+
+
 async def _cancel(handle: WorkflowHandle[Any, Any], model: ScriptedModel) -> None:
     await until(lambda: len(model.of(handle.id)) >= 3)
     await handle.cancel()
@@ -72,7 +80,7 @@ def scenarios() -> dict[str, Scenario]:
         "file_tool": Scenario(
             script(
                 plan({"id": "t1", "role": "counter"}),
-                {"t1": lambda s: tools(("wait_for_file", {"path": "/"})) if s.number == 1 else text("there")},
+                {"t1": _file_then_text},
             ),
             {},
         ),

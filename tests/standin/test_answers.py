@@ -6,8 +6,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from standin.brain import think
-from standin.request import parse
+from standin.extract.kind_of_call import think
+from standin.server.api_request import parse
 from tests.standin.conftest import FOOTER
 
 TEXT = {"type": "string"}
@@ -91,12 +91,9 @@ def test_without_findings_the_answer_says_so() -> None:
 @pytest.mark.parametrize(
     ("schema", "expected"),
     [
-        (item(approved={"type": "boolean"}, feedback={"type": "array", "items": item(subtask_id=TEXT, text=TEXT)}),
-         {"approved": True, "feedback": []}),
-        (item(needs_revision={"type": "boolean"}), {"needs_revision": False}),
-        (item(choice={"type": "integer", "description": "{minimum: 1, maximum: 3}"}), {"choice": 1}),
-        (item(subtask_id=TEXT), {"subtask_id": "t1"}),
-        (item(pear_crop={"type": "integer"}), {"pear_crop": 20}),
+        (item(approved={"type": "boolean"}), {"approved": True}),
+        (item(crop={"type": "integer"}), {"crop": 44}),
+        (item(level={"type": "integer", "minimum": 50, "maximum": 60}), {"level": 50}),
         (item(a={"const": 3}, b={"enum": ["x", "y"]}, c={"type": ["null", "string"]}), {"a": 3, "b": "x", "c": None}),
         (item(when={"type": "string", "format": "date"}), {"when": "2000-01-01"}),
         (item(two={"type": "array", "items": {"type": "boolean"}, "minItems": 2}), {"two": [True, True]}),
@@ -109,17 +106,7 @@ def test_other_schemas_are_filled_with_the_least(schema: dict[str, Any], expecte
 
 def test_a_schema_that_contains_itself_ends() -> None:
     node = item(name=TEXT, children={"type": "array", "items": {"$ref": "#/$defs/node"}})
-    assert ask(FINDINGS, {"$ref": "#/$defs/node", "$defs": {"node": node}})["children"] == []
-
-
-ROLES = "Roles:\n- reader: Reads. (tools: a)\n- counter: Counts. (tools: b)\n- scribe: Writes. (tools: c)\n"
-
-
-def test_step_by_step_the_next_role_is_one_that_has_not_worked() -> None:
-    schema = item(next={"enum": ["reader", "counter", "scribe", "finish"]})
-    assert ask(FINDINGS, schema, ROLES) == {"next": "scribe"}
-    done = FINDINGS.replace("</findings>", '<finding subtask_id="t3" role="scribe">x</finding></findings>')
-    assert ask(done, schema, ROLES) == {"next": "finish"}
+    assert ask(FINDINGS, {"$ref": "#/$defs/node", "$defs": {"node": node}})["children"][0]["name"]
 
 
 def test_a_refined_description_keeps_the_subtask_and_names_the_error() -> None:

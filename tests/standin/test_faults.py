@@ -47,13 +47,6 @@ async def test_rules_match_the_decoded_call_and_the_model(served: Served) -> Non
     await served.ask(extra_headers={"x-supervisor-call": "run%20%C3%A9/plan.1.1"})
 
 
-async def test_a_header_brings_one_fault(served: Served) -> None:
-    with pytest.raises(anthropic.NotFoundError):
-        await served.ask(extra_headers={"x-standin-fault": '{"status": 404}'})
-    with pytest.raises(anthropic.BadRequestError, match="x-standin-fault"):
-        await served.ask(extra_headers={"x-standin-fault": '{"no_such": 1}'})
-
-
 async def test_an_html_body_has_no_error_type(served: Served) -> None:
     await served.fault({"status": 502, "body": "<html>Bad Gateway</html>"})
     with pytest.raises(anthropic.InternalServerError) as caught:

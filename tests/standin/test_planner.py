@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from standin.brain import think
-from standin.planner import direct_answer
-from standin.request import parse
+from standin.extract.kind_of_call import think
+from standin.extract.planner import direct_answer
+from standin.server.api_request import parse
 from tests.standin.conftest import FOOTER
 
 KITCHEN = """You plan.
@@ -17,27 +17,27 @@ Roles:
 - weigher: Queries the pantry's tables (and sums). (tools: list_shelves, query_shelves; capabilities: data, sums)
 - scribe: Turns what the others found into a menu. (tools: format_menu; capabilities: writing)
 
-Subtasks are few: at most 12.
+Subtasks are few. At most 12 subtasks in all.
 """
 TEXT = {"type": "string"}
 IDS = {"type": "array", "items": TEXT}
 
 
-def schema(roles: list[str], description: str = "") -> dict[str, Any]:
+def schema(roles: list[str]) -> dict[str, Any]:
     fields = {"id": TEXT, "description": TEXT, "role": {"enum": roles}, "depends_on": IDS, "attachments": IDS}
     item = {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
     return {
         "type": "object",
         "properties": {
             "direct_answer": {"anyOf": [TEXT, {"type": "null"}]},
-            "subtasks": {"type": "array", "items": {"$ref": "#/$defs/item"}, "description": description},
+            "subtasks": {"type": "array", "items": {"$ref": "#/$defs/item"}},
         },
         "required": ["direct_answer", "subtasks"],
         "$defs": {"item": item},
     }
 
 
-def plan(user: str, system: str = KITCHEN, roles: list[str] | None = None, description: str = "") -> Any:
+def plan(user: str, system: str = KITCHEN, roles: list[str] | None = None) -> Any:
     body = {
         "model": "claude-opus-5-5",
         "max_tokens": 9000,
@@ -46,7 +46,7 @@ def plan(user: str, system: str = KITCHEN, roles: list[str] | None = None, descr
         "output_config": {
             "format": {
                 "type": "json_schema",
-                "schema": schema(roles or ["forager", "weigher", "scribe", "auto"], description),
+                "schema": schema(roles or ["forager", "weigher", "scribe", "auto"]),
             }
         },
     }
@@ -73,14 +73,10 @@ def test_numbered_parts_are_parts() -> None:
     assert sum(one["role"] == "weigher" for one in made) == 2
 
 
-@pytest.mark.parametrize(
-    ("system", "description", "most"),
-    [(KITCHEN.replace("at most 12", "at most 2"), "", 2), (KITCHEN, "{maxItems: 1}", 1), (KITCHEN, "maxItems: 3", 3)],
-)
-def test_the_number_of_subtasks_is_kept(system: str, description: str, most: int) -> None:
-    made = plan(
-        "<goal>Count beans by shelf; count leeks by shelf; count onions by shelf</goal>", system, None, description
-    )
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_the_number_of_subtasks_is_kept(most: int) -> None:
+    system = KITCHEN.replace("At most 12", f"At most {most}")
+    made = plan("<goal>Count beans by shelf; count leeks by shelf; count onions by shelf</goal>", system)
     assert 1 <= len(made["subtasks"]) <= most
     ids = {one["id"] for one in made["subtasks"]}
     assert all(set(one["depends_on"]) <= ids for one in made["subtasks"])
@@ -107,8 +103,8 @@ def test_attachments_are_handed_on() -> None:
 
 @pytest.mark.parametrize(
     ("goal", "answer"),
-    [("What is 2+3?", "= 5"), ("2 * (3 + 4)", "= 14"), ("What is 15% of 200?", "= 30"), ("Hello!", "Hello"),
-     ("how much is 7 times 6", "= 42"), ("thank you", "Hello")],
+    [("What is 2+3?", "= 5"), ("2 * (3 + 4)", "= 14"), ("Hello!", "Hello"),
+     ("how much is 7 * 6", "= 42"), ("thank you", "Hello")],
 )  # fmt: skip
 def test_small_talk_and_sums_are_answered_directly(goal: str, answer: str) -> None:
     made = plan(f"<goal>{goal}</goal>")
@@ -122,12 +118,6 @@ def test_other_goals_are_planned(goal: str) -> None:
     assert direct_answer(goal) is None
 
 
-def test_a_direct_answer_that_is_not_wanted_is_not_given() -> None:
-    made = plan("<goal>Hello!</goal>\n\nPlan subtasks for this goal: a direct answer is not wanted.")
-    assert made["direct_answer"] is None
-    assert made["subtasks"]
-
-
 def test_numbers_of_an_earlier_revision_are_not_used_again() -> None:
-    made = plan('<goal>Count the beans</goal>\n<missing subtask_id="t3" reason="failed"/>')["subtasks"]
+    made = plan('<goal>Count the beans</goal>\n<subtask id="t3" state="failed">Count</subtask>')["subtasks"]
     assert [one["id"] for one in made] == ["t4", "t5", "t6"]

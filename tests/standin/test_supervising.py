@@ -19,10 +19,8 @@ from activities.contracts.planning_contracts import PlanInput, PlanReply, WorkNo
 from activities.contracts.run_contracts import DependencyRef
 from activities.judging import JudgingActivities
 from activities.planning import PlanningActivities
-from activities.refinement import RefinementActivities
-from activities.reviewing import ReviewingActivities
 from activities.synthesis import SynthesisActivities
-from standin.compose import FOOTER
+from standin.extract.findings_text import FOOTER
 from supervision.contract.plan import Subtask
 from supervision.contract.result import Problem
 from supervision.contract.team import Role, Team
@@ -133,7 +131,7 @@ async def test_a_failed_subtask_is_refined(desk: Desk) -> None:
         attempt=2,
         error=Problem(type="Timeout", message="too slow"),
     )
-    reply = await desk.do(RefinementActivities(desk.calls).refine, input)
+    reply = await desk.do(JudgingActivities(desk.calls).refine, input)
     assert reply.preview.startswith("An earlier attempt failed: Timeout: too slow.")
     assert reply.preview.endswith("Question: How many pears?")
 
@@ -147,7 +145,7 @@ async def test_only_empty_findings_fall_short(desk: Desk) -> None:
         round=1,
         findings=await desk.findings(t1=f"Confidence: 0.2\n\n{FOOTER}", t2="It rained."),
     )
-    reply = await desk.do(ReviewingActivities(desk.calls).review, input)
+    reply = await desk.do(JudgingActivities(desk.calls).review, input)
     assert (reply.problem, [verdict.subtask_id for verdict in reply.verdicts]) == (None, ["t1"])
 
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from standin.brain import Reply, think
-from standin.request import parse
+from standin.extract.kind_of_call import think
+from standin.server.api_reply import ApiReply
+from standin.server.api_request import parse
 from tests.standin.conftest import FOOTER
 from tests.standin.domains import Domain, orchards, tramways
 
@@ -50,7 +51,7 @@ class Agent:
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.turns = 0
 
-    def reply(self) -> Reply:
+    def reply(self) -> ApiReply:
         body = {"model": "claude-haiku-5-5", "max_tokens": 9000, "tools": self.tools, "messages": self.messages}
         return think(parse(json.loads(json.dumps(body))))
 
@@ -101,11 +102,18 @@ def test_another_value_in_the_data_is_another_answer() -> None:
     assert "to 77.5 (2020), a change of 57.50" in answer
 
 
-def test_two_things_are_set_in_proportion() -> None:
-    agent = analyst(tramways(), "Compare the riders of Line A and Line B in December 2019")
+def test_an_example_that_a_tool_shows_is_followed() -> None:
+    domain = tramways()
+    example = (
+        "\nExample queries:\n"
+        '<example question="How did the riders of Line H develop, by year, from 2011 to 2012?">\n'
+        "SELECT line, year(month) AS year, max(riders_thousands) AS best_month FROM ridership\n"
+        "WHERE line = 'Line H' AND year(month) IN (2011, 2012) GROUP BY ALL ORDER BY ALL\n</example>"
+    )
+    agent = analyst(Domain(domain.connection, domain.listing + example), "How did Line B's riders develop since 2015?")
     answer = agent.run()
-    assert ("reckon", {"expression": "140 / 159"}) in agent.calls
-    assert "Line A 140, Line B 159, a ratio of 0.8805" in answer
+    assert "WHERE line IN ('Line B') AND year(month) IN (2015, 2019)" in agent.calls[1][1]["sql"]
+    assert "Line B: best month went from 147 (2015) to 159 (2019), a change of 12" in answer
 
 
 def test_an_empty_result_is_tried_again_with_less() -> None:
@@ -210,6 +218,21 @@ def test_other_arguments_get_what_the_subtask_says_or_the_least(spec: dict[str, 
     )
     agent.run()
     assert agent.calls == [("paint", {"how": value})]
+
+
+def test_a_finding_is_handed_over_by_the_tool_that_takes_it() -> None:
+    outcome = {"enum": ["partial", "done"]}
+    finish = tool("finish", "Takes it.", outcome=outcome, finding=TEXT, confidence={"type": "number"})
+    agent = analyst(orchards(), "How did the pear crop of Hill Farm change from 1980 to 2020?")
+    agent.tools = [*TABLES, finish]
+    agent.functions["finish"] = lambda **_: "taken"
+    for _ in range(4):
+        last = agent.reply()
+        results = [agent._result(block) for block in last.content if block["type"] == "tool_use"]
+        agent.messages += [{"role": "assistant", "content": last.content}, {"role": "user", "content": results}]
+    (block,) = last.content
+    assert (block["name"], block["input"]["outcome"], block["input"]["confidence"]) == ("finish", "done", 0.8)
+    assert "went from 20.0 (1980) to 44.0 (2020)" in block["input"]["finding"]
 
 
 def test_five_turns_are_the_most() -> None:

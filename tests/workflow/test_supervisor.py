@@ -1,13 +1,12 @@
 """Runs on the real server, with the real sandbox, the real model client and a scripted model."""
 
 import asyncio
+import functools
 from typing import Any
 
 import pytest
-from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError, WorkflowHandle
-from temporalio.exceptions import ApplicationError
+from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError
 
-from supervision.contract.request import RunRequest
 from supervision.contract.result import RunResult
 from tests.scripted_model import (
     ScriptedModel,
@@ -22,23 +21,14 @@ from tests.scripted_model import (
     tools,
     when,
 )
+from tests.waiting import until
+from tests.workflow import runs
+from tests.workflow.runs import failure, status_of
 from workflows.supervisor import SupervisorWorkflow
 
+start = functools.partial(runs.start, team="lab")
+
 pytestmark = pytest.mark.usefixtures("worker")
-
-Handle = WorkflowHandle[SupervisorWorkflow, RunResult]
-
-
-async def start(client: Client, run_id: str, **fields: Any) -> Handle:
-    request = RunRequest(**{"goal": "find things out", "team": "lab", "max_reviews": 0, **fields})
-    return await client.start_workflow(SupervisorWorkflow.run, request, id=run_id, task_queue="supervisor")
-
-
-async def failure(handle: Handle) -> ApplicationError:
-    with pytest.raises(WorkflowFailureError) as caught:
-        await handle.result()
-    assert isinstance(caught.value.cause, ApplicationError)
-    return caught.value.cause
 
 
 async def test_a_goal_becomes_a_plan_findings_and_an_answer(client: Client, model: ScriptedModel, run_id: str) -> None:
@@ -74,8 +64,7 @@ async def test_a_subtask_starts_the_moment_its_own_dependencies_ended(
     )
     model.play(run_id, script(shape, {"t2": lambda step: when(hold, text("late"))}))
     handle = await start(client, run_id)
-    while "t3/1/turn.1" not in model.steps(run_id):
-        await asyncio.sleep(0.02)
+    await until(lambda: "t3/1/turn.1" in model.steps(run_id))
     states = {s.id: s.state for s in (await handle.query(SupervisorWorkflow.status)).subtasks}
     assert states["t1"] == "completed"
     assert states["t2"] == "running"
@@ -84,6 +73,7 @@ async def test_a_subtask_starts_the_moment_its_own_dependencies_ended(
     assert (await handle.result()).status == "completed"
 
 
+@pytest.mark.usefixtures("short_rest")
 async def test_a_failed_subtask_is_tried_three_times_and_named_as_a_gap(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
@@ -227,7 +217,6 @@ async def test_the_deadline_stops_workers_and_answers_from_what_exists(
     states = {s.id: s.state for s in result.subtasks}
     assert states == {"t1": "completed", "t2": "cancelled"}
     assert "DeadlineExceeded" in result.gaps[0].reason
-    assert result.timing.wall_seconds < 7
 
 
 async def test_a_cancelled_run_stops_calling_and_keeps_what_it_had(
@@ -236,8 +225,11 @@ async def test_a_cancelled_run_stops_calling_and_keeps_what_it_had(
     never = asyncio.Event()
     model.play(run_id, script(plan({"id": "t1"}, {"id": "t2"}), {"t2": lambda step: when(never, text("no"))}))
     handle = await start(client, run_id)
-    while (await handle.query(SupervisorWorkflow.status)).counts.completed < 1:
-        await asyncio.sleep(0.05)
+
+    async def one_completed() -> bool:
+        return (await status_of(handle)).counts.completed == 1
+
+    await until(one_completed)
     await handle.cancel()
     with pytest.raises(WorkflowFailureError):
         await handle.result()
@@ -245,9 +237,7 @@ async def test_a_cancelled_run_stops_calling_and_keeps_what_it_had(
     assert described.status is WorkflowExecutionStatus.CANCELED
     calls = len(model.of(run_id))
     open_call = next(call for call in model.of(run_id) if call.step.subtask_id == "t2")
-    async with asyncio.timeout(4):
-        while open_call.aborted_at is None:
-            await asyncio.sleep(0.05)
+    await until(lambda: open_call.aborted_at is not None)
     partial = await handle.query(SupervisorWorkflow.result)
     assert {s.id: s.state for s in partial.subtasks} == {"t1": "completed", "t2": "cancelled"}
     assert (await described.memo())["partial"]["ref"].endswith("/result")

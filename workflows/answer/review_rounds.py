@@ -10,55 +10,53 @@ with workflow.unsafe.imports_passed_through():
     from workflows.answer.drafts import Drafts
     from workflows.calls import activity_calls
     from workflows.calls.finding_refs import as_refs, estimate
-    from workflows.calls.judge_calls import settle
+    from workflows.calls.judge_calls import resolve
     from workflows.run_context import RunContext
-    from workflows.subtasks.dispatch import Delegation
+    from workflows.subtasks.dispatch import Dispatch
 
 
-async def review(context: RunContext, delegation: Delegation, drafts: Drafts) -> None:
-    """At most `max_reviews` rounds of review and mending; what is still open then becomes a gap."""
+async def review(context: RunContext, dispatch: Dispatch, drafts: Drafts) -> None:
+    """Has findings reviewed and done again, at most `max_reviews` times; what is still open then becomes a gap."""
     state = context.state
-    settled: set[frozenset[str]] = set()
-    for round in range(1, state.request.max_reviews + 2):
-        if not state.allowance.time_left:
+    known_conflicts: set[frozenset[str]] = set()
+    for number in range(1, state.request.max_reviews + 2):
+        if not state.time_and_budget.time_left:
             return
-        began = workflow.now()
-        reply = await _review(context, round)
-        if reply is None:
-            return
-        await _settle_conflicts(context, reply.conflicts, settled)
-        state.own_seconds += (workflow.now() - began).total_seconds()
-        flagged = [v for v in reply.verdicts if state.board[v.subtask_id].state == "completed"]
-        state.note("reviewed", round=round, flagged=[v.subtask_id for v in flagged])
+        with context.own_work():
+            reply = await _review(context, number)
+            if reply is None:
+                return
+            await _settle_conflicts(context, reply.conflicts, known_conflicts)
+        flagged = {
+            verdict.subtask_id: verdict.feedback
+            for verdict in reply.verdicts
+            if state.board[verdict.subtask_id].state == "completed"
+        }
+        state.trace.note("reviewed", round=number, flagged=list(flagged))
         if not flagged:
             return
-        if round > state.request.max_reviews:
-            for verdict in flagged:
-                state.open_point(verdict.subtask_id, f"a review still finds: {verdict.feedback}")
+        if number > state.request.max_reviews:
+            for subtask_id, feedback in flagged.items():
+                state.open_point(subtask_id, f"a review still finds: {feedback}")
             return
-        for verdict in flagged:
-            state.open_point(verdict.subtask_id, f"there was no time to mend it: {verdict.feedback}")
-            drafts.forget(verdict.subtask_id)
-            delegation.reopen(verdict.subtask_id, verdict.feedback)
-        await delegation.execute()
+        for subtask_id, feedback in flagged.items():
+            # Open before the work begins, because that may end in many ways (deadline, cancellation, an error of the
+            # run); only a better finding closes the point, where the subtask completes.
+            state.open_point(subtask_id, f"there was no time to fix it: {feedback}")
+            drafts.forget(subtask_id)
+            dispatch.reopen(subtask_id, feedback)
+        await dispatch.execute()
 
 
-async def _review(context: RunContext, round: int) -> ReviewReply | None:
-    """One round's verdicts; None, with a warning, when there could be none."""
+async def _review(context: RunContext, number: int) -> ReviewReply | None:
+    """Returns one round's verdicts; None, with a warning, if there could be none."""
     state = context.state
     findings = as_refs([report for report in state.board.usable() if report.state == "completed"], state.board)
     if not findings:
         return None
-    input = ReviewInput(
-        run=context.run,
-        goal_ref=context.setup.goal_ref,
-        plan_ref=context.plan_ref,
-        model=context.setup.supervisor_model,
-        round=round,
-        findings=findings,
-    )
+    payload = ReviewInput(**context.call_fields, round=number, findings=findings)
     try:
-        reply = await context.ask("the review", estimate(findings), lambda by: activity_calls.review(input, by))
+        reply = await context.call_model("the review", activity_calls.review, payload, estimate(findings))
     except SupervisionError as error:
         state.warn(f"the findings were not reviewed: {error.message}")
         return None
@@ -68,15 +66,14 @@ async def _review(context: RunContext, round: int) -> ReviewReply | None:
     return reply
 
 
-async def _settle_conflicts(context: RunContext, conflicts: list[Contradiction], settled: set[frozenset[str]]) -> None:
-    """Has conflicts settled that are new; they stay in the result whatever the judge says."""
-    state = context.state
+async def _settle_conflicts(context: RunContext, conflicts: list[Contradiction], known: set[frozenset[str]]) -> None:
+    """Has new conflicts judged, the first JUDGED_CONFLICTS of a run; all stay in the result."""
     for conflict in conflicts:
         parties = frozenset(conflict.subtask_ids)
-        if parties in settled:
+        if parties in known:
             continue
-        settled.add(parties)
-        if len(settled) <= limits.JUDGED_CONFLICTS:
-            conflict = conflict.model_copy(update={"resolution": await settle(context, conflict)})
-        state.contradictions.append(conflict)
-        state.note("conflict", subtasks=list(conflict.subtask_ids), resolved=bool(conflict.resolution))
+        known.add(parties)
+        if len(known) <= limits.JUDGED_CONFLICTS:
+            conflict = conflict.model_copy(update={"resolution": await resolve(context, conflict)})
+        context.state.add_contradiction(conflict)
+        context.state.trace.note("conflict", subtasks=list(conflict.subtask_ids), resolved=bool(conflict.resolution))

@@ -11,7 +11,8 @@ with workflow.unsafe.imports_passed_through():
     from supervision.agent.finding_budget import groups
     from supervision.agent.tool_loop import more_room
     from supervision.errors import ErrorKind, SupervisionError
-    from supervision.run.answer_checks import unwritten
+    from supervision.run.answer import Answer
+    from supervision.run.answer_checks import findings_as_answer
     from workflows.answer.drafts import Drafts
     from workflows.calls import activity_calls
     from workflows.calls.finding_refs import as_refs, estimate
@@ -22,29 +23,30 @@ _OUT_OF_MEANS = (ErrorKind.DEADLINE_EXCEEDED, ErrorKind.BUDGET_EXHAUSTED)
 
 
 async def write_answer(context: RunContext, drafts: Drafts) -> None:
-    """Puts the answer into the run's state; SupervisionError when none could be written.
+    """Puts the answer into the run's state; raises SupervisionError if none could be written.
 
     When time or budget do not suffice for it, the findings as they came are the answer, unless it should be JSON.
     """
-    state, began = context.state, workflow.now()
-    await drafts.stop()
-    findings = as_refs(state.board.usable(), state.board)
-    if drafts.draft_ref:
-        findings = [finding for finding in findings if finding.subtask_id not in drafts.folded]
+    state = context.state
     try:
-        reply = await _final(context, await _reduced(context, findings), drafts.draft_ref)
+        with context.own_work():
+            # Stopped first: a draft that ended later would count findings as folded in that the answer left out.
+            await drafts.stop()
+            findings = as_refs(state.board.usable(), state.board)
+            if drafts.draft_ref:
+                findings = [finding for finding in findings if finding.subtask_id not in drafts.folded]
+            reply = await _final(context, await _reduced(context, findings), drafts.draft_ref)
     except SupervisionError as error:
         if error.kind not in _OUT_OF_MEANS or context.setup.answer_schema_ref:
             raise
-        state.answer, state.makeshift = unwritten(state.board.usable(), error.message), True
+        state.answer = Answer(findings_as_answer(state.board.usable(), error.message), is_findings=True)
         state.warn(f"no answer could be written: {error.message}")
         return
-    state.answer, state.answer_ref, state.answer_json = reply.answer or "", reply.answer_ref, reply.answer_json
-    state.confidence, state.citations = reply.confidence, reply.citations
-    for found in reply.contradictions:
-        if not any(set(found.subtask_ids) == set(known.subtask_ids) for known in state.contradictions):
-            state.contradictions.append(found)
-    state.own_seconds += (workflow.now() - began).total_seconds()
+    state.answer = Answer(
+        reply.answer or "", reply.answer_ref, reply.answer_json, reply.confidence, list(reply.citations)
+    )
+    for contradiction in reply.contradictions:
+        state.add_contradiction(contradiction)
 
 
 async def _reduced(context: RunContext, findings: list[DependencyRef]) -> list[DependencyRef]:
@@ -74,7 +76,7 @@ async def _reduced(context: RunContext, findings: list[DependencyRef]) -> list[D
 
 
 async def _final(context: RunContext, findings: list[DependencyRef], draft_ref: str | None) -> SynthesisReply:
-    """The answer; asked again with more room when it was cut, sent back once when its JSON does not fit."""
+    """Returns the answer; sent back once when its JSON does not fit the schema."""
     reply = await _call(context, findings, "final", draft_ref=draft_ref)
     if reply.problems:
         reply = await _call(context, findings, "final", draft_ref, reply.head, reply.problems)
@@ -93,15 +95,12 @@ async def _call(
     head: str | None = None,
     problems: list[str] | None = None,
 ) -> SynthesisReply:
+    """Returns a reply with a whole text; a reply that was cut is asked for again with more room."""
     state, setup = context.state, context.setup
     max_tokens = limits.SYNTHESIS_MAX_TOKENS
     for _ in range(limits.CUT_RETRIES + 1):
-        state.syntheses += 1
-        input = SynthesisInput(
-            run=context.run,
-            goal_ref=setup.goal_ref,
-            plan_ref=context.plan_ref,
-            model=setup.supervisor_model,
+        payload = SynthesisInput(
+            **context.call_fields,
             findings=findings,
             missing=state.board.gaps() if mode == "final" else [],
             open_points=state.open_points if mode == "final" else [],
@@ -111,15 +110,12 @@ async def _call(
             answer_schema_ref=setup.answer_schema_ref if mode == "final" else None,
             head=head,
             problems=problems or [],
-            number=state.syntheses,
+            number=state.next_number("synthesis"),
             max_tokens=max_tokens,
         )
-        state.note("synthesis_started", number=input.number, findings=len(findings), mode=mode)
-        reply = await context.ask(
-            "the answer",
-            estimate(findings),
-            lambda by, input=input: activity_calls.synthesize(input, by),  # type: ignore[misc]
-            last=True,
+        state.trace.note("synthesis_started", number=payload.number, findings=len(findings), mode=mode)
+        reply = await context.call_model(
+            "the answer", activity_calls.synthesize, payload, estimate(findings), last=True
         )
         if reply.answer is not None:
             return reply

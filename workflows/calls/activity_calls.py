@@ -1,15 +1,19 @@
 """How workflows call activities: queue, timeouts, retries and the label that the Web UI shows, in one place.
 
+Every call returns a reply, or raises CallFailed, or asyncio.CancelledError: no failure of Temporal's own gets further.
+
 Model calls get the whole time that the run has left, because a shorter limit would cut calls in flight and pay
 for them again; one attempt is bounded by its own timeout, the heartbeat and the idle watchdog.
 """
 
+import asyncio
+from collections.abc import Awaitable
 from datetime import datetime, timedelta
-from typing import TypedDict
+from typing import TypedDict, TypeVar
 
 from temporalio import workflow
 from temporalio.common import Priority, RetryPolicy
-from temporalio.exceptions import ActivityError
+from temporalio.exceptions import FailureError
 
 with workflow.unsafe.imports_passed_through():
     from activities.agent_turn import AgentTurnActivities
@@ -30,18 +34,19 @@ with workflow.unsafe.imports_passed_through():
     from activities.planning import PlanningActivities
     from activities.pools import PoolActivities
     from activities.publishing import PublishingActivities
-    from activities.refinement import RefinementActivities
-    from activities.reviewing import ReviewingActivities
     from activities.run_setup import RunSetupActivities
     from activities.synthesis import SynthesisActivities
     from activities.tool_calls import ToolActivities
     from supervision import limits
+    from supervision.contract.result import Problem
     from supervision.contract.status import TraceEvent
     from supervision.contract.team import ToolCard
-    from supervision.provider.fairness import fairness_key
-    from supervision.queues import MODEL_QUEUE, pool_queue
+    from supervision.errors import ErrorKind, call_kind
+    from supervision.queues import MODEL_QUEUE, fairness_key, pool_queue
     from supervision.text import one_line
-    from workflows.failures import cancelled, wrapped
+    from workflows.failures import CallFailed, cancelled, details_of, problem_of
+
+T = TypeVar("T")
 
 _MODEL_RETRY = RetryPolicy(
     initial_interval=limits.MODEL_RETRY_INITIAL,
@@ -55,12 +60,132 @@ _STORE_RETRY = RetryPolicy(
 )
 
 
-def _left(expires_at: datetime) -> timedelta:
-    """The time until `expires_at`, never nothing: a late call fails by its timeout, not by a bad command."""
-    return max(expires_at - workflow.now(), limits.LEAST_CALL_TIME)
+# --- Model calls of the supervisor ----------------------------------------------------------------
 
 
-class _ModelCall(TypedDict):
+async def plan(payload: PlanInput, expires_at: datetime) -> PlanReply:
+    """One planning call."""
+    summary = "the goal" if payload.revision == 1 else f"revision {payload.revision}"
+    if payload.attempt > 1:
+        summary += f", try {payload.attempt}"
+    return await _model(
+        workflow.execute_activity_method(PlanningActivities.plan, payload, **_model_options(expires_at, summary))
+    )
+
+
+async def refine(payload: RefineInput, expires_at: datetime) -> RefineReply:
+    """A better description of a subtask whose attempt failed."""
+    options = _model_options(expires_at, f"{payload.subtask_id} after a failure")
+    return await _model(workflow.execute_activity_method(JudgingActivities.refine, payload, **options))
+
+
+async def review(payload: ReviewInput, expires_at: datetime) -> ReviewReply:
+    """The findings held against the goal."""
+    options = _model_options(expires_at, f"round {payload.round}")
+    return await _model(workflow.execute_activity_method(JudgingActivities.review, payload, **options))
+
+
+async def judge(payload: JudgeInput, expires_at: datetime) -> JudgeReply:
+    """A choice between candidates, or the resolution of a conflict."""
+    options = _model_options(expires_at, f"{payload.question} of {len(payload.findings)} findings")
+    return await _model(workflow.execute_activity_method(JudgingActivities.judge, payload, **options))
+
+
+async def synthesize(payload: SynthesisInput, expires_at: datetime) -> SynthesisReply:
+    """The answer from the findings, a draft of it, or a digest of some."""
+    product = {"final": "the answer", "draft": "a draft", "digest": "a digest"}[payload.mode]
+    options = _model_options(expires_at, f"{product} from {len(payload.findings)} findings")
+    return await _model(workflow.execute_activity_method(SynthesisActivities.synthesize, payload, **options))
+
+
+# --- Calls of a worker agent ----------------------------------------------------------------------
+
+
+async def call_model(payload: TurnInput, turn: int, expires_at: datetime, queue: str) -> TurnReply:
+    """One model call of a worker agent."""
+    options = _model_options(expires_at, f"{payload.role}, turn {turn}", queue)
+    return await _model(workflow.execute_activity_method(AgentTurnActivities.call_model, payload, **options))
+
+
+async def run_tool(payload: ToolInput, tool: ToolCard | None, queue: str) -> ToolReply:
+    """One tool call: small pure tools inside the workflow task, the others as activities.
+
+    A tool that may have effects gets one attempt: a lost outcome is for the model to look into.
+    """
+    summary = one_line(f"{payload.call.name}: {payload.call.preview}", limits.ARGUMENTS_PREVIEW_BYTES)
+    retry = RetryPolicy(maximum_attempts=1 if tool and tool.effects == "write" else limits.TOOL_ATTEMPTS)
+    if tool is None or tool.local:
+        return await _reply(
+            workflow.execute_local_activity_method(
+                ToolActivities.run_tool,
+                payload,
+                start_to_close_timeout=limits.LOCAL_TOOL_TIMEOUT,
+                retry_policy=retry,
+                summary=summary,
+            )
+        )
+    return await _reply(
+        workflow.execute_activity_method(
+            ToolActivities.run_tool,
+            payload,
+            task_queue=queue,
+            start_to_close_timeout=limits.TOOL_TIMEOUT + limits.TOOL_MARGIN,
+            heartbeat_timeout=limits.HEARTBEAT_TIMEOUT,
+            retry_policy=retry,
+            summary=summary,
+        )
+    )
+
+
+# --- The run and its surroundings -----------------------------------------------------------------
+
+
+async def prepare_run(payload: SetupInput) -> RunSetup:
+    """Fixes team, references and process facts for the run; local, so it costs no server round trip."""
+    return await _reply(
+        workflow.execute_local_activity_method(
+            RunSetupActivities.prepare_run,
+            payload,
+            start_to_close_timeout=limits.SETUP_TIMEOUT,
+            retry_policy=_STORE_RETRY,
+            summary="prepare the run",
+        )
+    )
+
+
+async def publish_result(payload: PublishInput, trace: list[TraceEvent]) -> Published:
+    """Stores the whole result and trace; local, so the result is not written to history twice."""
+    return await _reply(
+        workflow.execute_local_activity_method(
+            PublishingActivities.publish_result,
+            args=[payload, trace],
+            start_to_close_timeout=limits.PUBLISH_TIMEOUT,
+            retry_policy=_STORE_RETRY,
+            summary="store result and trace",
+        )
+    )
+
+
+async def pool_backlog(pool: str) -> float:
+    """Seconds that work has waited for the Workers of a pool; 0 when that can't be known."""
+    try:
+        return await _reply(
+            workflow.execute_local_activity_method(
+                PoolActivities.pool_backlog,
+                pool_queue(pool),
+                start_to_close_timeout=limits.CONNECT_TIMEOUT,
+                retry_policy=RetryPolicy(maximum_attempts=1),
+                summary=f"backlog of pool {pool}",
+            )
+        )
+    except CallFailed:
+        return 0.0
+
+
+# --- What all of them share -----------------------------------------------------------------------
+
+
+class _ModelOptions(TypedDict):
     task_queue: str
     start_to_close_timeout: timedelta
     schedule_to_close_timeout: timedelta
@@ -70,11 +195,12 @@ class _ModelCall(TypedDict):
     priority: Priority
 
 
-def _model_call(expires_at: datetime, summary: str, queue: str = MODEL_QUEUE) -> _ModelCall:
+def _model_options(expires_at: datetime, summary: str, queue: str = MODEL_QUEUE) -> _ModelOptions:
     return {
         "task_queue": queue,
         "start_to_close_timeout": limits.MODEL_CALL_TIMEOUT,
-        "schedule_to_close_timeout": _left(expires_at),
+        # Never nothing: a late call fails by its timeout, not by a bad command.
+        "schedule_to_close_timeout": max(expires_at - workflow.now(), limits.LEAST_CALL_TIME),
         "heartbeat_timeout": limits.HEARTBEAT_TIMEOUT,
         "retry_policy": _MODEL_RETRY,
         "summary": summary,
@@ -88,117 +214,35 @@ def _priority() -> Priority:
     return Priority(fairness_key=fairness_key(info.root.workflow_id if info.root else info.workflow_id))
 
 
-async def prepare_run(input: SetupInput) -> RunSetup:
-    """Fixes team, references and process facts for the run; local, so it costs no server round trip."""
-    return await wrapped(
-        workflow.execute_local_activity_method(
-            RunSetupActivities.prepare_run,
-            input,
-            start_to_close_timeout=limits.SETUP_TIMEOUT,
-            retry_policy=_STORE_RETRY,
-            summary="prepare the run",
-        )
-    )
-
-
-async def plan(input: PlanInput, expires_at: datetime) -> PlanReply:
-    """One planning call."""
-    summary = "the goal" if input.revision == 1 else f"revision {input.revision}"
-    if input.attempt > 1:
-        summary += f", try {input.attempt}"
-    return await workflow.execute_activity_method(PlanningActivities.plan, input, **_model_call(expires_at, summary))
-
-
-async def refine(input: RefineInput, expires_at: datetime) -> RefineReply:
-    """A better description of a subtask whose attempt failed."""
-    return await workflow.execute_activity_method(
-        RefinementActivities.refine, input, **_model_call(expires_at, f"{input.subtask_id} after a failure")
-    )
-
-
-async def review(input: ReviewInput, expires_at: datetime) -> ReviewReply:
-    """The findings held against the goal."""
-    return await workflow.execute_activity_method(
-        ReviewingActivities.review, input, **_model_call(expires_at, f"round {input.round}")
-    )
-
-
-async def judge(input: JudgeInput, expires_at: datetime) -> JudgeReply:
-    """A choice between candidates, or a word on a conflict."""
-    return await workflow.execute_activity_method(
-        JudgingActivities.judge, input, **_model_call(expires_at, f"{input.question} of {len(input.findings)} findings")
-    )
-
-
-async def call_model(input: TurnInput, turn: int, expires_at: datetime, queue: str) -> TurnReply:
-    """One model call of a worker agent."""
-    return await workflow.execute_activity_method(
-        AgentTurnActivities.call_model, input, **_model_call(expires_at, f"{input.role}, turn {turn}", queue)
-    )
-
-
-async def pool_backlog(pool: str) -> float:
-    """Seconds that work has waited for the Workers of a pool; 0 when that can't be known."""
+async def _reply(call: Awaitable[T]) -> T:
+    """Awaits an activity. A cancelled one ends like any other cancelled await, so that callers need one clause."""
     try:
-        return await wrapped(
-            workflow.execute_local_activity_method(
-                PoolActivities.pool_backlog,
-                pool_queue(pool),
-                start_to_close_timeout=limits.CONNECT_TIMEOUT,
-                retry_policy=RetryPolicy(maximum_attempts=1),
-                summary=f"backlog of pool {pool}",
-            )
-        )
-    except ActivityError as error:
+        return await call
+    except FailureError as error:
         if cancelled(error):
-            raise
-        return 0.0
+            raise asyncio.CancelledError from error
+        raise CallFailed(problem_of(error)) from error
 
 
-async def run_tool(input: ToolInput, tool: ToolCard | None, queue: str) -> ToolReply:
-    """One tool call: small pure tools inside the workflow task, the others as activities.
-
-    A tool that may have effects gets one attempt: a lost outcome is for the model to look into.
-    """
-    summary = one_line(f"{input.call.name}: {input.call.preview}", limits.ARGUMENTS_PREVIEW_BYTES)
-    retry = RetryPolicy(maximum_attempts=1 if tool and tool.effects == "write" else limits.TOOL_ATTEMPTS)
-    if tool is None or tool.local:
-        return await wrapped(
-            workflow.execute_local_activity_method(
-                ToolActivities.run_tool,
-                input,
-                start_to_close_timeout=limits.LOCAL_TOOL_TIMEOUT,
-                retry_policy=retry,
-                summary=summary,
-            )
-        )
-    return await workflow.execute_activity_method(
-        ToolActivities.run_tool,
-        input,
-        task_queue=queue,
-        start_to_close_timeout=limits.TOOL_TIMEOUT + limits.TOOL_MARGIN,
-        heartbeat_timeout=limits.HEARTBEAT_TIMEOUT,
-        retry_policy=retry,
-        summary=summary,
-    )
+async def _model(call: Awaitable[T]) -> T:
+    """Awaits a model call; its problem is of a kind that the work which needs the call can end with."""
+    try:
+        return await _reply(call)
+    except CallFailed as failed:
+        problem = failed.problem
+        if problem.type is ErrorKind.TIMEOUT:
+            message = "the model did not answer in the time that was left"
+        elif call_kind(problem.type) is not problem.type and problem.type is not ErrorKind.UNEXPECTED:
+            message = f"{problem.type}: {problem.message}"
+        else:
+            message = problem.message
+        raise CallFailed(
+            Problem(type=call_kind(problem.type), message=message), _breaker_seconds(failed.__cause__)
+        ) from failed
 
 
-async def synthesize(input: SynthesisInput, expires_at: datetime) -> SynthesisReply:
-    """The answer from the findings, a draft of it, or a digest of some."""
-    what = {"final": "the answer", "draft": "a draft", "digest": "a digest"}[input.mode]
-    return await workflow.execute_activity_method(
-        SynthesisActivities.synthesize, input, **_model_call(expires_at, f"{what} from {len(input.findings)} findings")
-    )
-
-
-async def publish_result(input: PublishInput, trace: list[TraceEvent]) -> Published:
-    """Stores the whole result and trace; local, so the result is not written to history twice."""
-    return await wrapped(
-        workflow.execute_local_activity_method(
-            PublishingActivities.publish_result,
-            args=[input, trace],
-            start_to_close_timeout=limits.PUBLISH_TIMEOUT,
-            retry_policy=_STORE_RETRY,
-            summary="store result and trace",
-        )
-    )
+def _breaker_seconds(error: BaseException | None) -> float:
+    """Returns how long a provider's breaker stays open, from the details of its error."""
+    details = details_of(error) if isinstance(error, FailureError) else None
+    remaining = details.get("remaining") if isinstance(details, dict) else None
+    return float(remaining) if isinstance(remaining, (int, float)) else 0.0

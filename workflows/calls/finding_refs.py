@@ -13,7 +13,7 @@ with workflow.unsafe.imports_passed_through():
 
 
 def as_refs(reports: list[SubtaskReport], board: Board | None = None) -> list[DependencyRef]:
-    """The findings of those reports that have one; their importance is known to the board."""
+    """Returns the findings of those reports that have one. Their importance comes from the board."""
     return [
         DependencyRef(
             subtask_id=report.id,
@@ -29,22 +29,24 @@ def as_refs(reports: list[SubtaskReport], board: Board | None = None) -> list[De
 
 
 def estimate(findings: list[DependencyRef]) -> int:
-    """Tokens of a call with those findings in its prompt, which holds at most so much."""
+    """Returns the tokens of a call with those findings in its prompt, which holds at most CONTEXT_CHARS of them."""
     shown = min(sum(finding.bytes for finding in findings), limits.CONTEXT_CHARS)
     return call_estimate(shown + limits.PLAN_PROMPT_BYTES)
 
 
 def notes(board: Board) -> list[WorkNote]:
-    """What the planner is told of the work so far, within one payload however much it is."""
+    """Returns one note a subtask for the planner, within one payload however many there are."""
     reports = board.reports()
     room = max(60, limits.NOTES_BYTES // max(1, len(reports)))
     return [
-        WorkNote(subtask_id=r.id, role=r.role, state=r.state, note=one_line(_said(r), min(room, limits.NOTE_BYTES)))
+        WorkNote(
+            subtask_id=r.id, role=r.role, state=r.state, note=one_line(_note_text(r), min(room, limits.NOTE_BYTES))
+        )
         for r in reports
     ]
 
 
-def _said(report: SubtaskReport) -> str:
+def _note_text(report: SubtaskReport) -> str:
     if report.error:
         return f"{report.error.type}: {report.error.message}"
     return report.finding.summary if report.finding else report.description

@@ -1,4 +1,4 @@
-"""What the supervisor has judged: which candidate is best, who is right, how a failed subtask should be described."""
+"""Calls for judgement: which candidate is best, who is right, how a failed subtask should be described."""
 
 from typing import Literal
 
@@ -9,34 +9,29 @@ with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import DependencyRef
     from supervision import limits
     from supervision.budget.amount import call_estimate
+    from supervision.contract.finding import Finding
     from supervision.contract.result import Contradiction, Problem
     from supervision.errors import SupervisionError
     from workflows.calls import activity_calls
     from workflows.calls.finding_refs import as_refs, estimate
     from workflows.run_context import RunContext
-    from workflows.subtasks.children import Outcome
 
 
-async def select(context: RunContext, subtask_id: str, outcomes: list[Outcome]) -> Outcome:
-    """The best of several candidates by a judge's word, the first when it has none; all were paid."""
-    good = [outcome for outcome in outcomes if outcome.problem is None and outcome.result.finding]
-    if len(good) < 2:
-        return (good or outcomes)[0]
-    findings = [
-        DependencyRef(subtask_id=subtask_id, role="", text_ref=found.text_ref, bytes=found.text_bytes)
-        for one in good
-        if (found := one.result.finding)
+async def select(context: RunContext, subtask_id: str, findings: list[Finding]) -> int:
+    """Returns the index of the best of several candidates' findings; 0 if the judge has no choice."""
+    refs = [
+        DependencyRef(subtask_id=subtask_id, role="", text_ref=finding.text_ref, bytes=finding.text_bytes)
+        for finding in findings
     ]
-    description = context.state.board.subtask(subtask_id).description
-    reply = await _judge(context, "select", description, findings)
-    choice = reply.choice if reply and reply.choice is not None and reply.choice < len(good) else 0
-    context.state.note("candidate_chosen", subtask_id, choice=choice + 1, of=len(good))
-    return good[choice]
+    reply = await _judge(context, "select", context.state.board.subtask(subtask_id).description, refs)
+    choice = reply.choice if reply and reply.choice is not None and reply.choice < len(findings) else 0
+    context.state.trace.note("candidate_chosen", subtask_id, choice=choice + 1, of=len(findings))
+    return choice
 
 
-async def settle(context: RunContext, conflict: Contradiction) -> str:
-    """A judge's word on findings that disagree; empty when there is none."""
-    findings = as_refs([context.state.board[id] for id in conflict.subtask_ids])
+async def resolve(context: RunContext, conflict: Contradiction) -> str:
+    """Returns a judge's resolution of findings that disagree; empty when there is none."""
+    findings = as_refs([context.state.board[subtask_id] for subtask_id in conflict.subtask_ids])
     reply = await _judge(context, "conflict", conflict.description, findings)
     return reply.resolution if reply else ""
 
@@ -44,42 +39,37 @@ async def settle(context: RunContext, conflict: Contradiction) -> str:
 async def _judge(
     context: RunContext, question: Literal["select", "conflict"], description: str, findings: list[DependencyRef]
 ) -> JudgeReply | None:
-    state = context.state
-    state.judged += 1
-    input = JudgeInput(
-        run=context.run,
-        goal_ref=context.setup.goal_ref,
-        plan_ref=context.plan_ref,
-        model=context.setup.supervisor_model,
-        number=state.judged,
+    payload = JudgeInput(
+        **context.call_fields,
+        number=context.state.next_number("judge"),
         question=question,
         description=description,
         findings=findings,
     )
     try:
-        return await context.ask("the judge", estimate(findings), lambda by: activity_calls.judge(input, by))
+        return await context.call_model("the judge", activity_calls.judge, payload, estimate(findings))
     except SupervisionError as error:
-        state.warn(f"there was no judgement: {error.message}")
+        context.state.warn(f"there was no judgement: {error.message}")
         return None
 
 
-async def refine(context: RunContext, subtask_id: str, role: str, known_ref: str | None, what: Problem) -> str | None:
-    """The reference of a better description after a failed attempt; None when there is none."""
+async def refine(
+    context: RunContext, subtask_id: str, role: str, description_ref: str | None, problem: Problem
+) -> str | None:
+    """Returns the reference of a better description after a failed attempt; None when there is none."""
     state = context.state
-    input = RefineInput(
-        run=context.run,
-        goal_ref=context.setup.goal_ref,
-        plan_ref=context.plan_ref,
+    payload = RefineInput(
+        **context.call_fields,
         subtask_id=subtask_id,
-        description_ref=known_ref,
+        description_ref=description_ref,
         role=role,
-        model=context.setup.supervisor_model,
         attempt=state.board[subtask_id].attempts + 1,
-        error=what,
+        error=problem,
     )
-    tokens = call_estimate(limits.PLAN_PROMPT_BYTES)
     try:
-        reply = await context.ask(f"refine {subtask_id}", tokens, lambda by: activity_calls.refine(input, by))
+        reply = await context.call_model(
+            f"refine {subtask_id}", activity_calls.refine, payload, call_estimate(limits.PLAN_PROMPT_BYTES)
+        )
     except SupervisionError as error:
         state.warn(f"{subtask_id} could not be described better: {error.message}")
         return None

@@ -1,4 +1,4 @@
-"""Getting a plan: the first one, the next step, a revision after failures; each is mended at most twice."""
+"""Getting a plan: the first, the next step, a revision. A plan that cannot run goes back at most twice."""
 
 from temporalio import workflow
 
@@ -14,35 +14,16 @@ with workflow.unsafe.imports_passed_through():
 
 
 async def make_plan(context: RunContext, strategy: Strategy) -> PlanReply:
-    """A plan that can run, adopted; SupervisionError when there is none after three tries."""
+    """Returns a plan that can run, adopted; raises SupervisionError if there is none after three tries."""
     state = context.state
-    began = workflow.now()
     revision = state.plan.revision + 1 if state.plan.subtasks else 1
-    head, problems = None, [""]
-    incapable = False
+    tokens = plan_estimate(size(state.request.goal))
+    head, problems, incapable = None, [""], False
     for attempt in range(1, limits.PLAN_TRIES + 1):
-        state.note("plan_requested", attempt=attempt, revision=revision)
-        input = PlanInput(
-            run=context.run,
-            goal_ref=context.setup.goal_ref,
-            team_ref=context.team_ref,
-            model=context.setup.supervisor_model,
-            attachments=context.setup.attachments,
-            max_subtasks=state.request.max_subtasks,
-            strategy=strategy,
-            nesting_left=max(0, state.request.max_depth - context.depth),
-            in_flight=state.board.in_flight(),
-            done=notes(state.board) if revision > 1 else [],
-            previous_ref=context.plan_ref or None,
-            revision=revision,
-            attempt=attempt,
-            head=head,
-            problems=problems if head else [],
-        )
-        tokens = plan_estimate(size(state.request.goal))
-        reply = await context.ask("a plan", tokens, lambda by, input=input: activity_calls.plan(input, by))  # type: ignore[misc]
-        state.own_seconds += (workflow.now() - began).total_seconds()
-        began = workflow.now()
+        state.trace.note("plan_requested", attempt=attempt, revision=revision)
+        payload = _plan_input(context, strategy, revision, attempt, head, problems if head else [])
+        with context.own_work():
+            reply = await context.call_model("a plan", activity_calls.plan, payload, tokens)
         if reply.refusal:
             raise SupervisionError(ErrorKind.INVALID_PLAN, f"the planner refused the goal: {reply.refusal}")
         if reply.finished or (reply.plan and reply.plan_ref):
@@ -50,22 +31,46 @@ async def make_plan(context: RunContext, strategy: Strategy) -> PlanReply:
             return reply
         head, problems = reply.head, [cut(item, 400) for item in reply.problems[:20]]
         incapable = reply.incapable
-        state.note("plan_rejected", attempt=attempt, problems=list(problems))
+        state.trace.note("plan_rejected", attempt=attempt, problems=list(problems))
     raise SupervisionError(
         _kind(problems, incapable), f"no plan that can run after {limits.PLAN_TRIES} tries: " + "; ".join(problems)
+    )
+
+
+def _plan_input(
+    context: RunContext, strategy: Strategy, revision: int, attempt: int, head: str | None, problems: list[str]
+) -> PlanInput:
+    """Returns the input of one try, with the work as it stands now: a revision is made while subtasks run."""
+    state, setup = context.state, context.setup
+    return PlanInput(
+        run=context.run,
+        goal_ref=setup.goal_ref,
+        team_ref=context.team_ref,
+        model=setup.supervisor_model,
+        attachments=setup.attachments,
+        max_subtasks=state.request.max_subtasks,
+        strategy=strategy,
+        nesting_left=max(0, state.request.max_depth - context.depth),
+        in_flight=state.board.in_flight(),
+        done=notes(state.board) if revision > 1 else [],
+        previous_ref=context.plan_ref or None,
+        revision=revision,
+        attempt=attempt,
+        head=head,
+        problems=problems,
     )
 
 
 def _adopt(context: RunContext, reply: PlanReply) -> None:
     state = context.state
     if reply.plan is None or reply.plan_ref is None:
-        state.note("nothing_to_add", revision=state.plan.revision)
+        state.trace.note("nothing_to_add", revision=state.plan.revision)
         return
     context.plan_ref = reply.plan_ref
     if reply.team is not None and reply.team_ref is not None:
         context.team, context.team_ref = reply.team, reply.team_ref
     state.adopt(reply.plan)
-    state.note("plan_accepted", subtasks=len(reply.plan.subtasks), revision=reply.plan.revision)
+    state.trace.note("plan_accepted", subtasks=len(reply.plan.subtasks), revision=reply.plan.revision)
 
 
 def _kind(problems: list[str], incapable: bool) -> ErrorKind:

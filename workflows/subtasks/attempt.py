@@ -2,168 +2,181 @@
 
 import asyncio
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from temporalio import workflow
-from temporalio.exceptions import ActivityError
 
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import SubtaskBrief
     from supervision import limits
-    from supervision.budget.amount import Grant
-    from supervision.contract.finding import Finding
+    from supervision.budget.amount import Amount
     from supervision.contract.result import Problem
-    from supervision.contract.team import RoleCard
-    from supervision.errors import ACCOUNT, RESUMABLE, ErrorKind, SupervisionError, run_kind
+    from supervision.errors import ErrorKind, SupervisionError, run_kind
     from supervision.queues import MODEL_QUEUE, pool_queue
-    from supervision.run.role_breaker import Ticket
+    from supervision.run.attempt_rules import AfterAgent, after_agent
     from workflows.calls.finding_refs import as_refs
     from workflows.calls.judge_calls import select
-    from workflows.child_contracts import Progress, WorkerAgentInput, WorkerAgentResult
-    from workflows.failures import cancelled
+    from workflows.child_contracts import LoopProgress, WorkerAgentInput, WorkerAgentResult
     from workflows.run_context import RunContext
-    from workflows.subtasks.children import Outcome, child_id, run_nested, run_worker_agent
+    from workflows.subtasks.assignment import Assignment
+    from workflows.subtasks.children import AttemptOutcome, child_id, run_nested, run_worker_agent, stopped
     from workflows.subtasks.nesting import nested_input
 
-_NOTHING = Outcome(WorkerAgentResult(stopped=True), stopped=True)
+
+class _Funding(NamedTuple):
+    """What a worker agent may use; the `last` grant is for the one call in which it can still conclude."""
+
+    grant: Amount
+    last: bool
 
 
-@dataclass
-class Pursuit:
-    """What is remembered of a subtask between its attempts.
-
-    `ticket` is its leave of the role's breaker. In a round of review `previous` is the finding to mend by `feedback`.
-    """
-
-    role: RoleCard
-    ticket: Ticket | None = None
-    failures: int = 0
-    fell_back: bool = False
-    description_ref: str | None = None
-    feedback: str | None = None
-    previous: Finding | None = None
+async def run_attempt(context: RunContext, subtask_id: str, assignment: Assignment) -> AttemptOutcome:
+    """Runs the next attempt, by one worker agent or by several candidates, and returns the best outcome."""
+    state = context.state
+    candidates = 1 if assignment.role.team else state.board.subtask(subtask_id).candidates
+    number = state.board[subtask_id].attempts + 1
+    state.board.start(subtask_id, child_id(subtask_id, number, int(candidates > 1)))
+    state.trace.note("subtask_started", subtask_id, attempt=number, role=assignment.role.name)
+    context.show()
+    attempt = _Attempt(context, subtask_id, assignment, number)
+    if candidates == 1:
+        return await attempt.run_candidate(0)
+    return await attempt.run_candidates(candidates)
 
 
-class Attempt:
-    """Makes attempts for the subtasks of one run."""
+@dataclass(frozen=True)
+class _Attempt:
+    context: RunContext
+    subtask_id: str
+    assignment: Assignment
+    number: int
 
-    def __init__(self, context: RunContext) -> None:
-        self._context = context
-
-    async def make(self, subtask_id: str, pursuit: Pursuit) -> Outcome:
-        """The next attempt of a subtask, by one worker agent or by several candidates of which the best is kept."""
-        state = self._context.state
-        candidates = 1 if pursuit.role.team else state.board.subtask(subtask_id).candidates
-        attempt = state.board[subtask_id].attempts + 1
-        state.board.start(subtask_id, child_id(subtask_id, attempt, int(candidates > 1)))
-        state.note("subtask_started", subtask_id, attempt=attempt, role=pursuit.role.name)
-        self._context.show()
-        if candidates == 1:
-            return await self._one(subtask_id, pursuit, attempt, 0)
-        running = [asyncio.create_task(self._one(subtask_id, pursuit, attempt, k)) for k in range(1, candidates + 1)]
+    async def run_candidates(self, count: int) -> AttemptOutcome:
+        """Runs several worker agents at once; a judge chooses among their findings. All are paid."""
+        running = [asyncio.create_task(self.run_candidate(k)) for k in range(1, count + 1)]
         try:
             await asyncio.gather(*running)
-            chosen = await select(self._context, subtask_id, [task.result() for task in running])
-        except (asyncio.CancelledError, ActivityError) as error:
-            if not cancelled(error):
-                raise
+            outcomes = [task.result() for task in running]
+            index = await self._best(outcomes)
+        except asyncio.CancelledError:
+            # Cancelled while they run, or while the judge does: each returns what it has, the first finding counts.
             await workflow.wait(running, timeout=limits.CHILD_CLOSE_WAIT.total_seconds())
-            had = [task.result() for task in running if task.done() and not task.cancelled()]
-            return next((one for one in had if one.result.finding), _NOTHING)
-        number = next(k for k, task in enumerate(running, 1) if task.result() is chosen)
-        state.board[subtask_id].workflow_id = child_id(subtask_id, attempt, number)
-        return chosen
+            ended = [task.result() for task in running if task.done() and not task.cancelled()]
+            return next((outcome for outcome in ended if outcome.result.finding), stopped())
+        self.context.state.board[self.subtask_id].workflow_id = child_id(self.subtask_id, self.number, index + 1)
+        return outcomes[index]
 
-    async def _one(self, subtask_id: str, pursuit: Pursuit, attempt: int, candidate: int) -> Outcome:
-        """One worker agent to its end, through waits for the provider and refills of its share of the budget."""
-        state, progress, pauses = self._context.state, Progress(), 0
-        account = f"{subtask_id}.{candidate}"
+    async def _best(self, outcomes: list[AttemptOutcome]) -> int:
+        """Returns the index of the best outcome; a judge is asked only where there is a choice."""
+        findings = {
+            index: outcome.result.finding
+            for index, outcome in enumerate(outcomes)
+            if outcome.problem is None and outcome.result.finding
+        }
+        indices = list(findings) or [0]
+        if len(indices) == 1:
+            return indices[0]
+        return indices[await select(self.context, self.subtask_id, list(findings.values()))]
+
+    async def run_candidate(self, candidate: int) -> AttemptOutcome:
+        """Runs one worker agent to its end; it goes on from where it stood after each wait and each refill."""
+        context, state = self.context, self.context.state
+        account, progress, pauses = f"{self.subtask_id}.{candidate}", LoopProgress(), 0
         result = WorkerAgentResult()
         while True:
             try:
-                grant = await self._grant(account)
+                funding = await self._fund(account, under_way=progress.turn > 0)
             except asyncio.CancelledError:
-                return Outcome(result.model_copy(update={"stopped": True}), stopped=True)
-            concluding = grant is None
-            if grant is None:
-                if progress.turn == 0:
-                    return Outcome(result, Problem(type=ErrorKind.BUDGET_EXHAUSTED, message=state.allowance.spent()))
-                grant = state.allowance.ledger.last_grant(account)
-            description = state.board.subtask(subtask_id).description
-            if pursuit.role.team:
-                request, nested = nested_input(
-                    self._context, subtask_id, pursuit.role, self._brief(subtask_id, pursuit), grant
-                )
-                outcome = await run_nested(request, nested, attempt, description)
-            else:
-                input = self._input(subtask_id, pursuit, attempt)
-                slice = {"grant": grant, "last_grant": concluding}
-                outcome = await run_worker_agent(
-                    input.model_copy(update={"candidate": candidate, "progress": progress, **slice}), description
-                )
+                return stopped(result)
+            if funding is None:
+                problem = Problem(type=ErrorKind.BUDGET_EXHAUSTED, message=state.time_and_budget.spent_line())
+                return AttemptOutcome(result, problem)
+            outcome = await self._run_agent(candidate, funding, progress)
             result = outcome.result
-            state.allowance.ledger.settle(account, result.usage)
-            state.board.record(subtask_id, result.turns, result.usage)
-            state.board.set_nested(subtask_id, result.subtasks, result.gaps)
-            what = outcome.problem
-            if outcome.stopped or what is None or what.type not in RESUMABLE or result.progress is None:
+            self._book(account, result)
+            step = after_agent(
+                outcome.problem.type if outcome.problem else None,
+                can_go_on=result.progress is not None and not result.stopped,
+                had_last_grant=funding.last,
+                has_finding=state.has_finding,
+            )
+            if step is AfterAgent.END or outcome.problem is None or result.progress is None:
                 return outcome
-            if what.type in ACCOUNT and not state.has_finding:
-                raise SupervisionError(run_kind(what.type), what.message)
-            if what.type == ErrorKind.BUDGET_EXHAUSTED and concluding:
-                return outcome
-            progress = result.progress.told()
-            if not await self._wait(subtask_id, pursuit.role.model, what, result.retry_after, pauses):
-                return Outcome(result.model_copy(update={"stopped": True}), stopped=True)
-            pauses += what.type == ErrorKind.CIRCUIT_OPEN
+            if step is AfterAgent.FAIL_RUN:
+                raise SupervisionError(run_kind(outcome.problem.type), outcome.problem.message)
+            progress = result.progress.booked()
+            try:
+                if step is AfterAgent.WAIT_PROVIDER:
+                    model = self.assignment.role.model
+                    await context.wait_for_provider(self.subtask_id, model, result.retry_after, pauses)
+                    pauses += 1
+                elif step is AfterAgent.WAIT_RESUME:
+                    await context.wait_for_resume(self.subtask_id, outcome.problem.message)
+            except (asyncio.CancelledError, SupervisionError):  # the run was stopped, or its time is over
+                return stopped(result)
 
-    async def _grant(self, account: str) -> Grant | None:
-        """A slice of the budget; waits while others may give back some of theirs, None when nobody can any more."""
-        allowance = self._context.state.allowance
-        ledger = allowance.ledger
-        while (grant := ledger.grant(account, allowance.shares(self._context.state.board))) is None:
+    async def _fund(self, account: str, *, under_way: bool) -> _Funding | None:
+        """Returns a slice of the budget; at its end the last grant for work `under_way`, else None.
+
+        While other worker agents hold grants it waits: they may give back some of theirs.
+        """
+        budget, board = self.context.state.time_and_budget, self.context.state.board
+        ledger = budget.ledger
+        agents = self.context.state.request.max_parallel
+        while (grant := ledger.grant(account, budget.shares(board.agents(agents)))) is None:
             if not ledger.open_grants:
-                return None
+                return _Funding(ledger.last_grant(account), last=True) if under_way else None
+            # Several may wake from this wait at once, and the first takes what is free: so the loop asks again.
             await workflow.wait_condition(lambda: not ledger.exhausted or not ledger.open_grants)
-        return grant
+        return _Funding(grant, last=False)
 
-    def _brief(self, subtask_id: str, pursuit: Pursuit) -> SubtaskBrief:
-        context, board = self._context, self._context.state.board
-        wanted = set(board.subtask(subtask_id).attachments)
+    def _book(self, account: str, result: WorkerAgentResult) -> None:
+        """Books what a worker agent consumed, whatever became of it: in the run's ledger and under its subtask."""
+        state = self.context.state
+        state.time_and_budget.ledger.settle(account, result.usage)
+        state.board.record(self.subtask_id, result.turns, result.usage)
+        state.board.set_nested(self.subtask_id, result.subtasks, result.gaps)
+
+    async def _run_agent(self, candidate: int, funding: _Funding, progress: LoopProgress) -> AttemptOutcome:
+        """Runs the child: a worker agent, or the supervisor of a team. Its id is the same after each wait."""
+        context, role = self.context, self.assignment.role
+        description = context.state.board.subtask(self.subtask_id).description
+        if role.team:
+            request, nested = nested_input(context, self.subtask_id, role, self._brief(), funding.grant)
+            return await run_nested(request, nested, self.number, description)
+        return await run_worker_agent(self._agent_input(candidate, funding, progress), description)
+
+    def _brief(self) -> SubtaskBrief:
+        context, board, assignment = self.context, self.context.state.board, self.assignment
+        wanted = set(board.subtask(self.subtask_id).attachments)
         return SubtaskBrief(
             goal_ref=context.setup.goal_ref,
             plan_ref=context.plan_ref,
-            subtask_id=subtask_id,
-            dependencies=as_refs(board.completed_for(subtask_id), board),
-            missing=board.missing_for(subtask_id),
+            subtask_id=self.subtask_id,
+            dependencies=as_refs(board.completed_for(self.subtask_id), board),
+            missing=board.missing_for(self.subtask_id),
             attachments=[attachment for attachment in context.setup.attachments if attachment.name in wanted],
-            description_ref=pursuit.description_ref,
-            feedback=pursuit.feedback,
-            previous_ref=pursuit.previous.text_ref if pursuit.previous else None,
+            description_ref=assignment.description_ref,
+            feedback=assignment.feedback,
+            previous_ref=assignment.previous.text_ref if assignment.previous else None,
         )
 
-    def _input(self, subtask_id: str, pursuit: Pursuit, attempt: int) -> WorkerAgentInput:
-        context, state, role = self._context, self._context.state, pursuit.role
+    def _agent_input(self, candidate: int, funding: _Funding, progress: LoopProgress) -> WorkerAgentInput:
+        context, state, role = self.context, self.context.state, self.assignment.role
         return WorkerAgentInput(
             run=context.run,
             team_ref=context.team_ref,
             role=role,
-            subtask_id=subtask_id,
-            attempt=attempt,
-            brief=self._brief(subtask_id, pursuit),
+            subtask_id=self.subtask_id,
+            attempt=self.number,
+            candidate=candidate,
+            brief=self._brief(),
             max_turns=min(state.request.max_turns, role.max_turns or limits.MAX_TURNS),
             tools_queue=pool_queue(role.pool) if role.pool else context.setup.tools_queue,
             model_queue=pool_queue(role.pool) if role.pool else MODEL_QUEUE,
             expires_at=state.started_at + limits.MAX_DEADLINE,
-            timeout_seconds=state.board.subtask(subtask_id).timeout_seconds,
+            timeout_seconds=state.board.subtask(self.subtask_id).timeout_seconds,
+            grant=funding.grant,
+            last_grant=funding.last,
+            progress=progress,
         )
-
-    async def _wait(self, subtask_id: str, model: str, what: Problem, retry_after: float, pauses: int) -> bool:
-        """Waits for what stopped an attempt to pass; False when the run was stopped meanwhile."""
-        try:
-            if what.type == ErrorKind.CIRCUIT_OPEN:
-                await self._context.wait_for_provider(subtask_id, model, retry_after, pauses)
-            elif what.type in ACCOUNT:
-                await self._context.wait_for_resume(subtask_id, what.message)
-        except (asyncio.CancelledError, SupervisionError):
-            return False
-        return True

@@ -1,12 +1,12 @@
 """Running a subtask attempt as a child workflow, and stopping it in a way that always arrives."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
 from temporalio import workflow
-from temporalio.exceptions import ApplicationError, ChildWorkflowError, FailureError
+from temporalio.exceptions import FailureError
 
 with workflow.unsafe.imports_passed_through():
     from supervision import limits
@@ -16,102 +16,100 @@ with workflow.unsafe.imports_passed_through():
     from supervision.run.payload_fit import slim
     from supervision.text import cut, one_line, size
     from workflows.child_contracts import NestedInput, WorkerAgentInput, WorkerAgentResult
-    from workflows.failures import cancelled, problem
+    from workflows.failures import cancelled, details_of, problem_of
     from workflows.worker_agent import WorkerAgentWorkflow
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """How an attempt of a subtask ended. `problem` is None when it succeeded."""
+class AttemptOutcome:
+    """How an attempt of a subtask ended. `problem` is None if it succeeded or was stopped: `result` says which."""
 
     result: WorkerAgentResult
     problem: Problem | None = None
-    stopped: bool = False
+
+
+def stopped(result: WorkerAgentResult | None = None) -> AttemptOutcome:
+    """Returns the outcome of an attempt that was stopped, with what it had."""
+    return AttemptOutcome((result or WorkerAgentResult()).model_copy(update={"stopped": True}))
 
 
 def child_id(subtask_id: str, attempt: int, candidate: int = 0) -> str:
-    """The workflow id of a subtask attempt, or of one candidate of it."""
+    """Returns the workflow id of a subtask attempt, or of one candidate of it."""
     return f"{workflow.info().workflow_id}/{subtask_id}/{attempt}" + (f".{candidate}" if candidate else "")
 
 
-async def run_worker_agent(input: WorkerAgentInput, description: str) -> Outcome:
+async def run_worker_agent(agent: WorkerAgentInput, description: str) -> AttemptOutcome:
     """Runs a worker agent to its end; see `_run` for how it stops."""
-    id = child_id(input.subtask_id, input.attempt, input.candidate)
-    summary = one_line(f"{input.subtask_id} · {input.role.name}: {description}", limits.LABEL_BYTES)
+    workflow_id = child_id(agent.subtask_id, agent.attempt, agent.candidate)
+    summary = one_line(f"{agent.subtask_id} · {agent.role.name}: {description}", limits.LABEL_BYTES)
+    start = workflow.start_child_workflow(WorkerAgentWorkflow.run, agent, id=workflow_id, static_summary=summary)
+    return await _run(workflow_id, start, WorkerAgentResult.model_validate)
 
-    return await _run(id, workflow.start_child_workflow(WorkerAgentWorkflow.run, input, id=id, static_summary=summary))
 
-
-async def run_nested(request: RunRequest, nested: NestedInput, attempt: int, description: str) -> Outcome:
-    """Runs a nested supervisor to its end, its result as a finding."""
-    id = child_id(nested.subtask_id, attempt)
+async def run_nested(request: RunRequest, nested: NestedInput, attempt: int, description: str) -> AttemptOutcome:
+    """Runs a nested supervisor to its end, its answer as the finding."""
+    workflow_id = child_id(nested.subtask_id, attempt)
     summary = one_line(f"{nested.subtask_id} · team {request.team_name}: {description}", limits.LABEL_BYTES)
-
     start = workflow.start_child_workflow(
-        "SupervisorWorkflow", args=[request, nested], id=id, static_summary=summary, result_type=RunResult
+        "SupervisorWorkflow", args=[request, nested], id=workflow_id, static_summary=summary, result_type=RunResult
     )
-    return await _run(id, start)
+    return await _run(workflow_id, start, _from_nested)
 
 
-async def _run(id: str, start: Coroutine[Any, Any, workflow.ChildWorkflowHandle[Any, Any]]) -> Outcome:
-    """Awaits a child. When the caller is cancelled the child is stopped and what it had is returned.
+async def _run(
+    workflow_id: str,
+    start: Coroutine[Any, Any, workflow.ChildWorkflowHandle[Any, Any]],
+    read: Callable[[object], WorkerAgentResult],
+) -> AttemptOutcome:
+    """Awaits a child; `read` takes its result, or the details of its error.
 
-    The child is stopped by its id: a cancel through its handle would reach only its first run, and a worker agent
-    that has continued as new would work on.
+    When the caller is cancelled the child is stopped and what it had is returned. The child is stopped by its id: a
+    cancel through its handle would reach only its first run, and a worker agent that has continued as new would go on.
     """
-    stopped = False
+    stopping = False
     try:
         handle = await start
         try:
-            return Outcome(_as_result(await asyncio.shield(handle)))
+            # Shielded: a cancellation that reached the handle would end the wait before the child has answered.
+            return AttemptOutcome(read(await asyncio.shield(handle)))
         except asyncio.CancelledError:
-            stopped = True
-            await _cancel(id)
-            return Outcome(_as_result(await handle), stopped=True)
+            stopping = True
+            await _cancel(workflow_id)
+            return AttemptOutcome(read(await handle))  # whole, if it had finished before the cancellation came
     except asyncio.CancelledError:
-        return Outcome(WorkerAgentResult(stopped=True), stopped=True)
-    except (ChildWorkflowError, FailureError) as error:
+        return stopped()
+    except FailureError as error:
         if cancelled(error):
-            return Outcome(WorkerAgentResult(stopped=True), stopped=True)
-        return Outcome(_consumed(error), problem(error), stopped)
+            return stopped()
+        details = details_of(error)
+        result = read(details) if isinstance(details, dict) else WorkerAgentResult()
+        return stopped(result) if stopping else AttemptOutcome(result, problem_of(error))
 
 
-async def _cancel(id: str) -> None:
+async def _cancel(workflow_id: str) -> None:
     try:
-        await workflow.get_external_workflow_handle(id).cancel()
+        await workflow.get_external_workflow_handle(workflow_id).cancel()
     except FailureError:
-        workflow.logger.debug("child %s had ended before it was cancelled", id)
+        workflow.logger.debug("child %s had ended before it was cancelled", workflow_id)
 
 
-def _consumed(error: BaseException) -> WorkerAgentResult:
-    """What a failed attempt had used, from the details of its error."""
-    cause = error.cause if isinstance(error, ChildWorkflowError) else error
-    if not isinstance(cause, ApplicationError) or not cause.details or not isinstance(cause.details[0], dict):
-        return WorkerAgentResult()
-    if "plan_revisions" in cause.details[0]:
-        result = RunResult.model_validate(cause.details[0])
-        return _as_result(result)
-    return WorkerAgentResult.model_validate(cause.details[0])
+def _from_nested(value: object) -> WorkerAgentResult:
+    """Returns the answer of a nested supervisor as a finding; what it could not find out is carried upward.
 
-
-def _as_result(value: WorkerAgentResult | RunResult) -> WorkerAgentResult:
-    """A nested supervisor's answer is its finding; what it could not find out is carried upward.
-
-    One that was cancelled or failed has none, and is `stopped`.
+    A nested run returns without an answer only if it was cancelled.
     """
-    if isinstance(value, WorkerAgentResult):
-        return value
+    result = RunResult.model_validate(value)
     return WorkerAgentResult(
-        finding=_answered(value) if value.answer_ref else None,
-        stopped=value.answer_ref is None,
-        turns=sum(report.turns for report in value.subtasks),
-        usage=value.usage,
-        subtasks=slim(value.subtasks),
-        gaps=[Gap(subtask_id=gap.subtask_id, reason=cut(gap.reason, 300)) for gap in value.gaps[: limits.GAPS_SHOWN]],
+        finding=_answer_as_finding(result) if result.answer_ref else None,
+        stopped=result.answer_ref is None,
+        turns=sum(report.turns for report in result.subtasks),
+        usage=result.usage,
+        subtasks=slim(result.subtasks),
+        gaps=[Gap(subtask_id=gap.subtask_id, reason=cut(gap.reason, 300)) for gap in result.gaps[: limits.GAPS_SHOWN]],
     )
 
 
-def _answered(result: RunResult) -> Finding:
+def _answer_as_finding(result: RunResult) -> Finding:
     sources = [source for report in result.subtasks if report.finding for source in report.finding.sources]
     return Finding(
         summary=cut(result.answer, limits.SUMMARY_BYTES),

@@ -1,7 +1,6 @@
-"""Delegating the subtasks of a plan: each starts the moment its dependencies have ended and a slot is free."""
+"""Dispatching the subtasks of a plan: each starts the moment its dependencies have ended and a slot is free."""
 
 import asyncio
-from collections.abc import Coroutine
 from datetime import datetime
 from typing import Any
 
@@ -10,157 +9,125 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from supervision import limits
     from supervision.contract.result import Problem
-    from supervision.contract.team import RoleCard
     from supervision.errors import ErrorKind, SupervisionError
-    from supervision.planning.capabilities import role_for
-    from workflows.answer.drafts import Drafts
-    from workflows.plan.replanning import Revisions
+    from workflows.background import BackgroundTask
     from workflows.run_context import RunContext
-    from workflows.subtasks.attempt import Pursuit
-    from workflows.subtasks.retries import Pursuits
+    from workflows.subtasks.assignment import Assignment, assign, is_full, next_probe_at, take_role
+    from workflows.subtasks.retries import run_with_retries
+    from workflows.subtasks.timers import Timers
 
 
-class Delegation:
-    """Runs the board of a run to its end, or to the deadline; again after a step or a review."""
+class Dispatch:
+    """Runs the board of a run to its end, or to the deadline; again after a step or a review.
 
-    def __init__(self, context: RunContext, drafts: Drafts, revisions: Revisions) -> None:
+    `replanning` may add subtasks while others run; `drafts` take up findings as they come.
+    """
+
+    def __init__(self, context: RunContext, replanning: BackgroundTask, drafts: BackgroundTask) -> None:
         self._context = context
         self._state = context.state
-        self._pursue = Pursuits(context).pursue
+        self._replanning = replanning
         self._drafts = drafts
-        self._revisions = revisions
-        self._pursuits: dict[str, Pursuit] = {}
-        self._running: dict[str, asyncio.Task[bool]] = {}
-        self._held_until: datetime | None = None
+        self._assignments: dict[str, Assignment] = {}
+        self._running: dict[str, asyncio.Task[None]] = {}
 
     def reopen(self, subtask_id: str, feedback: str) -> None:
-        """Has a completed subtask worked on again, with what a review says of its finding."""
-        report = self._state.board[subtask_id]
-        pursuit = self._pursuits[subtask_id]
-        self._pursuits[subtask_id] = Pursuit(role=pursuit.role, feedback=feedback, previous=report.finding)
+        """Has a completed subtask worked on again, by the same role, with a review's feedback on its finding."""
+        role, finding = self._assignments[subtask_id].role, self._state.board[subtask_id].finding
+        self._assignments[subtask_id] = Assignment(role, feedback=feedback, previous=finding)
         self._state.board.reopen(subtask_id)
 
     async def execute(self) -> None:
-        """Returns when every subtask has ended; SupervisionError when the provider serves nobody."""
+        """Returns when every subtask has ended; raises SupervisionError if the provider serves nobody."""
+        timers = Timers()
         try:
-            in_time = await self._dispatch()
+            in_time = await self._dispatch(timers)
         except (SupervisionError, asyncio.CancelledError) as error:
             why = "the run was cancelled" if isinstance(error, asyncio.CancelledError) else str(error)
             await self._stop(Problem(type=ErrorKind.CANCELLED, message=why))
             raise
+        timers.cancel()
         if not in_time:
-            self._state.note("deadline_reached")
+            self._state.trace.note("deadline_reached")
             await self._stop(Problem(type=ErrorKind.DEADLINE_EXCEEDED, message="the run's deadline came first"))
 
-    async def _dispatch(self) -> bool:
-        """Starts what may start and awaits what ends, until all has ended (True) or the deadline is there."""
-        board, timers = self._state.board, Timers()
+    async def _dispatch(self, timers: Timers) -> bool:
+        """Starts what may start and awaits what ends. Returns True when all has ended, False at the deadline."""
         while True:
-            for subtask_id in board.skip_hopeless():
-                self._state.note("subtask_skipped", subtask_id)
-            self._held_until = None
-            self._revisions.consider()
-            for subtask_id in board.ready(self._state.request.max_parallel - len(self._running), self._admits):
-                self._running[subtask_id] = asyncio.create_task(self._pursue(subtask_id, self._pursuits[subtask_id]))
+            for subtask_id in self._state.board.skip_hopeless():
+                self._state.trace.note("subtask_skipped", subtask_id)
+            # Before subtasks start: one that lacks a dependency waits for the revision that may replace it.
+            self._replanning.consider()
+            probe_at = self._start_ready()
             self._drafts.consider()
             self._context.show()
-            if not self._running and not self._revisions.tasks() and self._held_until is None:
-                timers.cancel()
+            if not self._running and not self._replanning.running and probe_at is None:
                 return True
-            deadline = timers.at("subtasks stop", self._state.allowance.work_until)
-            wakers: list[asyncio.Task[None]] = (
-                [timers.at("breaker probe", self._held_until)] if self._held_until else []
-            )
-            bell = asyncio.ensure_future(self._context.bell.wait())
-            await workflow.wait(
-                [*self._running.values(), *self._drafts.tasks(), *self._revisions.tasks(), deadline, bell, *wakers],
-                return_when=asyncio.FIRST_COMPLETED,
-            )
-            bell.cancel()
-            self._context.bell.clear()
-            for subtask_id, task in list(self._running.items()):
-                if task.done():
-                    del self._running[subtask_id]
-                    task.result()
-            if workflow.now() >= self._state.allowance.work_until:
-                timers.cancel()
+            # Whatever happens while this waits (a plan adopted, a subtask held back, limits changed) ends one of the
+            # wakers, and the loop looks at the whole board again: nothing is carried over from before the wait.
+            await self._wait(timers, probe_at)
+            self._collect()
+            if not self._state.time_and_budget.time_left:
                 return False
 
-    def _admits(self, subtask_id: str) -> bool:
-        """Whether a role can take the subtask now; leases the role's breaker for it.
+    def _start_ready(self) -> datetime | None:
+        """Starts each subtask that is ready and has a slot and a role.
 
-        What lacks a dependency waits for a revision being made: that may replace it.
+        Returns when the first of the breakers that keep subtasks waiting admits an attempt; None if none does.
         """
-        if self._revisions.tasks() and self._state.board.missing_for(subtask_id):
-            return False
-        pursuit = self._pursuits.get(subtask_id) or self._pursuit(subtask_id)
-        role = pursuit.role
-        if self._is_full(role):
-            return False
-        breaker = self._state.breaker(role.name)
-        pursuit.ticket = breaker.admit()
-        rests = [breaker.retry_at]
-        fallback = None if pursuit.fell_back else self._context.roles.find(role.fallback)
-        if pursuit.ticket is None and fallback is not None:
-            other = self._state.breaker(fallback.name)
-            if ticket := other.admit():
-                pursuit.role, pursuit.fell_back, pursuit.ticket = fallback, True, ticket
-            rests.append(other.retry_at)
-        if pursuit.ticket is None:
-            self._held_until = min((at for at in [self._held_until, *rests] if at is not None), default=None)
-            return False
-        self._pursuits[subtask_id] = pursuit
-        self._state.board.begin(subtask_id, pursuit.role.name)
-        return True
+        board, probes = self._state.board, []
+        for subtask_id in board.ready():
+            if len(self._running) >= self._state.request.max_parallel:
+                break
+            if self._replanning.running and board.missing_for(subtask_id):
+                continue
+            assignment = self._assignments.get(subtask_id) or assign(self._context, subtask_id)
+            if is_full(self._context, assignment.role):
+                continue
+            if take_role(self._context, assignment):
+                self._start(subtask_id, assignment)
+            elif probe_at := next_probe_at(self._context, assignment):
+                probes.append(probe_at)
+        return min(probes, default=None)
 
-    def _pursuit(self, subtask_id: str) -> Pursuit:
-        board, team = self._state.board, self._context.takers
-        return Pursuit(role=team.role(role_for(board.subtask(subtask_id), team, board.in_flight(), self._is_free)))
+    def _start(self, subtask_id: str, assignment: Assignment) -> None:
+        self._assignments[subtask_id] = assignment
+        # On the board at once, not when the task first runs: the next subtask's role is chosen by what is in flight.
+        self._state.board.begin(subtask_id, assignment.role.name)
+        self._running[subtask_id] = asyncio.create_task(run_with_retries(self._context, subtask_id, assignment))
 
-    def _is_full(self, role: RoleCard) -> bool:
-        load = self._state.board.in_flight().get(role.name, 0)
-        return role.max_parallel is not None and load >= role.max_parallel
+    async def _wait(self, timers: Timers, probe_at: datetime | None) -> None:
+        """Waits until a subtask or background work ends, limits change, a breaker admits a probe, or time is over."""
+        limits_changed = asyncio.ensure_future(self._context.limits_changed.wait())
+        wakers: list[asyncio.Future[Any]] = [
+            *self._running.values(),
+            *self._drafts.tasks(),
+            *self._replanning.tasks(),
+            timers.at("subtasks stop", self._state.time_and_budget.work_until),
+            limits_changed,
+        ]
+        if probe_at is not None:
+            wakers.append(timers.at("breaker probe", probe_at))
+        await workflow.wait(wakers, return_when=asyncio.FIRST_COMPLETED)
+        limits_changed.cancel()
+        self._context.limits_changed.clear()
 
-    def _is_free(self, role: RoleCard) -> bool:
-        return not self._is_full(role) and self._state.breaker(role.name).admits()
+    def _collect(self) -> None:
+        """Frees the slots of subtasks that ended, or were put back to wait; raises what ended the run."""
+        for subtask_id, task in list(self._running.items()):
+            if task.done():
+                del self._running[subtask_id]
+                task.result()
 
     async def _stop(self, why: Problem) -> None:
         """Stops what runs, keeps what it had, and closes what had not started."""
         for task in self._running.values():
             task.cancel()
         await self._drafts.stop()
-        await self._revisions.stop()
+        await self._replanning.stop()
         if self._running:
+            # Each cancels its child and books what that had; a child without a Worker is not waited for any longer.
             await workflow.wait(self._running.values(), timeout=limits.CHILD_CLOSE_WAIT.total_seconds())
         self._running.clear()
         self._state.board.close(why)
         self._context.show()
-
-
-class Timers:
-    """Timers by name, each set again only when its time changes."""
-
-    def __init__(self) -> None:
-        self._set: dict[str, tuple[datetime, asyncio.Task[None]]] = {}
-
-    def at(self, name: str, when: datetime) -> asyncio.Task[None]:
-        """A task that ends at `when`."""
-        known = self._set.get(name)
-        if known is None or known[0] != when:
-            if known is not None:
-                known[1].cancel()
-            left = max(when - workflow.now(), limits.LEAST_CALL_TIME)
-            known = self._set[name] = (
-                when,
-                asyncio.create_task(_sleep(left.total_seconds(), f"{name} at {when:%H:%M:%S} UTC")),
-            )
-        return known[1]
-
-    def cancel(self) -> None:
-        """Cancels all."""
-        for _, task in self._set.values():
-            task.cancel()
-
-
-def _sleep(seconds: float, summary: str) -> Coroutine[Any, Any, None]:
-    return workflow.sleep(seconds, summary=summary)

@@ -5,7 +5,7 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import SubtaskBrief
     from supervision import limits
-    from supervision.budget.amount import Grant
+    from supervision.budget.amount import Amount
     from supervision.contract.request import RunRequest
     from supervision.contract.team import RoleCard
     from supervision.text import cut
@@ -14,11 +14,11 @@ with workflow.unsafe.imports_passed_through():
 
 
 def nested_input(
-    context: RunContext, subtask_id: str, role: RoleCard, brief: SubtaskBrief, grant: Grant
+    context: RunContext, subtask_id: str, role: RoleCard, brief: SubtaskBrief, grant: Amount
 ) -> tuple[RunRequest, NestedInput]:
-    """What a nested supervisor gets: the subtask as its goal, a slice of budget and deadline, one level less."""
+    """Returns a nested supervisor's inputs: the subtask as its goal, a slice of budget and deadline, one level less."""
     state = context.state
-    left = (state.allowance.work_until - workflow.now()) * limits.NESTED_DEADLINE_SHARE
+    left = (state.time_and_budget.work_until - workflow.now()) * limits.NESTED_DEADLINE_SHARE
     deadline = max(left, limits.MIN_DEADLINE)
     request = state.request.model_copy(
         update={

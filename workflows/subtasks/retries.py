@@ -1,143 +1,118 @@
-"""Pursuing a subtask over its attempts: better described after each failure, by the fallback role in the end."""
+"""A subtask over its attempts: better described after each failure, by the fallback role in the end."""
 
 import asyncio
 
 from temporalio import workflow
-from temporalio.exceptions import ActivityError
 
 with workflow.unsafe.imports_passed_through():
-    from supervision import limits
+    from supervision.contract.finding import Finding
     from supervision.contract.result import Problem
     from supervision.errors import FATAL, ErrorKind, SupervisionError, run_kind
-    from workflows.calls import activity_calls
+    from supervision.run.attempt_rules import NextTry, must_be_refined, next_try, says_something_about_the_role
     from workflows.calls.judge_calls import refine
     from workflows.child_contracts import WorkerAgentResult
-    from workflows.failures import cancelled
     from workflows.run_context import RunContext
-    from workflows.subtasks.attempt import Attempt, Pursuit
+    from workflows.subtasks.assignment import (
+        Assignment,
+        count_outcome,
+        divert,
+        give_back,
+        take_role,
+        unused_fallback,
+    )
+    from workflows.subtasks.attempt import run_attempt
 
 
-class Pursuits:
-    """Pursues the subtasks of one run."""
+async def run_with_retries(context: RunContext, subtask_id: str, assignment: Assignment) -> None:
+    """Runs a subtask to its end, or until no breaker admits its next attempt: then the board has it as waiting.
 
-    def __init__(self, context: RunContext) -> None:
-        self._context = context
-        self._attempt = Attempt(context)
+    Raises SupervisionError if the provider serves nobody, CancelledError never: a subtask that was stopped has ended.
+    """
+    try:
+        await _run_with_retries(context, subtask_id, assignment)
+    except asyncio.CancelledError:
+        # The dispatch cancels this task at any await here or below; attempts themselves return what they have.
+        give_back(context, assignment)
+        _stop(context, subtask_id, assignment, WorkerAgentResult(stopped=True))
 
-    async def pursue(self, subtask_id: str, pursuit: Pursuit) -> bool:
-        """Works on a subtask until it has ended, True; or until its role's breaker holds it back, False.
 
-        Raises SupervisionError when the provider serves nobody, CancelledError never: a stopped subtask has ended.
-        """
-        try:
-            return await self._pursue(subtask_id, pursuit)
-        except (ActivityError, asyncio.CancelledError) as error:
-            if not cancelled(error):
-                raise
-            self._give_back(pursuit)
-            self._stopped(subtask_id, pursuit, WorkerAgentResult(stopped=True))
-            return True
-
-    async def _pursue(self, subtask_id: str, pursuit: Pursuit) -> bool:
-        board, state = self._context.state.board, self._context.state
-        await self._divert(subtask_id, pursuit)
-        while True:
-            board.begin(subtask_id, pursuit.role.name)
-            outcome = await self._attempt.make(subtask_id, pursuit)
-            what = outcome.problem
-            if outcome.stopped:
-                self._give_back(pursuit)
-                self._stopped(subtask_id, pursuit, outcome.result)
-                return True
-            if what is None and outcome.result.finding is not None:
-                self._settle(pursuit, succeeded=True)
-                board.complete(subtask_id, outcome.result.finding)
-                state.mended(subtask_id)
-                state.note("subtask_completed", subtask_id, turns=outcome.result.turns)
-                return True
-            what = what or Problem(type=ErrorKind.CANCELLED, message="the worker agent was cancelled by itself")
-            if what.type in (*FATAL, ErrorKind.BUDGET_EXHAUSTED, ErrorKind.CANCELLED):
-                self._give_back(pursuit)
-                return self._failed(subtask_id, pursuit, what)
-            self._settle(pursuit, succeeded=False)
-            pursuit.failures += 1
-            if not await self._prepare_retry(subtask_id, pursuit, what):
-                return self._failed(subtask_id, pursuit, what)
-            if pursuit.ticket is None:
-                board.hold(subtask_id)
-                state.note("subtask_held", subtask_id, role=pursuit.role.name)
-                return False
-
-    async def _divert(self, subtask_id: str, pursuit: Pursuit) -> None:
-        """Gives the subtask to the role's backup, unless that rests, while work waits too long for the role's pool."""
-        role, backup = pursuit.role, self._context.roles.find(pursuit.role.backup)
-        if role.pool is None or backup is None:
+async def _run_with_retries(context: RunContext, subtask_id: str, assignment: Assignment) -> None:
+    board, trace = context.state.board, context.state.trace
+    await divert(context, subtask_id, assignment)
+    while True:
+        board.begin(subtask_id, assignment.role.name)
+        outcome = await run_attempt(context, subtask_id, assignment)
+        if outcome.problem is None:
+            if outcome.result.finding is None or outcome.result.stopped:
+                give_back(context, assignment)
+                _stop(context, subtask_id, assignment, outcome.result)
+            else:
+                count_outcome(context, assignment, succeeded=True)
+                _complete(context, subtask_id, outcome.result.finding, outcome.result.turns)
             return
-        waited = await activity_calls.pool_backlog(role.pool)
-        ticket = self._context.state.breaker(backup.name).admit() if waited > role.backlog_seconds else None
-        if ticket is not None:
-            self._give_back(pursuit)
-            pursuit.role, pursuit.ticket = backup, ticket
-            self._context.state.note(
-                "subtask_diverted", subtask_id, role=backup.name, pool=role.pool, waited_seconds=round(waited, 1)
-            )
+        if not says_something_about_the_role(outcome.problem.type):
+            give_back(context, assignment)
+            _fail(context, subtask_id, assignment, outcome.problem)
+            return
+        count_outcome(context, assignment, succeeded=False)
+        assignment.failures += 1
+        if not await _prepare_retry(context, subtask_id, assignment, outcome.problem):
+            _fail(context, subtask_id, assignment, outcome.problem)
+            return
+        if not take_role(context, assignment):
+            board.put_back(subtask_id)
+            trace.note("subtask_held", subtask_id, role=assignment.role.name)
+            return
 
-    async def _prepare_retry(self, subtask_id: str, pursuit: Pursuit, what: Problem) -> bool:
-        """Readies the next attempt: same role better described, or the fallback role. False when there is none.
 
-        `pursuit.ticket` is None afterwards when the role's breaker admits nobody now.
-        """
-        state = self._context.state
-        fallback = self._context.roles.find(pursuit.role.fallback)
-        last = pursuit.failures >= limits.SUBTASK_ATTEMPTS
-        if last and (pursuit.fell_back or fallback is None):
+async def _prepare_retry(context: RunContext, subtask_id: str, assignment: Assignment, problem: Problem) -> bool:
+    """Readies the next attempt: same role better described, or the fallback role. Returns False to give up."""
+    fallback = unused_fallback(context, assignment)
+    step = next_try(problem.type, assignment.failures, has_fallback=fallback is not None)
+    if step is NextTry.GIVE_UP:
+        return False
+    refined_only = must_be_refined(problem.type)
+    if step is NextTry.SAME_ROLE or refined_only:
+        # While this waits the breaker may open or close: its permission is asked for after it.
+        better = await refine(context, subtask_id, assignment.role.name, assignment.description_ref, problem)
+        if better is None and refined_only:
             return False
-        if not last or what.type == ErrorKind.REFUSED:
-            better = await refine(self._context, subtask_id, pursuit.role.name, pursuit.description_ref, what)
-            if better is None and what.type == ErrorKind.REFUSED:
-                return False
-            pursuit.description_ref = better or pursuit.description_ref
-        if last and fallback is not None:
-            pursuit.role, pursuit.fell_back = fallback, True
-        state.note("subtask_retried", subtask_id, error=what.type, role=pursuit.role.name)
-        pursuit.ticket = state.breaker(pursuit.role.name).admit()
-        if pursuit.ticket is None and fallback is not None and not pursuit.fell_back:
-            pursuit.role, pursuit.fell_back = fallback, True
-            pursuit.ticket = state.breaker(fallback.name).admit()
-        return True
+        assignment.description_ref = better or assignment.description_ref
+    if step is NextTry.FALLBACK_ROLE and fallback is not None:
+        assignment.role, assignment.fell_back = fallback, True
+    context.state.trace.note("subtask_retried", subtask_id, error=problem.type, role=assignment.role.name)
+    return True
 
-    def _settle(self, pursuit: Pursuit, succeeded: bool) -> None:
-        if pursuit.ticket is not None:
-            breaker = self._context.state.breaker(pursuit.role.name)
-            (breaker.succeeded if succeeded else breaker.failed)(pursuit.ticket)
-            pursuit.ticket = None
 
-    def _give_back(self, pursuit: Pursuit) -> None:
-        if pursuit.ticket is not None:
-            self._context.state.breaker(pursuit.role.name).released(pursuit.ticket)
-            pursuit.ticket = None
+def _complete(context: RunContext, subtask_id: str, finding: Finding, turns: int) -> None:
+    state = context.state
+    state.board.complete(subtask_id, finding)
+    state.close_point(subtask_id)
+    state.trace.note("subtask_completed", subtask_id, turns=turns)
 
-    def _failed(self, subtask_id: str, pursuit: Pursuit, what: Problem) -> bool:
-        state = self._context.state
-        if pursuit.previous is not None:
-            state.board.keep(subtask_id)
-            state.open_point(subtask_id, f"it could not be mended ({what.type}): {pursuit.feedback}")
-            return True
-        state.board.fail(subtask_id, what)
-        state.note("subtask_failed", subtask_id, error=what.type, attempts=state.board[subtask_id].attempts)
-        if what.type in FATAL and not state.has_finding:
-            raise SupervisionError(run_kind(what.type), what.message)
-        return True
 
-    def _stopped(self, subtask_id: str, pursuit: Pursuit, result: WorkerAgentResult) -> None:
-        """A stop that came too late finds the subtask completed; otherwise what it had is kept as partial."""
-        state = self._context.state
-        if result.finding is not None and not result.stopped:
-            state.board.complete(subtask_id, result.finding)
-            state.mended(subtask_id)
-            state.note("subtask_completed", subtask_id, turns=result.turns)
-        elif pursuit.previous is not None:
-            state.board.keep(subtask_id)
-        else:
-            state.board.cancel(subtask_id, Problem(type=ErrorKind.CANCELLED, message="it was stopped"), result.finding)
-            state.note("subtask_cancelled", subtask_id, turns=result.turns)
+def _fail(context: RunContext, subtask_id: str, assignment: Assignment, problem: Problem) -> None:
+    """Ends a subtask that failed for good; one in review keeps its finding, and the point stays open.
+
+    Raises SupervisionError if other subtasks would fail alike and the run has no finding to lose.
+    """
+    state = context.state
+    if assignment.previous is not None:
+        state.board.keep(subtask_id)
+        state.open_point(subtask_id, f"it could not be fixed ({problem.type}): {assignment.feedback}")
+        return
+    state.board.fail(subtask_id, problem)
+    state.trace.note("subtask_failed", subtask_id, error=problem.type, attempts=state.board[subtask_id].attempts)
+    if problem.type in FATAL and not state.has_finding:
+        raise SupervisionError(run_kind(problem.type), problem.message)
+
+
+def _stop(context: RunContext, subtask_id: str, assignment: Assignment, result: WorkerAgentResult) -> None:
+    """Ends a subtask that was stopped; what it had is kept as a partial finding."""
+    state = context.state
+    if assignment.previous is not None:
+        state.board.keep(subtask_id)
+        return
+    problem = Problem(type=ErrorKind.CANCELLED, message="it was stopped")
+    state.board.cancel(subtask_id, problem, result.finding)
+    state.trace.note("subtask_cancelled", subtask_id, turns=result.turns)

@@ -1,4 +1,4 @@
-"""Which SQL a model may run: one SELECT over the team's tables. Misuse is explained, not only refused.
+"""The SQL that a model may run: one SELECT over the team's tables. Misuse is explained, not only refused.
 
 This check gives good messages; the process that runs the query (`sql_process`) holds without it.
 """
@@ -11,7 +11,8 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from activities.tools.tool import ToolMisuse
-from supervision.text import one_line
+from supervision import limits
+from supervision.text import one_line, quoted
 
 logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns of each statement that it only half understands
 
@@ -38,14 +39,14 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def check(sql: str, tables: list[str]) -> exp.Expr:
-    """The parsed query; ToolMisuse unless it is one SELECT (WITH and UNION included) that reads only `tables`."""
+    """Returns the parsed query. Raises ToolMisuse unless it is one SELECT (or WITH, UNION) over `tables`."""
     try:
-        found = sqlglot.parse(sql, read="duckdb")
+        parsed = sqlglot.parse(sql, read="duckdb")
     except RecursionError:
         raise ToolMisuse("the query is nested too deeply: simplify it") from None
     except SqlglotError as error:
-        raise ToolMisuse(f"the query is not valid SQL: {one_line(str(error), 300)}") from error
-    statements = [part for part in found if part is not None and not isinstance(part, exp.Semicolon)]
+        raise ToolMisuse(f"the query is not valid SQL: {one_line(str(error), limits.COMPLAINT_BYTES)}") from error
+    statements = [part for part in parsed if part is not None and not isinstance(part, exp.Semicolon)]
     if len(statements) != 1:
         raise ToolMisuse(f"send exactly one SELECT statement, not {len(statements)}")
     query = statements[0].unnest()
@@ -64,7 +65,7 @@ def check(sql: str, tables: list[str]) -> exp.Expr:
 
 
 def tables_read(query: exp.Expr, tables: list[str]) -> list[str]:
-    """Those of `tables` that `query` reads."""
+    """Returns those of `tables` that `query` reads."""
     read = {table.name.lower() for table in query.find_all(exp.Table)}
     return [name for name in tables if name.lower() in read]
 
@@ -86,4 +87,4 @@ def _check_table(table: exp.Table, known: set[str]) -> None:
     if not isinstance(table.this, exp.Identifier):
         raise ToolMisuse("functions that read files or settings are not available: use the tables")
     if table.catalog or table.db.lower() not in ("", "main") or table.name.lower() not in known:
-        raise ToolMisuse(f"there is no table '{one_line(table.sql(dialect='duckdb'), 100)}'")
+        raise ToolMisuse(f"there is no table {quoted(table.sql(dialect='duckdb'))}")

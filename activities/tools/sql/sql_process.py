@@ -1,8 +1,8 @@
 """The process that runs SQL: a script of its own, so that a query can neither harm nor block its Worker.
 
 Started with an empty environment and one argument, a JSON object `{tables: {name: path}, ...limits}`. It loads
-the tables, shuts every door of the engine, bounds its own memory, prints what it holds as one JSON line, then
-answers one JSON line per query. A query that takes too long ends the process by SIGALRM. The end of standard
+the tables, closes the engine to everything outside, bounds its own memory, prints the tables' description as one JSON
+line, then answers one JSON line per query. A query that takes too long ends the process by SIGALRM. The end of standard
 input ends it too, so it never outlives its Worker by more than one query.
 
 Imports nothing of the project: it runs isolated (`python -I`).
@@ -32,7 +32,7 @@ CLOSED: dict[str, str | bool | int | float | list[str]] = {
 
 
 def load(tables: dict[str, str], memory: int) -> duckdb.DuckDBPyConnection:
-    """The tables in a file that is opened read-only and already deleted."""
+    """Returns the tables in a file that is opened read-only and already deleted."""
     with tempfile.TemporaryDirectory() as folder:
         file = os.path.join(folder, "tables.duckdb")
         with duckdb.connect(file, config=CLOSED) as writer:
@@ -45,7 +45,7 @@ def load(tables: dict[str, str], memory: int) -> duckdb.DuckDBPyConnection:
 
 
 def show(value: object) -> str:
-    """One value as a reader wants it: dates in ISO form, floats without binary noise."""
+    """Returns one value as text: dates in ISO form, floats without binary noise."""
     if value is None:
         return "NULL"
     if isinstance(value, float):
@@ -54,7 +54,7 @@ def show(value: object) -> str:
 
 
 def describe(database: duckdb.DuckDBPyConnection, name: str, most: int) -> Json:
-    """Columns, number of rows, and per column its distinct texts or its range."""
+    """Returns columns and number of rows of a table, with each column's distinct texts or its range."""
     columns = []
     for column, kind, *_ in database.execute(f'DESCRIBE "{name}"').fetchall():
         quoted = '"' + column.replace('"', '""') + '"'
@@ -74,7 +74,7 @@ def describe(database: duckdb.DuckDBPyConnection, name: str, most: int) -> Json:
 
 
 def answer(database: duckdb.DuckDBPyConnection, sql: str, rows: int, cell: int) -> Json:
-    """At most `rows` rows of the one SELECT in `sql`, as text; `more` says that there are others."""
+    """Returns at most `rows` rows of the one SELECT in `sql`, as text; `more` is True if there are others."""
     cursor = database.cursor()
     try:
         statements = cursor.extract_statements(sql)
@@ -82,11 +82,11 @@ def answer(database: duckdb.DuckDBPyConnection, sql: str, rows: int, cell: int) 
             return {"error": "only one SELECT statement is possible"}
         cursor.execute(statements[0])
         names = [column[0] for column in cursor.description or []]
-        found = cursor.fetchmany(rows + 1)
+        fetched = cursor.fetchmany(rows + 1)
         return {
             "columns": names,
-            "rows": [[show(value)[:cell] for value in row] for row in found[:rows]],
-            "more": len(found) > rows,
+            "rows": [[show(value)[:cell] for value in row] for row in fetched[:rows]],
+            "more": len(fetched) > rows,
         }
     except MemoryError:
         return {"error": "the query needs too much memory"}
@@ -96,14 +96,14 @@ def answer(database: duckdb.DuckDBPyConnection, sql: str, rows: int, cell: int) 
         cursor.close()
 
 
-def bound(what: int, value: int) -> None:
+def bound(resource_kind: int, value: int) -> None:
     """Limits this process for good; systems without that limit keep the engine's own accounting."""
     with contextlib.suppress(ValueError, OSError):
-        resource.setrlimit(what, (value, value))
+        resource.setrlimit(resource_kind, (value, value))
 
 
 def say(reply: Json) -> None:
-    """One line to the Worker."""
+    """Sends one line to the Worker."""
     sys.stdout.write(json.dumps(reply) + "\n")
     sys.stdout.flush()
 

@@ -11,14 +11,27 @@ from activities.tools.sql.table_store import Rows, TableStore, table_store
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput
 from supervision import limits
 from supervision.contract.base import StrictModel
+from supervision.prompt_marks import EXAMPLE
+from supervision.text import one_line, quoted
+
+
+class QueryExample(StrictModel):
+    """A question and the query that answers it, to show how the tables are meant."""
+
+    question: str
+    sql: str
+
+
+_LAST_LINE_CHARS = 100  # room for the count of rows
 
 
 class TableOptions(StrictModel):
-    """Options of both kinds: which files are tables, and per table what it holds and where it is from."""
+    """Options of both kinds: which files are tables, per table its content and source, and example queries."""
 
     tables: str
     descriptions: dict[str, str] = {}
     sources: dict[str, str] = {}
+    examples: list[QueryExample] = []
 
 
 class ListTables(Arguments):
@@ -39,23 +52,26 @@ class QueryData(Arguments):
 
 
 def list_tables(name: str, options: dict[str, Any], folder: Path) -> Tool[ListTables]:
-    """The kind `sql_tables`. Raises ValueError on bad options or files."""
+    """Returns a tool of the kind `sql_tables`. Raises ValueError on bad options or files."""
     settings = _settings(options, folder)
 
     async def run(arguments: ListTables, context: ToolContext) -> ToolOutput:
         tables = await table_store(folder, settings.tables).tables()
-        text = "\n".join(_describe(table, settings) for table in tables)
-        return ToolOutput(text)
+        shown = [_describe(table, settings) for table in tables]
+        if settings.examples:
+            shown += ["\nExample queries:", *map(_example, settings.examples)]
+        return ToolOutput("\n".join(shown))
 
     description = (
-        "Lists the tables with their columns, the values of text columns and the ranges of the others. "
+        "Lists the tables with their columns, the values of text columns and the ranges of the others, with examples "
+        "of queries. "
         "Call it before the first query."
     )
     return Tool(name, description, ListTables, run, local=True)
 
 
 def query_data(name: str, options: dict[str, Any], folder: Path) -> Tool[QueryData]:
-    """The kind `sql_query`. Raises ValueError on bad options or files."""
+    """Returns a tool of the kind `sql_query`. Raises ValueError on bad options or files."""
     settings = _settings(options, folder)
 
     async def run(arguments: QueryData, context: ToolContext) -> ToolOutput:
@@ -82,6 +98,11 @@ def _settings(options: dict[str, Any], folder: Path) -> TableOptions:
     for name in [*settings.descriptions, *settings.sources]:
         if name not in names:
             raise ValueError(f"there is no table '{name}': {settings.tables} gives {', '.join(names)}")
+    for example in settings.examples:
+        try:
+            check(example.sql, names)
+        except ToolMisuse as misuse:
+            raise ValueError(f"the example {quoted(example.question)} cannot run: {misuse}") from misuse
     return settings
 
 
@@ -93,17 +114,22 @@ def _describe(table: dict[str, Any], settings: TableOptions) -> str:
     lines = [f"table {name} ({columns}): {about.rstrip('.')}. Rows: {table['rows']}. Source: {source}"]
     for column in table["columns"]:
         if "values" in column:
-            shown = ", ".join(map(_listed, column["values"]))
+            values = ", ".join(map(_listed, column["values"]))
             more = f", ... and {column['more']} more" if column["more"] else ""
-            lines.append(f"  {column['name']}: {shown}{more}")
+            lines.append(f"  {column['name']}: {values}{more}")
         else:
             low, high = column["range"]
             lines.append(f"  {column['name']}: {low} to {high}")
     return "\n".join(lines)
 
 
+def _example(example: QueryExample) -> str:
+    question = one_line(example.question, limits.QUESTION_BYTES).replace('"', "'")
+    return f'<{EXAMPLE} question="{question}">\n{example.sql.strip()}\n</{EXAMPLE}>'
+
+
 def _listed(value: str) -> str:
-    """A value that contains the separator is written as in SQL."""
+    """Returns a value as it is listed; one that contains the separator is written as in SQL."""
     plain = clean(value).replace("\n", " ")
     return "'" + plain.replace("'", "''") + "'" if ", " in plain else plain
 
@@ -116,19 +142,19 @@ async def _overview(store: TableStore) -> str:
     return f"Tables: {'; '.join(tables)}"
 
 
-def _markdown(found: Rows) -> str:
-    lines = [_line(found.columns), _line(["---"] * len(found.columns))]
-    room = limits.TOOL_OUTPUT_CHARS - sum(map(len, lines)) - 100
-    kept = 0
-    for row in found.rows:
+def _markdown(result: Rows) -> str:
+    lines = [_line(result.columns), _line(["---"] * len(result.columns))]
+    room = limits.TOOL_OUTPUT_CHARS - sum(map(len, lines)) - _LAST_LINE_CHARS
+    shown = 0
+    for row in result.rows:
         line = _line(row)
         room -= len(line) + 1
         if room < 0:
             break
         lines.append(line)
-        kept += 1
-    more = found.more or kept < len(found.rows)
-    count = f"first {kept} rows of more" if more else f"{kept} row{'' if kept == 1 else 's'}"
+        shown += 1
+    more = result.more or shown < len(result.rows)
+    count = f"first {shown} rows of more" if more else f"{shown} row{'' if shown == 1 else 's'}"
     return "\n".join([*lines, count])
 
 

@@ -55,23 +55,23 @@ class TableStore:
         return list(self._files)
 
     async def tables(self) -> list[Json]:
-        """Name, columns with their values or ranges, and number of rows of each table.
+        """Returns name, columns with their values or ranges, and number of rows of each table.
 
-        Raises ValueError when a file is no table.
+        Raises ValueError if a file is no table.
         """
         if self._tables is None:
             await self._in_thread(lambda: self._give_back(self._take()))
         return self._tables or []
 
     async def query(self, sql: str) -> Rows:
-        """The rows of one SELECT; ToolMisuse when the engine refuses it or it takes too long or too much."""
+        """Returns the rows of one SELECT. Raises ToolMisuse if the engine refuses it or it takes too much."""
         reply = await self._in_thread(lambda: self._query(sql))
         if reply is None:
             seconds = limits.SQL_TIMEOUT.total_seconds()
             raise ToolMisuse(f"the query took longer than {seconds:g} s or too much memory: ask for less at once")
         if "error" in reply:
             problem = reply["error"].split("\n\nLINE ")[0]  # what follows points into the query with a caret
-            raise ToolMisuse(one_line(clean(problem), 300))
+            raise ToolMisuse(one_line(clean(problem), limits.COMPLAINT_BYTES))
         return Rows(reply["columns"], reply["rows"], reply["more"])
 
     def close(self) -> None:
@@ -159,9 +159,9 @@ _stores_lock = threading.Lock()
 
 
 def table_store(folder: Path, pattern: str) -> TableStore:
-    """The store of the files that `pattern` matches in `folder`: one per process, a new one once a file changes.
+    """Returns the store of the files that `pattern` matches in `folder`: one per process, until a file changes.
 
-    Raises ValueError as `files_inside` does, and when a file's name cannot name a table.
+    Raises ValueError as `files_inside` does, and if a file's name cannot name a table.
     """
     files = files_inside(folder, pattern)
     for path in files:

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activities.model.call_errors import classify, failure
+from activities.model.call_errors import classify, failure, retry_after_seconds
 from activities.model.credentials import Credentials
 from activities.model.port import ModelFailure
-from activities.model.retry_after import retry_after_seconds
 from supervision import limits
 from supervision.errors import ErrorKind
 

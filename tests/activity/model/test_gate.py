@@ -13,7 +13,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from activities.model import gate as model_gate
 from activities.model.gate import ModelGate
 from activities.model.journalled_call import to_application_error
-from activities.model.port import ModelFailure, ModelMessage, Progress
+from activities.model.port import ModelFailure, ModelMessage, StreamProgress
 from supervision import limits
 from supervision.errors import ErrorKind
 from tests.activity.model import http_fixture as http
@@ -65,7 +65,7 @@ async def gated(reply: Reply, clock: Clock, **options: Any) -> AsyncIterator[tup
 
 
 async def call(gate: ModelGate, **changes: Any) -> ModelMessage:
-    return await gate.complete(ask(**changes), Progress())
+    return await gate.complete(ask(**changes), StreamProgress())
 
 
 async def failures(gate: ModelGate, count: int, **changes: Any) -> list[str]:
@@ -189,15 +189,15 @@ async def test_a_429_holds_the_models_other_calls_back_and_opens_nothing(clock: 
         assert (await call(gate)).text() == "fine"
 
 
-async def test_a_short_wait_after_a_429_happens_in_the_process() -> None:
-    loop = asyncio.get_running_loop()
-    limited = http.error(429, "rate_limit_error", retry_after="0.3")
-    async with http.model_server(limited) as server, adapter(server) as model:
-        gate = ModelGate(model)
+async def test_a_short_wait_after_a_429_happens_in_the_process(clock: Clock) -> None:
+    async with gated(http.error(429, "rate_limit_error", retry_after="0.3"), clock) as (server, gate):
         assert await failures(gate, 1) == ["RateLimited"]
-        server.reply, began = GOOD, loop.time()
-        await call(gate)
-        assert loop.time() - began >= 0.25
+        server.reply = GOOD
+        waiting = asyncio.create_task(call(gate))
+        await asyncio.wait([waiting], timeout=0.4)
+        assert (waiting.done(), len(server.requests)) == (False, 1)
+        clock.now += 0.3
+        assert (await waiting).text() == "fine"
 
 
 async def test_tokens_per_minute_hold_back_what_the_minute_has_no_room_for(clock: Clock) -> None:
@@ -222,9 +222,7 @@ async def test_calls_that_the_provider_refused_cost_no_tokens(clock: Clock) -> N
 
 
 @pytest.mark.parametrize(("seconds", "retried"), [(0.2, True), (29.9, True), (30.0, False), (300.0, False)])
-def test_a_short_outage_is_retried_later_and_a_long_one_is_the_workflows_to_wait_for(
-    seconds: float, retried: bool
-) -> None:
+def test_a_short_outage_is_retried_later_and_a_long_one_is_left_to_the_workflow(seconds: float, retried: bool) -> None:
     error = to_application_error(model_gate._circuit_open("m", seconds), failures=7)
     assert (error.type, error.non_retryable, error.category.name) == ("CircuitOpen", not retried, "BENIGN")
     assert error.details == ({"remaining": seconds},)

@@ -11,7 +11,7 @@ import pytest
 
 from activities.model.anthropic_model import AnthropicModel
 from activities.model.credentials import Credentials
-from activities.model.port import ModelFailure, ModelMessage, ModelRequest, ModelUsage, Progress
+from activities.model.port import ModelFailure, ModelMessage, ModelRequest, ModelUsage, StreamProgress
 from activities.model.reply_checks import checked
 from supervision import limits
 from tests.activity.model import http_fixture as http
@@ -27,7 +27,7 @@ REQUEST = ModelRequest(
 )
 
 
-async def call(reply: Reply, progress: Progress | None = None) -> ModelMessage:
+async def call(reply: Reply, progress: StreamProgress | None = None) -> ModelMessage:
     """One call of an endpoint that answers so; the idle limit ends what nothing else ends."""
     async with http.model_server(reply) as server:
         model = AnthropicModel(
@@ -37,7 +37,7 @@ async def call(reply: Reply, progress: Progress | None = None) -> ModelMessage:
             http_options={"trust_env": False},
         )
         try:
-            return await model.complete(REQUEST, progress or Progress())
+            return await model.complete(REQUEST, progress or StreamProgress())
         finally:
             await model.close()
 
@@ -71,7 +71,7 @@ async def test_a_redirect_that_calls_itself_an_overload_is_still_a_bad_response(
 async def test_a_request_asks_for_an_answer_without_compression() -> None:
     async with http.model_server(http.message(http.text("hello"))) as server:
         model = AnthropicModel(base_url=server.url, http_options={"trust_env": False})
-        await model.complete(REQUEST, Progress())
+        await model.complete(REQUEST, StreamProgress())
         await model.close()
     assert server.requests[0].headers["accept-encoding"] == "identity"
 
@@ -222,7 +222,7 @@ async def test_usage_that_cannot_be_is_refused(field: str, value: Any) -> None:
 
 @pytest.mark.parametrize("value", [-1, 10**9 + 1, 10**400, 1.5, [], {}], ids=lambda value: str(value)[:12])
 async def test_final_usage_that_cannot_be_is_refused(value: Any) -> None:
-    progress = Progress()
+    progress = StreamProgress()
     with pytest.raises(ModelFailure) as caught:
         await call(http.stream(http.start(), *http.finish_with({"output_tokens": value})), progress)
     assert caught.value.kind == "BadResponse"
@@ -285,7 +285,7 @@ async def test_the_key_is_found_in_the_ids_and_labels_of_an_error() -> None:
 
 
 async def test_what_is_shown_of_a_running_call_never_holds_the_key() -> None:
-    progress, seen = Progress(), []
+    progress, seen = StreamProgress(), []
 
     async def reply(exchange: Exchange) -> None:
         await exchange.head(content_type="text/event-stream", transfer_encoding="chunked", request_id="req_1")

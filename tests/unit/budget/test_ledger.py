@@ -7,9 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from supervision import limits
-from supervision.budget.amount import Grant, last_call, may_call
-from supervision.budget.ledger import Ledger, least_to_plan, plan_estimate
+from supervision.budget.amount import Amount, NextCall, last_call, may_call, next_call
+from supervision.budget.ledger import Ledger
+from supervision.budget.time_and_budget import TimeAndBudget
+from supervision.contract.request import RunRequest
 from supervision.contract.usage import Usage
+from tests.unit.shapes import START, Clock
 
 LARGEST_CALL = 3 * limits.LEAST_GRANT_TOKENS
 PRICE = 1e-5
@@ -29,7 +32,7 @@ class Run:
     def __init__(self, ledger: Ledger, subtasks: int, parallel: int, size: Callable[[], int], price: float) -> None:
         self.ledger, self.waiting, self.parallel = ledger, [f"t{n}" for n in range(subtasks)], parallel
         self.size, self.price = size, price
-        self.running: dict[str, tuple[Grant, Usage]] = {}
+        self.running: dict[str, tuple[Amount, Usage]] = {}
 
     def paid(self) -> Usage:
         tokens = self.size()
@@ -112,7 +115,7 @@ def test_what_is_held_back_is_there_when_calls_keep_to_their_estimates(
     ledger = Ledger(tokens, None)
     held = tokens - (ledger.free.tokens or 0)
     assert held == min(max(-(-tokens // 10), limits.SYNTHESIS_HOLDBACK_TOKENS), tokens // 2)
-    waiting, running = [f"t{n}" for n in range(subtasks)], dict[str, Grant]()
+    waiting, running = [f"t{n}" for n in range(subtasks)], dict[str, Amount]()
     while waiting and (grant := ledger.grant(waiting[0], min(len(waiting), parallel))):
         running[waiting.pop(0)] = grant
         own = data.draw(st.integers(0, LARGEST_CALL))
@@ -129,8 +132,8 @@ def test_what_is_held_back_is_there_when_calls_keep_to_their_estimates(
 def test_subtasks_that_start_together_get_about_the_same(tokens: int, share: int) -> None:
     ledger = Ledger(tokens, None)
     free = ledger.free.tokens or 0
-    slices = [ledger.grant(f"t{n}", share - n) for n in range(share)]
-    given_out = [slice.tokens for slice in slices if slice and slice.tokens is not None]
+    grants = [ledger.grant(f"t{n}", share - n) for n in range(share)]
+    given_out = [grant.tokens for grant in grants if grant and grant.tokens is not None]
     assert sum(given_out) <= free
     if free >= share * limits.LEAST_GRANT_TOKENS:
         assert len(given_out) == share
@@ -142,7 +145,7 @@ def test_subtasks_that_start_together_get_about_the_same(tokens: int, share: int
 def test_what_an_attempt_leaves_is_free_for_the_next() -> None:
     ledger = Ledger(100_000, 1.0)
     first = ledger.grant("t1", 1)
-    assert first == Grant(tokens=80_000, usd=0.9)
+    assert first == Amount(tokens=80_000, usd=0.9)
     assert ledger.exhausted
     assert ledger.grant("t2", 1) is None
     unused = ledger.settle("t1", call(30_000, 0.4))
@@ -154,14 +157,14 @@ def test_what_an_attempt_leaves_is_free_for_the_next() -> None:
 
 def test_a_subtask_holds_one_grant_at_a_time() -> None:
     ledger = Ledger(None, None)
-    assert ledger.grant("t1", 3) == Grant()
+    assert ledger.grant("t1", 3) == Amount()
     with pytest.raises(ValueError, match="not settled"):
         ledger.grant("t1", 1)
 
 
 def test_an_unknown_grant_gives_nothing_back_and_its_use_counts() -> None:
     ledger = Ledger(100_000, None)
-    assert ledger.settle("late", call(10)) == Grant(tokens=0, usd=0.0)
+    assert ledger.settle("late", call(10)) == Amount(tokens=0, usd=0.0)
     assert ledger.spent.tokens == 10
 
 
@@ -182,7 +185,7 @@ def test_dollars_run_out_like_tokens() -> None:
 def test_an_unknown_price_ends_the_accounting_in_dollars() -> None:
     ledger = Ledger(100_000, 0.01)
     ledger.settle_call(0, call(100, None))
-    assert ledger.free == Grant(tokens=79_900)
+    assert ledger.free == Amount(tokens=79_900)
     assert not ledger.exhausted
     card = ledger.card()
     assert card["usd_accounted"] is False
@@ -197,7 +200,7 @@ def test_new_totals_continue_an_exhausted_run(tokens: int | None, usd: float | N
     ledger.extend(new, new * PRICE * 2)
     assert not ledger.exhausted
     ledger.extend(None, None)
-    assert ledger.free == Grant()
+    assert ledger.free == Amount()
 
 
 def test_new_totals_are_never_below_what_is_spent_and_promised() -> None:
@@ -227,24 +230,38 @@ def test_the_card_tells_where_the_budget_is() -> None:
 
 
 def test_a_worker_agent_is_told_when_its_grant_ends() -> None:
-    grant, used = Grant(tokens=10_000, usd=0.1), call(4000, 0.02)
+    grant, used = Amount(tokens=10_000, usd=0.1), call(4000, 0.02)
     assert may_call(grant, used, 6000)
     assert not may_call(grant, used, 6001)
     assert last_call(grant, used, 3001)
     assert not last_call(grant, used, 3000)
-    assert not may_call(Grant(usd=0.1), used, 16_001)
-    assert may_call(Grant(usd=0.1), call(4000, None), 10**9)
-    assert may_call(Grant(), used, 10**9)
-    assert not last_call(Grant(), used, 10**9)
+    assert not may_call(Amount(usd=0.1), used, 16_001)
+    assert may_call(Amount(usd=0.1), call(4000, None), 10**9)
+    assert may_call(Amount(), used, 10**9)
+    assert not last_call(Amount(), used, 10**9)
 
 
 def test_the_first_call_of_a_worker_agent_is_always_allowed() -> None:
-    grant = Grant(tokens=4000, usd=0.01)
+    grant = Amount(tokens=4000, usd=0.01)
     assert may_call(grant, Usage(), 50_000)
     assert last_call(grant, Usage(), 50_000)
 
 
-@given(st.integers(1, limits.GOAL_BYTES))
-def test_the_least_budget_for_a_goal_pays_its_plan(goal_bytes: int) -> None:
-    assert Ledger(least_to_plan(goal_bytes), None).reserve_call(plan_estimate(goal_bytes))
-    assert not Ledger(least_to_plan(goal_bytes) - 2, None).reserve_call(plan_estimate(goal_bytes))
+def test_with_a_grant_that_may_be_followed_by_more_a_worker_agent_stops_one_call_early() -> None:
+    grant = Amount(tokens=10_000)
+    assert next_call(grant, call(4000), 3000, last_grant=False) is NextCall.CALL
+    assert next_call(grant, call(4000), 3001, last_grant=False) is NextCall.STOP
+    assert next_call(grant, call(4000), 3001, last_grant=True) is NextCall.CONCLUDE
+    assert next_call(grant, call(4000), 6001, last_grant=True) is NextCall.STOP
+
+
+@pytest.mark.parametrize(("last_grant", "step"), [(False, NextCall.CALL), (True, NextCall.CONCLUDE)])
+def test_a_grant_of_nothing_pays_one_call(last_grant: bool, step: NextCall) -> None:
+    assert next_call(Amount(tokens=0), Usage(), 5000, last_grant=last_grant) is step
+
+
+def test_what_is_free_is_shared_among_agents_without_a_grant_and_the_supervisor() -> None:
+    means = TimeAndBudget(RunRequest(goal="x"), Clock(), START)
+    assert [means.shares(agents) for agents in (0, 1, 4)] == [2, 2, 5]
+    assert means.ledger.grant("t1.0", means.shares(4))
+    assert means.shares(4) == 4

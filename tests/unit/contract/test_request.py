@@ -98,7 +98,7 @@ def test_an_input_that_is_no_object_is_told_so() -> None:
     [
         ("goal", " \n", "goal: the goal is empty"),
         ("goal", "é" * limits.GOAL_BYTES, "goal: the goal has 98304 bytes, at most 49152 are allowed"),
-        ("goal", "a \ud83e", "request: it holds half of a surrogate pair"),
+        ("goal", "a \ud83e", "request: it contains an unpaired surrogate"),
         ("gaol", "x", "gaol: unknown field"),
         ("team", 3, "team: must be a name or a team object"),
         ("team", None, "team: must be a name or a team object"),

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from supervision import limits
 from supervision.contract.plan import Plan, Subtask
 from supervision.contract.team import RoleCard, TeamCard
-from supervision.planning.capabilities import able, choose, cover, expand, missing, role_for
-from supervision.planning.plan_graph import assign, problems
+from supervision.planning.capabilities import able, choose, cover, expand, missing, role_for, settled
+from supervision.planning.plan_graph import plan_problems
 from tests.unit.shapes import WORDS, acyclic_plans, plan, subtask
 
 skills = st.sampled_from("abcdefg")
@@ -121,7 +121,7 @@ def test_parts_take_the_place_of_what_the_whole_replaced_and_no_taken_id() -> No
 def test_a_part_of_a_long_description_keeps_within_the_limit() -> None:
     long = auto("x" * 64, "sql", "prose").model_copy(update={"description": "a b" * (limits.DESCRIPTION_CHARS // 3)})
     parts = expand(plan(long), SHOP)
-    assert problems(parts, 9) == []
+    assert plan_problems(parts, 9) == []
     assert "Your part of this: prose" in parts.subtasks[1].description
 
 
@@ -140,8 +140,8 @@ def test_every_plan_stays_one_that_can_run_and_every_capability_is_covered(
 ) -> None:
     before = plan(*(auto(s.id, *data.draw(skill_sets), after=tuple(s.depends_on)) for s in shape.subtasks))
     after = expand(before, team)
-    assert problems(after, 99) == []
-    assert expand(after, team) == assign(after, team) == after
+    assert plan_problems(after, 99) == []
+    assert expand(after, team) == after
     if missing(before, team):
         return
     for s in after.subtasks:
@@ -161,3 +161,30 @@ def test_of_the_able_roles_a_free_one_goes_before_the_least_loaded() -> None:
     assert role_for(auto("t1", "reading"), team, busy) == "reader"
     assert role_for(auto("t1", "reading"), team, busy, lambda one: one.name == "librarian") == "librarian"
     assert role_for(auto("t1", "reading"), team, busy, lambda one: False) == "reader"
+
+
+TEAM = TeamCard(
+    name="shop",
+    generalist="helper",
+    roles=[
+        RoleCard(name="analyst", capabilities=["sql", "charts"], model="m"),
+        RoleCard(name="helper", capabilities=["sql"], model="m"),
+    ],
+)
+
+
+@pytest.mark.parametrize(
+    ("role", "capabilities", "expected"),
+    [
+        ("analyst", [], "analyst"),
+        ("stranger", [], "helper"),
+        ("auto", [], "helper"),
+        ("auto", ["sql"], "auto"),
+        ("auto", ["sql", "charts"], "analyst"),
+        ("auto", ["poetry"], "helper"),
+        ("auto", ["sql", "poetry"], "helper"),
+    ],
+)
+def test_every_subtask_gets_a_role_of_the_team(role: str, capabilities: list[str], expected: str) -> None:
+    wanted = subtask("t1").model_copy(update={"role": role, "capabilities": capabilities})
+    assert settled(wanted, TEAM) == expected

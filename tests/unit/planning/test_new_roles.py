@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from supervision import limits
 from supervision.contract.plan import NewRole
 from supervision.contract.team import Role, Team, is_name
-from supervision.planning.new_roles import problems, with_new_roles
+from supervision.planning.new_roles import new_role_problems, with_new_roles
 
 
 def team(**changes: Any) -> Team:
@@ -31,7 +31,7 @@ def test_an_accepted_role_joins_the_team_with_its_prompt_and_tools() -> None:
 
 
 def test_a_new_role_may_use_a_tool_of_the_toolbox_that_another_role_has() -> None:
-    assert problems(team(), [new(tools=["search"])]) == []
+    assert new_role_problems(team(), [new(tools=["search"])]) == []
     assert with_new_roles(team(), [new(tools=["search"])]).share_tools
     assert not with_new_roles(team(), [new(tools=[])]).share_tools
 
@@ -50,21 +50,23 @@ def test_a_new_role_may_use_a_tool_of_the_toolbox_that_another_role_has() -> Non
     ],
 )
 def test_a_role_that_may_not_join_is_told_why(role: NewRole, complaint: str) -> None:
-    (found,) = problems(team(), [role])
+    (found,) = new_role_problems(team(), [role])
     assert found.startswith(complaint)
 
 
 def test_without_a_toolbox_no_tool_is_allowed() -> None:
-    (found,) = problems(team(toolbox=[]), [new()])
+    (found,) = new_role_problems(team(toolbox=[]), [new()])
     assert found.endswith("which is not in the toolbox: none")
 
 
 def test_two_new_roles_of_one_name_and_too_many_of_them_are_refused() -> None:
-    assert "taken" in problems(team(), [new(), new()])[0]
+    assert "taken" in new_role_problems(team(), [new(), new()])[0]
     many = [new(f"r{i}") for i in range(limits.NEW_ROLES + 1)]
-    assert problems(team(), many) == [f"the plan defines {len(many)} new roles, at most {limits.NEW_ROLES} are allowed"]
+    assert new_role_problems(team(), many) == [
+        f"the plan defines {len(many)} new roles, at most {limits.NEW_ROLES} are allowed"
+    ]
     crowd = [Role(name=f"c{i}", description="d", system_prompt="s") for i in range(limits.TEAM_ROLES)]
-    assert "at most" in problems(team(roles=crowd, generalist="c0"), [new()])[0]
+    assert "at most" in new_role_problems(team(roles=crowd, generalist="c0"), [new()])[0]
 
 
 NAMES = st.sampled_from(["counter", "reader", "auto", "Bad Name", "b", "c", ""])
@@ -75,8 +77,8 @@ ROLES = st.lists(
 
 
 @given(ROLES)
-def test_roles_without_problems_always_make_a_team_and_never_reach_outside_the_toolbox(roles: list[NewRole]) -> None:
-    if problems(team(), roles):
+def test_roles_without_problems_make_a_team_and_stay_within_the_toolbox(roles: list[NewRole]) -> None:
+    if new_role_problems(team(), roles):
         return
     grown = with_new_roles(team(), roles)
     added = grown.roles[1:]

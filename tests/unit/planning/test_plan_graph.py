@@ -8,18 +8,8 @@ from hypothesis import strategies as st
 
 from supervision import limits
 from supervision.contract.plan import Plan
-from supervision.contract.team import RoleCard, TeamCard
-from supervision.planning.plan_graph import assign, find_cycle, problems
-from tests.unit.shapes import WORDS, acyclic_plans, any_plans, any_text, plan, subtask
-
-TEAM = TeamCard(
-    name="shop",
-    generalist="helper",
-    roles=[
-        RoleCard(name="analyst", capabilities=["sql", "charts"], model="m"),
-        RoleCard(name="helper", capabilities=["sql"], model="m"),
-    ],
-)
+from supervision.planning.plan_graph import find_cycle, plan_problems
+from tests.unit.shapes import acyclic_plans, any_plans, any_text, plan, subtask
 
 
 def executable(candidate: Plan) -> bool:
@@ -33,19 +23,19 @@ def executable(candidate: Plan) -> bool:
 
 @given(acyclic_plans())
 def test_a_plan_that_can_run_has_no_problem(candidate: Plan) -> None:
-    assert problems(candidate, len(candidate.subtasks)) == []
+    assert plan_problems(candidate, len(candidate.subtasks)) == []
 
 
 @given(any_plans())
 def test_a_plan_is_accepted_exactly_when_it_can_run(candidate: Plan) -> None:
     ids = [s.id for s in candidate.subtasks]
     sound = len(set(ids)) == len(ids) and all(d in ids for s in candidate.subtasks for d in s.depends_on)
-    assert (problems(candidate, 10) == []) == (sound and executable(candidate))
+    assert (plan_problems(candidate, 10) == []) == (sound and executable(candidate))
 
 
 @given(any_plans())
 def test_every_twin_stranger_and_self_reference_is_named(candidate: Plan) -> None:
-    found = problems(candidate, 10)
+    found = plan_problems(candidate, 10)
     ids = [s.id for s in candidate.subtasks]
     for id in ids:
         assert (f"subtask id '{id}' is used twice" in found) == (ids.count(id) > 1)
@@ -74,12 +64,12 @@ def test_closing_any_path_makes_a_circle_that_is_found(candidate: Plan, data: st
     while first.depends_on:
         first = by_id[data.draw(st.sampled_from(first.depends_on))]
     first.depends_on = [*first.depends_on, last.id]
-    assert any("in a circle" in found or "depends on itself" in found for found in problems(candidate, 99))
+    assert any("in a circle" in found or "depends on itself" in found for found in plan_problems(candidate, 99))
 
 
 def test_a_long_chain_is_no_circle_and_no_recursion() -> None:
     chain = [subtask("t0"), *[subtask(f"t{n}", f"t{n - 1}") for n in range(1, limits.MAX_SUBTASKS)]]
-    assert problems(plan(*reversed(chain)), limits.MAX_SUBTASKS) == []
+    assert plan_problems(plan(*reversed(chain)), limits.MAX_SUBTASKS) == []
 
 
 @pytest.mark.parametrize(
@@ -104,7 +94,7 @@ def test_a_long_chain_is_no_circle_and_no_recursion() -> None:
     ],
 )
 def test_a_bad_subtask_is_refused_with_the_reason(changes: dict[str, Any], complaint: str) -> None:
-    [found] = problems(plan(subtask("t1").model_copy(update=changes)), 5, ["there.txt"])
+    [found] = plan_problems(plan(subtask("t1").model_copy(update=changes)), 5, ["there.txt"])
     assert complaint in found
 
 
@@ -113,54 +103,34 @@ def test_a_bad_subtask_is_refused_with_the_reason(changes: dict[str, Any], compl
     ["Sum the sales", "分析各地区的销售增长", "2024年の売上を調べる", "Найди выручку", "find\tthe\nsales"],
 )
 def test_a_description_is_concrete_in_any_script(description: str) -> None:
-    assert problems(plan(subtask("t1", description=description)), 5) == []
+    assert plan_problems(plan(subtask("t1", description=description)), 5) == []
 
 
 @given(any_text, any_text)
 def test_whatever_a_model_writes_gets_problems_that_can_be_sent_back(id: str, description: str) -> None:
     candidate = plan(subtask(id, description=description), subtask("t2", id))
-    for found in problems(candidate, 5):
+    for found in plan_problems(candidate, 5):
         assert "\n" not in found
         found.encode("utf-8")
-    if not problems(candidate, 5):
+    if not plan_problems(candidate, 5):
         assert Plan.model_validate_json(candidate.model_dump_json()) == candidate
 
 
 @pytest.mark.parametrize("field", ["goal", "final_instruction", "direct_answer"])
 def test_half_a_surrogate_pair_anywhere_is_refused(field: str) -> None:
     candidate = plan(subtask("t1")).model_copy(update={field: "\ud83e"})
-    assert "surrogate" in problems(candidate, 5)[0]
+    assert "surrogate" in plan_problems(candidate, 5)[0]
 
 
 def test_a_plan_answers_directly_or_delegates() -> None:
     direct = Plan(direct_answer="Four.")
-    assert problems(direct, 5) == []
-    assert "not both" in problems(direct.model_copy(update={"subtasks": [subtask("t1")]}), 5)[0]
-    assert "no subtasks" in problems(Plan(direct_answer=" \n"), 5)[0]
-    assert "no subtasks" in problems(Plan(), 5)[0]
+    assert plan_problems(direct, 5) == []
+    assert "not both" in plan_problems(direct.model_copy(update={"subtasks": [subtask("t1")]}), 5)[0]
+    assert "no subtasks" in plan_problems(Plan(direct_answer=" \n"), 5)[0]
+    assert "no subtasks" in plan_problems(Plan(), 5)[0]
 
 
 def test_a_plan_above_the_limit_is_refused() -> None:
     candidate = plan(subtask("t1"), subtask("t2"))
-    assert problems(candidate, 2) == []
-    assert problems(candidate, 1) == ["the plan has 2 subtasks, at most 1 are allowed"]
-
-
-@pytest.mark.parametrize(
-    ("role", "capabilities", "expected"),
-    [
-        ("analyst", [], "analyst"),
-        ("stranger", [], "helper"),
-        ("auto", [], "helper"),
-        ("auto", ["sql"], "auto"),
-        ("auto", ["sql", "charts"], "analyst"),
-        ("auto", ["poetry"], "helper"),
-        ("auto", ["sql", "poetry"], "helper"),
-    ],
-)
-def test_every_subtask_gets_a_role_of_the_team(role: str, capabilities: list[str], expected: str) -> None:
-    wanted = subtask("t1").model_copy(update={"role": role, "capabilities": capabilities})
-    given_plan = plan(wanted)
-    assert assign(given_plan, TEAM).subtasks[0].role == expected
-    assert given_plan.subtasks[0].role == role
-    assert assign(given_plan, TEAM).subtasks[0].description == WORDS
+    assert plan_problems(candidate, 2) == []
+    assert plan_problems(candidate, 1) == ["the plan has 2 subtasks, at most 1 are allowed"]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from supervision.contract.plan import NewRole, Plan, Subtask
 from supervision.contract.result import SubtaskState
 from supervision.planning.plan_graph import find_cycle
-from supervision.planning.revisions import merge, problems, replacements
+from supervision.planning.revisions import merge, replacements, revision_problems
 from tests.unit.shapes import acyclic_plans, plan, subtask
 
 STATES: list[SubtaskState] = ["completed", "failed", "skipped", "cancelled", "running", "waiting"]
@@ -42,7 +42,7 @@ def test_revisions_change_no_started_work_and_leave_a_graph_that_can_run(current
             if states.get(s.id, "waiting") == "waiting":
                 states[s.id] = data.draw(st.sampled_from(STATES))
         addition = data.draw(additions(current, f"r{revision}-", replaceable(current, states)))
-        if problems(current, addition, 99, states):
+        if revision_problems(current, addition, 99, states):
             continue
         merged = merge(current, addition, states)
         assert merged.revision == current.revision + 1
@@ -65,7 +65,7 @@ def test_an_addition_in_plan_order_is_refused_only_for_a_circle(current: Plan, d
     """New subtasks build on older ones only: a circle can come from what they replace alone."""
     states = {s.id: data.draw(st.sampled_from(STATES)) for s in current.subtasks}
     addition = data.draw(additions(current, "n", replaceable(current, states)))
-    found = problems(current, addition, 99, states)
+    found = revision_problems(current, addition, 99, states)
     assert all("circle" in problem or "which it replaces" in problem for problem in found)
     if not any(s.replaces for s in addition.subtasks):
         assert found == []
@@ -130,15 +130,15 @@ def test_instruction_and_roles_are_added_to() -> None:
 def test_an_addition_that_does_not_fit_is_refused_with_the_reason(added: Subtask, complaint: str) -> None:
     previous = plan(subtask("t1"), subtask("t2"), replacing("t3", "t1"), subtask("t4", "t3"))
     states: dict[str, SubtaskState] = {"t1": "failed", "t2": "completed", "t3": "failed"}
-    [found] = problems(previous, plan(added), 9, states)
+    [found] = revision_problems(previous, plan(added), 9, states)
     assert found.startswith(complaint)
 
 
 def test_the_limit_of_subtasks_holds_for_all_revisions_together() -> None:
     previous, addition = plan(subtask("t1"), subtask("t2")), plan(subtask("t3"))
-    assert problems(previous, addition, 3, {}) == []
-    assert problems(previous, addition, 2, {}) == ["the plan has 3 subtasks, at most 2 are allowed"]
+    assert revision_problems(previous, addition, 3, {}) == []
+    assert revision_problems(previous, addition, 2, {}) == ["the plan has 3 subtasks, at most 2 are allowed"]
 
 
 def test_an_addition_of_nothing_is_refused() -> None:
-    assert problems(plan(subtask("t1")), plan(), 9, {}) == ["the revision adds no subtasks"]
+    assert revision_problems(plan(subtask("t1")), plan(), 9, {}) == ["the revision adds no subtasks"]

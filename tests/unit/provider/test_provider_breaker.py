@@ -6,15 +6,20 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from supervision import limits
-from supervision.errors import OUTAGES
-from supervision.provider.provider_breaker import Admission, Go, Paced, ProviderBreaker, Refused, Ticket, Wait
+from supervision.errors import OUTAGES, ErrorKind
+from supervision.provider.provider_breaker import Admission, BreakerOpen, CallTicket, Go, Paced, ProviderBreaker, Wait
 
 COOLDOWN = limits.BREAKER_COOLDOWN.total_seconds()
 WINDOW, FAILURES = limits.BREAKER_WINDOW, limits.BREAKER_FAILURES
-HARMLESS = ["RateLimited", "ProviderRejected", "ProviderAuthentication", "ProviderBilling"]
+HARMLESS = [
+    ErrorKind.RATE_LIMITED,
+    ErrorKind.PROVIDER_REJECTED,
+    ErrorKind.PROVIDER_AUTHENTICATION,
+    ErrorKind.PROVIDER_BILLING,
+]
 
 
-def _go(breaker: ProviderBreaker, now: float = 0) -> Ticket:
+def _go(breaker: ProviderBreaker, now: float = 0) -> CallTicket:
     admission = breaker.ask(now)
     assert isinstance(admission, Go)
     return admission.ticket
@@ -28,22 +33,22 @@ def _trusted() -> ProviderBreaker:
 
 def _open(breaker: ProviderBreaker, now: float = 0, retry_after: float | None = None) -> None:
     while breaker.state(now) == "closed":
-        breaker.failed(_go(breaker, now), now, "Overloaded", retry_after)
+        breaker.failed(_go(breaker, now), now, ErrorKind.OVERLOADED, retry_after)
 
 
 @pytest.mark.parametrize("kind", sorted(OUTAGES))
-def test_five_outages_in_a_row_open_it_for_ten_seconds(kind: str) -> None:
+def test_five_outages_in_a_row_open_it_for_ten_seconds(kind: ErrorKind) -> None:
     breaker = _trusted()
     for _ in range(FAILURES):
         assert breaker.state(0) == "closed"
         breaker.failed(_go(breaker), 0, kind)
-    assert breaker.ask(0) == Refused(COOLDOWN)
-    assert breaker.ask(4) == Refused(COOLDOWN - 4)
+    assert breaker.ask(0) == BreakerOpen(COOLDOWN)
+    assert breaker.ask(4) == BreakerOpen(COOLDOWN - 4)
     assert breaker.state(COOLDOWN) == "half_open"
 
 
-@pytest.mark.parametrize("kind", [*HARMLESS, "BadResponse"])
-def test_other_failures_never_open_it(kind: str) -> None:
+@pytest.mark.parametrize("kind", [*HARMLESS, ErrorKind.BAD_RESPONSE])
+def test_other_failures_never_open_it(kind: ErrorKind) -> None:
     breaker = ProviderBreaker()
     for _ in range(50):
         breaker.failed(_go(breaker), 0, kind)
@@ -53,21 +58,21 @@ def test_other_failures_never_open_it(kind: str) -> None:
 @pytest.mark.parametrize("trusted", [True, False])
 def test_an_outage_that_names_a_long_wait_opens_it_at_once(trusted: bool) -> None:
     breaker = _trusted() if trusted else ProviderBreaker()
-    breaker.failed(_go(breaker), 0, "Overloaded", COOLDOWN + 5)
-    assert breaker.ask(0) == Refused(COOLDOWN + 5)
+    breaker.failed(_go(breaker), 0, ErrorKind.OVERLOADED, COOLDOWN + 5)
+    assert breaker.ask(0) == BreakerOpen(COOLDOWN + 5)
 
 
 def test_a_wait_beyond_the_cap_is_cut_to_it() -> None:
     breaker = ProviderBreaker()
-    breaker.failed(_go(breaker), 0, "Overloaded", 900)
-    assert breaker.ask(0) == Refused(limits.BREAKER_COOLDOWN_MAX.total_seconds())
+    breaker.failed(_go(breaker), 0, ErrorKind.OVERLOADED, 900)
+    assert breaker.ask(0) == BreakerOpen(limits.BREAKER_COOLDOWN_MAX.total_seconds())
 
 
 def test_a_success_breaks_the_row() -> None:
     breaker = ProviderBreaker()
     for _ in range(10):
         for _ in range(FAILURES - 1):
-            breaker.failed(_go(breaker), 0, "Overloaded")
+            breaker.failed(_go(breaker), 0, ErrorKind.OVERLOADED)
         breaker.succeeded(_go(breaker), 0)
     assert breaker.state(0) == "closed"
 
@@ -78,7 +83,7 @@ def test_successes_sent_before_the_row_do_not_break_it() -> None:
     for ticket in early:
         breaker.answering(ticket, 0)
     for ticket in early[:FAILURES]:
-        breaker.failed(_go(breaker), 0, "Overloaded")
+        breaker.failed(_go(breaker), 0, ErrorKind.OVERLOADED)
         breaker.succeeded(ticket, 0)
     assert breaker.state(0) == "open"
 
@@ -86,11 +91,11 @@ def test_successes_sent_before_the_row_do_not_break_it() -> None:
 def test_signs_of_life_break_a_row_of_refusals_but_not_of_broken_answers() -> None:
     refusing, breaking = _trusted(), _trusted()
     for _ in range(FAILURES):
-        refusing.failed(_go(refusing), 0, "Overloaded")
+        refusing.failed(_go(refusing), 0, ErrorKind.OVERLOADED)
         refusing.answering(_go(refusing), 0)
         cut = _go(breaking)
         breaking.answering(cut, 0)
-        breaking.failed(cut, 0, "StreamBroken")
+        breaking.failed(cut, 0, ErrorKind.STREAM_BROKEN)
     assert refusing.state(0) == "closed"
     assert breaking.state(0) == "open"
 
@@ -111,16 +116,16 @@ def test_trust_ends_with_a_failure_and_with_time() -> None:
     flying = [_go(breaker) for _ in range(WINDOW + 1)]
     assert breaker.ask(limits.BREAKER_TRUST.total_seconds()) == Wait()
     assert isinstance(breaker.ask(1), Go)
-    breaker.failed(flying[0], 1, "ProviderError")
+    breaker.failed(flying[0], 1, ErrorKind.PROVIDER_ERROR)
     assert breaker.ask(1) == Wait()
 
 
 def test_another_models_answers_vouch_for_a_model_without_failures() -> None:
     breaker = ProviderBreaker()
     flying = [_go(breaker) for _ in range(WINDOW)]
-    assert isinstance(breaker.ask(0, vouched=True), Go)
-    breaker.failed(flying[0], 0, "Overloaded")
-    assert breaker.ask(0, vouched=True) == Wait()
+    assert isinstance(breaker.ask(0, trusted_elsewhere=True), Go)
+    breaker.failed(flying[0], 0, ErrorKind.OVERLOADED)
+    assert breaker.ask(0, trusted_elsewhere=True) == Wait()
 
 
 def test_half_open_leases_one_probe_and_only_its_success_closes() -> None:
@@ -132,7 +137,7 @@ def test_half_open_leases_one_probe_and_only_its_success_closes() -> None:
     probe = _go(breaker, COOLDOWN)
     assert breaker.ask(COOLDOWN) == Wait()
     breaker.succeeded(early[1], COOLDOWN)
-    breaker.failed(early[2], COOLDOWN, "RateLimited", 1)
+    breaker.failed(early[2], COOLDOWN, ErrorKind.RATE_LIMITED, 1)
     breaker.answering(probe, COOLDOWN)
     assert breaker.state(COOLDOWN) == "half_open"
     breaker.succeeded(probe, COOLDOWN + 1)
@@ -144,9 +149,9 @@ def test_a_failed_probe_opens_it_for_another_ten_seconds() -> None:
     breaker = _trusted()
     _open(breaker)
     now = COOLDOWN
-    for kind in sorted(OUTAGES) + ["BadResponse"]:
+    for kind in sorted(OUTAGES) + [ErrorKind.BAD_RESPONSE]:
         breaker.failed(_go(breaker, now), now, kind)
-        assert breaker.ask(now) == Refused(COOLDOWN)
+        assert breaker.ask(now) == BreakerOpen(COOLDOWN)
         now += COOLDOWN
 
 
@@ -160,7 +165,7 @@ def test_a_lost_lease_is_leased_again() -> None:
 
 
 @pytest.mark.parametrize("kind", HARMLESS)
-def test_a_probe_that_is_answered_at_all_closes_it(kind: str) -> None:
+def test_a_probe_that_is_answered_at_all_closes_it(kind: ErrorKind) -> None:
     breaker = _trusted()
     _open(breaker)
     breaker.failed(_go(breaker, COOLDOWN), COOLDOWN, kind)
@@ -170,17 +175,17 @@ def test_a_probe_that_is_answered_at_all_closes_it(kind: str) -> None:
 def test_a_429_holds_calls_back_for_a_bounded_time() -> None:
     breaker = _trusted()
     one, other = _go(breaker), _go(breaker)
-    breaker.failed(one, 0, "RateLimited", 20)
-    breaker.failed(other, 1, "RateLimited", 2)
+    breaker.failed(one, 0, ErrorKind.RATE_LIMITED, 20)
+    breaker.failed(other, 1, ErrorKind.RATE_LIMITED, 2)
     assert (breaker.ask(1), breaker.state(1)) == (Paced(19), "closed")
     last = _go(breaker, 20)
-    breaker.failed(last, 20, "RateLimited", 900)
+    breaker.failed(last, 20, ErrorKind.RATE_LIMITED, 900)
     assert breaker.ask(20) == Paced(limits.PACE_MAX.total_seconds())
 
 
 def test_a_429_proves_that_the_provider_lives() -> None:
     breaker = ProviderBreaker()
-    breaker.failed(_go(breaker), 0, "RateLimited")
+    breaker.failed(_go(breaker), 0, ErrorKind.RATE_LIMITED)
     assert [type(breaker.ask(0)) for _ in range(20)] == [Go] * 20
 
 
@@ -188,9 +193,9 @@ def test_a_429_proves_that_the_provider_lives() -> None:
 def test_an_outage_costs_few_requests_however_many_call(callers: int, at_start: bool, data: st.DataObject) -> None:
     breaker = ProviderBreaker() if at_start else _trusted()
     now = 0.0 if at_start else limits.BREAKER_TRUST.total_seconds()
-    flying: list[Ticket] = []
+    flying: list[CallTicket] = []
     requests = 0
-    while callers and not isinstance(admission := breaker.ask(now), Refused):
+    while callers and not isinstance(admission := breaker.ask(now), BreakerOpen):
         if isinstance(admission, Go):
             requests, callers = requests + 1, callers - 1
             flying.append(admission.ticket)
@@ -207,13 +212,13 @@ class AnyCourse(RuleBasedStateMachine):
         super().__init__()
         self.now = 0.0
         self.breaker = ProviderBreaker()
-        self.flying: list[Ticket] = []
+        self.flying: list[CallTicket] = []
         self.probes: list[float] = []
 
-    @rule(vouched=st.booleans())
-    def call(self, vouched: bool) -> None:
+    @rule(trusted_elsewhere=st.booleans())
+    def call(self, trusted_elsewhere: bool) -> None:
         state = self.breaker.state(self.now)
-        admission: Admission = self.breaker.ask(self.now, vouched)
+        admission: Admission = self.breaker.ask(self.now, trusted_elsewhere)
         if isinstance(admission, Go):
             assert state != "open"
             assert admission.ticket.probe == (state == "half_open")
@@ -226,7 +231,7 @@ class AnyCourse(RuleBasedStateMachine):
     @precondition(lambda self: self.flying)
     @rule(
         data=st.data(),
-        outcome=st.sampled_from(["success", "released", "BadResponse", *HARMLESS, *sorted(OUTAGES)]),
+        outcome=st.sampled_from(["success", "released", ErrorKind.BAD_RESPONSE, *HARMLESS, *sorted(OUTAGES)]),
         retry_after=st.sampled_from([None, None, 1.0, 45.0]),
         alive=st.booleans(),
     )
@@ -240,13 +245,13 @@ class AnyCourse(RuleBasedStateMachine):
         elif outcome == "released":
             self.breaker.released(ticket)
         else:
-            self.breaker.failed(ticket, self.now, outcome, retry_after)
+            self.breaker.failed(ticket, self.now, ErrorKind(outcome), retry_after)
         after = self.breaker.state(self.now)
         if before != "closed" and after == "closed":
             assert ticket.probe
             assert outcome == "success" or outcome in HARMLESS
         if after == "open" and before != "open":
-            assert outcome in OUTAGES or (ticket.probe and outcome == "BadResponse")
+            assert outcome in OUTAGES or (ticket.probe and outcome == ErrorKind.BAD_RESPONSE)
 
     @rule(seconds=st.floats(0.1, 70))
     def wait(self, seconds: float) -> None:

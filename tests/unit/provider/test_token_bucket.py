@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from supervision import limits
-from supervision.provider.token_bucket import TokenBucket
-from supervision.provider.token_forecast import TokenForecast
+from supervision.provider.token_bucket import TokenBucket, TokenForecast
 
 PER_MINUTE = 60_000
 BURST = PER_MINUTE * limits.TPM_BURST_SHARE

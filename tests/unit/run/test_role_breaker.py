@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from supervision import limits
-from supervision.run.role_breaker import RoleBreaker, Ticket
+from supervision.run.role_breaker import RoleBreaker, RoleTicket
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 COOLDOWN = limits.ROLE_BREAKER_COOLDOWN
@@ -35,7 +35,7 @@ def _state(breaker: RoleBreaker) -> str:
     return breaker.state
 
 
-def _admit(breaker: RoleBreaker) -> Ticket:
+def _admit(breaker: RoleBreaker) -> RoleTicket:
     ticket = breaker.admit()
     assert ticket is not None
     return ticket
@@ -146,7 +146,7 @@ class AnyCourse(RuleBasedStateMachine):
         super().__init__()
         self.clock = Clock()
         self.breaker = RoleBreaker("finder", self.clock)
-        self.running: list[Ticket] = []
+        self.running: list[RoleTicket] = []
 
     @rule()
     def start(self) -> None:

@@ -8,8 +8,10 @@ from supervision import limits
 from supervision.contract.finding import ArtifactRef
 from supervision.contract.plan import Plan, Subtask
 from supervision.contract.request import RunRequest
+from supervision.contract.result import Contradiction
 from supervision.contract.status import Phase
 from supervision.contract.usage import Usage
+from supervision.run.answer import Answer
 from supervision.run.run_state import RunState
 from tests.unit.shapes import ERROR, FINDING, START, Clock, plan, subtask
 
@@ -25,13 +27,13 @@ def state(candidate: Plan | None = None, goal: str = "Sum the sales", **changes:
 def test_a_trace_page_holds_what_follows_the_cursor_and_counts_what_is_gone(events: int, cursor: int) -> None:
     run = state()
     for _ in range(events):
-        run.note("turn", "t1", n=1)
-    page = run.trace(cursor)
+        run.trace.note("turn", "t1", n=1)
+    page = run.trace.page(cursor)
     kept_from = max(0, events - limits.TRACE_EVENTS)
     assert [e.seq for e in page.events] == list(range(max(cursor, kept_from, 0) + 1, events + 1))
     assert page.dropped == max(0, kept_from - max(0, cursor))
     assert page.next_cursor == events
-    assert run.trace(page.next_cursor).events == []
+    assert run.trace.page(page.next_cursor).events == []
 
 
 @given(st.integers(0, 350))
@@ -89,7 +91,7 @@ def test_a_result_is_completed_only_with_an_answer_and_every_subtask(
         run.board.complete("a", FINDING)
     else:
         run.board.fail("a", ERROR)
-    run.phase, run.answer = phase, answer
+    run.phase, run.answer = phase, Answer(answer)
     result = run.result()
     assert result.status == status
     assert [gap.subtask_id for gap in result.gaps] == ([] if outcome == "completed" else ["a"])
@@ -98,18 +100,36 @@ def test_a_result_is_completed_only_with_an_answer_and_every_subtask(
 
 def test_a_direct_answer_is_a_completed_run() -> None:
     run = state(Plan(direct_answer="Four."))
-    run.phase, run.answer = "done", "Four."
+    run.phase, run.answer = "done", Answer("Four.")
     assert (run.result().status, run.result().answer, run.result().plan_revisions) == ("completed", "Four.", 1)
 
 
 def test_usage_is_the_supervisors_own_and_every_subtasks() -> None:
     run = state(plan(subtask("a"), subtask("b")))
-    run.own_usage = Usage(model_calls=2, usd=0.5)
-    for id, usd in (("a", 0.25), ("b", None)):
-        run.board.start(id, "w")
-        run.board.record(id, 1, Usage(model_calls=1, usd=usd))
+    ledger = run.time_and_budget.ledger
+    ledger.settle_call(100, Usage(model_calls=2, usd=0.5))
+    ledger.settle("a.0", Usage(model_calls=1, usd=0.25))
+    ledger.settle("b.0", Usage(model_calls=1, usd=None))
     assert (run.usage.model_calls, run.usage.usd) == (4, None)
     assert run.status().usage == run.result().usage == run.usage
+
+
+def test_findings_that_stand_in_for_an_answer_make_a_run_partial() -> None:
+    run = state(plan(subtask("a")))
+    run.board.start("a", "w")
+    run.board.complete("a", FINDING)
+    run.phase, run.answer = "done", Answer("the findings", is_findings=True)
+    assert run.result().status == "partial"
+
+
+def test_the_first_contradiction_between_the_same_subtasks_stands() -> None:
+    run = state(plan(subtask("a"), subtask("b"), subtask("c")))
+    first = Contradiction(subtask_ids=["a", "b"], description="40 or 42", resolution="42")
+    run.add_contradiction(first)
+    run.add_contradiction(Contradiction(subtask_ids=["b", "a"], description="again"))
+    other = Contradiction(subtask_ids=["a", "c"], description="red or green")
+    run.add_contradiction(other)
+    assert run.result().contradictions == [first, other]
 
 
 def test_artifacts_and_findings_of_cancelled_subtasks_count_as_usable() -> None:
@@ -124,9 +144,9 @@ def test_artifacts_and_findings_of_cancelled_subtasks_count_as_usable() -> None:
 @given(st.integers(5, 30 * 24 * 3600))
 def test_the_synthesis_gets_a_part_of_the_deadline_and_never_all_of_it(seconds: int) -> None:
     run = state(deadline=seconds)
-    reserve = run.allowance.deadline_at - run.allowance.work_until
+    reserve = run.time_and_budget.deadline_at - run.time_and_budget.work_until
     assert 0 < reserve.total_seconds() <= min(60, 0.2 * seconds)
-    assert (run.allowance.deadline_at - START).total_seconds() == seconds
+    assert (run.time_and_budget.deadline_at - START).total_seconds() == seconds
 
 
 def test_the_clock_of_a_finished_run_stands_still() -> None:

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from supervision.contract.result import Problem, SubtaskReport
 from supervision.contract.status import Counts, Flags
 from supervision.contract.usage import Usage
-from supervision.run.web_details import markdown, money
+from supervision.run.web_details import markdown
+from supervision.text import money
 from tests.unit.shapes import any_text
 
 REPORTS = [

@@ -1,6 +1,7 @@
 """Findings held against the goal, done again where they fall short, judged where they disagree or compete."""
 
 import asyncio
+import functools
 
 import pytest
 from temporalio.client import Client
@@ -8,8 +9,12 @@ from temporalio.client import Client
 from supervision import limits
 from tests.scripted_model import Reply, ScriptedModel, Step, as_json, script, text, tools, when
 from tests.waiting import until
-from tests.workflow.house import Turns, item, prompt, reviewed, start, started_children, subtasks, verdicts
+from tests.workflow import runs
+from tests.workflow.runs import prompt, started_children
+from tests.workflow.scripts import Turns, item, reviewed, subtasks, verdicts
 from workflows.supervisor import SupervisorWorkflow
+
+start = functools.partial(runs.start, team="house")
 
 pytestmark = pytest.mark.usefixtures("worker")
 
@@ -38,7 +43,7 @@ async def test_only_what_a_review_flags_runs_again_with_the_feedback_and_its_old
     assert (result.status, result.gaps) == ("completed", [])
     assert result.subtasks[1].finding is not None
     assert result.subtasks[1].finding.summary == "finding of t2, attempt 2"
-    assert await started_children(handle) == [f"{run_id}/t1/1", f"{run_id}/t2/1", f"{run_id}/t2/2"]
+    assert await started_children(client, run_id) == [f"{run_id}/t1/1", f"{run_id}/t2/1", f"{run_id}/t2/2"]
     trace = (await handle.query(SupervisorWorkflow.trace)).events
     assert [e.data["flagged"] for e in trace if e.type == "reviewed"] == [["t2"], []]
 
@@ -131,7 +136,7 @@ async def test_candidates_are_several_children_of_which_the_judge_picks_one(
     handle = await start(client, run_id)
     result = await handle.result()
     children = [f"{run_id}/t1/1.1", f"{run_id}/t1/1.2", f"{run_id}/t1/1.3", f"{run_id}/t2/1"]
-    assert await started_children(handle) == children
+    assert await started_children(client, run_id) == children
     asked = prompt(model, run_id, "judge.1")
     assert all(f"candidate 1.{k}" in asked for k in (1, 2, 3))
     chosen = asked[: asked.index('number="3"')].count("candidate 1.") and asked.split('number="3"')[1].split("1.")[1][0]
@@ -165,4 +170,4 @@ async def test_more_than_five_candidates_are_sent_back(client: Client, model: Sc
     handle = await start(client, run_id)
     assert (await handle.result()).status == "completed"
     assert "candidates" in prompt(model, run_id, "plan.1.2")
-    assert len(await started_children(handle)) == 5
+    assert len(await started_children(client, run_id)) == 5

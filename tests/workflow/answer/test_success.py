@@ -1,14 +1,13 @@
 """When a run has succeeded: the rule, replanning, failed dependencies, failure of everything, and being cancelled."""
 
 import asyncio
+import functools
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from temporalio.client import Client, WorkflowFailureError
 
-from supervision import limits
 from tests.scripted_model import (
     Reply,
     Script,
@@ -23,11 +22,14 @@ from tests.scripted_model import (
 )
 from tests.scripted_model import status as http_error
 from tests.waiting import until
-from tests.workflow import relay
-from tests.workflow.relay import FOUND, revision
+from tests.workflow import runs
+from tests.workflow.runs import closed, details, events, failure, labels, partial_result, prompt, status_of
+from tests.workflow.scripts import FOUND, item, subtasks
 from workflows.supervisor import SupervisorWorkflow
 
-pytestmark = pytest.mark.usefixtures("worker")
+start = functools.partial(runs.start, team="relay")
+
+pytestmark = pytest.mark.usefixtures("worker", "short_rest")
 
 REFUSAL = stop("refusal", details={"category": "cyber"})
 REJECTED = http_error(400, "invalid_request_error", "no")
@@ -50,16 +52,10 @@ def revised(first: Reply, turns: dict[str, Callable[[Step], Reply]], *revisions:
 
     def reply(step: Step) -> Reply:
         if step.kind == "plan" and ".1." not in step.call.rpartition("/")[2]:
-            return left.pop(0) if left else revision()
+            return left.pop(0) if left else subtasks()
         return as_json({"description": ""}) if step.kind == "refine" else played(step)
 
     return reply
-
-
-@pytest.fixture(autouse=True)
-def short_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A role whose subtasks fail rests for a moment only."""
-    monkeypatch.setattr(limits, "ROLE_BREAKER_COOLDOWN", timedelta(milliseconds=50))
 
 
 # --- The rule -------------------------------------------------------------------------------------
@@ -82,18 +78,19 @@ async def test_what_completed_is_enough_or_not_by_the_success_rule(
     client: Client, model: ScriptedModel, run_id: str, success: Any, shape: Reply, fails: list[str], done: bool
 ) -> None:
     model.play(run_id, revised(shape, failing(*fails)))
-    handle = await relay.start(client, run_id, success=success)
+    handle = await start(client, run_id, success=success)
     if done:
         result = await handle.result()
         assert result.status == ("partial" if fails else "completed")
     else:
-        error, result = await relay.failure(handle)
+        error = await failure(handle)
+        result = partial_result(error)
         assert error.type == "QuorumNotMet"
         assert f'success "{success}"' in error.message
         assert all(id in error.message for id in fails)
         assert not any(step.startswith("synthesis") for step in model.steps(run_id))
-        assert "QuorumNotMet" in await relay.details(handle)
-        assert (await relay.status(handle)).phase == "failed"
+        assert "QuorumNotMet" in await details(handle)
+        assert (await status_of(handle)).phase == "failed"
         assert any(s.finding for s in result.subtasks)
     assert [gap.subtask_id for gap in result.gaps] == fails
 
@@ -112,11 +109,11 @@ async def test_failed_work_is_replaced_by_a_revision_and_finished_work_is_kept(
 ) -> None:
     hold = asyncio.Event()
     turns = failing("t1") | {"t1b": lambda step: when(hold, FOUND)}
-    better = revision({"id": "t1b", "replaces": ["t1"], "description": "Ask the neighbours"})
+    better = subtasks(item("t1b", "lone", replaces=["t1"], description="Ask the neighbours"))
     model.play(run_id, revised(CHAIN, turns, better))
-    handle = await relay.start(client, run_id, success="all")
+    handle = await start(client, run_id, success="all")
     await until(lambda: "t1b/1/turn.1" in model.steps(run_id))
-    shown = await relay.status(handle)
+    shown = await status_of(handle)
     assert (shown.revision, shown.phase) == (2, "executing")
     assert {s.id: s.state for s in shown.subtasks} == {
         "t1": "failed",
@@ -125,7 +122,7 @@ async def test_failed_work_is_replaced_by_a_revision_and_finished_work_is_kept(
         "t1b": "running",
     }
     assert (shown.subtasks[0].replaced_by, shown.subtasks[2].depends_on) == ("t1b", ["t1b"])
-    said = await relay.details(handle)
+    said = await details(handle)
     assert "plan revision 2" in said
     assert "replaced by t1b" in said
     known = await handle.query(SupervisorWorkflow.plan)
@@ -133,30 +130,31 @@ async def test_failed_work_is_replaced_by_a_revision_and_finished_work_is_kept(
     hold.set()
     result = await handle.result()
     assert (result.status, result.plan_revisions, result.gaps) == ("completed", 2, [])
-    asked = relay.prompt(model, run_id, "plan.2.1")
+    asked = prompt(model, run_id, "plan.2.1")
     assert "Refused" in asked
     assert 'state="completed"' in asked
     assert model.steps(run_id).count("t2/1/turn.1") == 1
-    assert "found it" in relay.prompt(model, run_id, "t3/1/turn.1")
-    assert "revision 2" in await relay.labels(client, run_id, "activity")
+    assert "found it" in prompt(model, run_id, "t3/1/turn.1")
+    assert "revision 2" in await labels(client, run_id, "activity")
     assert [s.state for s in result.subtasks] == ["failed", "completed", "completed", "completed"]
 
 
 async def test_a_revision_may_replace_neither_finished_nor_replaced_work(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
-    wrong = revision({"id": "t2b", "replaces": ["t2"]})
-    right = revision({"id": "t1b", "replaces": ["t1"]})
+    wrong = subtasks(item("t2b", "lone", replaces=["t2"]))
+    right = subtasks(item("t1b", "lone", replaces=["t1"]))
     model.play(run_id, revised(CHAIN, failing("t1"), wrong, right))
-    result = await (await relay.start(client, run_id, success="all")).result()
+    result = await (await start(client, run_id, success="all")).result()
     assert "t2b" not in {s.id for s in result.subtasks}
-    assert "only failed or skipped ones can be" in relay.prompt(model, run_id, "plan.2.2")
+    assert "only failed or skipped ones can be" in prompt(model, run_id, "plan.2.2")
     assert result.status == "completed"
 
 
 async def test_a_planner_with_nothing_to_add_is_asked_once(client: Client, model: ScriptedModel, run_id: str) -> None:
     model.play(run_id, revised(planned("t1", "t2"), failing("t1")))
-    error, partial = await relay.failure(await relay.start(client, run_id, success="all"))
+    error = await failure(await start(client, run_id, success="all"))
+    partial = partial_result(error)
     assert error.type == "QuorumNotMet"
     assert [step for step in model.steps(run_id) if step.startswith("plan")] == ["plan.1.1", "plan.2.1"]
     assert partial.plan_revisions == 1
@@ -165,27 +163,29 @@ async def test_a_planner_with_nothing_to_add_is_asked_once(client: Client, model
 async def test_replacements_that_fail_too_end_after_two_revisions_with_gaps(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
-    second = revision({"id": "t1b", "replaces": ["t1"]})
-    third = revision({"id": "t1c", "replaces": ["t1b"]})
-    more = revision({"id": "t1d", "replaces": ["t1c"]})
+    second = subtasks(item("t1b", "lone", replaces=["t1"]))
+    third = subtasks(item("t1c", "lone", replaces=["t1b"]))
+    more = subtasks(item("t1d", "lone", replaces=["t1c"]))
     model.play(run_id, revised(planned("t1", "t2"), failing("t1", "t1b", "t1c"), second, third, more))
-    error, partial = await relay.failure(await relay.start(client, run_id, success="all"))
+    error = await failure(await start(client, run_id, success="all"))
+    partial = partial_result(error)
     assert (error.type, partial.plan_revisions) == ("QuorumNotMet", 3)
     assert "t1d" not in {s.id for s in partial.subtasks}
     assert "t1c" in {gap.subtask_id for gap in partial.gaps}
 
 
 async def test_a_revision_that_cannot_be_had_is_a_warning(client: Client, model: ScriptedModel, run_id: str) -> None:
-    bad = revision({"id": "t2"})
+    bad = subtasks(item("t2", "lone"))
     model.play(run_id, revised(planned("t1", "t2"), failing("t1"), bad, bad, bad))
-    error, partial = await relay.failure(await relay.start(client, run_id, success="all"))
+    error = await failure(await start(client, run_id, success="all"))
+    partial = partial_result(error)
     assert error.type == "QuorumNotMet"
     assert any("no better plan" in warning for warning in partial.warnings)
 
 
 async def test_a_run_that_has_enough_is_not_planned_anew(client: Client, model: ScriptedModel, run_id: str) -> None:
     model.play(run_id, revised(planned("t1", "t2"), failing("t1")))
-    result = await (await relay.start(client, run_id, success="1/2")).result()
+    result = await (await start(client, run_id, success="1/2")).result()
     assert (result.status, result.plan_revisions) == ("partial", 1)
     assert "plan.2.1" not in model.steps(run_id)
 
@@ -204,7 +204,7 @@ async def test_a_subtask_runs_from_what_succeeded_and_is_skipped_where_nothing_d
         {"id": "T5", "role": "scribe", "after": ["T3", "T4"]},
     )
     model.play(run_id, script(shape, failing("T1"), answer("from the rest", ["T5", "T3"])))
-    handle = await relay.start(client, run_id)
+    handle = await start(client, run_id)
     result = await handle.result()
     assert result.status == "partial"
     assert {s.id: (s.state, s.attempts) for s in result.subtasks} == {
@@ -214,7 +214,7 @@ async def test_a_subtask_runs_from_what_succeeded_and_is_skipped_where_nothing_d
         "T4": ("completed", 1),
         "T5": ("completed", 1),
     }
-    told = relay.prompt(model, run_id, "T5/1/turn.1")
+    told = prompt(model, run_id, "T5/1/turn.1")
     assert "finding of T4" in told
     assert '<missing subtask_id="T3"' in told
     assert "say in your finding what you could not do without them" in told
@@ -222,9 +222,9 @@ async def test_a_subtask_runs_from_what_succeeded_and_is_skipped_where_nothing_d
     assert "`T1`" in result.answer
     assert "`T3`" in result.answer
     assert [c.subtask_ids for c in result.citations] == [["T5"]]
-    assert 'subtask_id="T1"' in relay.prompt(model, run_id, "synthesis.1")
-    assert "| T3 | scribe | – skipped | T1 |" in await relay.details(handle)
-    children = await relay.labels(client, run_id, "child")
+    assert 'subtask_id="T1"' in prompt(model, run_id, "synthesis.1")
+    assert "| T3 | scribe | – skipped | T1 |" in await details(handle)
+    children = await labels(client, run_id, "child")
     assert not any(label.startswith("T3") for label in children)
 
 
@@ -232,11 +232,11 @@ async def test_whole_chains_are_skipped_behind_a_failure(client: Client, model: 
     chain = [{"id": f"t{n}", "role": "scribe", "after": [f"t{n - 1}"]} for n in (2, 3, 4)]
     shape = plan({"id": "t1", "role": "lone"}, *chain, {"id": "t5", "role": "scribe"})
     model.play(run_id, script(shape, failing("t1")))
-    handle = await relay.start(client, run_id)
+    handle = await start(client, run_id)
     result = await handle.result()
     assert [s.state for s in result.subtasks] == ["failed", "skipped", "skipped", "skipped", "completed"]
-    assert (await relay.events(handle)).count("subtask_skipped") == 3
-    assert (await relay.status(handle)).counts.skipped == 3
+    assert (await events(handle)).count("subtask_skipped") == 3
+    assert (await status_of(handle)).counts.skipped == 3
     assert all("none of its dependencies succeeded" in gap.reason for gap in result.gaps[1:])
 
 
@@ -247,8 +247,9 @@ async def test_when_nothing_succeeds_the_run_fails_with_every_reason(
         {"id": "t1", "role": "lone"}, {"id": "t2", "role": "scribe"}, {"id": "t3", "role": "scribe", "after": ["t1"]}
     )
     model.play(run_id, script(shape, failing("t1", "t2")))
-    handle = await relay.start(client, run_id)
-    error, partial = await relay.failure(handle)
+    handle = await start(client, run_id)
+    error = await failure(handle)
+    partial = partial_result(error)
     assert error.type == "AllSubtasksFailed"
     assert "Refused" in error.message
     assert [s.state for s in partial.subtasks] == ["failed", "failed", "skipped"]
@@ -262,7 +263,7 @@ async def test_a_rejected_request_ends_its_subtask_and_not_the_run(
 ) -> None:
     shape = plan({"id": "t1", "role": "scribe"}, {"id": "t2", "role": "scribe", "after": ["t1"]})
     model.play(run_id, script(shape, {"t2": lambda step: REJECTED}))
-    result = await (await relay.start(client, run_id)).result()
+    result = await (await start(client, run_id)).result()
     assert (result.status, result.subtasks[1].state, result.subtasks[1].attempts) == ("partial", "failed", 1)
 
 
@@ -280,10 +281,10 @@ async def test_a_cancelled_run_closes_soon_keeps_what_it_had_and_calls_no_more(
     turns = {"t2": lambda step: second} if held is None else {}
     played = script(shape, turns)
     model.play(run_id, lambda step: never if step.kind == held else played(step))
-    handle = await relay.start(client, run_id, max_reviews=1, models={"workers": f"{run_id}-workers"})
+    handle = await start(client, run_id, max_reviews=1, models={"workers": f"{run_id}-workers"})
 
     async def there() -> bool:
-        shown = await relay.status(handle)
+        shown = await status_of(handle)
         if phase == "waiting_provider":
             return shown.flags.waiting_provider
         waited_for = f"{held}." if held else "t2/"
@@ -292,10 +293,10 @@ async def test_a_cancelled_run_closes_soon_keeps_what_it_had_and_calls_no_more(
     await until(there)
     calls = len(model.of(run_id))
     await handle.cancel()
-    await until(lambda: relay.closed(handle), seconds=5)
+    await until(lambda: closed(handle))
     with pytest.raises(WorkflowFailureError):
         await handle.result()
-    shown = await relay.status(handle)
+    shown = await status_of(handle)
     assert (shown.phase, shown.flags.waiting_provider) == ("cancelled", False)
     partial = await handle.query(SupervisorWorkflow.result)
     assert partial.status == "partial"
@@ -304,6 +305,6 @@ async def test_a_cancelled_run_closes_soon_keeps_what_it_had_and_calls_no_more(
     kept = (await (await client.get_workflow_handle(run_id).describe()).memo())["partial"]
     assert kept["ref"] == partial.result_ref
     assert all(f"finding of {id}" in kept["preview"] for id in done)
-    assert "Phase **cancelled**" in await relay.details(handle)
-    await until(lambda: all(call.answered_at or call.aborted_at for call in model.of(run_id)), seconds=5)
+    assert "Phase **cancelled**" in await details(handle)
+    await until(lambda: all(call.answered_at or call.aborted_at for call in model.of(run_id)))
     assert len(model.of(run_id)) == calls

@@ -1,6 +1,7 @@
 """Writing the answer: from many findings, from drafts, as JSON, and with citations that hold."""
 
 import asyncio
+import functools
 from typing import Any
 
 import pytest
@@ -9,8 +10,12 @@ from temporalio.client import Client
 from supervision import limits
 from tests.scripted_model import Reply, ScriptedModel, Step, answer, as_json, plan, script, text, when
 from tests.waiting import until
-from tests.workflow.house import Turns, failure, item, prompt, reviewed, start, subtasks, verdicts
+from tests.workflow import runs
+from tests.workflow.runs import failure, prompt
+from tests.workflow.scripts import Turns, item, reviewed, subtasks, verdicts
 from workflows.supervisor import SupervisorWorkflow
+
+start = functools.partial(runs.start, team="house")
 
 pytestmark = pytest.mark.usefixtures("worker")
 
@@ -94,11 +99,11 @@ async def test_findings_beyond_the_context_are_condensed_first_and_still_cited(
     assert result.status == "completed"
 
 
-async def test_every_prompt_of_the_supervisor_keeps_to_its_size_however_many_findings_there_are(
+async def test_prompts_of_the_supervisor_keep_to_their_size_with_many_findings(
     client: Client, model: ScriptedModel, run_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "CONTEXT_CHARS", 60_000)
-    monkeypatch.setattr(limits, "ASKED_BYTES", 8_000)
+    monkeypatch.setattr(limits, "REVIEWED_DESCRIPTIONS_BYTES", 8_000)
     monkeypatch.setattr(limits, "NOTES_BYTES", 8_000)
     many = [item(f"t{n}", description="Look closely " * 300) for n in range(60)]
     turns: Turns = {f"t{n}": lambda step: text("pears " * 2000) for n in range(60)}
@@ -126,7 +131,7 @@ async def test_every_prompt_of_the_supervisor_keeps_to_its_size_however_many_fin
 # --- drafts ---------------------------------------------------------------------------------------------
 
 
-async def test_drafts_begin_with_the_kth_finding_one_at_a_time_and_the_answer_takes_the_last_one_up(
+async def test_drafts_begin_with_the_kth_finding_and_the_answer_starts_from_the_last(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
     gates = {name: asyncio.Event() for name in ("draft", "t3", "t4", "t5")}

@@ -1,12 +1,18 @@
 """How a run works: a plan up front, one step at a time, one role for the whole goal, or an answer at once."""
 
+import functools
+
 import pytest
 from temporalio.client import Client
 
 from supervision.contract.result import RunResult
 from tests.scripted_model import ScriptedModel, answer, as_json, status, stop, text, tools
-from tests.workflow.crew import failure, item, plans, prompt, start, started_children, subtasks
+from tests.workflow import runs
+from tests.workflow.runs import GOAL, failure, prompt, started_children
+from tests.workflow.scripts import item, plans, subtasks
 from workflows.supervisor import SupervisorWorkflow
+
+start = functools.partial(runs.start, team="crew")
 
 pytestmark = pytest.mark.usefixtures("worker")
 
@@ -21,7 +27,7 @@ async def test_auto_answers_a_simple_goal_directly_with_no_worker_agent(
     result = await handle.result()
     assert (result.status, result.answer, result.subtasks) == ("completed", "Three kilograms.", [])
     assert model.steps(run_id) == ["plan.1.1"]
-    assert await started_children(handle) == []
+    assert await started_children(client, run_id) == []
     shown = await handle.query(SupervisorWorkflow.status)
     assert (shown.phase, shown.counts.total, shown.revision) == ("done", 0, 1)
 
@@ -32,7 +38,7 @@ async def test_auto_works_on_the_graph_that_the_planner_gave(client: Client, mod
     result = await handle.result()
     assert (result.status, result.plan_revisions) == ("completed", 1)
     assert model.steps(run_id) == ["plan.1.1", "t1/1/turn.1", "t2/1/turn.1", "synthesis.1"]
-    assert await started_children(handle) == [f"{run_id}/t1/1", f"{run_id}/t2/1"]
+    assert await started_children(client, run_id) == [f"{run_id}/t1/1", f"{run_id}/t2/1"]
 
 
 async def test_auto_goes_step_by_step_when_the_planner_says_so(
@@ -103,11 +109,11 @@ async def test_a_role_that_the_team_does_not_have_gives_the_goal_to_the_generali
 ) -> None:
     model.play(run_id, plans(as_json({"role": "wizard", "secondary_role": "witch", "description": "Weigh all pears."})))
     result = await (await start(client, run_id, strategy="route")).result()
-    assert [(s.role, s.description) for s in result.subtasks] == [("hand", "Weigh the pears of the garden")]
+    assert [(s.role, s.description) for s in result.subtasks] == [("hand", GOAL)]
     assert model.steps(run_id)[0:2] == ["plan.1.1", "t1/1/turn.1"]
 
 
-async def test_a_route_that_can_not_be_read_is_asked_for_again_and_then_the_generalist_goes(
+async def test_a_route_that_stays_unreadable_goes_to_the_generalist(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
     model.play(run_id, plans(text("the reader, I think")))

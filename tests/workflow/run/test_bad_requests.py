@@ -1,20 +1,22 @@
 """Requests and plans that can't be: each ends typed, with the exact reason, before a child or a model call too many."""
 
-import contextlib
+import functools
 from typing import Any
 
 import pytest
 from temporalio.client import Client
 
-import worker_main
-from runtime.connection import connect
-from runtime.server.embedded_server import EmbeddedServer
 from runtime.settings import Settings
-from runtime.workers import ALL_ROLES
 from supervision.contract.result import RunResult
 from tests.scripted_model import Reply, ScriptedModel, as_json, stop, text
-from tests.workflow.crew import Handle, details, failure, item, plans, prompt, start, started_children, subtasks
+from tests.serving import own_server
+from tests.workflow import runs
+from tests.workflow.runs import Handle, details, failure, prompt, started_children
+from tests.workflow.scripts import item, plans, subtasks
+from worker_main import serving
 from workflows.supervisor import SupervisorWorkflow
+
+start = functools.partial(runs.start, team="crew")
 
 ROLE = {"name": "reader", "description": "Reads.", "system_prompt": "You read."}
 
@@ -102,11 +104,8 @@ async def test_whoever_has_no_model_is_named_before_any_call(
     model: ScriptedModel, settings: Settings, run_id: str, setting: str, reason: str
 ) -> None:
     model.play(run_id, plans(subtasks(item("t1"))))
-    async with EmbeddedServer(shared=False, headless=True) as server, contextlib.AsyncExitStack() as stack:
-        client = await connect(address=server.address)
-        bare = settings.model_copy(update={setting: ""})
-        for worker in worker_main.compose(client, bare, list(ALL_ROLES), []):
-            await stack.enter_async_context(worker)
+    bare = settings.model_copy(update={setting: ""})
+    async with own_server() as client, serving(client, bare):
         error = await failure(await start(client, run_id))
         assert (error.type, model.of(run_id)) == ("InvalidRequest", [])
         assert error.message.startswith(reason)
@@ -142,7 +141,7 @@ async def test_a_plan_that_can_not_run_fails_with_its_reason_before_any_child(
     assert error.message.startswith(f"no plan that can run after 3 tries: {reason}")
     assert reason in prompt(model, run_id, "plan.1.2")
     assert model.steps(run_id) == ["plan.1.1", "plan.1.2", "plan.1.3"]
-    assert await started_children(handle) == []
+    assert await started_children(client, run_id) == []
     rejected = [e for e in (await handle.query(SupervisorWorkflow.trace)).events if e.type == "plan_rejected"]
     assert len(rejected) == 3
     assert RunResult.model_validate(error.details[0]).usage.model_calls == 3

@@ -1,22 +1,25 @@
 """What a run may use: slices of the budget and their refills, deadlines, and both extended while it works."""
 
 import asyncio
-import time
+import functools
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from temporalio.client import Client, WorkflowUpdateFailedError
 
 from supervision import limits
-from supervision.budget.ledger import least_to_plan
-from supervision.contract.result import RunResult
+from supervision.budget.ledger import plan_estimate
 from supervision.contract.updates import ExtendLimits, NewBudget
 from tests.scripted_model import Reply, Script, ScriptedModel, Step, answer, as_json, message, plan, script, text, when
 from tests.waiting import until
-from tests.workflow.house import Handle, Turns, failure, item, prompt, start, started_children, subtasks
+from tests.workflow import runs
+from tests.workflow.runs import GOAL, failure, prompt, sent, started_children
+from tests.workflow.scripts import Turns, item, subtasks
 from workflows.supervisor import SupervisorWorkflow
+
+start = functools.partial(runs.start, team="house")
 
 pytestmark = pytest.mark.usefixtures("worker")
 
@@ -54,9 +57,8 @@ def spent(handle_status: Any) -> int:
 async def test_a_budget_too_small_to_plan_fails_before_any_request(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
-    goal = "Count the pears of the garden"
     model.play(run_id, script(plan(answer="none")))
-    least = least_to_plan(len(goal))
+    least = 2 * plan_estimate(len(GOAL))  # half of a small total is kept for the answer
     error = await failure(await start(client, run_id, budget={"tokens": least - 2}))
     assert error.type == "BudgetExhausted"
     assert "plan" in error.message
@@ -65,7 +67,7 @@ async def test_a_budget_too_small_to_plan_fails_before_any_request(
     assert (await (await start(client, f"{run_id}-enough", budget={"tokens": least})).result()).answer == "none"
 
 
-async def test_a_budget_used_up_midway_gives_a_partial_answer_within_the_total_and_one_call_per_worker_agent(
+async def test_a_budget_used_up_midway_gives_a_partial_answer_within_the_total(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
     total, call = 60_000, 6_000
@@ -85,7 +87,7 @@ async def test_a_budget_used_up_midway_gives_a_partial_answer_within_the_total_a
     assert spent(shown) == result.usage.input_tokens + result.usage.output_tokens
 
 
-async def test_a_worker_agent_that_needs_more_than_its_slice_goes_on_with_what_others_gave_back(
+async def test_a_worker_agent_goes_on_with_the_budget_that_others_gave_back(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
     hold = asyncio.Event()
@@ -98,12 +100,12 @@ async def test_a_worker_agent_that_needs_more_than_its_slice_goes_on_with_what_o
     assert (result.status, result.subtasks[0].turns, result.subtasks[0].attempts) == ("completed", 9, 1)
     turns_made = [step for step in model.steps(run_id) if step.startswith("t1/1/turn")]
     assert turns_made == [f"t1/1/turn.{n}" for n in range(1, 10)]
-    assert len([id for id in await started_children(handle) if id == f"{run_id}/t1/1"]) > 1
+    assert len([id for id in await started_children(client, run_id) if id == f"{run_id}/t1/1"]) > 1
     assert not any("last turn" in call.step.prompt for call in model.of(run_id))
     assert result.subtasks[0].usage.model_calls == 9
 
 
-async def test_a_worker_agent_whose_slice_can_not_be_refilled_waits_for_others_and_then_concludes(
+async def test_a_worker_agent_without_more_budget_waits_for_others_then_concludes(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
     hold = asyncio.Event()
@@ -128,14 +130,13 @@ async def test_a_worker_agent_whose_slice_can_not_be_refilled_waits_for_others_a
 async def test_an_unknown_price_refuses_an_explicit_dollar_budget_and_names_the_model(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
-    asked = {"models": {"workers": "pear-1"}, "budget": {"usd": 1.0}}
-    error = await failure(await start(client, run_id, **asked))
+    error = await failure(await start(client, run_id, models={"workers": "pear-1"}, budget={"usd": 1.0}))
     assert error.type == "InvalidRequest"
     assert "pear-1" in error.message
     assert model.of(run_id) == []
 
 
-async def test_an_unknown_price_is_a_warning_where_no_dollars_were_asked_for_and_the_cost_is_null(
+async def test_an_unknown_price_is_a_warning_without_a_dollar_budget_and_the_cost_is_null(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
     model.play(run_id, script(PAIR))
@@ -170,21 +171,14 @@ def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "MIN_DEADLINE", timedelta(seconds=1))
 
 
-async def within(handle: Handle, seconds: float) -> RunResult:
-    """The result of a run that ends in time."""
-    result = await handle.result()
-    assert result.timing.wall_seconds < seconds
-    return result
-
-
 @pytest.mark.usefixtures("hurry")
-async def test_the_deadline_in_planning_fails_the_run_in_time(
+async def test_the_deadline_in_planning_fails_the_run_and_ends_its_call(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
     model.play(run_id, hang_at("plan", script(PAIR)))
     error = await failure(await start(client, run_id, deadline="PT3S"))
     assert error.type == "DeadlineExceeded"
-    assert error.details[0]["timing"]["wall_seconds"] < 3.5
+    await until(lambda: model.of(run_id)[-1].aborted_at is not None)
 
 
 @pytest.mark.usefixtures("hurry")
@@ -201,7 +195,7 @@ async def test_the_deadline_in_any_judgement_leaves_time_for_the_answer(
         return hang_at(stage, usual)(step)
 
     model.play(run_id, play)
-    result = await within(await start(client, run_id, deadline="PT3S", max_reviews=1, max_turns=1), 3.5)
+    result = await (await start(client, run_id, deadline="PT3S", max_reviews=1, max_turns=1)).result()
     assert result.answer.startswith("in time")
     assert result.subtasks[0].state == "completed"
     assert result.status == ("partial" if stage == "refine" else "completed")
@@ -216,7 +210,7 @@ async def test_the_deadline_while_findings_are_mended_keeps_the_old_ones(
     flagged = [{"subtask_id": id, "ok": False, "feedback": f"mend {id}"} for id in ("t1", "t2")]
     bad = as_json({"verdicts": flagged, "conflicts": []})
     model.play(run_id, lambda step: bad if step.kind == "review" else usual(step))
-    result = await within(await start(client, run_id, deadline="PT3S", max_reviews=1, max_parallel=1), 3.5)
+    result = await (await start(client, run_id, deadline="PT3S", max_reviews=1, max_parallel=1)).result()
     assert (result.status, [r.state for r in result.subtasks]) == ("completed", ["completed", "completed"])
     assert {gap.subtask_id: "mend" in gap.reason for gap in result.gaps} == {"t1": True, "t2": True}
     assert "old pears" in model.of(run_id)[-1].step.prompt
@@ -227,7 +221,7 @@ async def test_the_deadline_while_the_answer_is_written_gives_the_findings_as_th
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
     model.play(run_id, hang_at("synthesis", script(PAIR, {"t1": lambda step: text("44 pears")})))
-    result = await within(await start(client, run_id, deadline="PT3S"), 4)
+    result = await (await start(client, run_id, deadline="PT3S")).result()
     assert result.status == "partial"
     assert "44 pears" in result.answer
     assert "finding of t2" in result.answer
@@ -241,7 +235,7 @@ async def test_the_deadline_while_the_judge_compares_candidates_keeps_one_of_the
 ) -> None:
     shape = subtasks(item("t1", candidates=2))
     model.play(run_id, hang_at("judge", script(shape, {"t1": lambda step: text("44 pears")})))
-    result = await within(await start(client, run_id, deadline="PT3S"), 3.5)
+    result = await (await start(client, run_id, deadline="PT3S")).result()
     assert (result.subtasks[0].state, result.status) == ("completed", "completed")
 
 
@@ -264,8 +258,8 @@ async def test_a_later_deadline_is_noticed_by_a_run_at_work_and_its_calls_go_on(
     after = await handle.query(SupervisorWorkflow.status)
     assert after.deadline_at > before.deadline_at
     assert after.limits.deadline_seconds == 60
-    started = (await handle.describe()).start_time.timestamp()
-    await until(lambda: time.time() > started + 3.2)
+    old_deadline = datetime.fromisoformat(before.deadline_at)
+    await until(lambda: datetime.now(UTC) > old_deadline)
     assert (await handle.query(SupervisorWorkflow.status)).counts.running == 1
     hold.set()
     assert (await handle.result()).status == "completed"
@@ -331,18 +325,13 @@ async def test_a_run_that_has_ended_takes_no_new_limits(client: Client, model: S
 
 
 async def test_timing_shows_what_working_in_parallel_gained(client: Client, model: ScriptedModel, run_id: str) -> None:
-    def slowly(step: Step) -> Reply:
-        async def reply(exchange: Any) -> None:
-            await asyncio.sleep(0.6)
-            await text("pears")(exchange)
-
-        return reply
-
-    shape = subtasks(*[item(f"t{n}") for n in range(4)], item("last", depends_on=["t0", "t1", "t2", "t3"]))
-    model.play(run_id, script(shape, {f"t{n}": slowly for n in range(4)}))
-    timing = (await (await start(client, run_id)).result()).timing
-    assert timing.sequential_seconds >= 4 * 0.6
-    assert 0.6 <= timing.critical_path_seconds <= timing.wall_seconds + 0.05
-    assert timing.wall_seconds < timing.sequential_seconds
+    hold = asyncio.Event()
+    first = [f"t{n}" for n in range(4)]
+    turns: Turns = {id: lambda step: when(hold, text("pears")) for id in first}
+    model.play(run_id, script(subtasks(*map(item, first), item("last", depends_on=first)), turns))
+    handle = await start(client, run_id)
+    await until(sent(model, run_id, *[f"{id}/1/turn.1" for id in first]))
+    hold.set()
+    timing = (await handle.result()).timing
+    assert 0 < timing.critical_path_seconds < timing.sequential_seconds
     assert timing.speedup == pytest.approx(timing.sequential_seconds / timing.wall_seconds, abs=0.02)
-    assert timing.speedup > 1.3

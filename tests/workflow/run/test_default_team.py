@@ -1,6 +1,5 @@
 """The default team on its real data with the stand-in model: the figures in an answer come from the tables."""
 
-import contextlib
 import csv
 import shutil
 from collections.abc import AsyncIterator
@@ -9,16 +8,13 @@ from pathlib import Path
 import pytest
 from temporalio.client import Client
 
-import worker_main
 from console.demo.__main__ import GOAL
-from runtime import search_attributes
-from runtime.connection import connect
-from runtime.server.embedded_server import EmbeddedServer
-from runtime.settings import BUILTIN_TEAMS, Settings
-from runtime.workers import ALL_ROLES
+from runtime.settings import BUILTIN_TEAMS
 from supervision.contract.request import RunRequest
 from supervision.contract.result import RunResult
+from tests.serving import own_server, settings_for
 from tests.standin.conftest import start as start_standin
+from worker_main import serving
 from workflows.supervisor import SupervisorWorkflow
 
 PARAPHRASES = [
@@ -34,17 +30,8 @@ async def data_client(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator
     folder = tmp_path_factory.mktemp("teams")
     shutil.copytree(BUILTIN_TEAMS / "default", folder / "default")
     process, url = await start_standin()
-    settings = Settings(
-        _env_file=None,
-        artifacts_url=str(tmp_path_factory.mktemp("artifacts")),
-        teams_dir=folder,
-        model="standin",
-        ANTHROPIC_BASE_URL=url,
-    )
-    async with EmbeddedServer(shared=False, headless=True) as server, contextlib.AsyncExitStack() as stack:
-        client = await connect(address=server.address)
-        for worker in worker_main.compose(client, settings, list(ALL_ROLES), await search_attributes.ensure(client)):
-            await stack.enter_async_context(worker)
+    settings = settings_for(url, tmp_path_factory.mktemp("artifacts"), teams_dir=folder, model="standin")
+    async with own_server() as client, serving(client, settings):
         yield client, folder / "default" / "data"
     process.terminate()
     await process.wait()

@@ -1,19 +1,24 @@
 """What runs leave in history: little, and never more than the server takes."""
 
 import asyncio
+import functools
 from typing import Any
 
 import pytest
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError
 
+from runtime.settings import Settings
 from supervision import limits
 from supervision.contract.request import Attachment, RunRequest
-from supervision.contract.result import RunResult
 from tests.scripted_model import Reply, ScriptedModel, Step, as_json, plan, script, text, tools, when
+from tests.serving import own_server
 from tests.waiting import until
-from tests.workflow.conftest import Serving
+from tests.workflow import runs
+from worker_main import serving
 from workflows.supervisor import SupervisorWorkflow
+
+run = functools.partial(runs.run, team="lab")
 
 
 def turns_of(count: int, size: int = 500) -> Any:
@@ -23,14 +28,6 @@ def turns_of(count: int, size: int = 500) -> Any:
         )
 
     return turns
-
-
-async def run(client: Client, run_id: str, **fields: Any) -> RunResult:
-    request = RunRequest(**{"goal": "work long", "team": "lab", "max_reviews": 0, **fields})
-    result: RunResult = await client.execute_workflow(
-        SupervisorWorkflow.run, request, id=run_id, task_queue="supervisor"
-    )
-    return result
 
 
 async def history_bytes(client: Client, workflow_id: str) -> int:
@@ -99,10 +96,10 @@ SMALL_HISTORIES = {"limit.historyCount.suggestContinueAsNew": 40}
 
 
 async def test_a_worker_agent_continues_as_new_when_the_server_suggests_it(
-    serving: Serving, model: ScriptedModel, run_id: str
+    model: ScriptedModel, settings: Settings, run_id: str
 ) -> None:
     model.play(run_id, script(plan({"id": "t1"}), {"t1": turns_of(30, 5)}))
-    async with serving(SMALL_HISTORIES) as client:
+    async with own_server(SMALL_HISTORIES) as client, serving(client, settings):
         result = await run(client, run_id, max_turns=30)
         assert (result.status, result.subtasks[0].turns, result.usage.tool_calls) == ("completed", 30, 29)
         last = await client.get_workflow_handle(f"{run_id}/t1/1").fetch_history()
@@ -113,12 +110,12 @@ async def test_a_worker_agent_continues_as_new_when_the_server_suggests_it(
 
 
 async def test_a_worker_agent_that_continued_as_new_can_be_cancelled(
-    serving: Serving, model: ScriptedModel, run_id: str
+    model: ScriptedModel, settings: Settings, run_id: str
 ) -> None:
     usual, never = turns_of(30, 5), asyncio.Event()
     turns = {"t1": lambda step: when(never, text("no")) if step.number == 20 else usual(step)}
     model.play(run_id, script(plan({"id": "t1"}), turns))
-    async with serving(SMALL_HISTORIES) as client:
+    async with own_server(SMALL_HISTORIES) as client, serving(client, settings):
         handle = await client.start_workflow(
             SupervisorWorkflow.run,
             RunRequest(goal="work long", team="lab", max_turns=30, max_reviews=0),
@@ -131,14 +128,14 @@ async def test_a_worker_agent_that_continued_as_new_can_be_cancelled(
             await handle.result()
         child = await client.get_workflow_handle(f"{run_id}/t1/1").describe()
         assert child.status is WorkflowExecutionStatus.COMPLETED
-        await until(lambda: model.of(run_id)[-1].aborted_at is not None, 5)
+        await until(lambda: model.of(run_id)[-1].aborted_at is not None)
 
 
 async def test_a_run_of_a_hundred_subtasks_has_a_small_history(
-    serving: Serving, model: ScriptedModel, run_id: str
+    model: ScriptedModel, settings: Settings, run_id: str
 ) -> None:
     model.play(run_id, script(plan(*[{"id": f"t{i}"} for i in range(100)])))
-    async with serving() as client:
+    async with own_server() as client, serving(client, settings):
         result = await run(client, run_id, max_subtasks=100, max_parallel=50)
         assert len(result.subtasks) == 100
         assert result.status == "completed"

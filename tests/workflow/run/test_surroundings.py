@@ -1,61 +1,36 @@
 """Runs in surroundings that are not as they should be: the server, the store, the split of processes."""
 
-import contextlib
+import functools
+from pathlib import Path
 from typing import Any
 
 import pytest
 from temporalio.api.enums.v1 import IndexedValueType
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest
-from temporalio.client import Client, WorkflowFailureError
+from temporalio.client import WorkflowFailureError
 
-import worker_main
-from runtime import search_attributes
-from runtime.connection import connect
-from runtime.server.embedded_server import EmbeddedServer
 from runtime.settings import Settings
-from supervision.contract.request import RunRequest
-from supervision.contract.result import RunResult
-from tests.conftest import LAB
 from tests.scripted_model import ScriptedModel, plan, script, text, tools
-from workflows.supervisor import SupervisorWorkflow
+from tests.serving import own_server
+from tests.workflow import runs
+from tests.workflow.runs import queues
+from worker_main import serving
 
-
-async def run(client: Client, run_id: str, **fields: Any) -> RunResult:
-    request = RunRequest(**{"goal": "go on", "team": "lab", "max_reviews": 0, **fields})
-    result: RunResult = await client.execute_workflow(
-        SupervisorWorkflow.run, request, id=run_id, task_queue="supervisor"
-    )
-    return result
-
-
-@contextlib.asynccontextmanager
-async def processes(client: Client, settings: Settings, *groups: list[Any]) -> Any:
-    """One set of Workers for each group of roles, as so many processes would be."""
-    attributes = await search_attributes.ensure(client)
-    async with contextlib.AsyncExitStack() as stack:
-        for roles in groups:
-            for worker in worker_main.compose(client, settings, roles, attributes):
-                await stack.enter_async_context(worker)
-        yield attributes
-
-
-def settings_for(model: ScriptedModel, artifacts: object) -> Settings:
-    return Settings(_env_file=None, artifacts_url=str(artifacts), teams_dir=LAB, ANTHROPIC_BASE_URL=model.url)
+run = functools.partial(runs.run, team="lab")
 
 
 async def test_an_attribute_of_another_type_is_left_alone_and_the_run_warns(
-    model: ScriptedModel, run_id: str, tmp_path: Any
+    model: ScriptedModel, settings: Settings, run_id: str
 ) -> None:
     model.play(run_id, script(plan({"id": "t1"})))
-    async with EmbeddedServer(shared=False, headless=True) as server:
-        client = await connect(address=server.address)
+    async with own_server() as client:
         await client.operator_service.add_search_attributes(
             AddSearchAttributesRequest(
                 namespace="default",
                 search_attributes={"SupervisorPhase": IndexedValueType.INDEXED_VALUE_TYPE_INT},
             )
         )
-        async with processes(client, settings_for(model, tmp_path), ["workflows", "model", "tools"]) as usable:
+        async with serving(client, settings) as usable:
             assert "SupervisorPhase" not in usable
             result = await run(client, run_id)
             assert result.status == "completed"
@@ -65,7 +40,9 @@ async def test_an_attribute_of_another_type_is_left_alone_and_the_run_warns(
             assert described.search_attributes["SupervisorTeam"] == ["lab"]
 
 
-async def test_the_roles_may_be_split_over_processes(model: ScriptedModel, run_id: str, tmp_path: Any) -> None:
+async def test_the_roles_may_be_split_over_processes(
+    model: ScriptedModel, settings: Settings, run_id: str, tmp_path: Path
+) -> None:
     shape = plan({"id": "t1", "role": "counter"}, {"id": "t2"})
     go = tmp_path / "go"
     go.touch()
@@ -77,28 +54,24 @@ async def test_the_roles_may_be_split_over_processes(model: ScriptedModel, run_i
         return tools(("lookup", {"query": "x"})) if step.number == 1 else text("found")
 
     model.play(run_id, script(shape, {"t1": slow, "t2": quick}))
-    async with EmbeddedServer(shared=False, headless=True) as server:
-        client = await connect(address=server.address)
-        async with processes(client, settings_for(model, tmp_path / "a"), ["workflows"], ["model"], ["tools"]):
-            result = await run(client, run_id)
-            assert result.status == "completed"
-            history = await client.get_workflow_handle(f"{run_id}/t1/1").fetch_history()
-            queues = {
-                event.activity_task_scheduled_event_attributes.task_queue.name
-                for event in history.events
-                if event.HasField("activity_task_scheduled_event_attributes")
-            }
-            assert queues == {"supervisor-model", "supervisor-tools"}
+    async with (
+        own_server() as client,
+        serving(client, settings, ["workflows"]),
+        serving(client, settings, ["model"]),
+        serving(client, settings, ["tools"]),
+    ):
+        result = await run(client, run_id)
+        assert result.status == "completed"
+        assert set(await queues(client, f"{run_id}/t1/1")) == {"supervisor-model", "supervisor-tools"}
 
 
 async def test_a_worker_with_another_store_never_answers_for_a_run(
-    model: ScriptedModel, run_id: str, tmp_path: Any
+    model: ScriptedModel, settings: Settings, run_id: str, tmp_path: Path
 ) -> None:
     model.play(run_id, script(plan({"id": "t1"})))
-    async with EmbeddedServer(shared=False, headless=True) as server:
-        client = await connect(address=server.address)
-        ours, other = settings_for(model, tmp_path / "ours"), settings_for(model, tmp_path / "other")
-        async with processes(client, ours, ["workflows"]), processes(client, other, ["model", "tools"]):
+    async with own_server() as client:
+        other = settings.model_copy(update={"artifacts_url": str(tmp_path / "other")})
+        async with serving(client, settings, ["workflows"]), serving(client, other, ["model", "tools"]):
             with pytest.raises(WorkflowFailureError) as caught:
                 await run(client, run_id, deadline="PT6S")
         assert "store" in str(caught.value.cause)

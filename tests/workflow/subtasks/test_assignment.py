@@ -1,44 +1,30 @@
 """Who works on a subtask: by name, by capability, by load, by a plan's own roles, by the pool that has time."""
 
 import asyncio
-import contextlib
-import os
-import signal
-import sys
-from asyncio.subprocess import Process
-from collections.abc import AsyncIterator, Callable
+import functools
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from temporalio.client import Client
 
-import worker_main
 from activities.pools import PoolActivities
 from console.run.queue_pollers import ACTIVITIES, WORKFLOWS, pollers
 from runtime.settings import Settings
 from supervision.queues import pool_queue
-from tests.conftest import LAB
 from tests.scripted_model import Reply, ScriptedModel, Step, as_json, text, tools, when
+from tests.serving import WorkerProcesses, worker_processes
 from tests.waiting import until
-from tests.workflow.crew import (
-    Handle,
-    details,
-    failure,
-    item,
-    plans,
-    prompt,
-    queues_of,
-    start,
-    started_children,
-    subtasks,
-    system,
-)
+from tests.workflow import runs
+from tests.workflow.runs import details, failure, prompt, queues, roles, started_children, states, system
+from tests.workflow.scripts import item, plans, subtasks
+from worker_main import serving
 from workflows.supervisor import SupervisorWorkflow
 
-pytestmark = pytest.mark.usefixtures("worker")
+start = functools.partial(runs.start, team="crew")
 
-ROOT = Path(__file__).parents[3]
+pytestmark = pytest.mark.usefixtures("worker")
 
 
 def auto(id: str, *capabilities: str, **more: Any) -> dict[str, Any]:
@@ -48,14 +34,6 @@ def auto(id: str, *capabilities: str, **more: Any) -> dict[str, Any]:
 def held(*events: asyncio.Event) -> dict[str, Callable[[Step], Reply]]:
     """The first subtasks' findings, each once its event is set."""
     return {f"t{n}": lambda step, event=event: when(event, text("done")) for n, event in enumerate(events, 1)}  # type: ignore[misc]
-
-
-async def roles(handle: Handle) -> dict[str, str]:
-    return {s.id: s.role for s in (await handle.query(SupervisorWorkflow.status)).subtasks}
-
-
-async def states(handle: Handle) -> dict[str, str]:
-    return {s.id: s.state for s in (await handle.query(SupervisorWorkflow.status)).subtasks}
 
 
 async def test_the_only_role_with_the_capabilities_gets_the_subtask(
@@ -113,7 +91,7 @@ async def test_a_capability_that_nobody_has_ends_the_run_before_any_child(
     assert said in error.message
     assert model.steps(run_id) == ["plan.1.1", "plan.1.2", "plan.1.3"]
     assert said in prompt(model, run_id, "plan.1.2")
-    assert await started_children(handle) == []
+    assert await started_children(client, run_id) == []
     assert (await handle.query(SupervisorWorkflow.status)).phase == "failed"
 
 
@@ -264,7 +242,7 @@ async def test_a_new_role_that_may_not_be_is_sent_back_and_fails_the_run_in_the_
     assert error.type == "InvalidPlan"
     assert said in error.message
     assert said in prompt(model, run_id, "plan.1.2")
-    assert await started_children(handle) == []
+    assert await started_children(client, run_id) == []
 
 
 async def test_a_revision_may_define_a_role_too(client: Client, model: ScriptedModel, run_id: str) -> None:
@@ -279,15 +257,6 @@ async def test_a_revision_may_define_a_role_too(client: Client, model: ScriptedM
     assert "You are the cook." in system(model, run_id, "t2/1/turn.1")
 
 
-@contextlib.asynccontextmanager
-async def pool_worker(client: Client, settings: Settings, pool: str) -> AsyncIterator[None]:
-    """A process of the pool, in this one."""
-    async with contextlib.AsyncExitStack() as stack:
-        for worker in worker_main.compose(client, settings, ["model", "tools"], [], pool):
-            await stack.enter_async_context(worker)
-        yield
-
-
 def fetches(step: Step) -> Reply:
     return tools(("fetch", {"thing": "a pear"})) if step.number == 1 else text("fetched\n\nConfidence: 0.8")
 
@@ -296,11 +265,11 @@ async def test_a_role_with_a_pool_calls_the_model_and_its_tools_on_the_pools_que
     client: Client, model: ScriptedModel, settings: Settings, run_id: str
 ) -> None:
     model.play(run_id, plans(subtasks(item("t1", "far"), item("t2", "hand")), turns={"t1": fetches}))
-    async with pool_worker(client, settings, "far"):
+    async with serving(client, settings, pool="far"):
         result = await (await start(client, run_id)).result()
     assert [(s.role, s.state) for s in result.subtasks] == [("far", "completed"), ("hand", "completed")]
-    assert await queues_of(client, f"{run_id}/t1/1") == ["supervisor.far"] * 3
-    assert await queues_of(client, f"{run_id}/t2/1") == ["supervisor-model"]
+    assert await queues(client, f"{run_id}/t1/1") == ["supervisor.far"] * 3
+    assert await queues(client, f"{run_id}/t2/1") == ["supervisor-model"]
 
 
 async def test_a_subtask_goes_to_the_backup_while_work_waits_too_long_for_the_pool(
@@ -321,56 +290,39 @@ async def test_a_subtask_goes_to_the_backup_while_work_waits_too_long_for_the_po
     await until(lambda: "t3/1/turn.1" in model.steps(run_id))
     assert await roles(handle) == {"t1": "far", "t2": "hand", "t3": "hand"}
     assert "t1/1/turn.1" not in model.steps(run_id)
-    async with pool_worker(client, settings, "far"):
+    async with serving(client, settings, pool="far"):
         result = await handle.result()
     assert (result.status, [s.role for s in result.subtasks]) == ("completed", ["far", "hand", "hand"])
-    assert await queues_of(client, f"{run_id}/t1/1") == ["supervisor.far"] * 3
-    assert await queues_of(client, f"{run_id}/t3/1") == ["supervisor-model"]
+    assert await queues(client, f"{run_id}/t1/1") == ["supervisor.far"] * 3
+    assert await queues(client, f"{run_id}/t3/1") == ["supervisor-model"]
     events = (await handle.query(SupervisorWorkflow.trace)).events
     diverted = next(event for event in events if event.type == "subtask_diverted")
     assert (diverted.subtask_id, diverted.data["role"], diverted.data["pool"]) == ("t3", "hand", "far")
 
 
 async def test_a_worker_process_of_a_pool_serves_its_roles_and_nothing_else(
-    client: Client, model: ScriptedModel, settings: Settings, run_id: str, tmp_path: Path
+    client: Client, model: ScriptedModel, processes: WorkerProcesses, run_id: str
 ) -> None:
     model.play(run_id, plans(subtasks(item("t1", "abroad")), turns={"t1": fetches}))
-    async with worker_process(client, settings, tmp_path, "--pool", "abroad") as (process, log):
-        await until(lambda: "worker ready (pool abroad)" in log.read_text(), 60)
-        result = await (await start(client, run_id)).result()
-        assert (result.status, result.subtasks[0].role) == ("completed", "abroad")
-        serves = [queue for queue in QUEUES if await polls(client, queue, process.pid)]
-        assert serves == ["supervisor.abroad"]
-        process.send_signal(signal.SIGTERM)
-        assert await process.wait() == 0
+    worker = await processes.start("--pool", "abroad")
+    assert "worker ready (pool abroad)" in worker.log.read_text()
+    result = await (await start(client, run_id)).result()
+    assert (result.status, result.subtasks[0].role) == ("completed", "abroad")
+    serves = [queue for queue in QUEUES if await polls(client, queue, worker.process.pid)]
+    assert serves == ["supervisor.abroad"]
+    worker.process.terminate()
+    assert await worker.ended() == 0
 
 
 QUEUES = ["supervisor", "supervisor-model", "supervisor-tools", "supervisor.far", "supervisor.abroad"]
 
 
-@contextlib.asynccontextmanager
-async def worker_process(
-    client: Client, settings: Settings, folder: Path, *options: str
-) -> AsyncIterator[tuple[Process, Path]]:
-    """`worker_main.py` with those options, and what it writes."""
-    log = folder / "worker.log"
-    environ = {
-        **{k: v for k, v in os.environ.items() if not k.startswith(("ANTHROPIC_", "SUPERVISOR_", "TEMPORAL_"))},
-        "TEMPORAL_ADDRESS": client.service_client.config.target_host,
-        "ANTHROPIC_BASE_URL": str(settings.anthropic_base_url),
-        "SUPERVISOR_ARTIFACTS_URL": settings.artifacts_url,
-        "SUPERVISOR_TEAMS_DIR": str(LAB),
-    }
-    with log.open("wb") as written:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, str(ROOT / "worker_main.py"), *options, env=environ, cwd=folder, stderr=written
-        )
-    try:
-        yield process, log
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
+@pytest.fixture
+def processes(client: Client, settings: Settings, tmp_path: Path) -> Iterator[WorkerProcesses]:
+    """Starts Worker processes beside the session's."""
+    url = str(settings.anthropic_base_url)
+    with worker_processes(client, url, settings.artifacts_url, tmp_path) as starting:
+        yield starting
 
 
 async def polls(client: Client, queue: str, pid: int) -> bool:
@@ -382,9 +334,7 @@ async def polls(client: Client, queue: str, pid: int) -> bool:
 @pytest.mark.parametrize(
     "options", [["--pool", "Far Away"], ["--pool", "far", "--roles", "tools"]], ids=["bad name", "with roles"]
 )
-async def test_a_pool_that_can_not_be_served_is_a_usage_error(
-    client: Client, settings: Settings, tmp_path: Path, options: list[str]
-) -> None:
-    async with worker_process(client, settings, tmp_path, *options) as (process, log):
-        assert await process.wait() == 2
-        assert "--pool" in log.read_text()
+async def test_a_pool_that_can_not_be_served_is_a_usage_error(processes: WorkerProcesses, options: list[str]) -> None:
+    worker = processes.launch(*options)
+    assert await worker.ended() == 2
+    assert "--pool" in worker.log.read_text()

@@ -1,6 +1,7 @@
 """Supervisors inside supervisors: a role that is a team, to three levels, as one tree with one purse and one clock."""
 
 import asyncio
+import functools
 import json
 from typing import Any
 
@@ -8,13 +9,19 @@ import pytest
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError
 
+from runtime.settings import Settings
 from supervision.contract.request import Attachment
 from supervision.contract.result import RunResult, SubtaskReport
 from tests.scripted_model import OTHERS, Reply, Script, ScriptedModel, Step, answer, plan, status, text, when
+from tests.serving import own_server
 from tests.waiting import until
-from tests.workflow.conftest import Serving
-from tests.workflow.house import failure, item, prompt, start, started_children, subtasks
+from tests.workflow import runs
+from tests.workflow.runs import GOAL, failure, prompt, started_children
+from tests.workflow.scripts import item, subtasks
+from worker_main import serving
 from workflows.supervisor import SupervisorWorkflow
+
+start = functools.partial(runs.start, team="house")
 
 DEEP = ("t1/1", "t1/1/f1/1")
 """The nested supervisors of the plans in `tree`, from the root down."""
@@ -45,7 +52,7 @@ def tree(plans: dict[str, Reply], **calls: Reply) -> Script:
 
 
 PLANS = {
-    "": subtasks(item("t1", "storey"), item("t2", "porter")),
+    "": subtasks(item("t1", "storey"), item("t2")),
     "t1/1": subtasks(item("f1", "bench"), item("f2", "walker")),
     "t1/1/f1/1": subtasks(item("l1", "finder"), item("l2", "scribe")),
 }
@@ -85,13 +92,13 @@ async def test_three_levels_answer_upward_and_are_one_tree_in_status_and_result(
     nested = result.subtasks[0]
     assert (nested.workflow_id, nested.turns) == (f"{run_id}/t1/1", 3)
     assert nested.subtasks[0].workflow_id == f"{run_id}/t1/1/f1/1"
-    assert await started_children(handle) == [f"{run_id}/t1/1", f"{run_id}/t2/1"]
+    assert await started_children(client, run_id) == [f"{run_id}/t1/1", f"{run_id}/t2/1"]
     child = await client.get_workflow_handle(f"{run_id}/t1/1").describe()
     assert (child.workflow_type, child.parent_id, child.root_id) == ("SupervisorWorkflow", run_id, run_id)
 
 
 @pytest.mark.usefixtures("worker")
-async def test_a_nested_supervisor_is_given_its_subtask_what_it_builds_on_and_its_attachments(
+async def test_a_nested_supervisor_gets_its_subtask_its_dependencies_and_attachments(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
     root = subtasks(item("t0"), item("t1", "storey", depends_on=["t0"], attachments=["notes.txt"]))
@@ -102,7 +109,7 @@ async def test_a_nested_supervisor_is_given_its_subtask_what_it_builds_on_and_it
     assert "Find out about part t1" in asked
     assert "finding of t0/1" in asked
     assert "notes.txt" in asked
-    assert "Count the pears of the garden" not in asked
+    assert GOAL not in asked
     assert "notes.txt" in prompt(model, run_id, "t1/1/f2/1/turn.1")
 
 
@@ -122,7 +129,7 @@ async def test_a_direct_answer_of_a_nested_supervisor_is_a_finding_to_build_on(
 
 
 @pytest.mark.usefixtures("worker")
-async def test_a_nested_supervisor_spends_a_slice_of_its_parents_budget_until_its_deadline(
+async def test_a_nested_supervisor_has_a_slice_of_its_parents_budget_and_deadline(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
     hold = asyncio.Event()
@@ -167,7 +174,6 @@ async def test_a_nested_supervisor_answers_at_its_own_deadline_before_the_parent
     never = asyncio.Event()
     model.play(run_id, tree(PLANS, **{"t1/1/f1/1/l1/1/turn.1": when(never, text(""))}))
     result = await (await start(client, run_id, max_depth=3, deadline="PT12S")).result()
-    assert result.timing.wall_seconds < 12
     assert leaves(result.subtasks) == {
         "t1/f1/l1": "cancelled", "t1/f1/l2": "completed", "t1/f2": "completed", "t2": "completed",
     }  # fmt: skip
@@ -236,7 +242,7 @@ async def test_cancelling_the_root_stops_every_level_and_keeps_what_there_was(
         described = await client.get_workflow_handle(f"{run_id}/{id}").describe()
         assert described.status is WorkflowExecutionStatus.COMPLETED
     open_call = next(call for call in model.of(run_id) if call.step.call.endswith("l1/1/turn.1"))
-    await until(lambda: open_call.aborted_at is not None, 5)
+    await until(lambda: open_call.aborted_at is not None)
     partial = await handle.query(SupervisorWorkflow.result)
     assert leaves(partial.subtasks) == {
         "t1/f1/l1": "cancelled", "t1/f1/l2": "completed", "t1/f2": "completed", "t2": "completed",
@@ -283,7 +289,7 @@ async def test_two_inputs_of_a_user_are_refused_though_a_parent_gives_two(client
 
 
 async def test_a_hundred_subtasks_over_three_levels_leave_a_small_history_in_the_root(
-    serving: Serving, model: ScriptedModel, run_id: str
+    model: ScriptedModel, settings: Settings, run_id: str
 ) -> None:
     """4 nested supervisors with 4 subtasks each, of which 2 have 10: 4 + 16 + 80 = 100."""
     plans = {"": subtasks(*[item(f"t{n}", "storey") for n in range(4)])}
@@ -292,7 +298,7 @@ async def test_a_hundred_subtasks_over_three_levels_leave_a_small_history_in_the
         for m in range(2):
             plans[f"t{n}/1/f{m}/1"] = subtasks(*[item(f"l{k}", "finder") for k in range(10)])
     model.play(run_id, tree(plans))
-    async with serving() as client:
+    async with own_server() as client, serving(client, settings):
         handle = await start(client, run_id, max_depth=3, max_subtasks=100, max_parallel=20)
         result: RunResult = await handle.result()
         assert result.status == "completed"

@@ -1,6 +1,7 @@
 """What becomes of a subtask whose attempt failed: better described, tried again, given to the fallback role."""
 
 import asyncio
+import functools
 from typing import Any
 
 import pytest
@@ -8,8 +9,11 @@ from temporalio.client import Client
 
 from tests.scripted_model import Reply, Script, ScriptedModel, as_json, plan, script, status, stop, text, when
 from tests.waiting import until
-from tests.workflow import relay
-from tests.workflow.relay import FOUND, GIVES_UP
+from tests.workflow import runs
+from tests.workflow.runs import closed, details, events, labels, prompt, status_of
+from tests.workflow.scripts import FOUND, GIVES_UP
+
+start = functools.partial(runs.start, team="relay")
 
 pytestmark = pytest.mark.usefixtures("worker")
 
@@ -27,27 +31,27 @@ def with_refine(played: Script, refine: Reply) -> Script:
     return lambda step: refine if step.kind == "refine" else played(step)
 
 
-async def test_a_failed_attempt_is_tried_again_with_a_description_rewritten_from_its_error(
+async def test_a_failed_attempt_is_repeated_with_a_description_rewritten_from_its_error(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
     hold = asyncio.Event()
     turns = {"t1": attempts(GIVES_UP, when(hold, FOUND))}
     model.play(run_id, script(plan({"id": "t1", "role": "lone", "description": "Count the swans"}), turns))
-    handle = await relay.start(client, run_id, max_turns=1)
+    handle = await start(client, run_id, max_turns=1)
     await until(lambda: "t1/2/turn.1" in model.steps(run_id))
-    shown = (await relay.status(handle)).subtasks[0]
+    shown = (await status_of(handle)).subtasks[0]
     assert (shown.state, shown.attempts, shown.workflow_id) == ("running", 2, f"{run_id}/t1/2")
-    assert "| t1 | lone | ▶ running (attempt 2) |" in await relay.details(handle)
+    assert "| t1 | lone | ▶ running (attempt 2) |" in await details(handle)
     hold.set()
     result = await handle.result()
     assert (result.status, result.subtasks[0].attempts, result.subtasks[0].turns) == ("completed", 2, 2)
     assert model.steps(run_id) == ["plan.1.1", "t1/1/turn.1", "refine.t1.2", "t1/2/turn.1", "synthesis.1"]
-    assert "TurnLimit" in relay.prompt(model, run_id, "refine.t1.2")
-    assert "Count the swans" in relay.prompt(model, run_id, "refine.t1.2")
-    assert "Find it out in another way (attempt 2)" in relay.prompt(model, run_id, "t1/2/turn.1")
-    assert "Count the swans" not in relay.prompt(model, run_id, "t1/2/turn.1")
-    assert "t1 after a failure" in await relay.labels(client, run_id, "activity")
-    assert [e for e in await relay.events(handle) if e.startswith("subtask")] == [
+    assert "TurnLimit" in prompt(model, run_id, "refine.t1.2")
+    assert "Count the swans" in prompt(model, run_id, "refine.t1.2")
+    assert "Find it out in another way (attempt 2)" in prompt(model, run_id, "t1/2/turn.1")
+    assert "Count the swans" not in prompt(model, run_id, "t1/2/turn.1")
+    assert "t1 after a failure" in await labels(client, run_id, "activity")
+    assert [e for e in await events(handle) if e.startswith("subtask")] == [
         "subtask_started",
         "subtask_retried",
         "subtask_started",
@@ -60,37 +64,37 @@ async def test_after_three_attempts_the_fallback_role_has_one(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
     model.play(run_id, script(JUNIOR, {"t1": attempts(GIVES_UP, GIVES_UP, GIVES_UP, FOUND)}))
-    result = await (await relay.start(client, run_id, max_turns=1)).result()
+    result = await (await start(client, run_id, max_turns=1)).result()
     first = result.subtasks[0]
     assert (first.state, first.attempts, first.role) == ("completed", 4, "senior")
     assert [step for step in model.steps(run_id) if "refine" in step] == ["refine.t1.2", "refine.t1.3"]
     systems = {c.step.attempt: str(c.step.body["system"]) for c in model.of(run_id) if c.step.subtask_id == "t1"}
     assert [n for n, said in systems.items() if "You are the junior." in said] == [1, 2, 3]
     assert "You are the senior." in systems[4]
-    assert any("t1 · senior" in label for label in await relay.labels(client, run_id, "child"))
+    assert any("t1 · senior" in label for label in await labels(client, run_id, "child"))
 
 
 async def test_when_the_fallback_fails_too_the_subtask_has_failed_for_good(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
     model.play(run_id, script(JUNIOR, {"t1": attempts(GIVES_UP)}))
-    handle = await relay.start(client, run_id, max_turns=1)
+    handle = await start(client, run_id, max_turns=1)
     result = await handle.result()
     first = result.subtasks[0]
     assert (result.status, first.state, first.attempts, first.role) == ("partial", "failed", 4, "senior")
     assert first.error is not None
     assert first.error.type == "TurnLimit"
     assert [gap.subtask_id for gap in result.gaps] == ["t1"]
-    assert "| t1 | senior | ✘ failed (attempt 4) |" in await relay.details(handle)
+    assert "| t1 | senior | ✘ failed (attempt 4) |" in await details(handle)
 
 
 async def test_a_refused_subtask_is_tried_again_in_other_words(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
     model.play(run_id, script(JUNIOR, {"t1": attempts(REFUSAL, FOUND)}))
-    result = await (await relay.start(client, run_id)).result()
+    result = await (await start(client, run_id)).result()
     assert (result.subtasks[0].state, result.subtasks[0].attempts) == ("completed", 2)
-    assert "Refused" in relay.prompt(model, run_id, "refine.t1.2")
+    assert "Refused" in prompt(model, run_id, "refine.t1.2")
 
 
 @pytest.mark.parametrize("refine", [as_json({"description": ""}), REFUSAL, status(400, "invalid_request_error")])
@@ -98,7 +102,7 @@ async def test_a_refused_subtask_without_other_words_fails_at_once(
     client: Client, model: ScriptedModel, run_id: str, refine: Reply
 ) -> None:
     model.play(run_id, with_refine(script(JUNIOR, {"t1": attempts(REFUSAL)}), refine))
-    result = await (await relay.start(client, run_id)).result()
+    result = await (await start(client, run_id)).result()
     first = result.subtasks[0]
     assert (first.state, first.attempts, first.role) == ("failed", 1, "junior")
     assert first.error is not None
@@ -109,9 +113,9 @@ async def test_the_fallback_too_gets_a_refused_subtask_in_other_words(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
     model.play(run_id, script(JUNIOR, {"t1": attempts(REFUSAL, REFUSAL, REFUSAL, FOUND)}))
-    result = await (await relay.start(client, run_id)).result()
+    result = await (await start(client, run_id)).result()
     assert (result.subtasks[0].state, result.subtasks[0].role) == ("completed", "senior")
-    assert "(attempt 4)" in relay.prompt(model, run_id, "t1/4/turn.1")
+    assert "(attempt 4)" in prompt(model, run_id, "t1/4/turn.1")
 
 
 @pytest.mark.parametrize("refine", [text("no idea"), as_json({"description": " "})], ids=["prose", "nothing"])
@@ -119,35 +123,35 @@ async def test_without_a_better_description_the_old_one_is_tried_again(
     client: Client, model: ScriptedModel, run_id: str, refine: Reply
 ) -> None:
     model.play(run_id, with_refine(script(JUNIOR, {"t1": attempts(GIVES_UP, FOUND)}), refine))
-    result = await (await relay.start(client, run_id, max_turns=1)).result()
+    result = await (await start(client, run_id, max_turns=1)).result()
     assert (result.subtasks[0].state, result.subtasks[0].attempts) == ("completed", 2)
-    assert "Find out about part t1" in relay.prompt(model, run_id, "t1/2/turn.1")
+    assert "Find out about part t1" in prompt(model, run_id, "t1/2/turn.1")
 
 
-async def test_a_refinement_that_fails_is_a_warning_and_the_old_description_is_tried_again(
+async def test_a_refinement_that_fails_is_a_warning_and_the_old_description_is_used(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
     played = with_refine(script(JUNIOR, {"t1": attempts(GIVES_UP, FOUND)}), status(400, "invalid_request_error"))
     model.play(run_id, played)
-    handle = await relay.start(client, run_id, max_turns=1)
+    handle = await start(client, run_id, max_turns=1)
     result = await handle.result()
     assert result.status == "completed"
     assert any("t1 could not be described better" in warning for warning in result.warnings)
-    assert (await relay.status(handle)).warnings == result.warnings
+    assert (await status_of(handle)).warnings == result.warnings
 
 
 async def test_each_refinement_starts_from_the_last_description(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
     model.play(run_id, script(JUNIOR, {"t1": attempts(GIVES_UP, GIVES_UP, FOUND)}))
-    await (await relay.start(client, run_id, max_turns=1)).result()
-    assert "another way (attempt 2)" in relay.prompt(model, run_id, "refine.t1.3")
-    assert "another way (attempt 3)" in relay.prompt(model, run_id, "t1/3/turn.1")
+    await (await start(client, run_id, max_turns=1)).result()
+    assert "another way (attempt 2)" in prompt(model, run_id, "refine.t1.3")
+    assert "another way (attempt 3)" in prompt(model, run_id, "t1/3/turn.1")
 
 
 async def test_what_failed_attempts_used_is_in_the_books(client: Client, model: ScriptedModel, run_id: str) -> None:
     model.play(run_id, script(JUNIOR, {"t1": attempts(GIVES_UP, FOUND)}))
-    result = await (await relay.start(client, run_id, max_turns=1)).result()
+    result = await (await start(client, run_id, max_turns=1)).result()
     assert result.subtasks[0].usage.model_calls == 2
     assert result.usage.model_calls == len(model.of(run_id))
 
@@ -157,9 +161,9 @@ async def test_a_run_cancelled_while_a_subtask_is_described_better_ends_at_once(
 ) -> None:
     never = asyncio.Event()
     model.play(run_id, with_refine(script(JUNIOR, {"t1": attempts(GIVES_UP)}), when(never, FOUND)))
-    handle = await relay.start(client, run_id, max_turns=1)
+    handle = await start(client, run_id, max_turns=1)
     await until(lambda: "refine.t1.2" in model.steps(run_id))
     await handle.cancel()
-    await until(lambda: relay.closed(handle), seconds=5)
-    assert (await relay.status(handle)).subtasks[0].state == "cancelled"
+    await until(lambda: closed(handle))
+    assert (await status_of(handle)).subtasks[0].state == "cancelled"
     assert "synthesis.1" not in model.steps(run_id)

@@ -1,0 +1,70 @@
+"""Reading what a run stored: texts, plans, and findings cut to the room that a prompt has for them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from cachetools import LRUCache
+
+from activities.contracts.run_contracts import DependencyRef
+from activities.store.artifacts import ArtifactStore
+from supervision import limits
+from supervision.agent.finding_budget import allot
+from supervision.contract.plan import Plan
+
+_CUT = "\n[… {count} characters left out here]"
+
+# Every worker agent of a run reads the same plan. Plans are content-addressed, so a parsed one never gets stale.
+_plans: LRUCache[tuple[str, str], Plan] = LRUCache(maxsize=limits.CACHED_PLANS)
+
+
+@dataclass(frozen=True)
+class FindingExcerpt:
+    """A finding as prompts show it: its subtask, the role that brought it, and its text."""
+
+    subtask_id: str
+    role: str
+    text: str
+
+
+async def read_text(store: ArtifactStore, ref: str) -> str:
+    """Returns the stored text at `ref`."""
+    return (await store.get(ref)).decode("utf-8", "replace")
+
+
+async def read_plan(store: ArtifactStore, ref: str) -> Plan:
+    """Returns the whole plan at `ref`. It is shared, so do not change it."""
+    key = (store.url, ref)
+    plan = _plans.get(key)
+    if plan is None:
+        plan = _plans[key] = Plan.model_validate_json(await store.get(ref))
+    return plan
+
+
+async def read_findings(
+    store: ArtifactStore, refs: list[DependencyRef], budget: int = limits.CONTEXT_CHARS
+) -> list[FindingExcerpt]:
+    """Returns the findings with texts of at most `budget` characters together.
+
+    Texts that do not fit are cut, optional findings first; a cut text says how much is missing.
+    """
+    texts = [await read_text(store, ref.text_ref) for ref in refs]
+    lengths = allot([len(text) for text in texts], [ref.importance == "optional" for ref in refs], budget)
+    return [
+        FindingExcerpt(ref.subtask_id, ref.role, _beginning(text, length))
+        for ref, text, length in zip(refs, texts, lengths, strict=True)
+    ]
+
+
+async def with_findings(
+    store: ArtifactStore, refs: list[DependencyRef], write: Callable[[list[FindingExcerpt]], str]
+) -> str:
+    """Returns the prompt that `write` makes of findings, which get the room that its other parts leave."""
+    others = len(write([FindingExcerpt(ref.subtask_id, ref.role, "") for ref in refs]))
+    return write(await read_findings(store, refs, max(0, limits.CONTEXT_CHARS - others)))
+
+
+def _beginning(text: str, length: int) -> str:
+    if len(text) <= length:
+        return text
+    end = length - len(_CUT.format(count=len(text)))  # room for the mark with the largest count
+    return text[:end] + _CUT.format(count=len(text) - end) if end > 0 else text[:length]

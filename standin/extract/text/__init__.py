@@ -1,0 +1,1 @@
+"""Reading text: words and sentences, tables, figures."""

@@ -1,0 +1,86 @@
+"""The server's routes."""
+
+from starlette.applications import Starlette
+from starlette.requests import Request as HttpRequest
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from standin.server import sse
+from standin.server.api_reply import Brain, tokens
+from standin.server.api_request import BadRequest, Json, parse
+from standin.server.call_log import CallLog
+from standin.server.conversation_memory import prefixes
+from standin.server.endpoint import Endpoint
+from standin.server.faults import BadConfig, FaultScript, parse_config
+
+_MODELS = ("claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-5-5")
+
+
+class BrainServer:
+    """A brain's server: its state and its routes. Raises BadConfig and OSError if the config file can't be used."""
+
+    def __init__(self, brain: Brain, log: CallLog, script: FaultScript) -> None:
+        script.refresh()
+        self._script = script
+        self._log = log
+        self._endpoint = Endpoint(brain, self._script, log)
+
+    def app(self) -> Starlette:
+        """Returns the ASGI app."""
+        return Starlette(
+            routes=[
+                Route("/v1/messages", self._endpoint, methods=["POST"]),
+                Route("/v1/messages/count_tokens", self._count, methods=["POST"]),
+                Route("/v1/models", self._models),
+                Route("/v1/models/{id}", self._model),
+                Route("/healthz", self._health),
+                Route("/ledger", self._entries),
+                Route("/config", self._configure, methods=["POST"]),
+                Route("/reset", self._reset, methods=["POST"]),
+            ]
+        )
+
+    async def _count(self, http: HttpRequest) -> JSONResponse:
+        try:
+            request = parse({"max_tokens": 0, **await http.json()})
+        except (BadRequest, ValueError, TypeError) as error:
+            return JSONResponse(sse.error("invalid_request_error", str(error), ""), 400)
+        return JSONResponse({"input_tokens": tokens(prefixes(request)[-1].size)})
+
+    async def _models(self, http: HttpRequest) -> JSONResponse:
+        data = [_described(name) for name in _MODELS]
+        return JSONResponse({"data": data, "has_more": False, "first_id": _MODELS[0], "last_id": _MODELS[-1]})
+
+    async def _model(self, http: HttpRequest) -> JSONResponse:
+        return JSONResponse(_described(http.path_params["id"]))
+
+    async def _health(self, http: HttpRequest) -> JSONResponse:
+        return JSONResponse({"status": "ok", "model": "stand-in: it has no model behind it"})
+
+    async def _entries(self, http: HttpRequest) -> JSONResponse:
+        return JSONResponse(self._log.entries())
+
+    async def _configure(self, http: HttpRequest) -> JSONResponse:
+        try:
+            self._script.replace(parse_config(await http.body()))
+        except BadConfig as error:
+            return JSONResponse(sse.error("invalid_request_error", str(error), ""), 400)
+        return JSONResponse({"ok": True})
+
+    async def _reset(self, http: HttpRequest) -> JSONResponse:
+        self._script.replace(parse_config("{}"))
+        self._log.clear()
+        self._endpoint.reset()
+        return JSONResponse({"ok": True})
+
+
+def _described(name: str) -> Json:
+    return {
+        "id": name,
+        "type": "model",
+        "display_name": f"{name} (stand-in)",
+        "created_at": "1970-01-01T00:00:00Z",
+        "lifecycle": "active",
+        "max_input_tokens": 1_000_000,
+        "max_tokens": 128_000,
+    }

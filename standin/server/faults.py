@@ -1,0 +1,140 @@
+"""Scripted behaviour: the faults and replies that a configuration asks for, request by request."""
+
+import json
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from supervision.contract.base import StrictModel
+
+
+class SseFault(StrictModel):
+    """An `error` event in the stream, after so many events."""
+
+    type: str = "overloaded_error"
+    message: str = "scripted"
+    after: int = 1
+
+
+class Fault(StrictModel):
+    """What goes wrong with a reply, or the reply itself. Several may be combined; times are in milliseconds.
+
+    `cut_after` drops the connection after so many events, `eof_after` ends the stream cleanly there,
+    `stall_after` falls silent there until the client leaves. `garbage` is a body no client understands.
+    """
+
+    status: int | None = None
+    type: str | None = None
+    message: str = "scripted"
+    details: dict[str, Any] | None = None
+    headers: dict[str, str] = {}
+    body: str | None = None
+    delay_ms: float = 0
+    chunk_delay_ms: float | None = None
+    cut_after: int | None = None
+    eof_after: int | None = None
+    stall_after: int | None = None
+    pings: bool = False
+    sse_error: SseFault | None = None
+    garbage: str | None = Field(default=None, pattern="^(html|empty|json|broken_json)$")
+    stop_reason: str | None = None
+    stop_details: dict[str, Any] | None = None
+    reply: dict[str, Any] | str | None = None
+    reply_text: str | None = None
+    reply_json: Any = None
+    replies: list[dict[str, Any] | str] = []
+
+    @property
+    def breaks(self) -> bool:
+        """True if the client gets no whole message."""
+        broken = (self.cut_after, self.eof_after, self.stall_after, self.sse_error, self.garbage)
+        return any(one is not None for one in broken)
+
+
+class RequestPattern(StrictModel):
+    """Which requests: globs on the call header and the model; the first `times` after the first `after`."""
+
+    call: str = "*"
+    model: str = "*"
+    times: int | None = None
+    after: int = 0
+
+
+class FaultRule(StrictModel):
+    """A fault for the requests that match."""
+
+    match: RequestPattern = RequestPattern()
+    fault: Fault
+
+
+class ServerConfig(StrictModel):
+    """The whole configuration. `append_only` refuses conversations whose past has changed."""
+
+    latency_ms: float | None = None
+    chunk_delay_ms: float = 0
+    delta_chars: int = Field(default=24, ge=1)  # of text in one stream event: small, so that streams have many
+    append_only: bool = True
+    require_key: str | None = None
+    rules: list[FaultRule] = []
+
+
+class BadConfig(ValueError):
+    """A configuration that is not understood."""
+
+
+def parse_config(data: str | bytes) -> ServerConfig:
+    """Returns the configuration in `data`; BadConfig says what is wrong with it."""
+    try:
+        return ServerConfig.model_validate(json.loads(data))
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise BadConfig(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+    except ValueError as error:
+        raise BadConfig(f"not JSON: {error}") from error
+
+
+@dataclass
+class FaultScript:
+    """A configuration in use: counts which rules have matched; read again when its file has changed."""
+
+    path: Path | None = None
+    config: ServerConfig = field(default_factory=ServerConfig)
+    usual_latency_ms: float = 0
+    _matches: dict[int, int] = field(default_factory=dict)
+    _stamp: tuple[int, int] = (0, 0)
+
+    @property
+    def latency_ms(self) -> float:
+        """The wait before each reply."""
+        return self.usual_latency_ms if self.config.latency_ms is None else self.config.latency_ms
+
+    def refresh(self) -> None:
+        """Reads the file if it has changed. Raises BadConfig and OSError; then the old one stays in use."""
+        if self.path is None:
+            return
+        stat = self.path.stat()
+        stamp = (stat.st_mtime_ns, stat.st_size)
+        if stamp != self._stamp:
+            self._stamp = stamp
+            self.replace(parse_config(self.path.read_bytes()))
+
+    def replace(self, config: ServerConfig) -> None:
+        """Puts another configuration in force, all counters at zero."""
+        self.config = config
+        self._matches.clear()
+
+    def fault(self, call: str, model: str) -> Fault | None:
+        """The fault of the first rule that matches and is not used up; of `replies` the one whose turn it is."""
+        for at, rule in enumerate(self.config.rules):
+            if not (fnmatchcase(call, rule.match.call) and fnmatchcase(model, rule.match.model)):
+                continue
+            count = self._matches[at] = self._matches.get(at, 0) + 1
+            turn = count - rule.match.after
+            if turn >= 1 and (rule.match.times is None or turn <= rule.match.times):
+                replies = rule.fault.replies
+                now = {"reply": replies[min(turn, len(replies)) - 1]} if replies else {}
+                return rule.fault.model_copy(update=now)
+        return None

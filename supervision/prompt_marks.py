@@ -1,0 +1,20 @@
+"""Marks in prompts and tool outputs: tags, headings and phrases that writers and readers of prompts share."""
+
+GOAL = "goal"
+SUBTASK = "subtask"
+FINDING = "finding"
+MISSING = "missing"
+CANDIDATE = "candidate"
+ATTACHMENTS = "attachments"
+DRAFT = "draft"
+ERROR = "error"
+EXAMPLE = "example"  # a query that a tool's output shows
+
+DIGEST = "digest"  # the role of a finding that condenses others
+FINISH_TOOL = "finish"  # takes a worker agent's finding
+
+ROLES = "Roles:"  # before the list of roles
+OUTCOME = "Outcome: "  # before the result of a subtask that has ended
+MOST_SUBTASKS = "At most {most} subtasks in all"
+LAST_TURN_MARK = "This is your last turn"
+JSON_AS_TEXT = "JSON text that fits this JSON schema: "  # before a schema that can't be sent as one

@@ -1,0 +1,61 @@
+"""What follows when a worker agent has ended: whether its attempt goes on, and whether its subtask is tried again."""
+
+from enum import Enum, auto
+
+from supervision import limits
+from supervision.errors import ACCOUNT, FATAL, RESUMABLE, ErrorKind
+
+
+class AfterAgent(Enum):
+    """How an attempt goes on after its worker agent ended with a problem, or without one."""
+
+    END = auto()  # the attempt has ended, too
+    RETRY_FUNDED = auto()  # its grant is used up: go on from where it stood with another one
+    WAIT_PROVIDER = auto()  # the provider's breaker is open: wait, then go on from where it stood
+    WAIT_RESUME = auto()  # a person must act at the provider: wait for `resume`, then go on
+    FAIL_RUN = auto()  # the same, but the run has no finding to lose
+
+
+def after_agent(problem: ErrorKind | None, *, can_go_on: bool, had_last_grant: bool, has_finding: bool) -> AfterAgent:
+    """Returns how the attempt goes on.
+
+    `can_go_on`: the worker agent left where it stood. `had_last_grant`: there is no more budget for it.
+    `has_finding`: the run has one, so waiting is better than failing.
+    """
+    if problem is None or problem not in RESUMABLE or not can_go_on:
+        return AfterAgent.END
+    if problem in ACCOUNT:
+        return AfterAgent.WAIT_RESUME if has_finding else AfterAgent.FAIL_RUN
+    if problem is ErrorKind.CIRCUIT_OPEN:
+        return AfterAgent.WAIT_PROVIDER
+    return AfterAgent.END if had_last_grant else AfterAgent.RETRY_FUNDED
+
+
+class NextTry(Enum):
+    """What a subtask whose attempt failed is tried with."""
+
+    GIVE_UP = auto()
+    SAME_ROLE = auto()
+    FALLBACK_ROLE = auto()
+
+
+def next_try(problem: ErrorKind, failures: int, *, has_fallback: bool) -> NextTry:
+    """Returns what follows after `failures` failed attempts, the last of them with `problem`.
+
+    `has_fallback`: the role has a fallback role that was not tried yet.
+    """
+    if not says_something_about_the_role(problem):
+        return NextTry.GIVE_UP
+    if failures < limits.SUBTASK_ATTEMPTS:
+        return NextTry.SAME_ROLE
+    return NextTry.FALLBACK_ROLE if has_fallback else NextTry.GIVE_UP
+
+
+def says_something_about_the_role(problem: ErrorKind) -> bool:
+    """True if an attempt's failure counts against its role: not the provider's, the budget's or a person's doing."""
+    return problem not in FATAL | {ErrorKind.BUDGET_EXHAUSTED, ErrorKind.CANCELLED}
+
+
+def must_be_refined(problem: ErrorKind) -> bool:
+    """True if the same description would only fail again."""
+    return problem is ErrorKind.REFUSED

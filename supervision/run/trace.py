@@ -1,0 +1,43 @@
+"""The trace of one workflow: what happened, numbered, the latest events only."""
+
+from collections.abc import Callable
+from datetime import datetime
+
+from pydantic import JsonValue
+
+from supervision import limits
+from supervision.contract.status import TraceEvent, TracePage
+from supervision.text import size
+
+
+class Trace:
+    """The last TRACE_EVENTS events. `now` is the workflow's clock; numbers go on from `last_seq`."""
+
+    def __init__(self, now: Callable[[], datetime], last_seq: int = 0) -> None:
+        self._now = now
+        self._events: list[TraceEvent] = []
+        self.last_seq = last_seq
+
+    def note(self, event: str, subtask_id: str | None = None, /, **data: JsonValue) -> None:
+        """Adds an event."""
+        self.last_seq += 1
+        at = self._now().isoformat()
+        self._events.append(TraceEvent(seq=self.last_seq, at=at, type=event, subtask_id=subtask_id, data=data))
+        del self._events[: -limits.TRACE_EVENTS]
+
+    def page(self, cursor: int = 0) -> TracePage:
+        """Returns the events after `cursor`, and how many of these are not kept any more."""
+        cursor = max(0, cursor)
+        events = [event for event in self._events if event.seq > cursor]
+        first = self._events[0].seq if self._events else self.last_seq + 1
+        return TracePage(events=events, next_cursor=self.last_seq, dropped=max(0, first - 1 - cursor))
+
+    def recent(self, limit: int) -> list[TraceEvent]:
+        """Returns the latest events in at most about `limit` bytes of JSON."""
+        count, used = 0, 0
+        for event in reversed(self._events):
+            used += size(event.model_dump_json())
+            if used > limit:
+                break
+            count += 1
+        return self._events[len(self._events) - count :]

@@ -1,0 +1,60 @@
+"""Publishing: the stored result holds whole texts, whatever was shortened on the way."""
+
+from temporalio.testing import ActivityEnvironment
+
+from activities.contracts.run_contracts import Published, PublishInput
+from activities.publishing import PublishingActivities
+from supervision.contract.finding import Finding
+from supervision.contract.plan import Subtask
+from supervision.contract.result import Gap, RunResult, SubtaskReport
+from supervision.contract.status import TraceEvent
+from supervision.run.answer_checks import with_gaps
+from tests.activity.supervising import Desk
+
+EVENT = TraceEvent(seq=1, at="2026-01-01T00:00:00Z", type="phase")
+
+
+async def publish(desk: Desk, publication: PublishInput) -> tuple[Published, RunResult]:
+    refs: Published = await ActivityEnvironment().run(
+        PublishingActivities(desk.store).publish_result, publication, [EVENT]
+    )
+    return refs, RunResult.model_validate_json(await desk.read(refs.result_ref))
+
+
+async def test_a_shortened_answer_is_stored_whole_with_its_gaps(desk: Desk) -> None:
+    whole = "Pears grew. " * 10_000
+    gaps = [Gap(subtask_id="t2", reason="failed")]
+    refs, result = await publish(
+        desk,
+        PublishInput(
+            run=await desk.run_ref(),
+            result=RunResult(status="partial", answer=with_gaps("Pears grew…", gaps), gaps=gaps),
+            answer_ref=await desk.put("answer", whole),
+        ),
+    )
+    assert result.answer == with_gaps(whole, gaps)
+    assert (result.result_ref, result.gaps) == (refs.result_ref, gaps)
+    assert '"phase"' in await desk.read(refs.trace_ref)
+
+
+async def test_a_result_without_an_answer_keeps_none(desk: Desk) -> None:
+    gaps = [Gap(subtask_id="t1", reason="failed")]
+    publication = PublishInput(run=await desk.run_ref(), result=RunResult(gaps=gaps))
+    assert (await publish(desk, publication))[1].answer == ""
+
+
+async def test_a_truncated_result_gets_descriptions_and_summaries_back(desk: Desk) -> None:
+    finding = Finding(summary="It…", text_ref=await desk.put("finding", "It is 44 pears."))
+    report = SubtaskReport(id="t1", description="Count…", finding=finding)
+    _, result = await publish(
+        desk,
+        PublishInput(
+            run=await desk.run_ref(),
+            result=RunResult(subtasks=[report], truncated=True),
+            plan_ref=await desk.plan(Subtask(id="t1", description="Count the pears of 1990")),
+        ),
+    )
+    [stored] = result.subtasks
+    assert stored.finding is not None
+    assert (stored.description, stored.finding.summary) == ("Count the pears of 1990", "It is 44 pears.")
+    assert not result.truncated

@@ -1,0 +1,112 @@
+"""What runs need to be served: settings, a server of their own, Worker processes."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import JsonValue
+from temporalio.client import Client
+
+from runtime.connection import connect
+from runtime.server.embedded_server import EmbeddedServer
+from runtime.settings import Settings
+from tests.waiting import until
+
+ROOT = Path(__file__).parents[1]
+TEAMS = Path(__file__).parent / "workflow" / "teams"
+_OURS = ("ANTHROPIC_", "SUPERVISOR_", "OTEL_", "TEMPORAL_")
+
+
+def settings_for(model_url: str, artifacts: Path | str, **changes: Any) -> Settings:
+    """Returns settings of Workers that serve the test teams with that model, whatever the environment says."""
+    fixed = {"artifacts_url": str(artifacts), "teams_dir": TEAMS, "ANTHROPIC_BASE_URL": model_url}
+    return Settings(_env_file=None, **{"ANTHROPIC_API_KEY": "test-key", **fixed, **changes})
+
+
+@contextlib.asynccontextmanager
+async def own_server(dynamic_config: Mapping[str, JsonValue] | None = None) -> AsyncIterator[Client]:
+    """Gives a client of a Temporal server that nothing else uses, and that no Worker serves yet."""
+    async with EmbeddedServer(shared=False, headless=True, dynamic_config=dynamic_config) as server:
+        yield await connect(address=server.address)
+
+
+@dataclass
+class WorkerProcess:
+    """A Worker process and what it wrote."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    async def ready(self) -> None:
+        """Returns once it serves."""
+        await until(lambda: "worker ready" in self.log.read_text() or self.process.poll() is not None, 60)
+        assert self.process.poll() is None, self.log.read_text()
+
+    async def ended(self) -> int:
+        """Returns the exit code, once there is one."""
+        await until(lambda: self.process.poll() is not None, 60)
+        return self.process.wait()
+
+    def kill(self) -> None:
+        """Ends it as a crash would."""
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+
+class WorkerProcesses:
+    """Starts Worker processes in one environment."""
+
+    def __init__(self, environ: dict[str, str], folder: Path) -> None:
+        self.environ = environ
+        self.artifacts = Path(environ["SUPERVISOR_ARTIFACTS_URL"])
+        self._folder = folder
+        self._started: list[WorkerProcess] = []
+
+    def launch(self, *options: str) -> WorkerProcess:
+        """Starts `worker_main.py` with those options."""
+        log = self._folder / f"worker-{len(self._started)}.log"
+        with log.open("wb") as written:
+            process = subprocess.Popen(
+                [sys.executable, str(ROOT / "worker_main.py"), *options],
+                env=self.environ,
+                cwd=self._folder,
+                stderr=written,
+            )
+        self._started.append(WorkerProcess(process, log))
+        return self._started[-1]
+
+    async def start(self, *options: str) -> WorkerProcess:
+        """Starts a process and returns it once it serves."""
+        started = self.launch(*options)
+        await started.ready()
+        return started
+
+    def end(self) -> None:
+        """Kills those that still run."""
+        for worker in self._started:
+            if worker.process.poll() is None:
+                worker.kill()
+
+
+@contextlib.contextmanager
+def worker_processes(client: Client, model_url: str, artifacts: str, folder: Path) -> Iterator[WorkerProcesses]:
+    """Gives a way to start Worker processes for the test teams; they end with the block."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
+    environ = {
+        **kept,
+        "TEMPORAL_ADDRESS": client.service_client.config.target_host,
+        "ANTHROPIC_BASE_URL": model_url,
+        "SUPERVISOR_ARTIFACTS_URL": artifacts,
+        "SUPERVISOR_TEAMS_DIR": str(TEAMS),
+    }
+    processes = WorkerProcesses(environ, folder)
+    try:
+        yield processes
+    finally:
+        processes.end()

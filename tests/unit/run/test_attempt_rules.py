@@ -1,0 +1,72 @@
+"""What follows when a worker agent has ended: the attempt goes on, or the subtask is tried again."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from supervision import limits
+from supervision.errors import ACCOUNT, FATAL, RESUMABLE, ErrorKind
+from supervision.run.attempt_rules import (
+    AfterAgent,
+    NextTry,
+    after_agent,
+    must_be_refined,
+    next_try,
+    says_something_about_the_role,
+)
+
+kinds = st.sampled_from(list(ErrorKind))
+
+
+def after(
+    kind: ErrorKind | None, *, can_go_on: bool = True, had_last_grant: bool = False, has_finding: bool = False
+) -> AfterAgent:
+    return after_agent(kind, can_go_on=can_go_on, had_last_grant=had_last_grant, has_finding=has_finding)
+
+
+@pytest.mark.parametrize("has_finding", [False, True])
+def test_an_agent_that_succeeded_or_was_stopped_ends_its_attempt(has_finding: bool) -> None:
+    assert after(None, has_finding=has_finding) is AfterAgent.END
+
+
+@given(kinds, st.booleans(), st.booleans(), st.booleans())
+def test_an_attempt_goes_on_only_from_where_it_stood(kind: ErrorKind, go_on: bool, last: bool, finding: bool) -> None:
+    step = after(kind, can_go_on=go_on, had_last_grant=last, has_finding=finding)
+    if kind not in RESUMABLE or not go_on:
+        assert step is AfterAgent.END
+
+
+@pytest.mark.parametrize(("last", "step"), [(False, AfterAgent.RETRY_FUNDED), (True, AfterAgent.END)])
+def test_a_used_up_grant_is_followed_by_another_one_while_there_is_any(last: bool, step: AfterAgent) -> None:
+    assert after(ErrorKind.BUDGET_EXHAUSTED, had_last_grant=last) is step
+
+
+@given(st.booleans(), st.booleans())
+def test_an_open_breaker_of_the_provider_is_waited_out(last: bool, finding: bool) -> None:
+    assert after(ErrorKind.CIRCUIT_OPEN, had_last_grant=last, has_finding=finding) is AfterAgent.WAIT_PROVIDER
+
+
+@pytest.mark.parametrize("kind", sorted(ACCOUNT))
+def test_an_account_problem_fails_a_run_that_has_nothing_to_lose_and_else_waits(kind: ErrorKind) -> None:
+    assert after(kind) is AfterAgent.FAIL_RUN
+    assert after(kind, has_finding=True) is AfterAgent.WAIT_RESUME
+
+
+@given(kinds, st.integers(1, 10), st.booleans())
+def test_a_subtask_is_tried_thrice_then_once_by_its_fallback(kind: ErrorKind, failures: int, spare: bool) -> None:
+    step = next_try(kind, failures, has_fallback=spare)
+    if not says_something_about_the_role(kind):
+        assert step is NextTry.GIVE_UP
+    elif failures < limits.SUBTASK_ATTEMPTS:
+        assert step is NextTry.SAME_ROLE
+    else:
+        assert step is (NextTry.FALLBACK_ROLE if spare else NextTry.GIVE_UP)
+
+
+def test_only_the_works_own_failures_count_against_a_role() -> None:
+    elsewhere = {kind for kind in ErrorKind if not says_something_about_the_role(kind)}
+    assert elsewhere == FATAL | {ErrorKind.BUDGET_EXHAUSTED, ErrorKind.CANCELLED}
+
+
+def test_a_refusal_is_not_tried_again_with_the_same_words() -> None:
+    assert {kind for kind in ErrorKind if must_be_refined(kind)} == {ErrorKind.REFUSED}

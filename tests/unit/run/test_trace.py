@@ -1,0 +1,39 @@
+"""The trace of a workflow: what is kept of it, and how numbers go on over continue-as-new."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from supervision import limits
+from supervision.run.trace import Trace
+from tests.unit.shapes import START, Clock
+
+
+def filled(count: int, last_seq: int = 0) -> Trace:
+    trace = Trace(Clock(), last_seq)
+    for number in range(count):
+        trace.note("turn", "t1", turn=number)
+    return trace
+
+
+@given(st.integers(0, 2500), st.integers(0, 100_000))
+def test_the_latest_events_that_fit_are_recent(count: int, limit: int) -> None:
+    trace = filled(count)
+    recent = trace.recent(limit)
+    assert [event.seq for event in recent] == list(range(count - len(recent) + 1, count + 1))
+    assert sum(len(event.model_dump_json()) for event in recent) <= limit
+    assert len(recent) <= limits.TRACE_EVENTS
+
+
+def test_numbers_go_on_from_an_earlier_run_whose_events_are_dropped() -> None:
+    trace = filled(2, last_seq=40)
+    page = trace.page()
+    assert ([event.seq for event in page.events], page.next_cursor, page.dropped) == ([41, 42], 42, 40)
+    assert filled(0, last_seq=40).page(38).dropped == 2
+
+
+def test_data_may_have_the_names_of_an_events_own_fields() -> None:
+    trace = filled(0)
+    trace.note("tool", "t1", event="x", subtask_id="y")
+    (event,) = trace.page().events
+    assert (event.type, event.subtask_id, event.at) == ("tool", "t1", START.isoformat())
+    assert event.data == {"event": "x", "subtask_id": "y"}

@@ -1,0 +1,147 @@
+"""Starting runs of a test team, and looking at them the way people do: result, error, queries, history, Web UI."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from temporalio.api.enums.v1 import EventType
+from temporalio.api.history.v1 import HistoryEvent
+from temporalio.api.sdk.v1 import WorkflowMetadata
+from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError, WorkflowHandle
+from temporalio.common import SearchAttributeKey
+from temporalio.exceptions import ApplicationError
+
+from supervision.contract.request import RunRequest
+from supervision.contract.result import RunResult
+from supervision.contract.status import Status
+from tests.scripted_model import Call, ScriptedModel
+from workflows.supervisor import SupervisorWorkflow
+
+Handle = WorkflowHandle[SupervisorWorkflow, RunResult]
+
+GOAL = "Weigh the pears of the garden"
+
+
+async def start(client: Client, run_id: str, team: str, **fields: Any) -> Handle:
+    """Starts a run of that team, without review where `fields` do not ask for it."""
+    request = RunRequest(**{"goal": GOAL, "team": team, "max_reviews": 0, **fields})
+    return await client.start_workflow(SupervisorWorkflow.run, request, id=run_id, task_queue="supervisor")
+
+
+async def run(client: Client, run_id: str, team: str, **fields: Any) -> RunResult:
+    """Returns the result of such a run."""
+    return await (await start(client, run_id, team, **fields)).result()
+
+
+async def failure(handle: Handle) -> ApplicationError:
+    """Returns the error that a run fails with."""
+    with pytest.raises(WorkflowFailureError) as caught:
+        await handle.result()
+    assert isinstance(caught.value.cause, ApplicationError)
+    return caught.value.cause
+
+
+def partial_result(error: ApplicationError) -> RunResult:
+    """Returns the result that a failed run carries in its error."""
+    return RunResult.model_validate(error.details[0])
+
+
+# --- queries --------------------------------------------------------------------------------------------
+
+
+async def status_of(handle: Handle) -> Status:
+    """Returns the status that a run shows."""
+    return await handle.query(SupervisorWorkflow.status)
+
+
+async def states(handle: Handle) -> dict[str, str]:
+    """Returns the states of a run's subtasks, by id."""
+    return {subtask.id: subtask.state for subtask in (await status_of(handle)).subtasks}
+
+
+async def roles(handle: Handle) -> dict[str, str]:
+    """Returns the roles of a run's subtasks, by id."""
+    return {subtask.id: subtask.role for subtask in (await status_of(handle)).subtasks}
+
+
+async def waits_for_provider(handle: Handle) -> bool:
+    """True if a run shows that flag."""
+    return (await status_of(handle)).flags.waiting_provider
+
+
+async def events(handle: Handle) -> list[str]:
+    """Returns the types of a run's events."""
+    return [event.type for event in (await handle.query(SupervisorWorkflow.trace)).events]
+
+
+async def details(handle: Handle) -> str:
+    """Returns the Markdown that the Web UI shows of a run."""
+    metadata: WorkflowMetadata = await handle.query("__temporal_workflow_metadata", result_type=WorkflowMetadata)
+    return metadata.current_details
+
+
+# --- the server's record --------------------------------------------------------------------------------
+
+
+async def closed(handle: Handle) -> bool:
+    """True if a run has ended."""
+    return (await handle.describe()).status is not WorkflowExecutionStatus.RUNNING
+
+
+async def search_attribute(handle: Handle, name: str) -> str | None:
+    """Returns a Keyword that the server lists of a run."""
+    return (await handle.describe()).typed_search_attributes.get(SearchAttributeKey.for_keyword(name))
+
+
+async def scheduled(client: Client, workflow_id: str, kind: str) -> list[HistoryEvent]:
+    """Returns the events with which a workflow's activities, timers or children began, in order."""
+    wanted = {
+        "activity": EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED,
+        "timer": EventType.EVENT_TYPE_TIMER_STARTED,
+        "child": EventType.EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED,
+    }[kind]
+    history = client.get_workflow_handle(workflow_id).fetch_history_events()
+    return [event async for event in history if event.event_type == wanted]
+
+
+async def labels(client: Client, workflow_id: str, kind: str) -> list[str]:
+    """Returns the labels that the Web UI shows of a workflow's activities, timers or children, in order."""
+    begun = await scheduled(client, workflow_id, kind)
+    return [str(json.loads(event.user_metadata.summary.data or b'""')) for event in begun]
+
+
+async def started_children(client: Client, workflow_id: str) -> list[str]:
+    """Returns the ids of the child workflows that a workflow started, in order."""
+    begun = await scheduled(client, workflow_id, "child")
+    return [event.start_child_workflow_execution_initiated_event_attributes.workflow_id for event in begun]
+
+
+async def queues(client: Client, workflow_id: str) -> list[str]:
+    """Returns the task queues of a workflow's activities, in order."""
+    begun = await scheduled(client, workflow_id, "activity")
+    return [event.activity_task_scheduled_event_attributes.task_queue.name for event in begun]
+
+
+# --- the model's record ---------------------------------------------------------------------------------
+
+
+def call(model: ScriptedModel, run_id: str, step: str) -> Call:
+    """Returns the last call of that step of a run."""
+    return next(call for call in reversed(model.of(run_id)) if call.step.call == f"{run_id}/{step}")
+
+
+def prompt(model: ScriptedModel, run_id: str, step: str) -> str:
+    """Returns the last message of one call of a run."""
+    return call(model, run_id, step).step.prompt
+
+
+def system(model: ScriptedModel, run_id: str, step: str) -> str:
+    """Returns the system prompt of one call of a run."""
+    prompts = call(model, run_id, step).step.body["system"]
+    return prompts if isinstance(prompts, str) else "\n".join(block["text"] for block in prompts)
+
+
+def sent(model: ScriptedModel, run_id: str, *steps: str) -> Callable[[], bool]:
+    """Returns a condition for `until`: the model was sent all of those steps of a run."""
+    return lambda: set(steps) <= set(model.steps(run_id))

@@ -1,0 +1,108 @@
+"""The assignment of a subtask to a role: choosing the role, and taking and giving back its breaker's permission."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from temporalio import workflow
+
+with workflow.unsafe.imports_passed_through():
+    from supervision.contract.finding import Finding
+    from supervision.contract.team import RoleCard
+    from supervision.planning.capabilities import role_for
+    from supervision.run.role_breaker import RoleTicket
+    from workflows.calls import activity_calls
+    from workflows.run_context import RunContext
+
+
+@dataclass
+class Assignment:
+    """A subtask in the hands of a role, over all its attempts.
+
+    `ticket` is the permission that the role's breaker gave for the next attempt, or for the one that runs. In a round
+    of review `previous` is the finding to improve by `feedback`.
+    """
+
+    role: RoleCard
+    ticket: RoleTicket | None = None
+    failures: int = 0
+    fell_back: bool = False
+    description_ref: str | None = None
+    feedback: str | None = None
+    previous: Finding | None = None
+
+
+def assign(context: RunContext, subtask_id: str) -> Assignment:
+    """Returns a new assignment: to the role that the plan names, or to the best one that is able to do it."""
+    board, roles = context.state.board, context.assignable_roles
+
+    def is_free(role: RoleCard) -> bool:
+        return not is_full(context, role) and context.state.breaker(role.name).admits()
+
+    return Assignment(roles.role(role_for(board.subtask(subtask_id), roles, board.in_flight(), is_free)))
+
+
+def is_full(context: RunContext, role: RoleCard) -> bool:
+    """True if the role works on as many subtasks as it may at a time."""
+    load = context.state.board.in_flight().get(role.name, 0)
+    return role.max_parallel is not None and load >= role.max_parallel
+
+
+def take_role(context: RunContext, assignment: Assignment) -> bool:
+    """Takes the permission for an attempt, of the fallback role if the own one's breaker gives none.
+
+    Returns False if neither gives one: the subtask has to wait.
+    """
+    assignment.ticket = context.state.breaker(assignment.role.name).admit()
+    fallback = unused_fallback(context, assignment)
+    if assignment.ticket is None and fallback is not None:
+        assignment.ticket = context.state.breaker(fallback.name).admit()
+        if assignment.ticket is not None:
+            assignment.role, assignment.fell_back = fallback, True
+    return assignment.ticket is not None
+
+
+def next_probe_at(context: RunContext, assignment: Assignment) -> datetime | None:
+    """Returns when the first breaker that keeps the subtask waiting admits an attempt; None if no time is set."""
+    fallback = unused_fallback(context, assignment)
+    roles = [assignment.role, *([fallback] if fallback else [])]
+    times = [context.state.breaker(role.name).retry_at for role in roles]
+    return min((time for time in times if time is not None), default=None)
+
+
+def unused_fallback(context: RunContext, assignment: Assignment) -> RoleCard | None:
+    """Returns the role's fallback role, if there is one and the subtask is not there already."""
+    return None if assignment.fell_back else context.team.find(assignment.role.fallback)
+
+
+def count_outcome(context: RunContext, assignment: Assignment, *, succeeded: bool) -> None:
+    """Counts the outcome of an attempt for or against its role."""
+    if assignment.ticket is not None:
+        breaker = context.state.breaker(assignment.role.name)
+        if succeeded:
+            breaker.succeeded(assignment.ticket)
+        else:
+            breaker.failed(assignment.ticket)
+        assignment.ticket = None
+
+
+def give_back(context: RunContext, assignment: Assignment) -> None:
+    """Gives the permission back: the attempt says nothing about its role."""
+    if assignment.ticket is not None:
+        context.state.breaker(assignment.role.name).released(assignment.ticket)
+        assignment.ticket = None
+
+
+async def divert(context: RunContext, subtask_id: str, assignment: Assignment) -> None:
+    """Moves the subtask to the role's backup if the pool's backlog is too old and the backup's breaker admits it."""
+    role, backup = assignment.role, context.team.find(assignment.role.backup)
+    if role.pool is None or backup is None:
+        return
+    waited = await activity_calls.pool_backlog(role.pool)
+    # Asked only now: other subtasks may have taken the backup's probe while the backlog was looked up.
+    ticket = context.state.breaker(backup.name).admit() if waited > role.backlog_seconds else None
+    if ticket is not None:
+        give_back(context, assignment)
+        assignment.role, assignment.ticket = backup, ticket
+        context.state.trace.note(
+            "subtask_diverted", subtask_id, role=backup.name, pool=role.pool, waited_seconds=round(waited, 1)
+        )
