@@ -288,7 +288,9 @@ def test_a_role_may_be_another_team(tmp_path: Path) -> None:
 @pytest.mark.parametrize("opened", ["tools.py", ".", ".."])
 def test_code_that_others_could_have_written_is_not_run(tmp_path: Path, opened: str) -> None:
     teams = tmp_path / "teams"
-    folder = write(teams, tool="greet", tools=f"open({str(tmp_path / 'ran')!r}, 'w')\n{OWN_TOOLS}")
+    folder = write(
+        teams, tool="greet", tools=f"import pathlib; pathlib.Path({str(tmp_path / 'ran')!r}).touch()\n{OWN_TOOLS}"
+    )
     (folder / opened).chmod(0o777)
     with pytest.raises(TeamError, match="is code and is not run.*every user"):
         TeamFiles([teams]).load("crew")
@@ -299,7 +301,7 @@ def test_code_that_others_could_have_written_is_not_run(tmp_path: Path, opened: 
 
 
 def test_the_definition_of_a_team_is_read_without_running_its_code(tmp_path: Path) -> None:
-    write(tmp_path, tool="greet", tools=f"open({str(tmp_path / 'ran')!r}, 'w')\n{OWN_TOOLS}")
+    write(tmp_path, tool="greet", tools=f"import pathlib; pathlib.Path({str(tmp_path / 'ran')!r}).touch()\n{OWN_TOOLS}")
     assert TeamFiles([tmp_path]).definition("crew").roles[0].tools == ["greet"]
     assert not (tmp_path / "ran").exists()
 
