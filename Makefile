@@ -36,7 +36,7 @@ check: $(DEV) ## Check format, lint, types and the lock
 	$(UV) lock --check
 
 serve: $(READY) ## Run the embedded Temporal server with its Web UI until Ctrl-C
-	@$(VENV) -m runtime.server.embedded_server
+	@$(VENV) -m runtime.server
 
 worker: $(READY) ## Run a Worker process
 	@$(VENV) worker_main.py

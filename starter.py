@@ -1,4 +1,4 @@
-"""The command line: start runs, follow them, read them, look after what they leave.
+"""The command line: start runs, follow them, read them, look after the artifact store.
 
 Exit codes: 0 done (a partial answer, too); 1 the run failed, does not exist or exists already; 2 bad input or usage;
 3 no server, no worker or no artifact store; 4 the run was cancelled; 130 detached by Ctrl-C (the run goes on).
@@ -10,24 +10,24 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from console import console_limits
 from console.access import Access
 from console.command import Command
 from console.commands.doctor import examine
-from console.commands.listing import print_runs, print_teams
-from console.commands.pruning import prune
+from console.commands.list_commands import print_runs, print_teams
 from console.commands.report_commands import print_plan, print_result, print_status, print_trace
-from console.commands.run_commands import How, cancel, run_goal, watch
-from console.commands.update_commands import extend, resume
-from console.run.request_options import ask, put_file
-from console.run.run_handle import Run
+from console.commands.run_commands import follow_run, run_goal
+from console.commands.store_commands import prune, put_file
+from console.commands.update_commands import cancel, extend, resume
+from console.run.request_options import RunOptions
+from console.run.run_handle import RunHandle
 from console.terminal import console
-from runtime.exit import leave
 from runtime.paths import keep_files_private
-from supervision import limits
+from runtime.process import exit_now
 
 EXIT_CODES = (__doc__ or "").partition("\n\n")[2].strip()
 app = typer.Typer(
-    help="Start runs, follow them, read them, look after what they leave.",
+    help="Start runs, follow them, read them, look after the artifact store.",
     epilog=EXIT_CODES,
     no_args_is_help=True,
     add_completion=False,
@@ -38,15 +38,15 @@ command = Command()
 
 
 def do(work: Callable[[Access], Coroutine[Any, Any, int]]) -> NoReturn:
-    """Does the work and ends the command with its exit code."""
+    """Runs the work and ends the command with its exit code."""
     raise typer.Exit(command.run(lambda: work(command.access)))
 
 
-def with_run(run_id: str, work: Callable[[Run, Access], Coroutine[Any, Any, int]]) -> NoReturn:
+def with_run(run_id: str, work: Callable[[RunHandle, Access], Coroutine[Any, Any, int]]) -> NoReturn:
     """As `do`, for work on one run."""
 
     async def connected(access: Access) -> int:
-        return await work(Run(await access.client(), run_id), access)
+        return await work(RunHandle(await access.client(), run_id), access)
 
     do(connected)
 
@@ -69,7 +69,7 @@ def settings(
 
 @app.command(epilog=EXIT_CODES)
 def run(
-    goal: Annotated[str | None, typer.Argument(help="what to find out or produce; - reads standard input")] = None,
+    goal: Annotated[str | None, typer.Argument(help="the question or task; - reads standard input")] = None,
     goal_file: Annotated[Path | None, typer.Option(help="read the goal from a file")] = None,
     request: Annotated[Path | None, typer.Option(help="a JSON file with a whole request; options override it")] = None,
     team: Annotated[str | None, typer.Option(help="see `teams`")] = None,
@@ -94,37 +94,31 @@ def run(
     queue_anyway: Annotated[bool, typer.Option("--queue-anyway", help="start even if no worker is there yet")] = False,
 ) -> None:
     """Start a run and follow it to its answer. Ctrl-C stops following, never the run."""
-
-    fields: dict[str, Any] = dict(team=team, strategy=strategy, max_subtasks=max_subtasks, max_parallel=max_parallel)
-    fields |= dict(max_turns=max_turns, max_reviews=max_reviews, max_depth=max_depth, deadline=deadline)
-    fields |= dict(success=success, incremental_synthesis=incremental)
-    parts: dict[str, dict[str, Any]] = {"models": {"supervisor": supervisor_model, "workers": worker_model}}
-    parts["budget"] = {"tokens": budget_tokens, "usd": budget_usd}
-    how = How(run_id, detach, as_json, queue_anyway)
-    do(lambda access: run_goal(access, ask(goal, goal_file, request, attach or [], fields, parts, answer_schema), how))
+    options = RunOptions(**locals())  # its fields are the parameters of this command
+    do(lambda access: run_goal(access, options))
 
 
 @app.command()
 def follow(run_id: RunId, as_json: AsJson = False) -> None:
     """Follow a run to its end and print its answer."""
-    with_run(run_id, lambda run, access: watch(run, access, as_json=as_json))
+    with_run(run_id, lambda run, access: follow_run(run, access, as_json=as_json))
 
 
 @app.command()
 def status(run_id: RunId, as_json: AsJson = False) -> None:
-    """Where a run stands."""
+    """Show where a run stands."""
     with_run(run_id, lambda run, _: print_status(run, console(), as_json))
 
 
 @app.command()
 def plan(run_id: RunId, as_json: AsJson = False) -> None:
-    """The plan of a run."""
-    with_run(run_id, lambda run, access: print_plan(run, access.store, as_json))
+    """Show the plan of a run."""
+    with_run(run_id, lambda run, _: print_plan(run, as_json))
 
 
 @app.command()
 def trace(run_id: RunId) -> None:
-    """What happened in a run, as JSON."""
+    """Print the events of a run as JSON."""
     with_run(run_id, lambda run, access: print_trace(run, access.store))
 
 
@@ -135,19 +129,19 @@ def result(
     full: Annotated[bool, typer.Option("--full", help="whole texts, from the artifact store")] = False,
     wait: Annotated[bool, typer.Option("--wait", help="wait for the run's end")] = False,
 ) -> None:
-    """The answer of a run, or what it has so far."""
+    """Show the answer of a run, or its result so far."""
     with_run(run_id, lambda run, access: print_result(run, access, console(), as_json=as_json, full=full, wait=wait))
 
 
 @app.command("list")
-def list_runs(limit: Annotated[int, typer.Option(min=1, help="newest first")] = limits.LISTED_RUNS) -> None:
-    """The runs that the server knows."""
+def list_runs(limit: Annotated[int, typer.Option(min=1, help="newest first")] = console_limits.LISTED_RUNS) -> None:
+    """List the runs that the server knows."""
     do(lambda access: print_runs(access, console(), limit))
 
 
 @app.command("cancel")
 def cancel_run(run_id: RunId) -> None:
-    """Cancel a run; what it had found is kept."""
+    """Cancel a run; its partial result is kept."""
     with_run(run_id, lambda run, _: cancel(run))
 
 
@@ -158,19 +152,19 @@ def extend_limits(
     tokens: Annotated[int | None, typer.Option(help="the new total")] = None,
     usd: Annotated[float | None, typer.Option(help="the new total")] = None,
 ) -> None:
-    """Give a run new limits: totals, not additions. What is not named stays as it is."""
+    """Give a run new limits: totals, not additions. A limit that is not given stays as it is."""
     with_run(run_id, lambda run, _: extend(run, deadline, tokens, usd))
 
 
 @app.command("resume")
 def resume_run(run_id: RunId) -> None:
-    """Let a run go on that waits for the model provider, once key or account are mended."""
+    """Let a run go on that waits for the model provider, once key or account are fixed."""
     with_run(run_id, lambda run, _: resume(run))
 
 
 @app.command()
 def teams() -> None:
-    """The teams that runs may name, with their roles and tools."""
+    """List the teams that runs may name, with their roles and tools."""
     do(lambda access: print_teams(access.settings.teams_folders, console()))
 
 
@@ -185,14 +179,14 @@ def prune_store(
     older_than: Annotated[str, typer.Option(help="such as 30d, 12h or 2w")],
     yes: Annotated[bool, typer.Option("--yes", help="delete without asking")] = False,
 ) -> None:
-    """Delete what old runs left in the artifact store; never of an open run."""
+    """Delete the objects of old runs from the artifact store; never those of an open run."""
     ask_first = console().is_terminal
     do(lambda access: prune(access, older_than, lambda question: yes or (ask_first and typer.confirm(question))))
 
 
 @app.command()
-def doctor(quiet: Annotated[bool, typer.Option("--quiet", help="only what is amiss")] = False) -> None:
-    """Look at everything a run needs; exit code 1 when there is a problem."""
+def doctor(quiet: Annotated[bool, typer.Option("--quiet", help="only warnings and problems")] = False) -> None:
+    """Check everything that a run needs; exit code 1 if there is a problem."""
     do(lambda access: examine(access, console(), quiet))
 
 
@@ -202,7 +196,7 @@ def main() -> None:
     try:
         app()
     except SystemExit as done:
-        leave(done.code if isinstance(done.code, int) else 1)
+        exit_now(done.code if isinstance(done.code, int) else 1)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import logging
 import os
-import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import timedelta
@@ -36,11 +35,12 @@ from activities.teams.team_files import TeamFiles
 from activities.tool_calls import ToolActivities
 from runtime import search_attributes, telemetry
 from runtime.connection import ConnectionFailed, connect
-from runtime.exit import leave
 from runtime.health import shown_alive
-from runtime.ownership import check_ownership
 from runtime.paths import keep_files_private
+from runtime.process import check_ownership, exit_now, keep_private
 from runtime.settings import Settings, load_settings
+from runtime.signals import stopping_by_signal
+from runtime.watchdog import Watchdog
 from runtime.workers import ALL_ROLES, WorkerRole, workers
 from supervision import limits
 from supervision.contract.request import describe_errors
@@ -151,40 +151,33 @@ def model_activities(
     ]
 
 
-async def serve(settings: Settings, roles: Sequence[WorkerRole], pool: str | None) -> None:
+async def serve(settings: Settings, roles: Sequence[WorkerRole], pool: str | None, watchdog: Watchdog) -> None:
     """Runs until SIGTERM or Ctrl-C, then lets calls in flight finish; a second signal ends at once."""
+    watchdog.watch(asyncio.get_running_loop())
     tracing = telemetry.configure("temporal-supervisor-worker")
     client = await connect(tracing, wait=limits.WORKER_CONNECT_WAIT)
     stop = asyncio.Event()
-
-    def on_signal() -> None:
-        if stop.is_set():
-            leave(130)
-        say("stopping: calls in flight may finish; once more to stop at once")
-        stop.set()
-
-    for name in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(name, on_signal)
-    async with serving(client, settings, roles, pool=pool) as attributes, shown_alive(settings.health_file):
-        for warning in search_attributes.warnings(attributes):
-            say(f"warning: {warning}")
-        if settings.model == "standin":
-            say(STANDIN_NOTICE)
-        address = client.service_client.config.target_host
-        served = f"pool {pool}" if pool else ", ".join(roles)
-        say(f"worker ready ({served}) on {address}, namespace {client.namespace}, pid {os.getpid()}")
-        await stop.wait()
-    tracing.shutdown()
+    with stopping_by_signal(asyncio.get_running_loop(), stop, watchdog):
+        async with serving(client, settings, roles, pool=pool) as attributes, shown_alive(settings.health_file):
+            for warning in search_attributes.warnings(attributes):
+                say(f"warning: {warning}")
+            if settings.model == "standin":
+                say(STANDIN_NOTICE)
+            address = client.service_client.config.target_host
+            served = f"pool {pool}" if pool else ", ".join(roles)
+            say(f"worker ready ({served}) on {address}, namespace {client.namespace}, pid {os.getpid()}")
+            await stop.wait()
+    await asyncio.to_thread(tracing.shutdown)  # it may wait for a collector that is away
 
 
 def say(text: str) -> None:
-    """One line for the operator."""
+    """Writes one line to standard error, for the operator."""
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()
 
 
 def parse_roles(text: str) -> list[WorkerRole]:
-    """The roles named, in their own order; ArgumentTypeError for anything else."""
+    """Returns the roles named, in the project's order. Raises ArgumentTypeError for anything else."""
     named = [part.strip() for part in text.split(",") if part.strip()]
     unknown = [part for part in named if part not in ALL_ROLES]
     if unknown or not named:
@@ -193,14 +186,17 @@ def parse_roles(text: str) -> list[WorkerRole]:
 
 
 def parse_pool(text: str) -> str:
-    """The name of a pool; ArgumentTypeError for what can't be one."""
+    """Returns the name of a pool. Raises ArgumentTypeError if it can't be one."""
     if not is_pool(text):
         raise argparse.ArgumentTypeError(f"must be 1 to 32 lower-case letters, digits or hyphens, not '{text}'")
     return text
 
 
 def main() -> None:
-    """The command `temporal-supervisor-worker`. Exit codes: 0 stopped, 1 failed, 2 can't serve as configured."""
+    """The command `temporal-supervisor-worker`.
+
+    Exit codes: 0 stopped, 1 failed, 2 can't serve as configured, 70 ended by its watchdog.
+    """
     parser = argparse.ArgumentParser(description="Serve supervisor runs: workflows, model calls and tools.")
     serves = parser.add_mutually_exclusive_group()
     serves.add_argument("--roles", type=parse_roles, default=list(ALL_ROLES), help="default: workflows,model,tools")
@@ -209,6 +205,7 @@ def main() -> None:
     )
     parser.add_argument("--env-file", type=Path, help="settings, instead of .env beside this program")
     options = parser.parse_args()
+    keep_private()
     keep_files_private()
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     check_ownership()
@@ -216,19 +213,20 @@ def main() -> None:
         settings = load_settings(options.env_file)
     except ValidationError as error:
         say(f"settings: {describe_errors(error)}")
-        leave(2)
+        exit_now(2)
     except (ValueError, OSError) as error:
         say(str(error))
-        leave(2)
+        exit_now(2)
     if "model" in options.roles and not settings.has_model:
         say(NO_MODEL)
-        leave(2)
+        exit_now(2)
     try:
-        asyncio.run(serve(settings, options.roles, options.pool))
+        with Watchdog() as watchdog:
+            asyncio.run(serve(settings, options.roles, options.pool, watchdog))
     except (ConnectionFailed, ValueError) as error:
         say(str(error))
-        leave(2)
-    leave(0)
+        exit_now(2)
+    exit_now(0)
 
 
 if __name__ == "__main__":

@@ -57,7 +57,7 @@ class RunSetupActivities:
         supervisor_model = request.models.supervisor or facts.supervisor_model
         try:
             if request.answer_schema is not None:
-                answer_schema.check_schema(request.answer_schema)
+                await answer_schema.check_schema(request.answer_schema, run.run_id)
             # A nested supervisor's numbers are its root's: lowered there, and granted.
             lowered = [] if setup.brief else facts.ceilings.check(request)
             team_ref, loaded = await self._teams.save(run.run_id, request.team, worker_model)

@@ -92,7 +92,8 @@ class SynthesisActivities:
             repair = user_message(answer_repair(call.problems))
             return await self._calls.go_on(call.run, step, call.head, [repair], call.max_tokens)
         text = await self._request(call, plan, schema)
-        return await self._calls.begin(call.run, step, self._opening(call, schema), text, call.max_tokens)
+        opening = await self._opening(call, schema)
+        return await self._calls.begin(call.run, step, opening, text, call.max_tokens)
 
     async def _request(self, call: SynthesisInput, plan: Plan, schema: Json | None) -> str:
         goal = await read_text(self._store, call.goal_ref)
@@ -116,12 +117,12 @@ class SynthesisActivities:
 
         return await with_findings(self._store, call.findings, write)
 
-    def _opening(self, call: SynthesisInput, schema: Json | None) -> Opening:
+    async def _opening(self, call: SynthesisInput, schema: Json | None) -> Opening:
         if call.mode == "digest":
             return Opening(system=DIGEST_SYSTEM, model=call.model)
         form: type[Model] = AnswerDraft
         if schema is not None:
-            value: Any = Annotated[JsonValue, WithJsonSchema(answer_schema.sendable(schema))]
+            value: Any = Annotated[JsonValue, WithJsonSchema(await answer_schema.sendable(schema, call.run.run_id))]
             form = create_model("AnswerDraft", __base__=AnswerDraft, answer_json=(value, ...))
         return Opening(system=SYNTHESIS_SYSTEM, model=call.model, output_schema=self._calls.model.output_schema(form))
 
@@ -141,7 +142,7 @@ class SynthesisActivities:
         else:
             reply.confidence = min(1.0, max(0.0, draft.confidence))
             if schema is not None:
-                _take_json(reply, fields, schema)
+                await _take_json(reply, fields, schema, call.run.run_id)
         await self._keep(call, reply, draft.answer)
         _take_references(reply, draft, _citable(call, plan))
 
@@ -153,12 +154,12 @@ class SynthesisActivities:
         reply.answer_ref = await self._store.put_output(call.run.run_id, data)
 
 
-def _take_json(reply: SynthesisReply, fields: Json, schema: Json) -> None:
+async def _take_json(reply: SynthesisReply, fields: Json, schema: Json, run_id: str) -> None:
     if "answer_json" not in fields:
         reply.problems = ["answer_json is missing"]
         return
-    value = answer_schema.value_of(schema, fields["answer_json"])
-    reply.problems = answer_schema.problems(schema, value)
+    value = await answer_schema.value_of(schema, fields["answer_json"], run_id)
+    reply.problems = await answer_schema.problems(schema, value, run_id)
     reply.answer_json = None if reply.problems else value
 
 

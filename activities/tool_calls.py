@@ -2,18 +2,22 @@
 
 import contextlib
 from functools import partial
+from typing import Any
 
 from temporalio import activity
 
 from activities.contracts.turn_contracts import ToolInput, ToolReply, ToolResultRef
 from activities.model.conversation import ConversationStore
 from activities.model.heartbeat import beating
+from activities.prompts.agent_prompts import DEADLY_CALL
 from activities.store.artifacts import ArtifactStore
 from activities.store.reading import read_text
 from activities.teams.stored_teams import StoredTeams
-from activities.tools.tool import ToolContext
+from activities.teams.toolbox import ToolRun
+from activities.tools.tool import Tool, ToolContext
 from supervision import limits
 from supervision.contract.finding import ArtifactRef
+from supervision.store_keys import started_key
 from supervision.text import cut, one_line
 
 
@@ -40,10 +44,14 @@ class ToolActivities:
         context = ToolContext(
             attachments={a.name: partial(read_text, self._store, a.ref) for a in request.attachments},
             idempotency_key=f"{request.head}/{request.call.call_id}",
+            run_id=request.run.run_id,
         )
         role = loaded.team.role(request.role)
         async with contextlib.nullcontext() if activity.info().is_local else beating(dict):
-            ran = await loaded.toolbox.run(role, request.call.name, arguments, context)
+            if await self._may_begin(loaded.toolbox.get(request.call.name), request.run.run_id):
+                ran = await loaded.toolbox.run(role, request.call.name, arguments, context)
+            else:
+                ran = ToolRun(DEADLY_CALL, is_error=True)
         ref = await self._store.put_output(request.run.run_id, ran.text.encode("utf-8", "replace"))
         artifacts = []
         for new in ran.artifacts:
@@ -55,3 +63,18 @@ class ToolActivities:
             sources=[one_line(source, limits.SOURCE_BYTES) for source in ran.sources[: limits.FINDING_SOURCES]],
             artifacts=artifacts,
         )
+
+    async def _may_begin(self, tool: Tool[Any] | None, run_id: str) -> bool:
+        """False if this local call of an author's tool began often enough and never came to an end.
+
+        A local activity that ends its process begins again with every workflow task, and Temporal counts no attempt.
+        So each beginning leaves a mark in the store. One create is the usual price.
+        """
+        info = activity.info()
+        if tool is None or not tool.own or not info.is_local:
+            return True
+        for start in range(limits.TOOL_ATTEMPTS):
+            key = started_key(run_id, info.workflow_run_id or "", info.activity_id, info.attempt, start)
+            if await self._store.create(key, b""):
+                return True
+        return False

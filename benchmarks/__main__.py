@@ -19,7 +19,7 @@ from benchmarks.rows import ROWS, WARM_UP, Row, shorter
 from benchmarks.systems import CHECKOUT, FLOOR_SETTINGS, Floor, Project, System
 from benchmarks.targets import verdicts
 from runtime.connection import ConnectionFailed, connect
-from runtime.exit import leave
+from runtime.process import exit_now
 from runtime.server.embedded_server import EmbeddedServer, ServerFailed
 from runtime.server.temporal_binary import TemporalNotFound
 from supervision import limits
@@ -49,14 +49,14 @@ def main() -> None:
         samples = asyncio.run(_run(rows, options.repetitions or (1 if options.quick else _REPETITIONS), floor))
     except (TemporalNotFound, ServerFailed, ConnectionFailed, ProcessFailed) as error:
         say(str(error))
-        leave(1)
+        exit_now(1)
     judged = verdicts(samples)
     report.show(Console(width=None if sys.stdout.isatty() else _WIDE), samples, judged)
     if options.out:
         report.write(options.out, samples, judged)
     failed = any(sample.failed for sample in samples)
     missed = options.check and any(verdict.kept is False for verdict in judged)
-    leave(1 if failed or missed else 0)
+    exit_now(1 if failed or missed else 0)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -78,7 +78,7 @@ def _floor(named: Path | None) -> Path | None:
     complete = all((folder / name).is_file() for name in (_FLOOR, _FLOOR_MODEL))
     if given and not complete:
         say(f"{folder} has no {_FLOOR} and {_FLOOR_MODEL}")
-        leave(1)
+        exit_now(1)
     return folder.absolute() if complete else None
 
 

@@ -1,4 +1,4 @@
-"""The parts of the command line `starter.py`: asking for runs, following them, showing what they came to.
+"""The parts of the command line `starter.py`: requests, runs, views, commands and the demo.
 
 Facts come from the server and from queries, never from workflow code.
 """

@@ -1,4 +1,4 @@
-"""What a command reaches: settings, the Temporal server, the artifact store. Each is opened when it is needed."""
+"""The access of a command to settings, Temporal server and artifact store, each opened when it is needed."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,36 +28,36 @@ class Access:
 
     @cached_property
     def settings(self) -> Settings:
-        """The settings of this process; ValueError when a variable is wrong."""
+        """The settings of this process. Raises ValueError if a variable is wrong."""
         return load_settings(self.env_file)
 
     @cached_property
     def store(self) -> ArtifactStore:
-        """The artifact store; ValueError or ArtifactUnavailable when it can't be opened."""
+        """The artifact store. Raises ValueError or ArtifactUnavailable if it can't be opened."""
         return open_store(self.settings.artifacts_url)
 
     @cached_property
     def telemetry(self) -> Telemetry:
-        """Tracing as `OTEL_*` asks for it; ValueError when it asks for what there is not."""
+        """Tracing as `OTEL_*` configures it. Raises ValueError for an exporter that is not supported."""
         return configure("temporal-supervisor")
 
     async def client(self) -> Client:
-        """A connected client; ConnectionFailed when there is no usable server."""
+        """Returns a connected client. Raises ConnectionFailed if there is no usable server."""
         return await connect(self.telemetry, address=self.address, namespace=self.namespace)
 
     def close(self) -> None:
-        """Sends the spans that wait."""
+        """Sends the remaining spans."""
         if "telemetry" in self.__dict__:
             self.telemetry.shutdown()
 
 
 def server_address(client: Client) -> str:
-    """Where the client is connected to."""
+    """Returns the address that the client is connected to."""
     return client.service_client.config.target_host
 
 
 def endpoint(settings: Settings) -> str | None:
-    """Which model endpoint the settings name, without credentials that its address may hold; None for none."""
+    """Returns the model endpoint that the settings name, without credentials in its address; None if there is none."""
     if not settings.has_model:
         return None
     parts = urlsplit(settings.anthropic_base_url or "")
@@ -67,7 +67,7 @@ def endpoint(settings: Settings) -> str | None:
 
 
 def web_address(client: Client, run_id: str) -> str | None:
-    """The page of a run in the Web UI, where it is known: the embedded server's and Temporal Cloud's."""
+    """Returns the page of a run in the Web UI of the embedded server or of Temporal Cloud, else None."""
     address = server_address(client)
     page = f"namespaces/{quote(client.namespace, safe='')}/workflows/{quote(run_id, safe='')}"
     if address.partition(":")[0].endswith(_CLOUD):
@@ -78,7 +78,7 @@ def web_address(client: Client, run_id: str) -> str | None:
     return None
 
 
-def _same(one: str, other: str) -> bool:
-    host, _, port = one.rpartition(":")
+def _same(address: str, other: str) -> bool:
+    host, _, port = address.rpartition(":")
     other_host, _, other_port = other.rpartition(":")
     return port == other_port and (host == other_host or (host in _LOOPBACK and other_host in _LOOPBACK))

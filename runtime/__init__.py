@@ -1,4 +1,4 @@
-"""Setting a process up: settings, the embedded Temporal server, who owns our packages.
+"""The process around workflows and activities: settings, connection, Workers, tracing, the embedded server.
 
 Everything here runs before or around workflows and activities, never inside them.
 """

@@ -1,4 +1,4 @@
-"""Connecting to Temporal: by its own configuration, with the project's data converter and tracing."""
+"""The connection to Temporal: its own configuration, with the project's data converter and tracing."""
 
 import asyncio
 from datetime import timedelta
@@ -23,7 +23,7 @@ class ConnectionFailed(Exception):
 
 
 def target(address: str | None = None, namespace: str | None = None) -> dict[str, Any]:
-    """Connection arguments: explicit ones, then `TEMPORAL_*` and profiles, then a running embedded server."""
+    """Returns connection arguments: explicit ones, then `TEMPORAL_*` and profiles, then a running embedded server."""
     try:
         config: dict[str, Any] = dict(ClientConfig.load_client_connect_config())
     except Exception as error:  # the SDK raises several kinds for a bad file or profile
@@ -45,7 +45,7 @@ async def connect(
     namespace: str | None = None,
     wait: timedelta = timedelta(0),
 ) -> Client:
-    """A client of an existing namespace, tried again for `wait`; raises ConnectionFailed."""
+    """Returns a client of an existing namespace; tries again for `wait`. Raises ConnectionFailed."""
     config = target(address, namespace)
     plugins = telemetry.plugins if telemetry else []
     loop = asyncio.get_running_loop()

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from supervision.file_trust import distrust
+from supervision.trust import distrust
 
 
 def keep_files_private() -> None:

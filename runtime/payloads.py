@@ -20,7 +20,7 @@ class BoundedPayloadConverter(PydanticPayloadConverter):
     """
 
     def to_payloads(self, values: Sequence[Any]) -> list[Payload]:
-        """The encoded values."""
+        """Returns the encoded values."""
         payloads = super().to_payloads(values)
         for payload, value in zip(payloads, values, strict=True):
             if len(payload.data) > limits.PAYLOAD_HARD_BYTES:

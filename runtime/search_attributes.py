@@ -14,7 +14,7 @@ WANTED = {
 
 
 async def usable(client: Client) -> list[str]:
-    """The wanted attributes that the server has with the right type; none when it will not say."""
+    """Returns the wanted attributes that the server has with the right type; none if it refuses to list them."""
     try:
         listed = await client.operator_service.list_search_attributes(
             ListSearchAttributesRequest(namespace=client.namespace)
@@ -25,7 +25,7 @@ async def usable(client: Client) -> list[str]:
 
 
 async def ensure(client: Client) -> list[str]:
-    """Adds what is missing and returns the usable ones; never raises: a run can do without them."""
+    """Adds missing attributes and returns the usable ones. Never raises: a run can do without them."""
     have = await usable(client)
     missing = {name: kind for name, kind in WANTED.items() if name not in have}
     if missing:
@@ -40,7 +40,7 @@ async def ensure(client: Client) -> list[str]:
 
 
 def warnings(have: list[str]) -> list[str]:
-    """What to tell about attributes that can't be used."""
+    """Returns a warning for each attribute that can't be used."""
     return [
         f"search attribute {name} is not available: `temporal operator search-attribute create --name {name} "
         f"--type {'Double' if kind == IndexedValueType.INDEXED_VALUE_TYPE_DOUBLE else 'Keyword'}`"

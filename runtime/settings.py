@@ -10,7 +10,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from runtime.paths import cache_dir
 from supervision import limits
 from supervision.contract.ceilings import Ceilings, InlineTeams
-from supervision.file_trust import distrust
+from supervision.trust import distrust
 
 _HOME = Path(__file__).resolve().parents[1]
 BUILTIN_TEAMS = _HOME / "teams"

@@ -10,14 +10,14 @@ _ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT
 
 @dataclass(frozen=True)
 class Telemetry:
-    """Plugins for the Temporal client, and what to call before the process ends."""
+    """Plugins for the Temporal client, and a function to call before the process ends."""
 
     plugins: list[Any] = field(default_factory=list)
     shutdown: Callable[[], None] = lambda: None
 
 
 def wanted(environ: Mapping[str, str]) -> str | None:
-    """The exporter asked for, `otlp` or `console`; None when tracing is off."""
+    """Returns the exporter that the variables name, `otlp` or `console`; None if tracing is off."""
     if environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return None
     named = environ.get("OTEL_TRACES_EXPORTER", "").strip().lower()
@@ -27,7 +27,7 @@ def wanted(environ: Mapping[str, str]) -> str | None:
 
 
 def configure(service: str, environ: Mapping[str, str] = os.environ) -> Telemetry:
-    """Sets the process's tracer provider up. Raises ValueError for an exporter that is not supported."""
+    """Sets up the process's tracer provider. Raises ValueError for an exporter that is not supported."""
     exporter = wanted(environ)
     if exporter is None:
         return Telemetry()

@@ -32,7 +32,7 @@ def workers(
     model_rpm: float | None = None,
     pool: str | None = None,
 ) -> list[Worker]:
-    """One Worker per queue. Workflow processes also run tools: small pure ones run inside workflow tasks.
+    """Returns one Worker per queue. Workflow processes also run tools: small pure ones run inside workflow tasks.
 
     A process of a `pool` serves that pool's queue alone, with model calls and tools.
     """
@@ -45,9 +45,9 @@ def workers(
     }
     if pool:
         return [Worker(**common, task_queue=pool_queue(pool), activities=[*model_activities, *tool_activities])]
-    found = []
+    serving = []
     if "workflows" in roles:
-        found.append(
+        serving.append(
             Worker(
                 **common,
                 task_queue=WORKFLOW_QUEUE,
@@ -61,7 +61,7 @@ def workers(
             )
         )
     if "model" in roles:
-        found.append(
+        serving.append(
             Worker(
                 **common,
                 task_queue=MODEL_QUEUE,
@@ -70,5 +70,5 @@ def workers(
             )
         )
     if "tools" in roles:
-        found.append(Worker(**common, task_queue=TOOLS_QUEUE, activities=tool_activities))
-    return found
+        serving.append(Worker(**common, task_queue=TOOLS_QUEUE, activities=tool_activities))
+    return serving

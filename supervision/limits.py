@@ -1,7 +1,8 @@
 """Every timeout, limit and retry number of workflows and activities, each with its reason.
 
 Pure numbers, read here by the deterministic side and the activities alike. Times are `timedelta`, sizes are bytes,
-unless a comment says otherwise. The benchmarks have a module of their own.
+unless a comment says otherwise. The command line (`console_limits`), the embedded server (`server_limits`) and the
+benchmarks have modules of their own.
 """
 
 from datetime import timedelta
@@ -13,6 +14,7 @@ GOAL_BYTES = 48 * KIB  # a goal is a question, not a document: longer text is an
 ATTACHMENT_TEXT_BYTES = 16 * KIB  # inline text travels in the start event; longer ones go by `starter.py put`
 ATTACHMENTS = 32  # each is named in a prompt
 ANSWER_SCHEMA_BYTES = 16 * KIB  # it is part of every prompt that asks for the answer
+ANSWER_SCHEMA_PARTS = 2000  # with references resolved: they double a schema with each line
 MAX_BUDGET_TOKENS = 10**15  # beyond, numbers no longer count exactly
 MAX_BUDGET_USD = 10.0**9
 REQUEST_BYTES = 200 * KIB  # the start event must stay below PAYLOAD_HARD_BYTES
@@ -64,20 +66,32 @@ TOOL_ATTEMPTS = 3  # a tool that kills its process three times is quarantined
 LOCAL_TOOL_TIMEOUT = timedelta(seconds=10)  # pure tools finish in milliseconds; must end within a workflow task
 
 TEAM_FILE_BYTES = KIB * KIB  # a team file is written by hand
+TEAM_READ_TIMEOUT = timedelta(seconds=20)  # team.toml, the import of tools.py, the index of documents; in a thread
+TEAM_THREAD_PATIENCE = timedelta(seconds=1)  # a loop that is silent for so long after a call's timeout is blocked
+STUCK_THREADS = 8  # of a process, in native code that never returns: with more it is no Worker any longer
 TEAM_DATA_BYTES = 64 * KIB * KIB  # one data file or document of a team: loaded into each Worker process
 TEAM_DATA_FILES = 1000  # a wider glob is a mistake
 TOOL_SOURCES = 50  # sources of one tool result: they travel in history
 CALCULATOR_CHARS = 500  # longer is a program, not an expression
 CALCULATOR_MAGNITUDE = 1e300  # near the end of floats: whatever is above is a bomb
-SQL_CHARS = 5000  # parsing stays in the milliseconds
+SQL_CHARS = 5000  # more is a program, not a question
+SQL_JOINS = 20  # with conditions they parse in milliseconds; nobody asks for more of a handful of tables
 SQL_TIMEOUT = timedelta(seconds=3)  # of bundled data a query takes milliseconds
 SQL_START_TIMEOUT = timedelta(seconds=30)  # loading the tables of a team
-SQL_PROCESSES = 2  # per team: a query that runs into its timeout does not block the next one
+SQL_PROCESSES = 2  # per team: a query that runs into its timeout does not block the next run's
+SQL_EXTRA_PROCESSES = 1  # for the run that is next in turn, when it has waited for SQL_PATIENCE
+SQL_PATIENCE = timedelta(seconds=3)  # as long as a query may take: whoever waits longer meets several slow ones
 SQL_MEMORY_BYTES = 256 * KIB * KIB  # what the engine may use by its own accounting
 SQL_ADDRESS_BYTES = 1536 * KIB * KIB  # what its process may map: strings escape the engine's accounting
 SQL_ROWS = 200  # more belongs into an aggregate
 SQL_CELL_CHARS = 300
 TABLE_VALUES = 200  # distinct values of a text column that `list_tables` shows
+CHILD_REPLY_BYTES = 4 * KIB * KIB  # one answer of a child process; a tool's output is a hundredth of it
+CHILD_GRACE = timedelta(seconds=1)  # a child ends itself by its alarm; one that does not is killed after this
+BOUNDED_TIME = timedelta(seconds=3)  # one function on foreign text; honest text takes milliseconds
+BOUNDED_START_TIMEOUT = timedelta(seconds=30)  # of its process: 0.3 s on a quiet machine
+BOUNDED_ADDRESS_BYTES = 512 * KIB * KIB  # what its process may map
+BOUNDED_PROCESSES = 2  # per kind of text: a slow one does not block the next run's
 SEARCH_HITS = 10
 SEARCH_TERMS = 32  # words of a query that count
 PASSAGE_CHARS = 1500  # one search hit
@@ -210,32 +224,6 @@ HEALTH_BEAT = timedelta(seconds=5)  # how often a Worker shows that its event lo
 HEALTH_STALE = timedelta(seconds=60)  # a busy loop is late by seconds, never by a minute
 CACHED_WORKFLOWS = 3000  # more than live workflows: replaying on each task costs 1.9 times
 
-# --- The embedded server and its program ------------------------------------------------------------
-SERVER_START_WAIT = timedelta(seconds=60)  # 0.3 s on a quiet machine; a cold disk reads 210 MB first
-SERVER_STOP_WAIT = timedelta(seconds=10)  # it drains for 2.5 s after SIGINT; then it is killed
-SERVER_PROBE_TIMEOUT = timedelta(seconds=3)  # a live server on loopback answers in milliseconds
-SERVER_PORT_TRIES = 4  # a port that was free may be taken before the server binds it
-TEMPORAL_VERSION_TIMEOUT = timedelta(seconds=20)  # `temporal --version`: milliseconds, seconds from a cold disk
-TEMPORAL_DOWNLOAD_TIMEOUT = timedelta(seconds=120)  # ~50 MB; offline it fails at once
-TEMPORAL_BUILD_TIMEOUT = timedelta(minutes=30)  # 4 minutes on 2 cores
-TEMPORAL_BUILD_REPORT = timedelta(seconds=5)  # how often a build or a wait for one says that it lives
-LOCK_POLL = timedelta(milliseconds=200)  # a file lock tells nobody when it is free
-SERVER_POLL = timedelta(milliseconds=50)  # until a new server serves
-
-# --- The command line -----------------------------------------------------------------------------
-CLI_RPC_TIMEOUT = timedelta(seconds=3)  # a query waits for a Worker: with none it would hang for its default
-CLI_UPDATE_WAIT = timedelta(seconds=10)  # an update needs one workflow task; on a busy Worker some seconds
-CLI_CANCEL_WAIT = timedelta(seconds=20)  # a cancelled run closes in under a second, after a Worker restart in some
-POLLER_FRESH = timedelta(seconds=70)  # a live Worker polls anew every 60 s; the server lists dead ones for minutes
-FOLLOW_POLL = timedelta(seconds=1)  # how often a followed run is asked where it stands
-FOLLOW_REDRAW = timedelta(milliseconds=250)  # clocks move, and no flicker
-FOLLOW_CHILDREN = 8  # worker agents asked per poll, in rotation
-FOLLOW_LAST_LOOKS = 5  # polls after a run's end that collect what its worker agents did last
-FOLLOW_LINE_CHARS = 240  # one event on one line
-RUN_ID_BYTES = 400  # the server allows 1,000; child ids add to it
-LISTED_RUNS = 50
-DOCTOR_RUNS = 100  # open runs that `doctor` looks at, newest first
-DOCTOR_EVENTS = 30  # the first activity that names the run's store is among them
-DEMO_START_WAIT = timedelta(seconds=60)  # the demo's Worker and stand-in model: 2 s on a quiet machine
-DEMO_STOP_WAIT = timedelta(seconds=5)  # they have nothing in flight when the demo ends
-DEMO_POLL = timedelta(milliseconds=100)  # until a started process says that it is ready
+LOOP_SILENCE = timedelta(seconds=15)  # by then its heartbeats are overdue and others do its work: it only harms
+WATCHDOG_TICK = timedelta(seconds=1)
+SHUTDOWN_MARGIN = timedelta(seconds=15)  # after GRACEFUL_SHUTDOWN what is left is cancelled; then the process ends

@@ -4,6 +4,7 @@
     <run>/<name>                                    goal, answer-schema, attachment.<n>, result, trace
     <run>/<workflow run id>/<activity id>           one model call: conversation entry and journal in one
     <run>/outputs/<sha256>                          plans, teams, tool outputs, findings, drafts, answers
+    <run>/started/<workflow run id>.<activity id>.* the beginnings of local tool calls, see `tool_calls`
     uploads/<sha256>                                texts that users stored before any run, see `starter.py put`
 
 Every segment is an encoded id. Workflow run ids are UUIDs, so they are never a name. A nested supervisor's names
@@ -19,7 +20,8 @@ from supervision.limits import KEY_SEGMENT_BYTES
 STORE_ID = "store-id"
 _OUTPUTS = "outputs"
 UPLOADS = "uploads"
-_OWN = (STORE_ID, UPLOADS, _OUTPUTS)
+_STARTED = "started"
+_OWN = (STORE_ID, UPLOADS, _OUTPUTS, _STARTED)
 _DIGEST_CHARS = 64
 _LONELY_DOT = re.compile(r"^\.|\.(?=\.|$)")  # leading, trailing or doubled: "." and ".." mean folders
 _CUT_ESCAPE = re.compile(r"%.?$")
@@ -54,6 +56,11 @@ def call_key(run_id: str, workflow_run_id: str, activity_id: str) -> str:
 def output_key(run_id: str, sha256: str) -> str:
     """Returns the key of content-addressed content; `sha256` in hex."""
     return f"{encode(run_id)}/{_OUTPUTS}/{encode(sha256)}"
+
+
+def started_key(run_id: str, workflow_run_id: str, activity_id: str, attempt: int, start: int) -> str:
+    """Returns the key of one beginning of one attempt of an activity."""
+    return f"{encode(run_id)}/{_STARTED}/{encode(f'{workflow_run_id}.{activity_id}.{attempt}.{start}')}"
 
 
 def named_key(run_id: str, name: str) -> str:

@@ -1,10 +1,13 @@
-"""The architecture as rules over the source: who may import whom, and what stays in one place."""
+"""The architecture as rules over the source: directions of imports, sizes, names, and what stays in one place.
+
+A room is a sub-package, or a module that lies directly in its package.
+"""
 
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
-from graphlib import TopologicalSorter
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,7 +16,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("workflows", "activities", "supervision", "runtime", "console", "standin", "teams")
 MAINS = ("worker_main.py", "starter.py")
-MAX_LINES = 300
+LINES = range(60, 301)
+FOLDER_MODULES = 12
 
 # what each package may import of ours, itself aside
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
@@ -25,6 +29,81 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "teams": ("activities", "supervision"),
     "console": ("activities", "supervision", "runtime", "standin", "teams", "workflows"),
 }
+# the rooms of each package from the lowest to the highest: a room imports only lower ones
+ROOMS: dict[str, tuple[str, ...]] = {
+    "supervision": (
+        *("limits", "text", "queues", "prompt_marks", "errors", "store_keys", "trust"),
+        *("contract", "planning", "provider", "agent", "budget", "run"),
+    ),
+    "activities": (
+        *("bounded", "contracts", "store", "model", "tools", "teams", "prompts", "replies"),
+        *("pools", "run_setup", "planning", "agent_turn", "tool_calls", "judging", "synthesis", "publishing"),
+    ),
+    "workflows": (
+        *("failures", "background", "child_contracts", "run_context", "visibility", "handlers", "calls"),
+        *("tool_loop", "worker_agent", "plan", "subtasks", "answer", "supervisor"),
+    ),
+    "runtime": (
+        *("paths", "process", "experimental", "telemetry", "settings", "payloads", "search_attributes"),
+        *("watchdog", "signals", "health", "workers"),
+        *("server", "connection"),
+    ),
+    "standin": ("server", "extract", "__main__"),
+    "console": ("console_limits", "access", "terminal", "command", "run", "view", "commands", "demo"),
+}
+# modules of other sizes, each with its reason
+EXCEPTIONS: dict[str, str] = {
+    "supervision/queues.py": "the names of the queues, for workflows, activities and clients alike",
+    "supervision/text.py": "cuts and slugs that every package needs",
+    "supervision/contract/base.py": "the base of all models of the contract",
+    "supervision/contract/finding.py": "a model of the contract: it is lines by its name",
+    "supervision/contract/plan.py": "a model of the contract: it is lines by its name",
+    "supervision/contract/updates.py": "models of the contract: they are lines by their name",
+    "supervision/contract/usage.py": "a model of the contract: it is lines by its name",
+    "supervision/trust.py": "rules about files and hosts, for runtime, teams and endpoints alike",
+    "activities/teams/team_definition.py": "a team's file without its code: `starter.py teams` reads no more",
+    "runtime/health.py": "a program of its own: a container's health check",
+    "runtime/experimental.py": "the experimental parts of the SDK, in one thin module: a new version is checked here",
+    "runtime/paths.py": "the cache folder, used by every process",
+    "runtime/payloads.py": "the data converter: the one place that enforces the size of payloads",
+    "runtime/search_attributes.py": "the search attributes of runs",
+    "runtime/telemetry.py": "tracing, by OpenTelemetry's own variables",
+    "runtime/server/server_limits.py": "numbers only",
+    "console/console_limits.py": "numbers only",
+}
+# breaches that are about to end: this list only shrinks
+PENDING: frozenset[str] = frozenset(
+    {
+        "folder standin/extract",
+        "size of activities/model/heartbeat.py",
+        "size of activities/model/pricing.py",
+        "size of activities/pools.py",
+        "size of activities/publishing.py",
+        "size of activities/teams/tool_kinds.py",
+        "size of activities/tool_calls.py",
+        "size of activities/tools/attachment.py",
+        "size of activities/tools/clean.py",
+        "size of activities/tools/files.py",
+        "size of standin/__main__.py",
+        "size of standin/extract/judgement.py",
+        "size of standin/extract/role_choice.py",
+        "size of standin/server/call_log.py",
+        "size of standin/server/scripted_reply.py",
+        "size of supervision/agent/finding_budget.py",
+        "size of supervision/agent/turn_rules.py",
+        "size of supervision/prompt_marks.py",
+        "size of supervision/run/answer.py",
+        "size of supervision/run/answer_checks.py",
+        "size of supervision/run/timing.py",
+        "size of supervision/run/trace.py",
+        "size of workflows/background.py",
+        "size of workflows/calls/finding_refs.py",
+        "size of workflows/failures.py",
+        "size of workflows/plan/replanning.py",
+        "size of workflows/subtasks/nesting.py",
+        "size of workflows/subtasks/timers.py",
+    }
+)
 # what clients and process mains may know of the workflows: their types, not what they are made of
 WORKFLOWS_IN_PUBLIC = ("workflows.supervisor", "workflows.worker_agent", "workflows.child_contracts")
 EXPERIMENTAL = (
@@ -42,12 +121,15 @@ EXPERIMENTAL = (
 
 
 class Module(NamedTuple):
+    """A parsed source file."""
+
     path: Path
     source: str
     tree: ast.Module
 
     @property
     def name(self) -> str:
+        """Its path in the repository."""
         return str(self.path.relative_to(ROOT))
 
 
@@ -59,6 +141,8 @@ def load(path: Path) -> Module:
 MODULES = {name: [load(path) for path in sorted((ROOT / name).rglob("*.py"))] for name in PACKAGES}
 MODULES["mains"] = [load(ROOT / name) for name in MAINS if (ROOT / name).exists()]
 ALL = [module for modules in MODULES.values() for module in modules]
+PRODUCTION = [module for module in ALL if not module.name.startswith("teams/")]
+NAMED = [module for module in PRODUCTION if module.path.name not in ("__init__.py", "__main__.py", *MAINS)]
 
 
 def imported(module: Module) -> Iterator[str]:
@@ -104,42 +188,21 @@ def test_imports_are_absolute() -> None:
     assert [module.name for module in ALL for name in imported(module) if name.startswith(".")] == []
 
 
-def rooms(package: str) -> dict[str, set[str]]:
-    """Which rooms of a package each of its rooms imports; a module beside the rooms is a room of its own."""
-
-    def room(parts: tuple[str, ...]) -> str:
-        return ".".join(parts[:2])
-
-    arrows: dict[str, set[str]] = {}
-    for module in MODULES[package]:
-        here = room(module.path.relative_to(ROOT).with_suffix("").parts)
-        inner = (tuple(name.split(".")) for name in imported(module) if inside(name, (package,)))
-        arrows.setdefault(here, set()).update(room(parts) for parts in inner if room(parts) != here)
-    return arrows
-
-
-@pytest.mark.parametrize("package", ["workflows", "supervision"])
-def test_the_rooms_of_a_package_import_each_other_one_way(package: str) -> None:
-    arrows = rooms(package)
-    assert len(arrows) > 5
-    TopologicalSorter(arrows).prepare()  # CycleError names the circle
-
-
 def test_supervision_imports_only_pydantic_and_the_standard_library() -> None:
     allowed = (*sys.stdlib_module_names, "pydantic", "pydantic_core", "supervision")
-    found = [f"{module.name} imports {name}" for module in MODULES["supervision"] for name in imported(module)]
-    assert [line for line in found if not inside(line.split()[-1], allowed)] == []
+    lines = [f"{module.name} imports {name}" for module in MODULES["supervision"] for name in imported(module)]
+    assert [line for line in lines if not inside(line.split()[-1], allowed)] == []
 
 
 def test_workflows_import_of_others_only_temporalio_and_pydantic() -> None:
     allowed = (*sys.stdlib_module_names, "temporalio", "pydantic", "workflows", "activities", "supervision")
-    found = [f"{module.name} imports {name}" for module in MODULES["workflows"] for name in imported(module)]
-    assert [line for line in found if not inside(line.split()[-1], allowed)] == []
+    lines = [f"{module.name} imports {name}" for module in MODULES["workflows"] for name in imported(module)]
+    assert [line for line in lines if not inside(line.split()[-1], allowed)] == []
 
 
 def test_clients_know_the_workflows_types_and_not_their_parts() -> None:
-    found = breaches(MODULES["console"] + MODULES["mains"], ("workflows",))
-    assert [line for line in found if not inside(line.split()[-1], WORKFLOWS_IN_PUBLIC)] == []
+    lines = breaches(MODULES["console"] + MODULES["mains"], ("workflows",))
+    assert [line for line in lines if not inside(line.split()[-1], WORKFLOWS_IN_PUBLIC)] == []
 
 
 def test_one_module_talks_to_the_model_sdk() -> None:
@@ -155,8 +218,8 @@ def test_loading_the_workflows_loads_no_model_sdk() -> None:
 
 def test_experimental_parts_of_the_sdk_are_imported_in_one_place() -> None:
     others = [module for module in ALL if module.name != "runtime/experimental.py"]
-    found = [f"{module.name} imports {name}" for module in others for name in imported(module)]
-    assert [line for line in found if line.split()[-1].startswith(EXPERIMENTAL)] == []
+    lines = [f"{module.name} imports {name}" for module in others for name in imported(module)]
+    assert [line for line in lines if line.split()[-1].startswith(EXPERIMENTAL)] == []
 
 
 @pytest.mark.parametrize("package", ["workflows", "activities", "supervision"])
@@ -170,13 +233,55 @@ def test_durations_come_from_the_limits(package: str) -> None:
         values = [*call.args, *(keyword.value for keyword in call.keywords)]
         return any(isinstance(value, ast.Constant) and value.value for value in values)
 
-    found = [(module, call) for module in MODULES[package] for call in calls(module, "timedelta") if is_literal(call)]
-    assert [f"{module.name}:{call.lineno}" for module, call in found] == []
+    lines = [(module, call) for module in MODULES[package] for call in calls(module, "timedelta") if is_literal(call)]
+    assert [f"{module.name}:{call.lineno}" for module, call in lines] == []
 
 
-def test_modules_stay_small() -> None:
-    sizes = {module.name: module.source.count("\n") for module in ALL}
-    assert {name: lines for name, lines in sizes.items() if lines > MAX_LINES} == {}
+def new(breaches: Iterable[str]) -> list[str]:
+    """Those that are not pending; what stands in brackets does not count."""
+    return sorted(breach for breach in set(breaches) if breach.partition(" (")[0] not in PENDING)
+
+
+def test_modules_have_one_noun_and_60_to_300_lines() -> None:
+    sizes = {m.name: m.source.count("\n") for m in PRODUCTION if m.path.name != "__init__.py"}
+    odd = {name: lines for name, lines in sizes.items() if lines not in LINES}
+    assert new(f"size of {name} ({lines} lines)" for name, lines in odd.items() if name not in EXCEPTIONS) == []
+    assert [name for name in EXCEPTIONS if name not in odd] == [], "exceptions that are needed no longer"
+
+
+def test_folders_hold_at_most_twelve_modules() -> None:
+    folders = Counter(module.path.parent.relative_to(ROOT).as_posix() for module in NAMED)
+    assert new(f"folder {folder} ({n} modules)" for folder, n in folders.items() if n > FOLDER_MODULES) == []
+
+
+def test_no_two_modules_have_the_same_name() -> None:
+    names = Counter(module.path.stem for module in NAMED)
+    assert new(f"module name {name} ({count} times)" for name, count in names.items() if count > 1) == []
+
+
+def test_no_two_classes_have_the_same_name() -> None:
+    names = Counter(node.name for module in NAMED for node in module.tree.body if isinstance(node, ast.ClassDef))
+    assert new(f"class name {name} ({count} times)" for name, count in names.items() if count > 1) == []
+
+
+@pytest.mark.parametrize("package", [name for name in PACKAGES if name != "teams"])
+def test_rooms_import_only_lower_rooms(package: str) -> None:
+    arrows = room_arrows(package)
+    ranks = {room: rank for rank, room in enumerate(ROOMS[package])}
+    assert set(arrows).union(*arrows.values()) == set(ranks), "ROOMS and the folders differ"
+    upward = [(here, there) for here, others in arrows.items() for there in others if ranks[there] >= ranks[here]]
+    assert new(f"{package}: {here} imports {there}" for here, there in upward) == []
+
+
+def room_arrows(package: str) -> dict[str, set[str]]:
+    """Which rooms of a package import which others."""
+    arrows: dict[str, set[str]] = {}
+    for module in MODULES[package]:
+        room, *_ = module.path.relative_to(ROOT / package).with_suffix("").parts
+        if room != "__init__":
+            inner = {name.split(".")[1] for name in imported(module) if name.startswith(f"{package}.")}
+            arrows.setdefault(room, set()).update(inner - {room})
+    return arrows
 
 
 @pytest.mark.parametrize("main", MAINS)

@@ -177,7 +177,7 @@ def test_mounted_files_exist() -> None:
     assert SERVICES["server"]["environment"]["DYNAMIC_CONFIG_FILE_PATH"] in SERVICES["server"]["volumes"][0]
 
 
-def test_the_image_runs_without_rights_from_pinned_bases_with_locked_versions() -> None:
+def test_the_image_runs_as_nobody_special_from_pinned_bases_with_the_locked_versions() -> None:
     lines = (ROOT / "Dockerfile").read_text(encoding="utf-8").splitlines()
     bases = [line.split()[1] for line in lines if line.startswith("FROM ")]
     assert bases
@@ -225,11 +225,11 @@ def test_without_a_digest_nothing_is_pinned(tmp_path: Path) -> None:
 def test_the_image_gets_every_package_and_main_of_the_wheel() -> None:
     lines = (ROOT / "Dockerfile").read_text(encoding="utf-8").splitlines()
     copied = {word for line in lines if line.startswith("COPY ") for word in line.split()[1:-1]}
-    kept = set((ROOT / ".dockerignore").read_text(encoding="utf-8").split())
+    included = set((ROOT / ".dockerignore").read_text(encoding="utf-8").split())
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     shipped = set(project["tool"]["hatch"]["build"]["targets"]["wheel"]["only-include"])
     assert shipped <= copied
-    assert {f"!{name}" for name in shipped} <= kept
+    assert {f"!{name}" for name in shipped} <= included
 
 
 async def test_the_namespace_job_makes_every_search_attribute_and_may_run_again(tmp_path: Path) -> None:

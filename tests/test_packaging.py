@@ -72,7 +72,7 @@ def test_the_wheel_holds_every_file_of_our_packages(wheel: Path) -> None:
         ["temporal-supervisor", "--help"],
         ["temporal-supervisor-worker", "--help"],
         ["python", "-m", "standin", "--help"],
-        ["python", "-m", "runtime.server.embedded_server", "--help"],
+        ["python", "-m", "runtime.server", "--help"],
     ],
     ids=" ".join,
 )

@@ -10,19 +10,18 @@ from urllib.parse import urlsplit
 import anthropic
 import httpx2
 
-from activities.loopback import is_loopback
 from activities.model import structured
 from activities.model.call_errors import classify, failure, no_credential
-from activities.model.credentials import Credentials
 from activities.model.port import Json, LanguageModel, ModelMessage, ModelRequest, StreamProgress
-from activities.model.reply_checks import checked
+from activities.model.reply_bounds import StreamBounds, checked
 from activities.model.stream import StreamReader, whole_message
-from activities.model.stream_bounds import StreamBounds
 from activities.model.structured import Rung
 from supervision import limits
 from supervision.contract.base import Model
 from supervision.errors import ErrorKind
+from supervision.provider.credentials import Credentials
 from supervision.text import one_line
+from supervision.trust import is_loopback
 
 _DEFAULT_URL = "https://api.anthropic.com"
 _NO_KEY = "none"  # endpoints without keys ignore it; the SDK refuses to send a request without one

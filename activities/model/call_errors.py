@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from activities.model.credentials import NO_CREDENTIALS, Credentials
 from activities.model.port import ModelFailure
 from supervision import limits
 from supervision.errors import RETRIED, ErrorKind
+from supervision.provider.credentials import NO_CREDENTIALS, Credentials
 from supervision.text import one_line
 
 _MEANINGS: dict[ErrorKind, str] = {

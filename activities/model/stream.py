@@ -8,11 +8,11 @@ from collections import Counter
 from typing import Any
 
 from activities.model.call_errors import failure
-from activities.model.credentials import NO_CREDENTIALS, Credentials
 from activities.model.port import Json, ModelMessage, ModelUsage, StreamProgress
-from activities.model.stream_bounds import too_large
+from activities.model.reply_bounds import too_large
 from supervision import limits
 from supervision.errors import ErrorKind
+from supervision.provider.credentials import NO_CREDENTIALS, Credentials
 from supervision.text import size
 
 

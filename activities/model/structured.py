@@ -18,7 +18,8 @@ SUBMIT = "submit"  # the tool that carries the answer on the tool rungs
 
 _TOOL_WORDS = f"Give your answer by calling the tool `{SUBMIT}` exactly once; text outside it is not read."
 _TEXT_WORDS = "Answer with one JSON object and nothing else. It must fit this JSON schema:\n"
-_START = re.compile(r"[{\[]")
+_START = re.compile(r'\{(?=\s*(?:["}]|\Z))|\[(?=\s*(?:[\[\]{"\dtfnNI-]|\Z))')  # a bracket that may begin JSON
+_STARTS = 20  # that begin none: more is no reply, and each may be read to its end
 
 
 def ask(body: Json, schema: Json, rung: Rung) -> Json:
@@ -60,11 +61,12 @@ def answer(content: list[Json], rung: Rung) -> str | None:
 def first_json(text: str) -> Any:
     """The first JSON object in `text`, else the first array; prose and code fences around it are skipped.
 
-    Raises ValueError when there is none, or when the text ends inside it: a part of a cut answer is no answer.
+    Raises ValueError when there is none, when the text ends inside it, as a part of a cut answer is no answer, and
+    after some brackets that look like one: the text is read at most that often.
     """
     decoder = json.JSONDecoder()
     array: Any = None
-    end = 0
+    end = failed = 0
     for start in _START.finditer(text):
         if start.start() < end:
             continue
@@ -73,6 +75,9 @@ def first_json(text: str) -> Any:
         except json.JSONDecodeError:
             if _is_beginning(text[start.start() :]):
                 raise ValueError("the JSON text is cut off") from None
+            failed += 1
+            if failed == _STARTS:
+                raise ValueError("too many brackets that begin no JSON: answer with one JSON object alone") from None
             continue
         except RecursionError:
             raise ValueError("the JSON text is nested too deeply") from None

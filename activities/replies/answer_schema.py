@@ -1,63 +1,57 @@
 """Structured answers: the user's JSON schema, as it is checked, as it is sent, and as it is enforced.
 
-Providers accept a part of JSON Schema only. What they take is sent as it is; a schema that cannot be said in
-that part asks for JSON text instead. Either way the whole schema is enforced here.
+Schemas and answers are foreign: references may unfold without end and patterns may search without end. So the rules
+(`schema_rules`) run in a child process, with a bound on time and memory.
 """
 
 import json
 from typing import Any
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError, best_match
-from referencing import Registry
-
+from activities.bounded.run_bounded import BoundExceeded, run_bounded
 from activities.model.port import Json
+from activities.replies import schema_rules
 from supervision import limits
 from supervision.errors import ErrorKind, SupervisionError
 from supervision.prompt_marks import JSON_AS_TEXT
-from supervision.text import one_line, size
-
-_PLAIN = ("string", "integer", "number", "boolean", "null")
-_BRANCHES = ("anyOf", "oneOf")
-_REFERENCES = ("$ref", "$dynamicRef")
-_NAMES_ONLY = ("properties", "$defs", "definitions", "patternProperties", "dependentSchemas")
-_DATA = ("enum", "const", "default", "examples")
-_COMMENTS = {"type", "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"}
-_OBJECT_WORDS = {*_COMMENTS, "properties", "required", "additionalProperties", "unevaluatedProperties"}
-_ARRAY_WORDS = {*_COMMENTS, "items", "minItems", "maxItems", "uniqueItems"}
-_SHOWN = 5  # complaints about one answer
-_GROWTH = 4  # resolved references may make the schema sent this many times ANSWER_SCHEMA_BYTES
+from supervision.text import size
 
 
-class _Beyond(Exception):
-    """A part of a schema that providers do not take."""
-
-
-def check_schema(schema: Json) -> None:
+async def check_schema(schema: Json, run_id: str) -> None:
     """SupervisionError `InvalidRequest` for a schema that is too large, none at all, or refers outside itself."""
-    total = size(json.dumps(schema, ensure_ascii=False))
+    try:
+        total = size(json.dumps(schema, ensure_ascii=False))
+    except RecursionError:
+        raise _refused("it is nested too deeply") from None
     if total > limits.ANSWER_SCHEMA_BYTES:
         raise _refused(f"it has {total} bytes, at most {limits.ANSWER_SCHEMA_BYTES} are allowed")
     try:
-        Draft202012Validator.check_schema(schema)
-    except SchemaError as error:
-        where = "/".join(str(part) for part in error.absolute_path)
-        said = one_line(error.message, 300)
-        raise _refused(f"it is no JSON schema (draft 2020-12): {f'at {where}: ' if where else ''}{said}") from None
-    for reference in _references(schema):
-        if not reference.startswith("#"):
-            raise _refused(f"it refers to '{one_line(reference, 200)}': only references inside the schema are allowed")
-        try:
-            _target(schema, reference)
-        except _Beyond:
-            raise _refused(f"it refers to '{one_line(reference, 200)}', which it does not hold") from None
+        complaint = await run_bounded(schema_rules.complaint, schema, owner=run_id)
+    except BoundExceeded as error:
+        raise _refused(f"{error} to check: use fewer references and less nesting") from None
+    if complaint:
+        raise _refused(complaint)
+
+
+async def sendable(schema: Json, run_id: str) -> Json:
+    """The schema in the part that providers take: references resolved, what is beyond that part left out.
+
+    A schema that cannot be said that way becomes a string that holds JSON.
+    """
+    words = f"{JSON_AS_TEXT}{json.dumps(schema, ensure_ascii=False)}"
+    return await _as_taken(schema, run_id) or {"type": "string", "description": words}
+
+
+async def value_of(schema: Json, answered: Any, run_id: str) -> Any:
+    """The value that a reply gave; where the schema was sent as text, the JSON in that text."""
+    if not isinstance(answered, str) or await _as_taken(schema, run_id) is not None:
+        return answered
     try:
-        _validator(schema).is_valid(None)
-    except RecursionError:
-        raise _refused("it refers to itself without end") from None
+        return json.loads(answered)
+    except (ValueError, RecursionError):
+        return answered
 
 
-def problems(schema: Json, value: Any) -> list[str]:
+async def problems(schema: Json, value: Any, run_id: str) -> list[str]:
     """What keeps `value` from fitting `schema`, each in one sentence that its author can act on."""
     try:
         total = len(json.dumps(value, ensure_ascii=False, allow_nan=False).encode())
@@ -66,121 +60,17 @@ def problems(schema: Json, value: Any) -> list[str]:
     if total > limits.ANSWER_JSON_BYTES:
         return [f"answer_json has {total} bytes, at most {limits.ANSWER_JSON_BYTES} are allowed: make it shorter"]
     try:
-        errors = list(_validator(schema).iter_errors(value))
-    except RecursionError:
-        return ["answer_json can't be checked: the schema refers to itself without end"]
-    found = []
-    for error in errors[:_SHOWN]:
-        cause = best_match([error]) or error  # of alternatives the one that nearly fits
-        where = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in cause.absolute_path)
-        found.append(f"answer_json{one_line(where, 200)}: {one_line(cause.message, 300)}")
-    return found
+        return await run_bounded(schema_rules.problems, schema, value, owner=run_id)
+    except BoundExceeded as error:
+        return [f"answer_json can't be checked, {error}: make its texts and lists shorter"]
 
 
-def sendable(schema: Json) -> Json:
-    """The schema in the part that providers take: references resolved, what is beyond that part left out.
-
-    A schema that cannot be said that way becomes a string that holds JSON.
-    """
-    told = f"{JSON_AS_TEXT}{json.dumps(schema, ensure_ascii=False)}"
-    return _as_taken(schema) or {"type": "string", "description": told}
-
-
-def value_of(schema: Json, answered: Any) -> Any:
-    """The value that a reply gave; where the schema was sent as text, the JSON in that text."""
-    if not isinstance(answered, str) or _as_taken(schema) is not None:
-        return answered
+async def _as_taken(schema: Json, run_id: str) -> Json | None:
     try:
-        return json.loads(answered)
-    except (ValueError, RecursionError):
-        return answered
-
-
-def _as_taken(schema: Json) -> Json | None:
-    try:
-        reduced = _reduced(schema, schema, ())
-    except _Beyond:
+        return await run_bounded(schema_rules.as_taken, schema, owner=run_id)
+    except BoundExceeded:
         return None
-    return reduced if size(json.dumps(reduced)) <= _GROWTH * limits.ANSWER_SCHEMA_BYTES else None
 
 
-def _reduced(schema: Any, root: Json, inside: tuple[str, ...]) -> Json:
-    """`inside` are the references being resolved: one that comes again has no end."""
-    if not isinstance(schema, dict):
-        raise _Beyond
-    if "$ref" in schema:
-        if schema["$ref"] in inside or set(schema) & {*_BRANCHES, "allOf", "type", "properties"}:
-            raise _Beyond
-        return _reduced(_target(root, schema["$ref"]), root, (*inside, schema["$ref"]))
-    rest = {key: value for key, value in schema.items() if not key.startswith("$") and key != "definitions"}
-    if "const" in rest or "enum" in rest:
-        values = rest.get("enum", [rest.get("const")])
-        if not all(value is None or isinstance(value, str | int | float | bool) for value in values):
-            raise _Beyond
-        return {key: value for key, value in rest.items() if key in ("const", "enum", "title", "description")}
-    if branch := next((name for name in _BRANCHES if name in rest), None):
-        if set(rest) - {branch, *_COMMENTS - {"type"}}:
-            raise _Beyond  # siblings of alternatives narrow each of them
-        return {"anyOf": [_reduced(one, root, inside) for one in rest[branch]], **_words(rest)}
-    if isinstance(kinds := rest.get("type"), list):
-        return {"anyOf": [_reduced({**rest, "type": kind}, root, inside) for kind in kinds]}
-    return _typed(rest, root, inside)
-
-
-def _typed(schema: Json, root: Json, inside: tuple[str, ...]) -> Json:
-    """A schema of one type. Limits stay: the provider's client moves them into descriptions."""
-    kind = schema.get("type", "object" if "properties" in schema else "array" if "items" in schema else None)
-    if kind == "object":
-        named = schema.get("properties", {})
-        free = schema.get("additionalProperties") is not False and not named
-        if free or set(schema) - _OBJECT_WORDS or set(schema.get("required", [])) - set(named):
-            raise _Beyond  # names that nobody knows beforehand, or rules across properties
-        parts = {name: _reduced(part, root, inside) for name, part in named.items()}
-        kept = {key: schema[key] for key in ("required",) if key in schema}
-        return {"type": "object", "properties": parts, **kept, "additionalProperties": False, **_words(schema)}
-    if kind == "array":
-        if "items" not in schema or set(schema) - _ARRAY_WORDS:
-            raise _Beyond
-        kept = {key: schema[key] for key in ("minItems", "maxItems", "uniqueItems") if key in schema}
-        return {"type": "array", "items": _reduced(schema["items"], root, inside), **kept, **_words(schema)}
-    if kind not in _PLAIN or "allOf" in schema:
-        raise _Beyond
-    return {**schema, "type": kind}
-
-
-def _words(schema: Json) -> Json:
-    return {key: schema[key] for key in ("title", "description") if key in schema}
-
-
-def _references(schema: Any, data: bool = False) -> list[str]:
-    """All references of a schema; property names and data may look like one and are none."""
-    if isinstance(schema, list):
-        return [found for part in schema for found in _references(part)]
-    if not isinstance(schema, dict):
-        return []
-    found = [] if data else [str(schema[key]) for key in _REFERENCES if key in schema]
-    for key, part in schema.items():
-        if data or key not in _DATA:
-            found += _references(part, data=not data and key in _NAMES_ONLY)
-    return found
-
-
-def _target(root: Json, reference: str) -> Any:
-    node: Any = root
-    if reference != "#" and not reference.startswith("#/"):
-        raise _Beyond
-    for part in reference[2:].split("/") if reference != "#" else []:
-        name = part.replace("~1", "/").replace("~0", "~")
-        if not isinstance(node, dict) or name not in node:
-            raise _Beyond
-        node = node[name]
-    return node
-
-
-def _validator(schema: Json) -> Draft202012Validator:
-    # A registry of its own: the default one would fetch what it does not know.
-    return Draft202012Validator(schema, registry=Registry())
-
-
-def _refused(what: str) -> SupervisionError:
-    return SupervisionError(ErrorKind.INVALID_REQUEST, f"answer_schema: {what}")
+def _refused(problem: str) -> SupervisionError:
+    return SupervisionError(ErrorKind.INVALID_REQUEST, f"answer_schema: {problem}")

@@ -10,8 +10,8 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from obstore.exceptions import BaseError
 from obstore.store import LocalStore, from_url
 
-from activities.loopback import is_loopback
 from supervision import limits
+from supervision.trust import is_loopback
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, ObjectStore, RetryConfig

@@ -33,9 +33,11 @@ class StoredTeams:
     async def save(self, run_id: str, team: str | Team, worker_model: str | None = None) -> tuple[str, LoadedTeam]:
         """Stores the named or inline team for a run. Returns its reference and the team; raises TeamError."""
         if isinstance(team, str):
+            await self._files.read(team)
             loaded = self._files.load(team)
             stored = StoredTeam(source="file", team=loaded.team, worker_model=worker_model)
         else:
+            await self._files.read(*self._files.names())
             loaded = self._files.load_inline(team)
             stored = StoredTeam(source="inline", team=team, worker_model=worker_model)
         return await self._put(run_id, stored), loaded
@@ -56,7 +58,9 @@ class StoredTeams:
         """Returns the team of a run with its tools. Raises TeamError if its files are gone."""
         stored = await self._stored(ref)
         if stored.source == "inline":
+            await self._files.read(*self._files.names())
             return self._files.load_inline(stored.team)
+        await self._files.read(stored.team.name)
         current = self._files.load(stored.team.name)
         return LoadedTeam(team=stored.team, folder=current.folder, toolbox=current.toolbox)
 

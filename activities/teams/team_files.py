@@ -21,34 +21,34 @@ An author's own tools go into a `tools.py` beside it, which defines `TOOLS: list
 the operator could have written it.
 """
 
+import asyncio
+import contextlib
 import logging
 import os
 import sys
-import tomllib
+import time
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from pydantic import ValidationError
 
+from activities.teams.team_definition import TeamError, naming, read_definition
+from activities.teams.team_thread import TeamThread, ToolBlocked
 from activities.teams.toolbox import Toolbox, complaints
 from activities.tools.files import Fingerprint, fingerprint
 from activities.tools.tool import Tool
 from supervision import limits
 from supervision.contract.team import RoleCard, Team, TeamCard, ToolCard, is_name
-from supervision.errors import ErrorKind, SupervisionError
-from supervision.file_trust import distrust
+from supervision.errors import ErrorKind
 from supervision.text import one_line, quoted
+from supervision.trust import distrust
 
 log = logging.getLogger(__name__)
-
-
-class TeamError(SupervisionError):
-    """A team that cannot be used: `UnknownTeam` for names and files, `InvalidRequest` for inline teams."""
 
 
 @dataclass(frozen=True)
@@ -61,12 +61,30 @@ class LoadedTeam:
     sources: frozenset[str] = frozenset()
 
 
+@dataclass(frozen=True)
+class _Reading:
+    """A team's files being read, or read."""
+
+    files: Fingerprint
+    thread: TeamThread
+    team: "Future[LoadedTeam]"
+    deadline: float
+
+    @property
+    def lost(self) -> bool:
+        """True if the team was read and its thread hangs since then: it needs another one."""
+        return self.thread.stuck and self.team.done() and self.team.exception() is None
+
+
 class TeamFiles:
-    """The teams in some folders; of two teams of the same name, the first folder's is used."""
+    """The teams in some folders; of two teams of the same name, the first folder's is used.
+
+    A team is read in a thread of its own: what its author wrote may take for ever.
+    """
 
     def __init__(self, folders: list[Path]) -> None:
         self._folders = folders
-        self._loaded: dict[str, tuple[Fingerprint, LoadedTeam]] = {}
+        self._readings: dict[str, _Reading] = {}
 
     def names(self) -> list[str]:
         """Returns the names of all teams that have a file, readable or not."""
@@ -75,22 +93,58 @@ class TeamFiles:
 
     def definition(self, name: str) -> Team:
         """The team of that name as its file says, without running any code of it; TeamError `UnknownTeam`."""
-        team = _definition(self._folder(name))
+        team = read_definition(self._folder(name))
         self._require_teams(team)
         return team
+
+    async def read(self, *names: str) -> None:
+        """Returns once these teams are read, or were given their time: `load` does not block the event loop then."""
+        begun = []
+        for name in names:
+            with contextlib.suppress(TeamError):  # `load` says it
+                begun.append(self._begun(name).team)
+        pending = [asyncio.wrap_future(team) for team in begun if not team.done()]
+        for team in pending:
+            team.add_done_callback(lambda team: team.cancelled() or team.exception())  # `load` raises it
+        if pending:
+            await asyncio.wait(pending, timeout=limits.TEAM_READ_TIMEOUT.total_seconds())
 
     def load(self, name: str) -> LoadedTeam:
         """Returns the team of that name, read again whenever its team.toml or tools.py changed.
 
         Raises TeamError `UnknownTeam` if there is none, or with the problem of its file.
         """
+        reading = self._begun(name)
+        try:
+            loaded = reading.team.result(max(0.0, reading.deadline - time.monotonic()))
+        except (TimeoutError, ToolBlocked):
+            if reading.thread.serves:
+                reading.thread.leave()
+            seconds = limits.TEAM_READ_TIMEOUT.total_seconds()
+            problem = f"it cannot be read within {seconds:g} s: tools.py must not block when it is imported"
+            raise TeamError(ErrorKind.UNKNOWN_TEAM, f"{self._folder(name)}: {problem}") from None
+        except TeamError:
+            del self._readings[name]  # whatever was wrong may be mended without a change of these files
+            raise
+        self._require_teams(loaded.team)
+        return loaded
+
+    def _begun(self, name: str) -> _Reading:
         folder = self._folder(name)
         current = fingerprint([file for file in (folder / "team.toml", folder / "tools.py") if file.is_file()])
-        known = self._loaded.get(name)
-        if known is None or known[0] != current:
-            known = self._loaded[name] = (current, _read(folder))
-        self._require_teams(known[1].team)
-        return known[1]
+        known = self._readings.get(name)
+        if known is not None and known.files == current and not known.lost:
+            return known
+        try:
+            thread = known.thread if known is not None and known.thread.serves else TeamThread(name)
+        except RuntimeError as error:
+            raise TeamError(ErrorKind.UNKNOWN_TEAM, f"{folder}: {error}") from None
+        deadline = time.monotonic() + limits.TEAM_READ_TIMEOUT.total_seconds()
+        reading = _Reading(current, thread, thread.begin(partial(_read, folder, thread)), deadline)
+        if not (folder / "tools.py").is_file():
+            thread.end()
+        self._readings[name] = reading
+        return reading
 
     def load_inline(self, team: Team) -> LoadedTeam:
         """Returns a team out of a request, with tools that team files registered.
@@ -196,35 +250,11 @@ def _pick(wanted: str, registered: dict[str, Tool[Any]], where: str) -> Tool[Any
     )
 
 
-def _read(folder: Path) -> LoadedTeam:
-    team = _definition(folder)
-    with _named(folder / "team.toml"):
-        toolbox = Toolbox.for_team(team, folder, _own_tools(folder / "tools.py"))
+def _read(folder: Path, thread: TeamThread) -> LoadedTeam:
+    team = read_definition(folder)
+    with naming(folder / "team.toml"):
+        toolbox = Toolbox.for_team(team, folder, map(thread.own, _own_tools(folder / "tools.py")))
     return LoadedTeam(team, folder, toolbox)
-
-
-def _definition(folder: Path) -> Team:
-    file = folder / "team.toml"
-    with _named(file):
-        if file.stat().st_size > limits.TEAM_FILE_BYTES:
-            raise ValueError(f"the file is larger than {limits.TEAM_FILE_BYTES} bytes")
-        team = Team.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
-        if team.name != folder.name:
-            raise ValueError(f"name: '{team.name}' must be the folder's name, '{folder.name}'")
-        return team
-
-
-@contextmanager
-def _named(file: Path) -> Iterator[None]:
-    """Turns what is wrong with a team's files into a TeamError that names the file."""
-    try:
-        yield
-    except ValidationError as error:
-        raise TeamError(ErrorKind.UNKNOWN_TEAM, f"{file}: {complaints(error)}") from error
-    except RecursionError:
-        raise TeamError(ErrorKind.UNKNOWN_TEAM, f"{file}: it is nested too deeply") from None
-    except (ValueError, OSError) as error:  # TOML errors are ValueErrors that name the line
-        raise TeamError(ErrorKind.UNKNOWN_TEAM, f"{file}: {one_line(str(error), limits.ERROR_BYTES)}") from error
 
 
 def _own_tools(file: Path) -> list[Tool[Any]]:
@@ -236,7 +266,7 @@ def _own_tools(file: Path) -> list[Tool[Any]]:
             raise TeamError(ErrorKind.UNKNOWN_TEAM, f"{file} is code and is not run: {path} is open to others, {why}")
     try:
         tools = getattr(_imported(file), "TOOLS", None)
-    except (Exception, SystemExit) as error:  # `sys.exit` in a team's file ends no Worker
+    except (Exception, SystemExit, KeyboardInterrupt) as error:
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
         line = error.lineno if isinstance(error, SyntaxError) else (lines or [None])[-1]
         problem = f"line {line}: {type(error).__name__}: {one_line(str(error), limits.ERROR_BYTES)}"

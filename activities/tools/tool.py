@@ -64,16 +64,18 @@ class ToolOutput:
 
 @dataclass(frozen=True)
 class ToolContext:
-    """The part of a run that a tool sees: its subtask's attachments, and a key that is stable over attempts."""
+    """The part of a run that a tool sees: its id, its subtask's attachments, and a key that is stable over attempts."""
 
     attachments: dict[str, Callable[[], Awaitable[str]]] = field(default_factory=dict)
     idempotency_key: str = ""
+    run_id: str = ""
 
 
 @dataclass(frozen=True)
 class Tool(Generic[A]):
     """`local` marks a small pure tool that may run inside a workflow task (milliseconds, no I/O to speak of).
 
+    A tool of a `tools.py` is marked `own` when it is loaded, and runs in its team's thread: nobody has bounded it.
     `name` is letters, digits, `_` and `-`, at most 64 of them: providers accept no other.
     """
 
@@ -83,6 +85,7 @@ class Tool(Generic[A]):
     run: Callable[[A, ToolContext], Awaitable[ToolOutput]]
     effects: Effects = "read"
     local: bool = False
+    own: bool = False
 
     def schema(self) -> dict[str, Any]:
         """Returns the JSON schema of the arguments. It is shared, so do not change it."""

@@ -1,4 +1,4 @@
-"""Looking at everything a run needs: one row each, with the fix where something is amiss."""
+"""The command `doctor`: one row for each thing that a run needs, with the fix if something is wrong."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -14,17 +14,17 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 
 from activities.store.artifacts import ArtifactUnavailable
+from console import console_limits
 from console.access import Access, endpoint, server_address
-from console.run.queue_pollers import ACTIVITIES, WORKFLOWS, pollers
 from console.run.run_handle import RUN_TYPE, stuck
-from console.view.safe_text import safe_line
+from console.run.start_run import ACTIVITIES, WORKFLOWS, pollers
+from console.terminal import safe_line
 from runtime import search_attributes
 from runtime.connection import ConnectionFailed
 from runtime.paths import cache_dir
 from runtime.settings import Settings
-from supervision import limits
-from supervision.file_trust import is_readable_by_others
 from supervision.queues import MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE
+from supervision.trust import is_readable_by_others
 
 Level = Literal["ok", "warning", "problem"]
 _STYLES: dict[Level, str] = {"ok": "green", "warning": "yellow", "problem": "bold red"}
@@ -32,8 +32,8 @@ _START = "start one with `python worker_main.py`"
 
 
 @dataclass(frozen=True)
-class Row:
-    """One thing looked at."""
+class CheckRow:
+    """The state of one thing that a run needs."""
 
     level: Level
     name: str
@@ -42,7 +42,7 @@ class Row:
 
 
 async def examine(access: Access, console: Console, quiet: bool) -> int:
-    """Prints a row for each thing, with `quiet` only what is amiss; 1 when there is a problem."""
+    """Prints the rows, with `quiet` only warnings and problems. Returns 1 if there is a problem."""
     problems = 0
     async for row in _rows(access):
         problems += row.level == "problem"
@@ -58,33 +58,33 @@ async def examine(access: Access, console: Console, quiet: bool) -> int:
     return 1 if problems else 0
 
 
-async def _rows(access: Access) -> AsyncIterator[Row]:
+async def _rows(access: Access) -> AsyncIterator[CheckRow]:
     yield _model(access.settings)
     yield _files()
     store_id = None
     try:
         store_id = await access.store.identity()
-        yield Row("ok", "artifact store", f"{access.store.url}, id {store_id}")
+        yield CheckRow("ok", "artifact store", f"{access.store.url}, id {store_id}")
     except (ArtifactUnavailable, ValueError) as error:
-        yield Row("problem", "artifact store", str(error), "set SUPERVISOR_ARTIFACTS_URL")
+        yield CheckRow("problem", "artifact store", str(error), "set SUPERVISOR_ARTIFACTS_URL")
     try:
         client = await access.client()
     except ConnectionFailed as error:
-        yield Row("problem", "server", str(error))
+        yield CheckRow("problem", "server", str(error))
         return
     try:
         async for row in _of_server(client, store_id):
             yield row
     except RPCError as error:
-        yield Row("problem", "server", f"it stopped answering: {error.message}")
+        yield CheckRow("problem", "server", f"it stopped answering: {error.message}")
 
 
-def _model(settings: Settings) -> Row:
+def _model(settings: Settings) -> CheckRow:
     if settings.model == "standin":
-        return Row("warning", "model", "the stand-in model is chosen here: it extracts, it does not reason")
-    if by := endpoint(settings):
-        return Row("ok", "model", f"this environment calls {by}")
-    return Row(
+        return CheckRow("warning", "model", "the stand-in model is chosen here: it extracts, it does not reason")
+    if address := endpoint(settings):
+        return CheckRow("ok", "model", f"this environment calls {address}")
+    return CheckRow(
         "warning",
         "model",
         "this environment names no model, so workers started in it can't make model calls",
@@ -92,45 +92,45 @@ def _model(settings: Settings) -> Row:
     )
 
 
-def _files() -> Row:
+def _files() -> CheckRow:
     """Whether other users of this machine can read what this one keeps."""
     folder = cache_dir()
     if is_readable_by_others(folder.stat()):
-        return Row(
+        return CheckRow(
             "warning", "cache folder", f"other users can look into {folder}", f"`chmod 700 {quote(str(folder))}`"
         )
-    return Row("ok", "cache folder", f"{folder}, yours alone")
+    return CheckRow("ok", "cache folder", f"{folder}, yours alone")
 
 
-async def _of_server(client: Client, store_id: str | None) -> AsyncIterator[Row]:
-    info = await client.workflow_service.get_system_info(GetSystemInfoRequest(), timeout=limits.CLI_RPC_TIMEOUT)
-    yield Row("ok", "server", f"{server_address(client)}, version {info.server_version}")
-    yield Row("ok", "namespace", client.namespace)
-    for queue, kind, does in ((WORKFLOW_QUEUE, WORKFLOWS, "runs"), (MODEL_QUEUE, ACTIVITIES, "model calls")):
-        found = await pollers(client, queue, kind)
-        if found:
-            yield Row("ok", f"queue {queue}", f"{does} are served by {', '.join(found)}")
+async def _of_server(client: Client, store_id: str | None) -> AsyncIterator[CheckRow]:
+    info = await client.workflow_service.get_system_info(GetSystemInfoRequest(), timeout=console_limits.RPC_TIMEOUT)
+    yield CheckRow("ok", "server", f"{server_address(client)}, version {info.server_version}")
+    yield CheckRow("ok", "namespace", client.namespace)
+    for queue, kind, work in ((WORKFLOW_QUEUE, WORKFLOWS, "runs"), (MODEL_QUEUE, ACTIVITIES, "model calls")):
+        workers = await pollers(client, queue, kind)
+        if workers:
+            yield CheckRow("ok", f"queue {queue}", f"{work} are served by {', '.join(workers)}")
         else:
-            yield Row("problem", f"queue {queue}", f"no worker serves {does}", _START)
+            yield CheckRow("problem", f"queue {queue}", f"no worker serves {work}", _START)
     tools = await pollers(client, TOOLS_QUEUE, ACTIVITIES)
-    yield Row("ok", f"queue {TOOLS_QUEUE}", ", ".join(tools) or "no worker: only runs of split processes need one")
+    yield CheckRow("ok", f"queue {TOOLS_QUEUE}", ", ".join(tools) or "no worker: only runs of split processes need one")
     missing = search_attributes.warnings(await search_attributes.usable(client))
     for warning in missing:
-        yield Row("warning", "search attributes", warning, "runs go on without: their phase is in the memo")
+        yield CheckRow("warning", "search attributes", warning, "runs go on without: their phase is in the memo")
     if not missing:
-        yield Row("ok", "search attributes", "all usable")
+        yield CheckRow("ok", "search attributes", "all usable")
     if row := await _other_store(client, store_id):
         yield row
     async for row in _stuck_runs(client):
         yield row
 
 
-async def _other_store(client: Client, store_id: str | None) -> Row | None:
-    """Whether the newest run uses another artifact store than this environment."""
+async def _other_store(client: Client, store_id: str | None) -> CheckRow | None:
+    """Returns a problem if the newest run uses another artifact store than this environment."""
     async for execution in client.list_workflows(f"WorkflowType = '{RUN_TYPE}'", limit=1):
         used = await _store_of(client, execution.id)
         if used and store_id and used != store_id:
-            return Row(
+            return CheckRow(
                 "problem",
                 "artifact store",
                 f"run '{execution.id}' uses the store {used}, this environment another one",
@@ -140,14 +140,14 @@ async def _other_store(client: Client, store_id: str | None) -> Row | None:
 
 
 async def _store_of(client: Client, run_id: str) -> str | None:
-    """The id of the store that a run recorded: its activities' inputs name it."""
+    """Returns the id of the store that a run recorded in its activities' inputs."""
     seen = 0
-    async for event in client.get_workflow_handle(run_id).fetch_history_events(page_size=limits.DOCTOR_EVENTS):
+    async for event in client.get_workflow_handle(run_id).fetch_history_events(page_size=console_limits.DOCTOR_EVENTS):
         seen += 1
         payloads = event.activity_task_scheduled_event_attributes.input.payloads
         if payloads:
             return await _named_store(client, payloads)
-        if seen >= limits.DOCTOR_EVENTS:
+        if seen >= console_limits.DOCTOR_EVENTS:
             break
     return None
 
@@ -162,14 +162,16 @@ async def _named_store(client: Client, payloads: Sequence[Payload]) -> str | Non
     return str(run["store_id"]) if isinstance(run, dict) and "store_id" in run else None
 
 
-async def _stuck_runs(client: Client) -> AsyncIterator[Row]:
+async def _stuck_runs(client: Client) -> AsyncIterator[CheckRow]:
     looked_at, stuck_ones = 0, 0
     query = f"WorkflowType = '{RUN_TYPE}' AND ExecutionStatus = 'Running'"
-    async for execution in client.list_workflows(query, limit=limits.DOCTOR_RUNS):
+    async for execution in client.list_workflows(query, limit=console_limits.DOCTOR_RUNS):
         looked_at += 1
-        described = await client.get_workflow_handle(execution.id).describe(rpc_timeout=limits.CLI_RPC_TIMEOUT)
+        described = await client.get_workflow_handle(execution.id).describe(rpc_timeout=console_limits.RPC_TIMEOUT)
         if why := stuck(described):
             stuck_ones += 1
-            yield Row("problem", "open run", f"'{execution.id}': {why}", f"`temporal workflow show -w {execution.id}`")
+            yield CheckRow(
+                "problem", "open run", f"'{execution.id}': {why}", f"`temporal workflow show -w {execution.id}`"
+            )
     if not stuck_ones:
-        yield Row("ok", "open runs", f"{looked_at}, none of them stuck")
+        yield CheckRow("ok", "open runs", f"{looked_at}, none of them stuck")

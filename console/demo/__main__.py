@@ -14,17 +14,17 @@ from typing import Any
 
 from console.access import Access, endpoint, web_address
 from console.command import Command
-from console.commands.follow import follow
 from console.demo.demo_processes import KeptWorker, stand_in
-from console.run.run_handle import Run
-from console.run.run_outcome import Outcome
+from console.run.run_handle import RunHandle
+from console.run.run_outcome import RunOutcome
 from console.run.start_run import new_run_id, start
-from console.terminal import console, tell
+from console.terminal import console, print_out
 from console.view.answer_text import print_outcome
 from console.view.event_lines import now_line
+from console.view.follow import follow
 from console.view.live_screens import open_screen
-from runtime.exit import leave
 from runtime.paths import cache_dir, keep_files_private
+from runtime.process import exit_now
 from runtime.server.embedded_server import EmbeddedServer
 from runtime.server.server_record import read_record
 from runtime.server.temporal_binary import TemporalNotFound, find_temporal
@@ -38,45 +38,45 @@ _FOLLOWING = "Ctrl-C ends the demo"
 
 
 async def demo(goal: str) -> int:
-    """Starts what is missing, runs the goal and prints the answer; ends all that it started. The run's exit code."""
+    """Starts server, model and worker, runs the goal and prints the answer. Returns the run's exit code."""
     request = parse_request({"goal": goal})
     access = Access()
     cache = cache_dir()
     async with contextlib.AsyncExitStack() as stack:
         server = EmbeddedServer(db=cache / "temporal.db")
         info = await stack.enter_async_context(server)
-        tell(f"server  {info.address}, {'it was running already' if server.joined else f'process {info.pid}'}")
-        tell(f"web ui  {info.ui or 'none: the running server is headless'}")
+        print_out(f"server  {info.address}, {'it was running already' if server.joined else f'process {info.pid}'}")
+        print_out(f"web ui  {info.ui or 'none: the running server is headless'}")
         access.address = info.address
         environ = {**os.environ, "TEMPORAL_ADDRESS": info.address}
-        if found := endpoint(access.settings):
-            tell(f"model   {found}")
+        if address := endpoint(access.settings):
+            print_out(f"model   {address}")
         else:
             url = await stack.enter_async_context(stand_in(cache))
             environ |= {"ANTHROPIC_BASE_URL": url, "SUPERVISOR_MODEL": "standin"}
-            tell(f"model   the stand-in model at {url}: it extracts, it does not reason")
-            tell("        set ANTHROPIC_API_KEY for a real one")
-        worker = await stack.enter_async_context(KeptWorker(environ, cache / "worker.log", tell))
-        tell(f"worker  process {worker.pid}, log {worker.log}")
-        tell(f"        kill it: kill -9 {worker.pid}   (another one takes over)")
+            print_out(f"model   the stand-in model at {url}: it extracts, it does not reason")
+            print_out("        set ANTHROPIC_API_KEY for a real one")
+        worker = await stack.enter_async_context(KeptWorker(environ, cache / "worker.log", print_out))
+        print_out(f"worker  process {worker.pid}, log {worker.log}")
+        print_out(f"        kill it: kill -9 {worker.pid}   (another one takes over)")
         run = await start(await access.client(), request, new_run_id(goal))
         return await _watch(run, access, worker)
 
 
-async def _watch(run: Run, access: Access, worker: KeptWorker) -> int:
-    """Follows the run while the worker is kept; on a terminal all stays up after the answer."""
+async def _watch(run: RunHandle, access: Access, worker: KeptWorker) -> int:
+    """Follows the run and restarts a killed worker; on a terminal all stays up after the answer."""
     web = web_address(run.client, run.id)
-    tell(f"run     {run.id}" + (f"\n        {web}" if web else ""))
+    print_out(f"run     {run.id}" + (f"\n        {web}" if web else ""))
     keeping = asyncio.create_task(worker.keep())
     screen_console = console()
     try:
         async with open_screen(screen_console, _FOLLOWING) as screen:
-            worker.tell = lambda text: screen.log(now_line(text, "head"))
-            ended: Outcome = await _unless(keeping, follow(run, screen, access.store, web))
-        worker.tell = tell
-        code = print_outcome(screen_console, run.id, ended, web=web)
+            worker.report = lambda text: screen.log(now_line(text, "head"))
+            outcome: RunOutcome = await _unless(keeping, follow(run, screen, access.store, web))
+        worker.report = print_out
+        code = print_outcome(screen_console, run.id, outcome, web=web)
         if screen_console.is_terminal:
-            tell("\nserver, Web UI and worker stay up: Ctrl-C ends them")
+            print_out("\nserver, Web UI and worker stay up: Ctrl-C ends them")
             with contextlib.suppress(asyncio.CancelledError):
                 await keeping
         return code
@@ -84,8 +84,8 @@ async def _watch(run: Run, access: Access, worker: KeptWorker) -> int:
         keeping.cancel()
 
 
-async def _unless(keeping: asyncio.Task[None], following: Coroutine[Any, Any, Outcome]) -> Outcome:
-    """What following comes to, unless the worker can't be kept: then its CommandFailed."""
+async def _unless(keeping: asyncio.Task[None], following: Coroutine[Any, Any, RunOutcome]) -> RunOutcome:
+    """Returns the outcome of `following`. Raises CommandFailed as soon as the worker can't be kept."""
     task = asyncio.create_task(following)
     try:
         await asyncio.wait({task, keeping}, return_when=asyncio.FIRST_COMPLETED)
@@ -105,7 +105,7 @@ async def _until_ended(goal: str) -> int:
 
 
 def _own_server_only() -> None:
-    """The demo's server is its own: configuration for another cluster must not redirect or encrypt the way to it."""
+    """Removes configuration for another cluster: it would redirect or encrypt the way to the demo's own server."""
     for name in [name for name in os.environ if name.startswith("TEMPORAL_")]:
         del os.environ[name]
     os.environ["TEMPORAL_CONFIG_FILE"] = os.devnull
@@ -124,10 +124,10 @@ def main() -> None:
             find_temporal()  # before any event loop, so that Ctrl-C ends a build at once
     except (TemporalNotFound, OSError) as error:
         sys.stderr.write(f"{error}\n")
-        leave(3)
+        exit_now(3)
     except KeyboardInterrupt:
-        leave(130)
-    leave(Command(debug=options.debug).run(lambda: _until_ended(options.goal)))
+        exit_now(130)
+    exit_now(Command(debug=options.debug).run(lambda: _until_ended(options.goal)))
 
 
 if __name__ == "__main__":

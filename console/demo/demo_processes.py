@@ -7,27 +7,30 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
+from datetime import timedelta
 from pathlib import Path
 
-from console.command_errors import FAILED, CommandFailed
-from supervision import limits
+from console.command import FAILED, CommandFailed
 
 ROOT = Path(__file__).resolve().parents[2]
 _READY = "worker ready"
+_START_WAIT = timedelta(seconds=60)  # the demo's Worker and stand-in model: 2 s on a quiet machine
+_STOP_WAIT = timedelta(seconds=5)  # they have nothing in flight when the demo ends
+_POLL = timedelta(milliseconds=100)  # until a started process says that it is ready
 
 
 @contextlib.asynccontextmanager
 async def stand_in(cache: Path) -> AsyncIterator[str]:
-    """A stand-in model on a free port; its URL. CommandFailed when it does not come up."""
+    """Yields the URL of a stand-in model on a free port. Raises CommandFailed if it does not come up."""
     log = cache / "standin.log"
     words = ["-m", "standin", "--port", "0", "--ledger", str(cache / "standin.jsonl")]
     process = await _spawn(words, os.environ, log, stdout=subprocess.PIPE)
     try:
         assert process.stdout is not None
-        said = b""
+        first_line = b""
         with contextlib.suppress(TimeoutError):
-            said = await asyncio.wait_for(process.stdout.readline(), limits.DEMO_START_WAIT.total_seconds())
-        url = said.decode().rpartition(" ")[2].strip()
+            first_line = await asyncio.wait_for(process.stdout.readline(), _START_WAIT.total_seconds())
+        url = first_line.decode().rpartition(" ")[2].strip()
         if not url.startswith("http"):
             raise CommandFailed(FAILED, f"the stand-in model did not start: {_last_line(log)}")
         yield url
@@ -36,30 +39,30 @@ async def stand_in(cache: Path) -> AsyncIterator[str]:
 
 
 class KeptWorker:
-    """A Worker process for the time of an `async with` block; `tell` hears of every end and start."""
+    """A Worker process for the time of an `async with` block; `report` is called at every end and start."""
 
-    def __init__(self, environ: Mapping[str, str], log: Path, tell: Callable[[str], None]) -> None:
-        self.tell = tell
+    def __init__(self, environ: Mapping[str, str], log: Path, report: Callable[[str], None]) -> None:
+        self.report = report
         self.log = log
         self._environ = environ
         self._process: asyncio.subprocess.Process | None = None
 
     @property
     def pid(self) -> int:
-        """The process id of the present one."""
+        """The process id of the present Worker."""
         assert self._process is not None
         return self._process.pid
 
     async def keep(self) -> None:
-        """Starts another Worker whenever one is killed; CommandFailed when one ends by itself."""
+        """Starts another Worker whenever one is killed. Raises CommandFailed if one ends by itself."""
         while True:
             assert self._process is not None
             code = await self._process.wait()
             if code >= 0:
                 raise CommandFailed(FAILED, f"the worker ended with exit code {code}: {_last_line(self.log)}")
-            self.tell(f"worker {self.pid} was killed (signal {-code}): starting another one")
+            self.report(f"worker {self.pid} was killed (signal {-code}): starting another one")
             await self._start()
-            self.tell(f"worker {self.pid} is there; what was finished is not done again. kill -9 {self.pid} for more")
+            self.report(f"worker {self.pid} is there; what was finished is not done again. kill -9 {self.pid} for more")
 
     async def __aenter__(self) -> "KeptWorker":
         try:
@@ -77,11 +80,11 @@ class KeptWorker:
         self.log.write_bytes(b"")
         self._process = await _spawn(["-m", "worker_main"], self._environ, self.log)
         try:
-            async with asyncio.timeout(limits.DEMO_START_WAIT.total_seconds()):
+            async with asyncio.timeout(_START_WAIT.total_seconds()):
                 while _READY not in self.log.read_text(encoding="utf-8", errors="replace"):
                     if self._process.returncode is not None:
                         raise CommandFailed(FAILED, f"the worker did not start: {_last_line(self.log)}")
-                    await asyncio.sleep(limits.DEMO_POLL.total_seconds())
+                    await asyncio.sleep(_POLL.total_seconds())
         except TimeoutError as error:
             raise CommandFailed(FAILED, f"the worker was not ready in time: {_last_line(self.log)}") from error
 
@@ -106,7 +109,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
         return
     try:
         process.send_signal(signal.SIGTERM)
-        await asyncio.wait_for(process.wait(), limits.DEMO_STOP_WAIT.total_seconds())
+        await asyncio.wait_for(process.wait(), _STOP_WAIT.total_seconds())
     except TimeoutError:
         process.kill()
         await process.wait()

@@ -1,1 +1,1 @@
-"""A run as the command line sees it: how it is requested, started, asked and how it ended."""
+"""A run as the command line sees it: its options, its start, its handle, its outcome."""

@@ -1,4 +1,4 @@
-"""From the options of `run` to a request: checked here first, so that nothing is started in vain."""
+"""The options of `run`, and the request that they make: checked here, so that nothing is started in vain."""
 
 import hashlib
 import json
@@ -9,76 +9,94 @@ from pathlib import Path
 from typing import Any
 
 from activities.store.artifacts import ArtifactStore
-from console.command_errors import BAD_INPUT, DONE, CommandFailed
-from console.terminal import tell
+from console import console_limits
+from console.command import BAD_INPUT, CommandFailed
 from supervision import limits
 from supervision.contract.request import RunRequest, parse_request
 from supervision.store_keys import upload_key
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_SCHEMA_EXAMPLE = '{"type": "object", "properties": {...}}'
 
 
 @dataclass(frozen=True)
-class Asked:
+class PreparedRequest:
     """A valid request, and the uploads that it refers to and that are not stored yet."""
 
     request: RunRequest
     uploads: list[bytes] = field(default_factory=list)
 
     async def store_uploads(self, store: ArtifactStore) -> None:
-        """Stores the attached files; ArtifactUnavailable when the store is away."""
+        """Stores the attached files. Raises ArtifactUnavailable if the store is away."""
         for data in self.uploads:
             await store.put_upload(data)
 
 
-def ask(
-    goal: str | None,
-    goal_file: Path | None,
-    request_file: Path | None,
-    attach: list[Path],
-    fields: dict[str, Any],
-    parts: dict[str, dict[str, Any]],
-    answer_schema: Path | None = None,
-) -> Asked:
-    """The request out of a file, the goal and single fields, the latter ones first. None is "not given".
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """The options of `run`; None is "not given". The fields are the parameters of the command."""
 
-    `parts` are single fields of fields that are objects, such as `budget`.
+    goal: str | None = None
+    goal_file: Path | None = None
+    request: Path | None = None
+    team: str | None = None
+    strategy: str | None = None
+    success: str | None = None
+    max_subtasks: int | None = None
+    max_parallel: int | None = None
+    max_turns: int | None = None
+    max_reviews: int | None = None
+    max_depth: int | None = None
+    incremental: int | None = None
+    deadline: str | None = None
+    budget_tokens: int | None = None
+    budget_usd: float | None = None
+    answer_schema: Path | None = None
+    supervisor_model: str | None = None
+    worker_model: str | None = None
+    attach: list[Path] | None = None
+    run_id: str | None = None
+    detach: bool = False
+    as_json: bool = False
+    queue_anyway: bool = False
 
-    Raises SupervisionError `InvalidRequest` and CommandFailed; nothing is stored or started.
-    """
-    asked = _object_file(request_file) if request_file else {}
-    text = _goal(goal, goal_file)
-    if text is not None:
-        asked["goal"] = text
-    if "goal" not in asked:
-        raise CommandFailed(
-            BAD_INPUT, 'no goal: say what to find out, as in `python starter.py run "How has ... changed?"`'
+    def as_request(self) -> PreparedRequest:
+        """Returns the request: the fields of the request file, overridden one by one by the options given.
+
+        Raises CommandFailed, or SupervisionError `InvalidRequest`; nothing is stored or started.
+        """
+        fields = _object_file(self.request) if self.request else {}
+        goal = _goal(self.goal, self.goal_file)
+        if goal is None and "goal" not in fields:
+            raise CommandFailed(
+                BAD_INPUT, 'no goal: say what to find out, as in `python starter.py run "How has ... changed?"`'
+            )
+        same = ("team", "strategy", "success", "max_subtasks", "max_parallel", "max_turns", "max_reviews", "max_depth")
+        fields |= _given(
+            goal=goal,
+            deadline=self.deadline,
+            incremental_synthesis=self.incremental,
+            answer_schema=_object_file(self.answer_schema, _SCHEMA_EXAMPLE) if self.answer_schema else None,
+            **{name: getattr(self, name) for name in same},
         )
-    asked |= {name: value for name, value in fields.items() if value is not None}
-    for whole, part in parts.items():
-        if chosen := {name: value for name, value in part.items() if value is not None}:
-            asked[whole] = {**_object(asked.get(whole)), **chosen}
-    if answer_schema is not None:
-        asked["answer_schema"] = _object_file(answer_schema, '{"type": "object", "properties": {...}}')
-    uploads = [read_text_file(path) for path in attach]
-    if attach:
-        refs = [upload_key(hashlib.sha256(data).hexdigest()) for data in uploads]
-        named = [{"name": path.name, "ref": ref} for path, ref in zip(attach, refs, strict=True)]
-        asked["attachments"] = [*_list(asked.get("attachments")), *named]
-    request = parse_request(asked)
-    if found := _CONTROL.search(request.goal):
-        raise CommandFailed(BAD_INPUT, f"the goal holds a control character (U+{ord(found[0]):04X}): remove it")
-    return Asked(request, uploads)
-
-
-async def put_file(store: ArtifactStore, path: Path) -> int:
-    """Stores a text file and prints its reference, alone on standard output."""
-    tell(await store.put_upload(read_text_file(path)))
-    return DONE
+        if models := _given(supervisor=self.supervisor_model, workers=self.worker_model):
+            fields["models"] = {**_object(fields.get("models")), **models}
+        if budget := _given(tokens=self.budget_tokens, usd=self.budget_usd):
+            fields["budget"] = {**_object(fields.get("budget")), **budget}
+        uploads = [read_text_file(path) for path in self.attach or []]
+        if self.attach:
+            refs = [upload_key(hashlib.sha256(data).hexdigest()) for data in uploads]
+            named = [{"name": path.name, "ref": ref} for path, ref in zip(self.attach, refs, strict=True)]
+            fields["attachments"] = [*_list(fields.get("attachments")), *named]
+        request = parse_request(fields)
+        if control := _CONTROL.search(request.goal):
+            code = f"U+{ord(control[0]):04X}"
+            raise CommandFailed(BAD_INPUT, f"the goal holds a control character ({code}): remove it")
+        return PreparedRequest(request, uploads)
 
 
 def read_text_file(path: Path) -> bytes:
-    """The bytes of a UTF-8 text file within the store's size; CommandFailed for anything else."""
+    """Returns the content of a UTF-8 text file within the store's size. Raises CommandFailed for anything else."""
     try:
         with path.open("rb") as file:
             data = file.read(limits.ARTIFACT_BYTES + 1)
@@ -92,12 +110,15 @@ def read_text_file(path: Path) -> bytes:
 
 
 def check_run_id(run_id: str) -> str:
-    """The id, if it may name a run; CommandFailed otherwise."""
-    if not run_id.strip() or not run_id.isprintable() or len(run_id.encode("utf-8", "replace")) > limits.RUN_ID_BYTES:
-        raise CommandFailed(
-            BAD_INPUT, f"a run id needs 1 to {limits.RUN_ID_BYTES} bytes of printable text: choose another --id"
-        )
+    """Returns the id. Raises CommandFailed if it can't name a run."""
+    most = console_limits.RUN_ID_BYTES
+    if not run_id.strip() or not run_id.isprintable() or len(run_id.encode("utf-8", "replace")) > most:
+        raise CommandFailed(BAD_INPUT, f"a run id needs 1 to {most} bytes of printable text: choose another --id")
     return run_id
+
+
+def _given(**fields: Any) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _goal(goal: str | None, file: Path | None) -> str | None:
@@ -110,10 +131,10 @@ def _goal(goal: str | None, file: Path | None) -> str | None:
     return goal
 
 
-def _decoded(data: bytes, where: str) -> str:
+def _decoded(data: bytes, source: str) -> str:
     text = _text(data)
     if text is None:
-        raise CommandFailed(BAD_INPUT, f"{where} is not UTF-8 text")
+        raise CommandFailed(BAD_INPUT, f"{source} is not UTF-8 text")
     return text.strip()
 
 

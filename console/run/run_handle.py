@@ -21,8 +21,9 @@ from temporalio.common import SearchAttributeKey
 from temporalio.exceptions import FailureError
 from temporalio.service import RPCError, RPCStatusCode
 
-from console.command_errors import FAILED, CommandFailed
-from supervision import limits
+from activities.contracts.planning_contracts import PlanReply
+from console import console_limits
+from console.command import FAILED, CommandFailed
 from supervision.contract.plan import Plan
 from supervision.contract.result import RunResult
 from supervision.contract.status import Status, TracePage
@@ -31,6 +32,7 @@ from supervision.contract.updates import UpdateReply
 RUN_TYPE = "SupervisorWorkflow"
 NO_WORKER = "no worker answers; the run is safe and goes on when one is back"
 
+_PLAN_ACTIVITY = "plan"
 _PHASE = SearchAttributeKey.for_keyword("SupervisorPhase")
 _TEAM = SearchAttributeKey.for_keyword("SupervisorTeam")
 _USD = SearchAttributeKey.for_float("SupervisorUsd")
@@ -38,11 +40,14 @@ _Value = TypeVar("_Value")
 
 
 class NoAnswer(Exception):
-    """A query found nobody to answer it; the message says why, as far as the server knows."""
+    """No Worker answered a query or an update; the message says why, as far as the server knows."""
 
 
-class Run:
-    """One run by its id. Methods raise CommandFailed when there is no such run, NoAnswer when no worker answers."""
+class RunHandle:
+    """One run by its id.
+
+    Methods raise CommandFailed if there is no such run. Queries and updates raise NoAnswer if no Worker answers.
+    """
 
     def __init__(self, client: Client, run_id: str) -> None:
         self.client = client
@@ -50,26 +55,26 @@ class Run:
         self.handle: WorkflowHandle[object, RunResult] = client.get_workflow_handle(run_id, result_type=RunResult)
 
     async def status(self, cursor: int = 0) -> Status:
-        """Where the run stands; subtasks from `cursor` on."""
+        """Returns where the run stands, with its subtasks from `cursor` on."""
         return await self._query("status", cursor, Status)
 
     async def plan(self) -> Plan:
-        """The plan, empty while it is being made."""
+        """Returns the plan, which is empty while it is being made."""
         return await self._query("plan", None, Plan)
 
     async def result(self) -> RunResult:
-        """The result so far."""
+        """Returns the result so far."""
         return await self._query("result", None, RunResult)
 
     async def trace(self, cursor: int = 0, workflow_id: str | None = None) -> TracePage:
-        """Events after `cursor`, of the run or of one of its worker agents."""
+        """Returns the events after `cursor`, of the run or of one of its worker agents."""
         return await self._query("trace", cursor, TracePage, workflow_id)
 
     async def update(self, name: str, argument: BaseModel) -> UpdateReply:
-        """Changes the run; CommandFailed with its words when it refuses."""
-        async with self._told(self.id):
+        """Changes the run. Raises CommandFailed with the run's own words if it refuses."""
+        async with self._must_exist(self.id):
             try:
-                async with asyncio.timeout(limits.CLI_UPDATE_WAIT.total_seconds()):
+                async with asyncio.timeout(console_limits.UPDATE_WAIT.total_seconds()):
                     reply: UpdateReply = await self.handle.execute_update(name, argument, result_type=UpdateReply)
                     return reply
             except WorkflowUpdateFailedError as error:
@@ -78,18 +83,32 @@ class Run:
             except (TimeoutError, WorkflowUpdateRPCTimeoutOrCancelledError) as error:
                 raise NoAnswer(NO_WORKER) from error
 
+    async def recorded_plan(self) -> Plan | None:
+        """Returns the plan out of the run's history, which needs no Worker; None if there is none yet."""
+        requests: set[int] = set()
+        plan = None
+        async with self._must_exist(self.id):
+            async for event in self.handle.fetch_history_events():
+                if event.activity_task_scheduled_event_attributes.activity_type.name == _PLAN_ACTIVITY:
+                    requests.add(event.event_id)
+                completed = event.activity_task_completed_event_attributes
+                if completed.scheduled_event_id in requests:
+                    (reply,) = await self.client.data_converter.decode(completed.result.payloads, [PlanReply])
+                    plan = reply.plan or plan
+        return plan
+
     async def describe(self, workflow_id: str | None = None) -> WorkflowExecutionDescription:
-        """What the server knows of the run, or of one of its worker agents."""
+        """Returns what the server knows of the run, or of one of its worker agents."""
         handle = self.client.get_workflow_handle(workflow_id or self.id)
-        async with self._told(workflow_id or self.id):
+        async with self._must_exist(workflow_id or self.id):
             try:  # the client's own retries would go on for longer than a person waits
-                async with asyncio.timeout(limits.CLI_RPC_TIMEOUT.total_seconds()):
-                    return await handle.describe(rpc_timeout=limits.CLI_RPC_TIMEOUT)
+                async with asyncio.timeout(console_limits.RPC_TIMEOUT.total_seconds()):
+                    return await handle.describe(rpc_timeout=console_limits.RPC_TIMEOUT)
             except TimeoutError as error:
                 raise RPCError("no answer in time", RPCStatusCode.UNAVAILABLE, b"") from error
 
     async def require(self) -> WorkflowExecutionDescription:
-        """As `describe`, and CommandFailed when the id is not that of a run."""
+        """As `describe`; raises CommandFailed if the id is not that of a run."""
         described = await self.describe()
         if described.workflow_type != RUN_TYPE:
             raise CommandFailed(FAILED, f"'{self.id}' is a {described.workflow_type}, not a run: name the run's id")
@@ -100,11 +119,11 @@ class Run:
     ) -> _Value:
         handle = self.client.get_workflow_handle(workflow_id or self.id)
         arguments = [] if argument is None else [argument]
-        async with self._told(workflow_id or self.id):
+        async with self._must_exist(workflow_id or self.id):
             try:
-                async with asyncio.timeout(limits.CLI_RPC_TIMEOUT.total_seconds()):
+                async with asyncio.timeout(console_limits.RPC_TIMEOUT.total_seconds()):
                     answer: _Value = await handle.query(
-                        name, args=arguments, result_type=kind, rpc_timeout=limits.CLI_RPC_TIMEOUT
+                        name, args=arguments, result_type=kind, rpc_timeout=console_limits.RPC_TIMEOUT
                     )
                     return answer
             except (TimeoutError, WorkflowQueryFailedError, WorkflowQueryRejectedError) as error:
@@ -115,33 +134,33 @@ class Run:
                 raise NoAnswer(error.message) from error
 
     @asynccontextmanager
-    async def _told(self, workflow_id: str) -> AsyncIterator[None]:
+    async def _must_exist(self, workflow_id: str) -> AsyncIterator[None]:
+        """Turns the server's NOT_FOUND into CommandFailed."""
         try:
             yield
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:
-                raise CommandFailed(FAILED, unknown(self.client, workflow_id)) from error
+                raise CommandFailed(
+                    FAILED,
+                    f"there is no run '{workflow_id}' in namespace '{self.client.namespace}': "
+                    "`python starter.py list` shows the runs",
+                ) from error
             raise
 
 
-def unknown(client: Client, run_id: str) -> str:
-    """That there is no such run, and how to find the others."""
-    return f"there is no run '{run_id}' in namespace '{client.namespace}': `python starter.py list` shows the runs"
-
-
 def is_open(execution: WorkflowExecution) -> bool:
-    """Whether the run goes on."""
+    """True while the run goes on."""
     return execution.status is WorkflowExecutionStatus.RUNNING
 
 
 def state_word(execution: WorkflowExecution) -> str:
-    """The run's state in Temporal, in lower case; `cancelled` spelled as everywhere in this project."""
+    """Returns the run's state in Temporal, in lower case; `cancelled` is spelled as everywhere in this project."""
     name = execution.status.name.lower().replace("_", " ") if execution.status else "unknown"
     return "cancelled" if name == "canceled" else name
 
 
 async def facts(execution: WorkflowExecution) -> tuple[str, str, float | None]:
-    """(phase, team, cost so far) as the server keeps them: search attributes, else the memo; "" when unknown."""
+    """Returns (phase, team, cost so far) as the server keeps them, in search attributes or the memo; "" if unknown."""
     attributes = execution.typed_search_attributes
     phase, team = attributes.get(_PHASE), attributes.get(_TEAM)
     if not phase or not team:
@@ -159,11 +178,11 @@ async def readable_memo(execution: WorkflowExecution) -> Mapping[str, Any]:
 
 
 def stuck(described: WorkflowExecutionDescription) -> str | None:
-    """What to say when the run's workflow code keeps failing; None when it does not."""
+    """Returns a sentence if the run's workflow code keeps failing, else None."""
     pending = described.raw_description.pending_workflow_task
     if pending.attempt <= 1:
         return None
     return (
         f"its workflow code failed {pending.attempt - 1} times in a row: the worker's log says why; "
-        "the run goes on when workers with mended code are started"
+        "the run goes on when workers with fixed code are started"
     )

@@ -4,18 +4,23 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 from temporalio.client import WorkflowFailureError
-from temporalio.exceptions import ApplicationError, TerminatedError, TimeoutError, is_cancelled_exception
+from temporalio.exceptions import ApplicationError, TerminatedError, is_cancelled_exception
+from temporalio.exceptions import TimeoutError as TemporalTimeout
 
 from activities.store.artifacts import ArtifactMissing, ArtifactStore, ArtifactUnavailable
-from console.command_errors import CANCELLED, DONE, FAILED
-from console.run.run_handle import NoAnswer, Run, readable_memo
+from console.command import CANCELLED, DONE, FAILED
+from console.run.run_handle import NoAnswer, RunHandle, readable_memo
 from supervision.contract.result import RunResult
+from supervision.errors import ErrorKind
 from supervision.store_keys import named_key
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """`problem` says in one sentence why there is no answer, None when there is one; `notice` of which model it is."""
+class RunOutcome:
+    """The end of a run.
+
+    `problem` says in one sentence why there is no answer, None if there is one. `notice` names an unusual model.
+    """
 
     code: int
     result: RunResult | None = None
@@ -23,27 +28,27 @@ class Outcome:
     notice: str | None = None
 
 
-async def outcome(run: Run, store: ArtifactStore | None) -> Outcome:
-    """Waits for the run's end, as long as that takes; RPCError when the server goes away."""
+async def run_outcome(run: RunHandle, store: ArtifactStore | None) -> RunOutcome:
+    """Waits for the run's end, as long as that takes. Raises RPCError if the server goes away."""
     try:
-        return Outcome(DONE, await run.handle.result())
+        return RunOutcome(DONE, await run.handle.result())
     except WorkflowFailureError as error:
         cause = error.cause
     if is_cancelled_exception(cause):
-        read = f"python starter.py result {run.id}"
+        command = f"python starter.py result {run.id}"
         partial = await _partial(run, store)
-        return Outcome(CANCELLED, partial, f"the run was cancelled; what it had found: `{read}`")
+        return RunOutcome(CANCELLED, partial, f"the run was cancelled; its partial result: `{command}`")
     if isinstance(cause, ApplicationError):
-        return Outcome(FAILED, _in_details(cause), f"{cause.type or 'Error'}: {cause.message}")
+        return RunOutcome(FAILED, _in_details(cause), f"{cause.type or 'Error'}: {cause.message}")
     if isinstance(cause, TerminatedError):
-        return Outcome(FAILED, await stored_result(run.id, store), f"the run was terminated: {cause}")
-    if isinstance(cause, TimeoutError):
-        return Outcome(FAILED, None, "the run ran into its Temporal timeout")
-    return Outcome(FAILED, None, str(cause))
+        return RunOutcome(FAILED, await stored_result(run.id, store), f"the run was terminated: {cause}")
+    if isinstance(cause, TemporalTimeout):
+        return RunOutcome(FAILED, None, "the run ran into its Temporal timeout")
+    return RunOutcome(FAILED, None, str(cause))
 
 
 async def stored_result(run_id: str, store: ArtifactStore | None) -> RunResult | None:
-    """The whole result as the run stored it; None when it is not there, or the store is away."""
+    """Returns the whole result as the run stored it; None if it is not there, or the store is away."""
     if store is None:
         return None
     try:
@@ -52,19 +57,26 @@ async def stored_result(run_id: str, store: ArtifactStore | None) -> RunResult |
         return None
 
 
-async def _partial(run: Run, store: ArtifactStore | None) -> RunResult | None:
-    """What a cancelled run had: from the store, from a worker, or at least the preview in the memo."""
-    if found := await stored_result(run.id, store):
-        return found
+def exit_code(result: RunResult) -> int:
+    """Returns the exit code for a stored result, for when the server no longer knows how its run ended."""
+    if result.answer:
+        return DONE
+    cancelled = any(r.error and r.error.type == ErrorKind.CANCELLED for r in result.subtasks)
+    return CANCELLED if cancelled else FAILED
+
+
+async def _partial(run: RunHandle, store: ArtifactStore | None) -> RunResult | None:
+    """Returns a cancelled run's result: from the store, from a Worker, or at least the preview in the memo."""
+    if stored := await stored_result(run.id, store):
+        return stored
     try:
         return await run.result()
     except NoAnswer:
         pass
-    kept = (await readable_memo(await run.describe())).get("partial")
-    if isinstance(kept, dict):
-        return RunResult(
-            status="partial", answer=str(kept.get("preview") or ""), result_ref=str(kept.get("ref") or "") or None
-        )
+    preview = (await readable_memo(await run.describe())).get("partial")
+    if isinstance(preview, dict):
+        ref = str(preview.get("ref") or "") or None
+        return RunResult(status="partial", answer=str(preview.get("preview") or ""), result_ref=ref)
     return None
 
 

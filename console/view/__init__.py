@@ -1,1 +1,1 @@
-"""What people see of a run: lines, trees, the live view."""
+"""Views of a run: lines, the plan as a tree, the live screen, the answer."""

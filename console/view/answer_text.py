@@ -1,4 +1,4 @@
-"""Printing what a run came to: the answer, what it rests on, what is missing, what it cost."""
+"""The answer of a run, printed: the text, its citations, the gaps, the cost."""
 
 from rich.console import Console, RenderableType
 from rich.markdown import Markdown
@@ -6,12 +6,9 @@ from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
 
-from console.command_errors import CANCELLED, DONE, FAILED
-from console.run.run_outcome import Outcome
-from console.terminal import say, tell, tell_json
-from console.view.safe_text import safe, safe_line
+from console.run.run_outcome import RunOutcome
+from console.terminal import print_err, print_json, print_out, safe, safe_line
 from supervision.contract.result import RunResult
-from supervision.errors import ErrorKind
 from supervision.run.answer_checks import with_gaps
 from supervision.text import money
 
@@ -21,29 +18,29 @@ _LINE = 300
 def print_outcome(
     console: Console,
     run_id: str,
-    ended: Outcome,
+    outcome: RunOutcome,
     *,
     as_json: bool = False,
     web: str | None = None,
 ) -> int:
-    """Prints result and problem of an ended run; the exit code. With `as_json` standard output gets only JSON."""
-    if ended.result is not None and as_json:
-        tell_json(ended.result)
-    elif ended.result is not None:
-        print_result(console, run_id, ended.result, web=web, notice=ended.notice)
-    if ended.problem:
-        say(safe_line(ended.problem, 1500))
-    return ended.code
+    """Prints result and problem of a run and returns the exit code. With `as_json` standard output gets only JSON."""
+    if outcome.result is not None and as_json:
+        print_json(outcome.result)
+    elif outcome.result is not None:
+        _print_answer(console, run_id, outcome.result, web=web, notice=outcome.notice)
+    if outcome.problem:
+        print_err(safe_line(outcome.problem, 1500))
+    return outcome.code
 
 
-def print_result(
+def _print_answer(
     console: Console, run_id: str, result: RunResult, *, web: str | None = None, notice: str | None = None
 ) -> None:
     """The answer as Markdown and the facts about it; plain Markdown text when the console is no terminal."""
-    facts = _facts(run_id, result, web, notice)
+    facts = _fact_lines(run_id, result, web, notice)
     answer = safe(result.answer).strip() or _no_answer(result)
     if not console.is_terminal:
-        tell("\n".join(["", answer, "", *facts]))
+        print_out("\n".join(["", answer, "", *facts]))
         return
     parts: list[RenderableType] = [
         Rule(style="dim"),
@@ -56,15 +53,15 @@ def print_result(
 
 
 def _no_answer(result: RunResult) -> str:
-    """What there is in place of an answer: findings so far, and what is missing."""
-    found = [f"- `{r.id}` ({r.role}): {safe_line(r.finding.summary, 600)}" for r in result.subtasks if r.finding]
-    text = "\n".join(["**No answer yet**" if result.status == "running" else "**No answer**", "", *found])
+    """Returns the text that stands in place of an answer: findings so far, and the gaps."""
+    findings = [f"- `{r.id}` ({r.role}): {safe_line(r.finding.summary, 600)}" for r in result.subtasks if r.finding]
+    text = "\n".join(["**No answer yet**" if result.status == "running" else "**No answer**", "", *findings])
     return safe(with_gaps(text, result.gaps)).strip()
 
 
-def _facts(run_id: str, result: RunResult, web: str | None, notice: str | None) -> list[str]:
+def _fact_lines(run_id: str, result: RunResult, web: str | None, notice: str | None) -> list[str]:
     usage, timing = result.usage, result.timing
-    lines = ["rests on:"] if result.citations else []
+    lines = ["citations:"] if result.citations else []
     for citation in result.citations:
         lines.append(f"[{', '.join(citation.subtask_ids)}] {citation.claim}")
     for item in result.contradictions:
@@ -89,12 +86,3 @@ def _facts(run_id: str, result: RunResult, web: str | None, notice: str | None) 
     if web:
         lines.append(web)
     return [safe_line(line, _LINE) if line != web else line for line in lines]
-
-
-def exit_code(result: RunResult) -> int:
-    """The exit code of a stored result, when the server no longer knows how its run ended."""
-    return DONE if result.answer else CANCELLED if _was_cancelled(result) else FAILED
-
-
-def _was_cancelled(result: RunResult) -> bool:
-    return any(r.error and r.error.type == ErrorKind.CANCELLED for r in result.subtasks)

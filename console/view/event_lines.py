@@ -23,21 +23,21 @@ class Line:
 
 
 def now_line(text: str, mood: Mood = "plain") -> Line:
-    """A line of the command line's own."""
+    """Returns a line of the command line's own, at the present time."""
     return Line(datetime.now(UTC), "", text, mood)
 
 
 def line(event: TraceEvent) -> Line:
-    """The line of an event of a run or of a worker agent."""
-    text, mood = _said(event)
+    """Returns the line of an event of a run or of a worker agent."""
+    text, mood = _wording(event)
     return Line(datetime.fromisoformat(event.at), event.subtask_id or "", text, mood)
 
 
-def _said(event: TraceEvent) -> tuple[str, Mood]:
+def _wording(event: TraceEvent) -> tuple[str, Mood]:
     if event.type not in _WORDS:
         return f"{event.type} {event.data if event.data else ''}", "faint"
-    said, mood = _WORDS[event.type]
-    return said(event.data), "bad" if event.data.get("is_error") else mood
+    wording, mood = _WORDS[event.type]
+    return wording(event.data), "bad" if event.data.get("is_error") else mood
 
 
 def _numbered(text: str, number: object, word: str) -> str:
@@ -48,7 +48,7 @@ def _joined(value: object) -> str:
     return "; ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _asked_plan(data: dict[str, JsonValue]) -> str:
+def _requested(data: dict[str, JsonValue]) -> str:
     return "asking for a plan" if data.get("revision") in (None, 1) else "asking what to add to the plan"
 
 
@@ -72,16 +72,16 @@ def _written(data: dict[str, JsonValue]) -> str:
 
 _WORDS: dict[str, tuple[Callable[[dict[str, JsonValue]], str], Mood]] = {
     "phase": (lambda data: str(data.get("phase")), "head"),
-    "plan_requested": (lambda data: _numbered(_asked_plan(data), data.get("attempt"), "try"), "faint"),
+    "plan_requested": (lambda data: _numbered(_requested(data), data.get("attempt"), "try"), "faint"),
     "plan_accepted": (lambda data: _numbered(_counted(data), data.get("revision"), "revision"), "good"),
     "plan_rejected": (lambda data: f"the plan can't run: {_joined(data.get('problems'))}", "bad"),
     "subtask_started": (lambda data: _numbered(f"{data.get('role')} starts", data.get("attempt"), "attempt"), "plain"),
     "subtask_completed": (lambda data: f"completed after {data.get('turns')} turns", "good"),
     "subtask_failed": (lambda data: f"failed: {data.get('error')}", "bad"),
     "subtask_retried": (lambda data: f"failed: {data.get('error')}, trying again", "bad"),
-    "subtask_skipped": (lambda _: "skipped: nothing it builds on succeeded", "bad"),
+    "subtask_skipped": (lambda _: "skipped: none of its dependencies succeeded", "bad"),
     "subtask_cancelled": (lambda _: "stopped", "bad"),
-    "subtask_held": (lambda data: f"waits: the role {data.get('role')} rests", "bad"),
+    "subtask_held": (lambda data: f"waits: the breaker of role {data.get('role')} is open", "bad"),
     "subtask_diverted": (
         lambda data: f"goes to {data.get('role')}: pool {data.get('pool')} is {data.get('waited_seconds')} s behind",
         "plain",

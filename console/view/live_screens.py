@@ -1,4 +1,4 @@
-"""Where a followed run is shown: a live view on a terminal, plain lines anywhere else."""
+"""The screens that show a followed run: a live view on a terminal, plain lines anywhere else."""
 
 import asyncio
 import contextlib
@@ -8,20 +8,20 @@ from typing import Protocol
 from rich.console import Console, RenderableType
 from rich.live import Live
 
+from console import console_limits
 from console.view.event_lines import Line, now_line
 from console.view.live_view import draw, log_line, plain_line
-from console.view.run_poller import Picture
-from supervision import limits
+from console.view.picture import Picture
 
 
 class Screen(Protocol):
     """Shows events as they come and the picture as it is."""
 
     def log(self, line: Line) -> None:
-        """Something happened."""
+        """Shows an event."""
 
     def show(self, picture: Picture) -> None:
-        """The run stands there now."""
+        """Shows the present picture."""
 
 
 class PlainScreen:
@@ -29,7 +29,7 @@ class PlainScreen:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._said: set[str] = set()
+        self._shown: set[str] = set()
         self._notice: str | None = None
 
     def log(self, line: Line) -> None:
@@ -38,12 +38,12 @@ class PlainScreen:
         self._console.file.flush()
 
     def show(self, picture: Picture) -> None:
-        """Writes what is new in the picture and is no event."""
+        """Writes notices and warnings that are new."""
         status = picture.status
         once = [text for text in [status.model_notice, *status.warnings] if text] if status else []
         for text in once:
-            if text not in self._said:
-                self._said.add(text)
+            if text not in self._shown:
+                self._shown.add(text)
                 self.log(now_line(text))
         if picture.notice != self._notice:
             self._notice = picture.notice
@@ -69,7 +69,7 @@ class LiveScreen:
         self.live.refresh()
 
     def finish(self) -> None:
-        """The last frame stays on the screen, without the hint."""
+        """Draws the last frame, which stays on the screen, without the hint."""
         self._hint = ""
         self.live.refresh()
 
@@ -81,7 +81,7 @@ class LiveScreen:
 
 @contextlib.asynccontextmanager
 async def open_screen(console: Console, hint: str) -> AsyncIterator[Screen]:
-    """The screen that suits the console, for the time of the block."""
+    """Yields the screen that suits the console, for the time of the block."""
     if not console.is_terminal or console.is_dumb_terminal:
         yield PlainScreen(console)
         return
@@ -89,7 +89,7 @@ async def open_screen(console: Console, hint: str) -> AsyncIterator[Screen]:
 
     async def redraw() -> None:
         while True:
-            await asyncio.sleep(limits.FOLLOW_REDRAW.total_seconds())
+            await asyncio.sleep(console_limits.FOLLOW_REDRAW.total_seconds())
             screen.live.refresh()
 
     with screen.live:

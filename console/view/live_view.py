@@ -1,4 +1,4 @@
-"""Drawing a followed run: the plan as a tree with its states, and a footer. All foreign text is made safe here."""
+"""A followed run on a terminal: the plan as a tree with states, and a footer. All foreign text is made safe here."""
 
 from datetime import UTC, datetime
 
@@ -6,10 +6,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from console.console_limits import FOLLOW_LINE_CHARS
+from console.terminal import safe_line
 from console.view.event_lines import Line, Mood
-from console.view.plan_tree import Row, fitted, rows
-from console.view.run_poller import Call, Picture
-from console.view.safe_text import safe_line
+from console.view.picture import LiveCall, Picture, TreeRow, fitted, tree_rows
 from supervision import limits
 from supervision.contract.result import SubtaskReport
 from supervision.contract.status import Waiting
@@ -29,30 +29,30 @@ _MOODS: dict[Mood, str] = {"plain": "", "good": "green", "bad": "red", "faint": 
 _DEEPEST = 6  # further levels are not indented any more
 _FOOTER_ROWS = 7  # of footer and margin
 _LEAST_ROWS = 3
-_HELD_ROWS = 3  # lines on what waits
+_WAIT_ROWS = 3
 
 
 def log_line(line: Line) -> Text:
-    """An event as one styled line."""
+    """Returns an event as one styled line."""
     text = Text(f"{line.at.astimezone():%H:%M:%S} ", style="dim", no_wrap=True, overflow="ellipsis", end="\n")
     if line.subject:
         text.append(f"{safe_line(line.subject, 40)} ", style="cyan not dim")
-    return text.append(safe_line(line.text, limits.FOLLOW_LINE_CHARS), style=f"not dim {_MOODS[line.mood]}".strip())
+    return text.append(safe_line(line.text, FOLLOW_LINE_CHARS), style=f"not dim {_MOODS[line.mood]}".strip())
 
 
 def plain_line(line: Line) -> str:
-    """An event as one line without colours."""
+    """Returns an event as one line without colours."""
     subject = f"{safe_line(line.subject, 40)} " if line.subject else ""
-    return f"{line.at.astimezone():%H:%M:%S} {subject}{safe_line(line.text, limits.FOLLOW_LINE_CHARS)}"
+    return f"{line.at.astimezone():%H:%M:%S} {subject}{safe_line(line.text, FOLLOW_LINE_CHARS)}"
 
 
 def draw(picture: Picture, width: int, height: int, hint: str = "") -> RenderableType:
-    """The picture for a terminal of that size; `hint` is what the user may do."""
+    """Returns the picture for a terminal of that size; `hint` says which keys there are."""
     parts: list[RenderableType] = [Text("─" * width, style="dim")]
-    tree = rows(list(picture.reports.values()))
+    tree = tree_rows(list(picture.reports.values()))
     if tree:
         running = sum(1 for row in tree if row.report.state == "running")
-        room = max(_LEAST_ROWS, height - _FOOTER_ROWS - len(_held(picture)) - min(running, height // 4))
+        room = max(_LEAST_ROWS, height - _FOOTER_ROWS - len(_waits(picture)) - min(running, height // 4))
         shown, left_out = fitted(tree, room)
         parts.append(_table(picture, shown, width, tails=height // 4))
         if left_out:
@@ -64,7 +64,7 @@ def draw(picture: Picture, width: int, height: int, hint: str = "") -> Renderabl
     return Group(*parts, *_footer(picture, hint))
 
 
-def _table(picture: Picture, shown: list[Row], width: int, tails: int) -> Table:
+def _table(picture: Picture, shown: list[TreeRow], width: int, tails: int) -> Table:
     table = Table.grid(padding=(0, 1), expand=True)
     table.width = width
     table.add_column(no_wrap=True, overflow="ellipsis", max_width=max(14, width // 4))
@@ -84,7 +84,7 @@ def _table(picture: Picture, shown: list[Row], width: int, tails: int) -> Table:
             Text(safe_line(report.role, 40)),
             Text(f"turn {turn}" if turn else "", style="dim"),
             Text(_elapsed(report), style="dim"),
-            Text(_what(row), style="" if report.state in ("running", "failed") else "dim"),
+            Text(_description(row), style="" if report.state in ("running", "failed") else "dim"),
         )
         call = agent.call if agent and report.state == "running" else None
         if call and tails > 0 and (call.tail or call.trouble):
@@ -93,16 +93,16 @@ def _table(picture: Picture, shown: list[Row], width: int, tails: int) -> Table:
     return table
 
 
-def _what(row: Row) -> str:
+def _description(row: TreeRow) -> str:
     report = row.report
     after = f"after {', '.join(row.after)} · " if row.after else ""
     attempt = f"attempt {report.attempts} · " if report.attempts > 1 else ""
     text = f"{report.error.type}: {report.error.message}" if report.error else report.description
-    return safe_line(f"{attempt}{after}{text}", limits.FOLLOW_LINE_CHARS)
+    return safe_line(f"{attempt}{after}{text}", FOLLOW_LINE_CHARS)
 
 
-def _tail(call: Call, width: int) -> str:
-    """The end of a text being written, in the cells there are; or why the call is tried again."""
+def _tail(call: LiveCall, width: int) -> str:
+    """Returns the end of a text being written, cut to `width`, or the reason why the call is tried again."""
     if call.trouble:
         return safe_line(call.trouble, width)
     text = safe_line(call.tail, limits.HEARTBEAT_TAIL_CHARS)
@@ -118,13 +118,13 @@ def _footer(picture: Picture, hint: str) -> list[RenderableType]:
         if counts.total:
             words.append(f"{counts.completed}/{counts.total} done, {counts.running} running")
         if lost := counts.failed + counts.skipped + counts.cancelled:
-            words.append(f"{lost} lost")
+            words.append(f"{lost} failed or skipped")
         words.append(f"{picture.tokens:,} tokens")
         words.append(money(status.usage.usd))
     if picture.started:
         words.append(clock((datetime.now(UTC) - picture.started).total_seconds()))
     line = Text(" " + " · ".join(words), style="bold", no_wrap=True, overflow="ellipsis")
-    rows: list[RenderableType] = [line, *_held(picture)]
+    rows: list[RenderableType] = [line, *_waits(picture)]
     if picture.notice:
         rows.append(Text(f" {safe_line(picture.notice, 200)}", style="yellow", no_wrap=True, overflow="ellipsis"))
     if status and status.model_notice:
@@ -136,21 +136,21 @@ def _footer(picture: Picture, hint: str) -> list[RenderableType]:
     return rows
 
 
-def _held(picture: Picture) -> list[Text]:
-    """What waits, and for what: roles and providers that rest, people who are asked for something."""
+def _waits(picture: Picture) -> list[Text]:
+    """Returns a line for each open breaker and each wait for a person."""
     status = picture.status
     if status is None:
         return []
     cards = [card for card in status.breakers if isinstance(card, dict) and card.get("state") != "closed"]
-    said = [_asked(wait, picture.run_id) for wait in status.waiting] + [rest_note(card) for card in cards]
-    more = [f"and {len(said) - _HELD_ROWS} more that wait"] if len(said) > _HELD_ROWS else []
+    texts = [_wait_text(wait, picture.run_id) for wait in status.waiting] + [rest_note(card) for card in cards]
+    more = [f"and {len(texts) - _WAIT_ROWS} more that wait"] if len(texts) > _WAIT_ROWS else []
     return [
-        Text(f" ⏸ {safe_line(text, limits.FOLLOW_LINE_CHARS)}", style="yellow", no_wrap=True, overflow="ellipsis")
-        for text in [*said[:_HELD_ROWS], *more]
+        Text(f" ⏸ {safe_line(text, FOLLOW_LINE_CHARS)}", style="yellow", no_wrap=True, overflow="ellipsis")
+        for text in [*texts[:_WAIT_ROWS], *more]
     ]
 
 
-def _asked(wait: Waiting, run_id: str) -> str:
+def _wait_text(wait: Waiting, run_id: str) -> str:
     how = f" (`python starter.py resume {run_id}`)" if wait.kind == "resume" else ""
     return f"{wait.id} waits for {wait.kind}{how}: {wait.prompt_preview}"
 
@@ -167,10 +167,10 @@ def _elapsed(report: SubtaskReport) -> str:
 
 
 def clock(seconds: float) -> str:
-    """Seconds as people read them: 4 s, 2:05, 1:02:03."""
+    """Returns seconds as people read them: 4 s, 2:05, 1:02:03."""
     whole = max(0, int(seconds))
     if whole < 60:
         return f"{whole} s"
-    minutes, rest = divmod(whole, 60)
+    minutes, seconds_left = divmod(whole, 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+    return f"{hours}:{minutes:02}:{seconds_left:02}" if hours else f"{minutes}:{seconds_left:02}"

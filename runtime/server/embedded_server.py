@@ -1,6 +1,6 @@
-"""The embedded Temporal server: a development server as a child process, shared by who needs one.
+"""The embedded Temporal server: a development server as a child process, shared by all processes that need one.
 
-`python -m runtime.server.embedded_server` serves until Ctrl-C.
+`python -m runtime.server` serves until Ctrl-C.
 """
 
 import asyncio
@@ -12,10 +12,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
+from filelock import AsyncFileLock
 from pydantic import JsonValue
 
-from runtime.file_lock import FileLock
 from runtime.paths import cache_dir
+from runtime.server import server_limits
 from runtime.server.server_command import HOST, arguments, choose_ports, environment
 from runtime.server.server_record import ServerInfo, answers, read_record, record_path, write_record
 from runtime.server.temporal_binary import find_temporal, say
@@ -26,16 +27,16 @@ _PORT_TAKEN = "address already in use"
 
 
 class ServerFailed(RuntimeError):
-    """The server did not come up; the message ends with what it said."""
+    """The server did not come up; the message ends with its output."""
 
 
 class EmbeddedServer:
     """Starts a server, or joins the one that runs, for the time of an `async with` block.
 
-    `shared`: recorded in the cache folder, so that others join it; the options are then those of who came
-    first. Otherwise the server is this object's own. `db`: the database file, None keeps all in memory.
+    `shared`: recorded in the cache folder, so that other processes join it; the options are then those of the
+    first one. Otherwise the server is this object's own. `db`: the database file, None keeps all in memory.
     `detach`: it outlives this object. `port`: None prefers 7233 for a shared server, else takes a free one.
-    Raises TemporalNotFound and ServerFailed when started.
+    Starting it raises TemporalNotFound and ServerFailed.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class EmbeddedServer:
         note: Note = say,
     ) -> None:
         self.joined = False
-        """Whether another's server was found and is used."""
+        """True if the server was started by another process."""
         self._cache = cache or cache_dir()
         self._shared = shared
         self._detach = detach
@@ -66,7 +67,7 @@ class EmbeddedServer:
         self._info: ServerInfo | None = None
 
     async def start(self) -> ServerInfo:
-        """The server's whereabouts, once it serves."""
+        """Starts or joins the server and returns its record once it serves."""
         if self._shared and (info := await self._join()):
             return info
         program = self._program
@@ -74,22 +75,20 @@ class EmbeddedServer:
             program = await asyncio.to_thread(find_temporal, self._note)
         if not self._shared:
             return await self._launch(program)
-        with FileLock(self._cache / "server.lock") as lock:
-            while not lock.taken():  # noqa: ASYNC110 - a file lock of another process has no event
-                await asyncio.sleep(limits.LOCK_POLL.total_seconds())
+        async with AsyncFileLock(self._cache / "server.lock", poll_interval=server_limits.LOCK_POLL.total_seconds()):
             if info := await self._join():
                 return info
             record_path(self._cache).unlink(missing_ok=True)  # of a server that is gone
             return await self._launch(program)
 
     async def stop(self) -> None:
-        """End the server this object started, unless it is detached; another's server is left alone."""
+        """Ends the server that this object started, unless it is detached; a joined server is left alone."""
         if not self._detach:
             await self._end()
 
     async def ended(self) -> int:
-        """Wait until the server this object started ends by itself; its exit code."""
-        assert self._process is not None, "only who started a server can wait for its end"
+        """Waits until the server that this object started ends by itself. Returns its exit code."""
+        assert self._process is not None, "a joined server is no child of this process: nothing announces its end"
         return await asyncio.to_thread(self._process.wait)
 
     async def __aenter__(self) -> ServerInfo:
@@ -104,26 +103,26 @@ class EmbeddedServer:
         info = read_record(self._cache)
         if info is None:
             return None
-        if not await answers(info.address, limits.SERVER_START_WAIT):
+        if not await answers(info.address, server_limits.START_WAIT):
             raise ServerFailed(f"the Temporal server of process {info.pid} lives but does not answer: end it first")
         self.joined = True
         return info
 
     async def _launch(self, program: Path) -> ServerInfo:
-        said = ""
-        for _ in range(limits.SERVER_PORT_TRIES):
+        output = ""
+        for _ in range(server_limits.PORT_TRIES):
             info = self._spawn(program)
             try:
                 if await self._serves(info):
                     return info
-                said = Path(info.log).read_text(encoding="utf-8", errors="replace").strip()
+                output = Path(info.log).read_text(encoding="utf-8", errors="replace").strip()
             except BaseException:
                 await self._end()
                 raise
             await self._end()
-            if self._port is not None or _PORT_TAKEN not in said:
+            if self._port is not None or _PORT_TAKEN not in output:
                 break
-        raise ServerFailed(f"the Temporal server did not start: {said[-limits.ERROR_BYTES :] or 'it said nothing'}")
+        raise ServerFailed(f"the Temporal server did not start: {output[-limits.ERROR_BYTES :] or 'it said nothing'}")
 
     def _spawn(self, program: Path) -> ServerInfo:
         try:
@@ -149,17 +148,17 @@ class EmbeddedServer:
             log=str(log),
         )
         if self._shared:
-            write_record(self._cache, self._info)  # before it serves: if we are killed here, the next one joins it
+            write_record(self._cache, self._info)  # before it serves: if we are killed here, the next process joins it
         return self._info
 
     async def _serves(self, info: ServerInfo) -> bool:
         assert self._process is not None
         try:
-            async with asyncio.timeout(limits.SERVER_START_WAIT.total_seconds()):
+            async with asyncio.timeout(server_limits.START_WAIT.total_seconds()):
                 while self._process.poll() is None:
                     if await answers(info.address):
-                        return self._process.poll() is None  # else somebody took the port and answers there
-                    await asyncio.sleep(limits.SERVER_POLL.total_seconds())
+                        return self._process.poll() is None  # else another process took the port and answers there
+                    await asyncio.sleep(server_limits.POLL.total_seconds())
         except TimeoutError:
             pass
         return False
@@ -169,10 +168,10 @@ class EmbeddedServer:
         self._process = self._info = None
         if process is None or info is None:
             return
-        # with nothing to keep there is no reason to wait the seconds it drains for
+        # a database in memory is lost anyway: no reason to wait the seconds that the server drains for
         process.send_signal(signal.SIGINT if info.db else signal.SIGKILL)
         try:
-            await asyncio.to_thread(process.wait, limits.SERVER_STOP_WAIT.total_seconds())
+            await asyncio.to_thread(process.wait, server_limits.STOP_WAIT.total_seconds())
         except subprocess.TimeoutExpired:
             pass
         finally:  # too slow, or a second Ctrl-C
@@ -186,9 +185,3 @@ class EmbeddedServer:
         descriptor, name = tempfile.mkstemp(prefix="temporal-server-", suffix=".log")
         os.close(descriptor)
         return Path(name)
-
-
-if __name__ == "__main__":
-    from runtime.server.serve_command import main
-
-    main()

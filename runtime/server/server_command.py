@@ -1,4 +1,4 @@
-"""How the `temporal` program is called to serve: its ports, its words, its environment."""
+"""The command line of the server: ports, arguments and environment of the `temporal` program."""
 
 import json
 import os
@@ -21,17 +21,17 @@ DYNAMIC_CONFIG: Mapping[str, JsonValue] = {
 
 
 def choose_ports(wanted: int | None, usual: bool) -> tuple[int, int]:
-    """Ports of the server and its Web UI: those wanted, else the usual ones if free, else free ones.
+    """Returns the ports of server and Web UI: those wanted, else the usual ones if free, else free ones.
 
-    Raises OSError when the wanted port is taken. Somebody else may take any of them before the server does.
+    Raises OSError if the wanted port is taken. Another process may take any of them before the server does.
     """
     if wanted is not None:
         socket.create_server((HOST, wanted)).close()
         return wanted, wanted + UI_OFFSET
     if usual and _free(PORT) and _free(PORT + UI_OFFSET):
         return PORT, PORT + UI_OFFSET
-    with socket.create_server((HOST, 0)) as one, socket.create_server((HOST, 0)) as two:
-        return one.getsockname()[1], two.getsockname()[1]
+    with socket.create_server((HOST, 0)) as first, socket.create_server((HOST, 0)) as second:
+        return first.getsockname()[1], second.getsockname()[1]
 
 
 def _free(port: int) -> bool:
@@ -45,7 +45,7 @@ def _free(port: int) -> bool:
 def arguments(
     port: int, ui_port: int | None, db: Path | None, dynamic_config: Mapping[str, JsonValue] | None
 ) -> list[str]:
-    """What follows the program's name; `dynamic_config` comes on top of our own values."""
+    """Returns the program's arguments; `dynamic_config` comes on top of our own values."""
     words = ["server", "start-dev", "--ip", HOST, "--port", str(port)]
     words += ["--headless"] if ui_port is None else ["--ui-port", str(ui_port)]
     if db is not None:
@@ -57,5 +57,5 @@ def arguments(
 
 
 def environment() -> dict[str, str]:
-    """Ours without what would redirect the server, and without secrets it has no use for."""
+    """Returns our environment without variables that would redirect the server, and without secrets."""
     return {key: value for key, value in os.environ.items() if not key.startswith(("TEMPORAL_", "ANTHROPIC_"))}

@@ -1,4 +1,4 @@
-"""The record of a shared embedded server: how other processes find it, and whether it really runs."""
+"""The record of a shared embedded server: other processes find it there, and check that it runs."""
 
 import asyncio
 import os
@@ -12,13 +12,13 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 
 from runtime.paths import cache_dir
-from supervision import limits
+from runtime.server import server_limits
 
 NAMESPACE = "default"
 
 
 class ServerInfo(BaseModel):
-    """A running embedded server; `ui` is None when it is headless, `db` None when it keeps all in memory."""
+    """A running embedded server; `ui` is None if it is headless, `db` None if it keeps all in memory."""
 
     pid: int
     address: str
@@ -28,12 +28,12 @@ class ServerInfo(BaseModel):
 
 
 def record_path(cache: Path) -> Path:
-    """Where the shared server of that cache folder is recorded."""
+    """Returns the file that records the shared server of a cache folder."""
     return cache / "server.json"
 
 
 def write_record(cache: Path, info: ServerInfo) -> None:
-    """Record the shared server, in one step."""
+    """Records the shared server, in one step."""
     path = record_path(cache)
     new = path.with_suffix(f".{os.getpid()}")
     new.write_text(info.model_dump_json(indent=1) + "\n", encoding="utf-8")
@@ -41,7 +41,7 @@ def write_record(cache: Path, info: ServerInfo) -> None:
 
 
 def read_record(cache: Path) -> ServerInfo | None:
-    """The recorded server if its process still lives."""
+    """Returns the recorded server if its process still lives."""
     try:
         info = ServerInfo.model_validate_json(record_path(cache).read_bytes())
     except (FileNotFoundError, ValidationError):
@@ -50,22 +50,22 @@ def read_record(cache: Path) -> ServerInfo | None:
 
 
 async def running(cache: Path | None = None) -> ServerInfo | None:
-    """The shared server that lives and answers, None when there is none."""
+    """Returns the shared server if it lives and answers, else None."""
     info = read_record(cache or cache_dir())
     return info if info is not None and await answers(info.address) else None
 
 
 async def stop_running(cache: Path | None = None) -> ServerInfo | None:
-    """End the shared server, whoever started it; what was ended, None when nothing ran."""
+    """Ends the shared server, whichever process started it. Returns its record, or None if none ran."""
     folder = cache or cache_dir()
     info = read_record(folder)
     if info is None:
         return None
     os.kill(info.pid, signal.SIGINT)
     try:
-        async with asyncio.timeout(limits.SERVER_STOP_WAIT.total_seconds()):
+        async with asyncio.timeout(server_limits.STOP_WAIT.total_seconds()):
             while is_alive(info):  # noqa: ASYNC110 - not our child: nothing announces its end
-                await asyncio.sleep(limits.SERVER_POLL.total_seconds())
+                await asyncio.sleep(server_limits.POLL.total_seconds())
     except TimeoutError:
         os.kill(info.pid, signal.SIGKILL)
     record_path(folder).unlink(missing_ok=True)
@@ -73,13 +73,13 @@ async def stop_running(cache: Path | None = None) -> ServerInfo | None:
 
 
 def is_alive(info: ServerInfo) -> bool:
-    """Whether that process still is that server: pids are used again by others."""
+    """True if the process still is that server: process ids are used again."""
     words = _command(info.pid)
     return "start-dev" in words and info.address.rpartition(":")[2] in words
 
 
 def _command(pid: int) -> list[str]:
-    """The words of a process's command line, none when it has ended or is another user's."""
+    """Returns the words of a process's command line; none if it has ended or is another user's."""
     proc = Path("/proc")
     if (proc / "self").exists():
         folder = proc / str(pid)
@@ -96,8 +96,8 @@ def _command(pid: int) -> list[str]:
     return next((row[1:] for row in rows if row and row[0] == str(pid)), [])
 
 
-async def answers(address: str, timeout: timedelta = limits.SERVER_PROBE_TIMEOUT) -> bool:
-    """Whether the server at that address serves its namespace within `timeout`."""
+async def answers(address: str, timeout: timedelta = server_limits.PROBE_TIMEOUT) -> bool:
+    """True if the server at that address serves its namespace within `timeout`."""
     try:
         async with asyncio.timeout(timeout.total_seconds()):
             client = await Client.connect(address, namespace=NAMESPACE)

@@ -1,4 +1,4 @@
-"""Finding the `temporal` program, or making it: built with Go, which checks its sources, else downloaded.
+"""The `temporal` program: found on this machine, built with Go, which checks its sources, or downloaded.
 
 `python -m runtime.server.temporal_binary` does it and prints the path.
 """
@@ -11,11 +11,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from runtime.file_lock import FileLock
+from filelock import FileLock, Timeout
+
 from runtime.paths import cache_dir, keep_files_private
-from runtime.server import temporal_build
+from runtime.server import server_limits, temporal_build
 from runtime.server.temporal_build import Note
-from supervision import limits
 
 
 class TemporalNotFound(RuntimeError):
@@ -23,15 +23,15 @@ class TemporalNotFound(RuntimeError):
 
 
 def say(line: str) -> None:
-    """A line on standard error: progress, for a person."""
+    """Writes a line of progress to standard error."""
     sys.stderr.write(line + "\n")
     sys.stderr.flush()
 
 
 def find_temporal(note: Note = say) -> Path:
-    """The `temporal` program: named, on PATH, cached, built or downloaded, in this order.
+    """Returns the `temporal` program: named, on PATH, cached, built or downloaded, in this order.
 
-    Blocks, for minutes when it has to build; `note` gets progress lines. Raises TemporalNotFound.
+    Blocks, for minutes if it has to build; `note` gets progress lines. Raises TemporalNotFound.
     """
     named = os.environ.get("SUPERVISOR_TEMPORAL")
     if named:
@@ -46,27 +46,26 @@ def find_temporal(note: Note = say) -> Path:
     cached = folder / "temporal"
     if runs(cached):
         return cached
-    with FileLock(folder / "temporal.lock") as lock:
-        _wait_for(lock, note)
+    with _locked(folder / "temporal.lock", note):
         if not runs(cached):  # another process may have made it while this one waited
             _make(cached, note)
     return cached
 
 
 def runs(program: Path) -> bool:
-    """Whether this is a `temporal` program that starts on this machine."""
+    """True if this is a `temporal` program that starts on this machine."""
     return _version(program) is not None
 
 
 def _version(program: Path) -> str | None:
-    """What the program says of its version; None when it is no `temporal` program that starts."""
+    """Returns what the program says of its version, None if it is no `temporal` program that starts."""
     try:
         done = subprocess.run(
             [program, "--version"],
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=limits.TEMPORAL_VERSION_TIMEOUT.total_seconds(),
+            timeout=server_limits.VERSION_TIMEOUT.total_seconds(),
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
@@ -87,7 +86,7 @@ def _make(target: Path, note: Note) -> None:
         folder = Path(name)
         go = temporal_build.usable_go()
         made = _built(go, folder, note) if go else _downloaded(folder)
-        made.replace(target)  # in one step: nobody ever sees half a program
+        made.replace(target)  # in one step: no process ever finds half a program
     note(f"temporal is ready: {target}")
 
 
@@ -114,16 +113,17 @@ def _built(go: str, folder: Path, note: Note) -> Path:
     )
 
 
-def _wait_for(lock: FileLock, note: Note) -> None:
-    began = told = time.monotonic()
-    while not lock.taken():
-        now = time.monotonic()
-        if now - began > limits.TEMPORAL_BUILD_TIMEOUT.total_seconds():
-            raise TemporalNotFound("another process has been making the temporal program for too long: end it first")
-        if now >= told:
-            note(f"another process is making the temporal program: waiting, {now - began:.0f} s")
-            told = now + limits.TEMPORAL_BUILD_REPORT.total_seconds()
-        time.sleep(limits.LOCK_POLL.total_seconds())
+def _locked(path: Path, note: Note) -> FileLock:
+    """Returns the lock on `path`, taken, for a `with` block; `note` gets a line while another process has it."""
+    lock = FileLock(path, poll_interval=server_limits.LOCK_POLL.total_seconds())
+    began = time.monotonic()
+    while (waited := time.monotonic() - began) <= server_limits.BUILD_TIMEOUT.total_seconds():
+        try:
+            lock.acquire(timeout=server_limits.BUILD_REPORT.total_seconds())
+            return lock
+        except Timeout:
+            note(f"another process is making the temporal program: waiting, {waited:.0f} s")
+    raise TemporalNotFound("another process has been making the temporal program for too long: end it first")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
 
-from supervision import limits
+from runtime.server import server_limits
 
 Note = Callable[[str], None]
 
@@ -20,7 +20,7 @@ GO_AT_LEAST = (1, 23)
 
 
 def download(folder: Path) -> list[Path]:
-    """Let the SDK download VERSION of the program into `folder`; the files that came, none when it could not."""
+    """Lets the SDK download VERSION of the program into `folder`. Returns the files, none if it failed."""
     from temporalio.testing import WorkflowEnvironment  # heavy, and needed once in a machine's life
 
     async def start_once() -> None:
@@ -31,7 +31,7 @@ def download(folder: Path) -> list[Path]:
         await environment.shutdown()
 
     async def bounded() -> None:
-        await asyncio.wait_for(start_once(), limits.TEMPORAL_DOWNLOAD_TIMEOUT.total_seconds())
+        await asyncio.wait_for(start_once(), server_limits.DOWNLOAD_TIMEOUT.total_seconds())
 
     try:
         asyncio.run(bounded())
@@ -41,7 +41,7 @@ def download(folder: Path) -> list[Path]:
 
 
 def usable_go() -> str | None:
-    """The `go` command on PATH, None when there is none or it is too old."""
+    """Returns the `go` command on PATH, or None if there is none or it is too old."""
     go = shutil.which("go")
     if go is None:
         return None
@@ -49,12 +49,12 @@ def usable_go() -> str | None:
         done = subprocess.run([go, "env", "GOVERSION"], capture_output=True, text=True, timeout=30)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    found = re.match(r"go(\d+)\.(\d+)", done.stdout.strip())
-    return go if found and (int(found[1]), int(found[2])) >= GO_AT_LEAST else None
+    version = re.match(r"go(\d+)\.(\d+)", done.stdout.strip())
+    return go if version and (int(version[1]), int(version[2])) >= GO_AT_LEAST else None
 
 
 def build(go: str, folder: Path, note: Note) -> str:
-    """Run `go install` into `folder`, `note` telling how it goes; the last line of its output."""
+    """Runs `go install` into `folder`; `note` gets progress lines. Returns the last line of the output."""
     environment = os.environ | {"GOBIN": str(folder), "GOFLAGS": ""}
     for cross in ("GOOS", "GOARCH"):  # go install refuses GOBIN when they are set
         environment.pop(cross, None)
@@ -70,9 +70,9 @@ def build(go: str, folder: Path, note: Note) -> str:
     output = _LastLine(process)
     began = time.monotonic()
     try:
-        while time.monotonic() - began < limits.TEMPORAL_BUILD_TIMEOUT.total_seconds():
+        while time.monotonic() - began < server_limits.BUILD_TIMEOUT.total_seconds():
             try:
-                process.wait(limits.TEMPORAL_BUILD_REPORT.total_seconds())
+                process.wait(server_limits.BUILD_REPORT.total_seconds())
                 break
             except subprocess.TimeoutExpired:
                 note(f"building temporal: {time.monotonic() - began:.0f} s, {output.line}")

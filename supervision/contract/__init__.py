@@ -1,1 +1,47 @@
-"""The values that users, other processes and histories see: requests, results, plans, teams, status, updates."""
+"""The types that users and histories see: request, result, plan, status, updates, teams.
+
+Python users import them from here; the project's own modules name the module.
+"""
+
+from supervision.contract.finding import ArtifactRef, Finding
+from supervision.contract.plan import NewRole, Plan, Subtask
+from supervision.contract.request import Attachment, Budget, Models, RunRequest
+from supervision.contract.result import Citation, Contradiction, Gap, Problem, RunResult, SubtaskReport, Timing
+from supervision.contract.status import Counts, Flags, RunLimits, Status, TraceEvent, TracePage, Waiting
+from supervision.contract.team import Role, Team, ToolEntry
+from supervision.contract.updates import ExtendLimits, NewBudget, Resume, UpdateReply
+from supervision.contract.usage import Usage
+
+__all__ = [
+    "ArtifactRef",
+    "Attachment",
+    "Budget",
+    "Citation",
+    "Contradiction",
+    "Counts",
+    "ExtendLimits",
+    "Finding",
+    "Flags",
+    "Gap",
+    "Models",
+    "NewBudget",
+    "NewRole",
+    "Plan",
+    "Problem",
+    "Resume",
+    "Role",
+    "RunLimits",
+    "RunRequest",
+    "RunResult",
+    "Status",
+    "Subtask",
+    "SubtaskReport",
+    "Team",
+    "Timing",
+    "ToolEntry",
+    "TraceEvent",
+    "TracePage",
+    "UpdateReply",
+    "Usage",
+    "Waiting",
+]

@@ -51,7 +51,7 @@ class Attachment(StrictModel):
 
 
 class RunRequest(StrictModel):
-    """All fields but `goal` are optional; bounds and defaults as in the README."""
+    """All fields but `goal` are optional; bounds and defaults as in docs/reference.md."""
 
     goal: str
     team: str | Team = "default"
@@ -179,15 +179,14 @@ def parse_request(value: object, surplus: tuple[object, ...] = ()) -> RunRequest
 def describe_errors(error: ValidationError, root: str = "request") -> str:
     """Returns the errors on one line of at most ERROR_BYTES, each with its field; `root` stands for the whole."""
     lines = []
-    for item in error.errors(include_url=False, include_input=False):
+    for item in error.errors(include_url=False, include_input=False)[: limits.FIELD_COMPLAINTS]:  # of perhaps 100,000
         where = ".".join(str(part) for part in item["loc"]) or root
         complaint = _complaint(item["type"], item["msg"])
         lines.append(
             f"{one_line(where, limits.FIELD_SHOWN_BYTES)}: {one_line(complaint, limits.FIELD_COMPLAINT_BYTES)}"
         )
-    more = len(lines) - limits.FIELD_COMPLAINTS
-    if more > 0:
-        lines[limits.FIELD_COMPLAINTS :] = [f"and {more} more"]
+    if (more := error.error_count() - len(lines)) > 0:
+        lines.append(f"and {more} more")
     return cut("; ".join(lines), limits.ERROR_BYTES)
 
 

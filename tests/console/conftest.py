@@ -10,7 +10,6 @@ import signal
 import struct
 import sys
 import termios
-import time
 import urllib.request
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ import pytest
 
 from console.demo.demo_processes import KeptWorker, stand_in
 from runtime.server.embedded_server import EmbeddedServer
+from runtime.server.temporal_binary import find_temporal
 from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
@@ -35,7 +35,6 @@ class Done:
     code: int
     out: str
     err: str
-    seconds: float
 
     @property
     def sentence(self) -> str:
@@ -94,7 +93,6 @@ class Cli:
 
     async def __call__(self, *words: str, stdin: bytes = b"", module: str = "starter") -> Done:
         """Runs a command to its end."""
-        began = time.monotonic()
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             *(["-m", module] if module != "starter" else [str(ROOT / "starter.py")]),
@@ -112,7 +110,7 @@ class Cli:
                 process.kill()
         assert process.returncode is not None
         assert b"Traceback" not in err, err.decode()
-        return Done(process.returncode, out.decode(), err.decode(), time.monotonic() - began)
+        return Done(process.returncode, out.decode(), err.decode())
 
     @contextlib.asynccontextmanager
     async def terminal(
@@ -187,11 +185,10 @@ async def standin(place: Path) -> AsyncIterator[Model]:
 @pytest.fixture(scope="package")
 async def base(place: Path) -> dict[str, str]:
     """An environment without anything of ours but the folders."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
-    temporal = {"SUPERVISOR_TEMPORAL": value} if (value := os.environ.get("SUPERVISOR_TEMPORAL")) else {}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
     return {
-        **kept,
-        **temporal,
+        **inherited,
+        "SUPERVISOR_TEMPORAL": str(find_temporal()),  # a folder of its own would make it anew
         "SUPERVISOR_CACHE_DIR": str(place),
         "SUPERVISOR_ARTIFACTS_URL": str(place / "artifacts"),
         "TEMPORAL_CONFIG_FILE": os.devnull,

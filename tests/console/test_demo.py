@@ -54,7 +54,7 @@ async def test_on_a_terminal_a_killed_worker_is_replaced_and_all_stays_up_until_
 
 
 async def test_it_joins_a_server_that_runs_and_leaves_it_running(fresh: Cli) -> None:
-    serving = await fresh("--detach", "--in-memory", module="runtime.server.embedded_server")
+    serving = await fresh("--detach", "--in-memory", module="runtime.server")
     assert serving.code == 0
     server = int(re.findall(r"process (\d+)", serving.out)[0])
     try:
@@ -64,5 +64,5 @@ async def test_it_joins_a_server_that_runs_and_leaves_it_running(fresh: Cli) -> 
         assert "5" in done.out
         assert alive(server)
     finally:
-        await fresh("--stop", module="runtime.server.embedded_server")
+        await fresh("--stop", module="runtime.server")
     assert not alive(server)

@@ -113,10 +113,12 @@ async def test_starters_at_the_same_moment_share_one_server(cache: Path) -> None
 
 
 async def test_a_detached_server_is_left_running_and_can_be_ended_by_anyone(cache: Path) -> None:
-    async with EmbeddedServer(headless=True, detach=True) as info:
+    server = EmbeddedServer(headless=True, detach=True)
+    async with server as info:
         pass
     assert await running(cache) == info
     assert await stop_running(cache) == info
+    await server.ended()  # it is this process's child all the same
     assert await running(cache) is None
     assert await stop_running(cache) is None
 

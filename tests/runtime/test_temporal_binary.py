@@ -92,8 +92,8 @@ def test_without_a_program_it_is_built_once_and_kept(path: Path, notes: list[str
 def test_only_one_of_several_processes_builds(path: Path, notes: list[str]) -> None:
     fake_go(path)
     with ThreadPoolExecutor(4) as pool:
-        found = set(pool.map(find_temporal, [notes.append] * 4))
-    assert found == {cache_dir() / "bin" / "temporal"}
+        programs = set(pool.map(find_temporal, [notes.append] * 4))
+    assert programs == {cache_dir() / "bin" / "temporal"}
     assert (path / "installs").read_text().count("install") == 1
 
 
@@ -166,7 +166,7 @@ def test_without_a_usable_go_the_error_says_what_to_install(path: Path, version:
 def test_a_build_tells_how_it_goes(path: Path, notes: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     gate = path / "gate"
     fake_go(path, install=f'while [ ! -e "{gate}" ]; do :; done')
-    monkeypatch.setattr("supervision.limits.TEMPORAL_BUILD_REPORT", timedelta(milliseconds=50))
+    monkeypatch.setattr("runtime.server.server_limits.BUILD_REPORT", timedelta(milliseconds=50))
 
     def note(line: str) -> None:
         notes.append(line)

@@ -9,7 +9,7 @@ with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import DependencyRef
     from supervision import limits
     from supervision.agent.finding_budget import groups
-    from supervision.agent.tool_loop import more_room
+    from supervision.agent.turn_rules import more_room
     from supervision.errors import ErrorKind, SupervisionError
     from supervision.run.answer import Answer
     from supervision.run.answer_checks import findings_as_answer

@@ -1,11 +1,11 @@
-"""The process that runs SQL: a script of its own, so that a query can neither harm nor block its Worker.
+"""The process that checks and runs SQL: so that a query can neither harm nor block its Worker.
 
-Started with an empty environment and one argument, a JSON object `{tables: {name: path}, ...limits}`. It loads
-the tables, closes the engine to everything outside, bounds its own memory, prints the tables' description as one JSON
-line, then answers one JSON line per query. A query that takes too long ends the process by SIGALRM. The end of standard
-input ends it too, so it never outlives its Worker by more than one query.
+Started as a LineProcess with the setup `{tables: {name: path}, ...limits}`. It loads the tables, shuts every door
+of the engine, bounds its own memory, prints what it holds as one JSON line, then answers one JSON line per query.
+A query that takes too long, be it in the parser, ends the process by SIGALRM. The end of standard input ends it
+too, so it never outlives its Worker by more than one query.
 
-Imports nothing of the project: it runs isolated (`python -I`).
+Imports only the check: each process pays for what it imports.
 """
 
 import contextlib
@@ -19,6 +19,8 @@ import tempfile
 from typing import Any
 
 import duckdb
+
+from activities.tools.sql.sql_check import Refused, check, tables_read
 
 Json = dict[str, Any]
 
@@ -73,6 +75,16 @@ def describe(database: duckdb.DuckDBPyConnection, name: str, most: int) -> Json:
     return {"name": name, "columns": columns, "rows": rows}
 
 
+def reply(database: duckdb.DuckDBPyConnection, sql: str, setup: Json) -> Json:
+    """The answer to a query that passes the check, with the tables that it `read`; else `error`."""
+    tables = list(setup["tables"])
+    try:
+        query = check(sql, tables, setup["joins"])
+    except Refused as refused:
+        return {"error": str(refused)}
+    return {**answer(database, sql, setup["rows"], setup["cell"]), "read": tables_read(query, tables)}
+
+
 def answer(database: duckdb.DuckDBPyConnection, sql: str, rows: int, cell: int) -> Json:
     """Returns at most `rows` rows of the one SELECT in `sql`, as text; `more` is True if there are others."""
     cursor = database.cursor()
@@ -102,15 +114,14 @@ def bound(resource_kind: int, value: int) -> None:
         resource.setrlimit(resource_kind, (value, value))
 
 
-def say(reply: Json) -> None:
-    """Sends one line to the Worker."""
-    sys.stdout.write(json.dumps(reply) + "\n")
+def say(line: Json) -> None:
+    """One line to the Worker."""
+    sys.stdout.write(json.dumps(line) + "\n")
     sys.stdout.flush()
 
 
-def main() -> None:
+def main(setup: Json) -> None:
     """Serves queries until standard input ends."""
-    setup = json.loads(sys.argv[1])
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, setup["start_seconds"])
     try:
@@ -126,9 +137,5 @@ def main() -> None:
     say({"tables": tables})
     for line in sys.stdin:
         signal.setitimer(signal.ITIMER_REAL, setup["seconds"])
-        say(answer(database, json.loads(line), setup["rows"], setup["cell"]))
+        say(reply(database, json.loads(line), setup))
         signal.setitimer(signal.ITIMER_REAL, 0)
-
-
-if __name__ == "__main__":
-    main()

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from activities.tools.clean import clean
-from activities.tools.sql.sql_check import check, tables_read
+from activities.tools.sql.sql_check import Refused, check
 from activities.tools.sql.table_store import Rows, TableStore, table_store
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput
 from supervision import limits
@@ -77,12 +77,10 @@ def query_data(name: str, options: dict[str, Any], folder: Path) -> Tool[QueryDa
     async def run(arguments: QueryData, context: ToolContext) -> ToolOutput:
         store = table_store(folder, settings.tables)
         try:
-            query = check(arguments.sql, store.names)
-            rows = await store.query(arguments.sql)
+            rows = await store.query(arguments.sql, context.run_id)
         except ToolMisuse as misuse:
             raise ToolMisuse(f"{misuse}\n{await _overview(store)}") from misuse
-        read = tables_read(query, store.names)
-        sources = dict.fromkeys(settings.sources.get(table, table) for table in read)
+        sources = dict.fromkeys(settings.sources.get(table, table) for table in rows.read)
         return ToolOutput(_markdown(rows), sources=list(sources))
 
     description = (
@@ -100,9 +98,9 @@ def _settings(options: dict[str, Any], folder: Path) -> TableOptions:
             raise ValueError(f"there is no table '{name}': {settings.tables} gives {', '.join(names)}")
     for example in settings.examples:
         try:
-            check(example.sql, names)
-        except ToolMisuse as misuse:
-            raise ValueError(f"the example {quoted(example.question)} cannot run: {misuse}") from misuse
+            check(example.sql, names, limits.SQL_JOINS)
+        except Refused as refused:
+            raise ValueError(f"the example {quoted(example.question)} cannot run: {refused}") from refused
     return settings
 
 

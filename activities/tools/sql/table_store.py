@@ -1,19 +1,13 @@
 """A team's tables: CSV files, served by processes of their own."""
 
-import asyncio
-import json
 import re
-import subprocess
-import sys
-import tempfile
 import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import Any
 
+from activities.bounded.fair_pool import FairPool
+from activities.bounded.line_process import LineProcess
 from activities.tools.clean import clean
 from activities.tools.files import Fingerprint, files_inside, fingerprint
 from activities.tools.tool import ToolMisuse
@@ -21,33 +15,31 @@ from supervision import limits
 from supervision.text import one_line
 
 Json = dict[str, Any]
-T = TypeVar("T")
-_Process = subprocess.Popen[bytes]
-_SCRIPT = Path(__file__).with_name("sql_process.py")
+CHILD = "activities.tools.sql.sql_process"
 
 
 @dataclass(frozen=True)
 class Rows:
-    """The answer to a query: texts, and whether there were more rows than are kept."""
+    """The answer to a query: texts, whether there were more rows than are kept, and the tables that it read."""
 
     columns: list[str]
     rows: list[list[str]]
     more: bool
+    read: list[str]
 
 
 class TableStore:
     """The tables of one set of CSV files, each named after its file.
 
-    Up to `limits.SQL_PROCESSES` processes answer queries. One that dies, of a timeout or for lack of memory,
-    is replaced at the next query.
+    Processes answer queries, `limits.SQL_PROCESSES` and at times some more; the runs of a Worker take turns.
     """
 
     def __init__(self, files: list[Path]) -> None:
         self._files = {path.stem: path for path in files}
-        self._threads = ThreadPoolExecutor(limits.SQL_PROCESSES, thread_name_prefix="sql")
-        self._idle: SimpleQueue[_Process] = SimpleQueue()
         self._tables: list[Json] | None = None
-        self._closed = False
+        self._pool = FairPool(
+            self._start, limits.SQL_PROCESSES, limits.SQL_EXTRA_PROCESSES, patience=limits.SQL_PATIENCE
+        )
 
     @property
     def names(self) -> list[str]:
@@ -60,53 +52,25 @@ class TableStore:
         Raises ValueError if a file is no table.
         """
         if self._tables is None:
-            await self._in_thread(lambda: self._give_back(self._take()))
+            await self._pool.warm()
         return self._tables or []
 
-    async def query(self, sql: str) -> Rows:
-        """Returns the rows of one SELECT. Raises ToolMisuse if the engine refuses it or it takes too much."""
-        reply = await self._in_thread(lambda: self._query(sql))
+    async def query(self, sql: str, run_id: str = "") -> Rows:
+        """Returns the rows of one SELECT. Raises ToolMisuse if it is refused or takes too much."""
+        seconds = limits.SQL_TIMEOUT.total_seconds()
+        reply = await self._pool.ask(run_id, sql, seconds)
         if reply is None:
-            seconds = limits.SQL_TIMEOUT.total_seconds()
             raise ToolMisuse(f"the query took longer than {seconds:g} s or too much memory: ask for less at once")
         if "error" in reply:
             problem = reply["error"].split("\n\nLINE ")[0]  # what follows points into the query with a caret
             raise ToolMisuse(one_line(clean(problem), limits.COMPLAINT_BYTES))
-        return Rows(reply["columns"], reply["rows"], reply["more"])
+        return Rows(reply["columns"], reply["rows"], reply["more"], reply["read"])
 
     def close(self) -> None:
         """Ends the idle processes; those at work end with their query."""
-        self._closed = True
-        while not self._idle.empty():
-            _end(self._idle.get())
+        self._pool.close()
 
-    async def _in_thread(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
-
-    def _query(self, sql: str) -> Json | None:
-        process = self._take()
-        try:
-            reply = _ask(process, sql)
-        except OSError:  # it died before: the pipe is closed
-            reply = None
-        if reply is None:
-            _end(process)
-        else:
-            self._give_back(process)
-        return reply
-
-    def _take(self) -> _Process:
-        if not self._idle.empty():  # no more threads than processes: nobody else can empty it now
-            return self._idle.get()
-        process = self._start()
-        reply = _read(process) or {"error": "the process that loads them ended"}
-        if "error" in reply:
-            _end(process)
-            raise ValueError(f"the tables cannot be loaded: {reply['error']}")
-        self._tables = reply["tables"]
-        return process
-
-    def _start(self) -> _Process:
+    def _start(self) -> LineProcess:
         setup = {
             "tables": {name: str(path) for name, path in self._files.items()},
             "memory": limits.SQL_MEMORY_BYTES,
@@ -116,42 +80,15 @@ class TableStore:
             "values": limits.TABLE_VALUES,
             "rows": limits.SQL_ROWS,
             "cell": limits.SQL_CELL_CHARS,
+            "joins": limits.SQL_JOINS,
         }
-        return subprocess.Popen(
-            [sys.executable, "-I", str(_SCRIPT), json.dumps(setup)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={"TMPDIR": tempfile.gettempdir()},  # no key of the Worker reaches a process that runs a model's SQL
-            start_new_session=True,  # Ctrl-C in a terminal is for the Worker, which ends this one
-        )
-
-    def _give_back(self, process: _Process) -> None:
-        if self._closed:
-            _end(process)
-        else:
-            self._idle.put(process)
-
-
-def _ask(process: _Process, sql: str) -> Json | None:
-    assert process.stdin is not None
-    process.stdin.write(json.dumps(sql).encode() + b"\n")
-    process.stdin.flush()
-    return _read(process)
-
-
-def _read(process: _Process) -> Json | None:
-    assert process.stdout is not None
-    line = process.stdout.readline()
-    if not line.endswith(b"\n"):  # the process ended, perhaps while writing
-        return None
-    reply: Json = json.loads(line)
-    return reply
-
-
-def _end(process: _Process) -> None:
-    process.kill()
-    process.communicate()
+        process = LineProcess(CHILD, setup)
+        first = process.read(limits.SQL_START_TIMEOUT.total_seconds()) or {"error": "the process that loads them ended"}
+        if "error" in first:
+            process.end()
+            raise ValueError(f"the tables cannot be loaded: {first['error']}")
+        self._tables = first["tables"]
+        return process
 
 
 _stores: dict[tuple[Path, str], tuple[Fingerprint, TableStore]] = {}

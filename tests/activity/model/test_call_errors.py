@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from activities.model.call_errors import classify, failure, retry_after_seconds
-from activities.model.credentials import Credentials
 from activities.model.port import ModelFailure
 from supervision import limits
 from supervision.errors import ErrorKind
+from supervision.provider.credentials import Credentials
 
 LONGEST = limits.RETRY_AFTER_MAX.total_seconds()
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from activities.model.anthropic_model import AnthropicModel
-from activities.model.credentials import Credentials
 from activities.model.port import ModelFailure, ModelMessage, ModelRequest, ModelUsage, StreamProgress
-from activities.model.reply_checks import checked
+from activities.model.reply_bounds import checked
 from supervision import limits
+from supervision.provider.credentials import Credentials
 from tests.activity.model import http_fixture as http
 from tests.activity.model.http_fixture import Exchange, Json, Reply
 

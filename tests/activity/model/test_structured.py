@@ -26,6 +26,9 @@ JSON = st.recursive(
         ('as {said} before [1]: {"a": 1}', {"a": 1}),
         ('[{"a": 1}]', [{"a": 1}]),
         ("[1, 2]", [1, 2]),
+        ("as {said} in f(x) { return {x} } " * 30 + '{"a": 1}', {"a": 1}),
+        ("[see 1] [1] " * 30 + '{"a": 1}', {"a": 1}),
+        ('{"a" 1} ' * 19 + '{"a": 1}', {"a": 1}),
     ],
 )
 def test_the_first_object_is_found(text: str, value: Any) -> None:
@@ -45,6 +48,7 @@ def test_the_first_object_is_found(text: str, value: Any) -> None:
         '{"a": -',
         '{"a": "\\u00',
         "{[}",
+        '{"a" 1} ' * 20 + '{"a": 1}',
     ],
 )
 def test_text_without_a_whole_object_is_refused(text: str) -> None:

@@ -7,9 +7,11 @@ from typing import Any
 import anthropic
 import jsonschema
 import pytest
+import referencing.exceptions
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from activities.replies import schema_rules
 from activities.replies.answer_schema import check_schema, problems, sendable, value_of
 from supervision import limits
 from supervision.errors import SupervisionError
@@ -31,9 +33,9 @@ NODE = {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}}, "req
         ({"description": "x" * limits.ANSWER_SCHEMA_BYTES}, "it has 16403 bytes, at most 16384 are allowed"),
     ],
 )
-def test_a_schema_that_can_not_be_kept_is_refused(schema: dict[str, Any], complaint: str) -> None:
+async def test_a_schema_that_can_not_be_kept_is_refused(schema: dict[str, Any], complaint: str) -> None:
     with pytest.raises(SupervisionError) as caught:
-        check_schema(schema)
+        await check_schema(schema, "run")
     assert caught.value.kind == "InvalidRequest"
     assert caught.value.message.startswith(f"answer_schema: {complaint}")
 
@@ -48,8 +50,8 @@ def test_a_schema_that_can_not_be_kept_is_refused(schema: dict[str, Any], compla
         {"$ref": "#/$defs/node", "$defs": {"node": {**NODE, "required": []}}},
     ],
 )
-def test_other_schemas_are_accepted(schema: dict[str, Any]) -> None:
-    check_schema(schema)
+async def test_other_schemas_are_accepted(schema: dict[str, Any]) -> None:
+    await check_schema(schema, "run")
 
 
 def test_no_reference_is_ever_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,18 +60,20 @@ def test_no_reference_is_ever_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(socket.socket, "connect", never)
     monkeypatch.setattr(socket, "getaddrinfo", never)
-    with pytest.raises(SupervisionError):
-        check_schema({"$id": "http://example.com/a", "$ref": "http://example.com/b"})
+    registered = {"$id": "http://example.com/a", "properties": {"x": {"$id": "c", "$ref": "http://example.com/b"}}}
+    assert schema_rules.complaint(registered)
+    with pytest.raises(referencing.exceptions.Unresolvable):
+        schema_rules.problems({"$id": "http://example.com/a", "$ref": "b"}, {})
 
 
-def test_references_are_resolved_in_what_is_sent() -> None:
+async def test_references_are_resolved_in_what_is_sent() -> None:
     schema = {
         "type": "object",
         "properties": {"a": {"$ref": "#/$defs/x"}, "b": {"type": ["string", "null"], "maxLength": 3}},
         "required": ["a"],
         "$defs": {"x": {"type": "array", "items": {"enum": [1, 2]}, "maxItems": 2}},
     }
-    assert sendable(schema) == {
+    assert await sendable(schema, "run") == {
         "type": "object",
         "properties": {
             "a": {"type": "array", "items": {"enum": [1, 2]}, "maxItems": 2},
@@ -96,23 +100,23 @@ BEYOND: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("schema", BEYOND)
-def test_what_providers_do_not_take_is_sent_as_text(schema: dict[str, Any]) -> None:
-    sent = sendable(schema)
+async def test_what_providers_do_not_take_is_sent_as_text(schema: dict[str, Any]) -> None:
+    sent = await sendable(schema, "run")
     assert sent["type"] == "string"
     assert json.dumps(schema) in sent["description"]
-    assert value_of(schema, '{"a": 1}') == {"a": 1}
-    assert value_of(schema, "no JSON") == "no JSON"
-    assert value_of(schema, {"a": 1}) == {"a": 1}
+    assert await value_of(schema, '{"a": 1}', "run") == {"a": 1}
+    assert await value_of(schema, "no JSON", "run") == "no JSON"
+    assert await value_of(schema, {"a": 1}, "run") == {"a": 1}
 
 
-def test_text_that_was_asked_for_as_text_stays_text() -> None:
-    assert value_of({"type": "string"}, "[1]") == "[1]"
+async def test_text_that_was_asked_for_as_text_stays_text() -> None:
+    assert await value_of({"type": "string"}, "[1]", "run") == "[1]"
 
 
-def test_of_alternatives_the_nearest_is_complained_about() -> None:
+async def test_of_alternatives_the_nearest_is_complained_about() -> None:
     schema = {"anyOf": [{"type": "null"}, {"type": "object", "properties": {"n": {"type": "integer"}}}]}
-    assert problems(schema, {"n": "x"}) == ["answer_json.n: 'x' is not of type 'integer'"]
-    assert problems({"type": "array", "items": {"type": "integer"}}, [1, "x"]) == [
+    assert await problems(schema, {"n": "x"}, "run") == ["answer_json.n: 'x' is not of type 'integer'"]
+    assert await problems({"type": "array", "items": {"type": "integer"}}, [1, "x"], "run") == [
         "answer_json[1]: 'x' is not of type 'integer'"
     ]
 
@@ -148,8 +152,49 @@ VALUES: Any = st.recursive(
 @settings(deadline=None)
 @given(SCHEMAS, VALUES)
 def test_what_fits_the_schema_sent_fits_the_users(schema: dict[str, Any], value: Any) -> None:
-    check_schema(schema)
-    sent = sendable(schema)
+    assert schema_rules.complaint(schema) is None
+    sent = schema_rules.as_taken(schema) or {"type": "string"}
     anthropic.transform_schema(sent)  # the provider's client takes it
     if sent.get("type") != "string" and jsonschema.Draft202012Validator(sent).is_valid(value):
-        assert problems(schema, value) == []
+        assert schema_rules.problems(schema, value) == []
+
+
+def doubling(word: str, depth: int) -> dict[str, Any]:
+    """A schema of references that unfold to 2 ** depth parts."""
+    parts: dict[str, Any] = {f"d{i}": {word: [{"$ref": f"#/$defs/d{i + 1}"}] * 2} for i in range(depth)}
+    return {"$ref": "#/$defs/d0", "$defs": {**parts, f"d{depth}": {"type": "string"}}}
+
+
+@pytest.mark.parametrize("word", ["allOf", "anyOf", "oneOf", "prefixItems"])
+@pytest.mark.parametrize("depth", [12, 60])
+async def test_references_that_unfold_without_measure_are_refused(word: str, depth: int) -> None:
+    with pytest.raises(SupervisionError, match="more than 2000 parts with its references resolved"):
+        await check_schema(doubling(word, depth), "run")
+    assert (await sendable(doubling(word, depth), "run"))["type"] == "string"
+
+
+async def test_deep_schemas_are_refused() -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(900):
+        deep = {"items": deep}
+    with pytest.raises(SupervisionError, match="nested too deeply"):
+        await check_schema(deep, "run")
+
+
+async def test_a_pattern_that_searches_without_end_is_a_problem_and_the_next_answer_is_checked() -> None:
+    schema = {"type": "string", "pattern": "^(a+)+$"}
+    await check_schema(schema, "run")
+    (problem,) = await problems(schema, "a" * 40 + "!", "run")
+    assert problem.startswith("answer_json can't be checked, it takes longer than 3 s")
+    assert await problems(schema, "aaa", "run") == []
+    assert await problems(schema, "b", "run") == ["answer_json: 'b' does not match '^(a+)+$'"]
+
+
+async def test_a_schema_that_unfolds_with_the_answer_is_a_problem() -> None:
+    node = {"properties": {"next": {"allOf": [{"$ref": "#/$defs/n"}] * 2}}}
+    schema = {"$ref": "#/$defs/n", "$defs": {"n": node}}
+    await check_schema(schema, "run")
+    value: dict[str, Any] = {}
+    for _ in range(40):
+        value = {"next": value}
+    assert "answer_json can't be checked" in (await problems(schema, value, "run"))[0]

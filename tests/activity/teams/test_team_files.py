@@ -1,13 +1,17 @@
 """Team files: what is read, when it is read again, and how every mistake names its place."""
 
+import asyncio
 import re
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from activities.teams.team_files import TeamError, TeamFiles, team_card
+from activities.teams.team_definition import TeamError
+from activities.teams.team_files import TeamFiles, team_card
 from activities.tools.tool import ToolContext
+from supervision import limits
 from supervision.contract.team import Role, Team, ToolCard, ToolEntry
 
 BUNDLED = Path(__file__).parents[3] / "teams"
@@ -192,6 +196,50 @@ def test_a_broken_tools_file_names_its_line(tmp_path: Path, code: str, problem: 
     with pytest.raises(TeamError, match=re.escape(problem)) as error:
         TeamFiles([tmp_path]).load("crew")
     assert error.value.message.startswith(f"{folder / 'tools.py'}: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "tools", "problem"),
+    [
+        (TEAM + "x = " + "[" * 5000 + "]" * 5000, None, "team.toml: it is nested too deeply"),
+        (TEAM + "x" + ".x" * 5000 + " = 1", None, "team.toml: "),
+        (TEAM, "import sys\nsys.exit(3)", "tools.py: line 2: SystemExit: 3"),
+        (TEAM, "def f(): f()\nf()", "tools.py: line 1: RecursionError"),
+        (TEAM, "raise KeyboardInterrupt", "tools.py: line 1: KeyboardInterrupt"),
+        (TEAM + "#" * limits.TEAM_FILE_BYTES, None, "the file is larger than"),
+    ],
+)
+def test_one_broken_team_names_itself_and_the_others_work(
+    tmp_path: Path, text: str, tools: str | None, problem: str
+) -> None:
+    write(tmp_path, text=text, tools=tools)
+    files = TeamFiles([tmp_path, BUNDLED])
+    with pytest.raises(TeamError, match=re.escape(problem)):
+        files.load("crew")
+    assert files.load("default").toolbox.names()
+    assert files.load_inline(inline(("counter", ["calculate"]))).toolbox.names() == ["calculate"]
+
+
+@pytest.mark.parametrize("code", ["import time\ntime.sleep(60)", "while True: pass"])
+async def test_a_team_whose_import_never_ends_is_named_and_does_not_block(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    monkeypatch.setattr(limits, "TEAM_READ_TIMEOUT", timedelta(milliseconds=300))
+    folder = write(tmp_path, tools=code)
+    files = TeamFiles([tmp_path, BUNDLED])
+    reading = asyncio.create_task(files.read(*files.names()))
+    ticks = 0
+    while not reading.done():
+        await asyncio.sleep(0.01)
+        ticks += 1
+    assert ticks > 5
+    for _ in range(3):  # waited for once only
+        with pytest.raises(TeamError, match=r"crew: it cannot be read within 0\.3 s"):
+            files.load("crew")
+    assert files.load("default").toolbox.names()
+    monkeypatch.undo()
+    (folder / "tools.py").write_text(OWN_TOOLS)
+    assert files.load("crew").toolbox.names() == ["calculate", "greet"]
 
 
 def test_an_own_tool_may_not_take_the_name_of_another(tmp_path: Path) -> None:

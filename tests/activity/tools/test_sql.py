@@ -11,7 +11,8 @@ from typing import Any
 import psutil
 import pytest
 
-from activities.tools.sql.sql_check import check
+from activities.tools.sql import table_store as table_stores
+from activities.tools.sql.sql_check import Refused, check
 from activities.tools.sql.sql_tools import list_tables, query_data
 from activities.tools.sql.table_store import TableStore, table_store
 from activities.tools.tool import ToolContext, ToolMisuse, ToolOutput
@@ -309,9 +310,9 @@ async def test_the_check_refuses_every_hostile_statement(cities: Path) -> None:
     passed = []
     for sql in FORBIDDEN:
         try:
-            check(at(cities, sql), ["cities"])
+            check(at(cities, sql), ["cities"], limits.SQL_JOINS)
             passed.append(sql)
-        except ToolMisuse:
+        except Refused:
             pass
     assert passed == []
 
@@ -320,10 +321,12 @@ async def test_the_check_refuses_every_hostile_statement(cities: Path) -> None:
 async def test_the_engine_alone_lets_no_hostile_statement_read_or_write(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(table_stores, "CHILD", "tests.activity.tools.unchecked_sql_process")
     monkeypatch.setenv("SUPERVISOR_SECRET", CANARY)
     secret_in_python = [CANARY]
     before = digest(folder)
     store = table_store(folder, "data/*.csv")
+    assert (await store.query("SELECT count(*) > 1 FROM duckdb_settings()")).rows == [["True"]]  # unchecked
     for sql in FORBIDDEN:
         try:
             shown = str(await store.query(at(folder, sql)))
@@ -356,6 +359,72 @@ async def test_a_query_beyond_the_timeout_is_a_misuse_and_does_not_block_the_eve
     with pytest.raises(ToolMisuse, match=r"longer than 0\.4 s"):
         bomb.result()
     assert ticks > 10
+
+
+# Each takes the parser more than the timeout, some of them for ever.
+PARSER_BOMBS = [
+    "SELECT * FROM cities" + " JOIN (SELECT 1) x" * 19 + " ON true" * 19,
+    "SELECT * FROM cities" + " LEFT JOIN cities" * 20 + " WHERE 0 < 1" + " + (SELECT DISTINCT ON (city) 1)" * 20,
+    "SELECT " + "CASE WHEN true THEN (" * 150 + "1" + ") END" * 150,
+    "SELECT " + "[" * 1200 + "1" + "]" * 1200,
+    "SELECT " + "x -> (" * 400 + "1" + ")" * 400,
+]
+
+
+@pytest.mark.usefixtures("short_timeout")
+@pytest.mark.parametrize("sql", PARSER_BOMBS)
+async def test_a_query_that_the_parser_chokes_on_leaves_the_loop_free(folder: Path, sql: str) -> None:
+    bomb = asyncio.create_task(ask(folder, sql))
+    ticks = 0
+    while not bomb.done():
+        await asyncio.sleep(0.01)
+        ticks += 1
+    with pytest.raises(ToolMisuse):
+        bomb.result()
+    assert ticks > 10
+    assert (await ask(folder, "SELECT sum(people) AS s FROM cities")).text.splitlines()[2] == "| 350 |"
+
+
+@pytest.mark.parametrize(
+    ("sql", "advice"),
+    [
+        ("SELECT * FROM cities" + " JOIN cities" * 40, "the query has 40 joins, at most 20 are possible"),
+        ("SELECT * FROM cities" + " JOIN cities" * 3, "each JOIN needs its condition"),
+        ("SELECT * FROM cities a LEFT JOIN cities b", "each JOIN needs its condition"),
+    ],
+)
+async def test_joins_that_nobody_can_answer_are_explained(cities: Path, sql: str, advice: str) -> None:
+    with pytest.raises(ToolMisuse, match=advice):
+        await ask(cities, sql)
+
+
+@pytest.mark.parametrize(
+    "join",
+    ["JOIN cities b USING (city)", "NATURAL JOIN cities b", "CROSS JOIN cities b", "POSITIONAL JOIN cities b"],
+)
+async def test_joins_with_their_condition_are_answered(cities: Path, join: str) -> None:
+    assert (await ask(cities, f"SELECT count(*) > 0 FROM cities a {join} WHERE 'join join' <> a.city")).text
+
+
+async def test_a_child_that_does_not_heed_its_alarm_is_killed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "CHILD_GRACE", timedelta(milliseconds=200))
+    store = TableStore([folder / "data" / "cities.csv"])
+    await store.query("SELECT 1")
+    monkeypatch.setattr(limits, "SQL_TIMEOUT", timedelta(milliseconds=200))  # the child's own alarm is set to 3 s
+    with pytest.raises(ToolMisuse, match=r"longer than 0\.2 s"):
+        await store.query(BOMBS[0])
+    assert (await store.query("SELECT 1")).rows == [["1"]]
+
+
+async def test_a_run_of_slow_queries_does_not_delay_another_runs(folder: Path) -> None:
+    store = TableStore([folder / "data" / "cities.csv"])
+    slow = [asyncio.create_task(store.query(BOMBS[0], "greedy")) for _ in range(8)]
+    await asyncio.sleep(0)
+    assert (await store.query("SELECT 1", "modest")).rows == [["1"]]
+    assert sum(query.done() for query in slow) <= 1
+    for query in slow:
+        query.cancel()
+    await asyncio.wait(slow)
 
 
 async def test_the_process_that_runs_queries_has_no_environment_and_bounded_memory(

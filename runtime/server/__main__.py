@@ -1,0 +1,122 @@
+"""The command behind `make serve`: the shared embedded server, until Ctrl-C."""
+
+import argparse
+import asyncio
+import json
+import signal
+import sys
+from pathlib import Path
+
+from runtime.paths import cache_dir, keep_files_private
+from runtime.process import exit_now
+from runtime.server.embedded_server import EmbeddedServer, ServerFailed
+from runtime.server.server_command import HOST, PORT
+from runtime.server.server_record import ServerInfo, running, stop_running
+from runtime.server.temporal_binary import TemporalNotFound, find_temporal
+
+
+def main() -> None:
+    """Parses the command line and serves. Exits with 1 and one sentence if there is no server."""
+    keep_files_private()
+    options = _parser().parse_args()
+    try:
+        code = _run(options)
+    except (TemporalNotFound, ServerFailed, OSError) as error:
+        sys.stderr.write(f"{error}\n")
+        code = 1
+    except KeyboardInterrupt:
+        code = 130
+    exit_now(code)
+
+
+def _run(options: argparse.Namespace) -> int:
+    if options.stop:
+        return asyncio.run(_stop())
+    if asyncio.run(_reported_running()):
+        return 0
+    find_temporal()  # before any event loop, so that Ctrl-C ends a build at once
+    return asyncio.run(_serve(_server(options), options.detach))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m runtime.server", description=__doc__)
+    parser.add_argument("--headless", action="store_true", help="no Web UI")
+    parser.add_argument("--port", type=int, help=f"the server's port (default: {PORT}, or a free one)")
+    parser.add_argument("--db", type=Path, help="the database file (default: temporal.db in the cache folder)")
+    parser.add_argument("--in-memory", action="store_true", help="keep nothing on disk")
+    parser.add_argument(
+        "--dynamic-config", action="append", default=[], metavar="KEY=JSON", type=_pair, help="may be repeated"
+    )
+    parser.add_argument("--detach", action="store_true", help="leave it running in the background")
+    parser.add_argument("--stop", action="store_true", help="end the one that runs")
+    return parser
+
+
+def _pair(text: str) -> tuple[str, object]:
+    key, _, value = text.partition("=")
+    try:
+        return key, json.loads(value)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=JSON, such as key=true") from error
+
+
+def _server(options: argparse.Namespace) -> EmbeddedServer:
+    return EmbeddedServer(
+        db=None if options.in_memory else options.db or cache_dir() / "temporal.db",
+        port=options.port,
+        headless=options.headless,
+        dynamic_config=dict(options.dynamic_config),
+        detach=options.detach,
+    )
+
+
+async def _reported_running() -> bool:
+    info = await running()
+    if info is not None:
+        _print_record(info, "A Temporal server is already running", "python -m runtime.server --stop")
+    return info is not None
+
+
+async def _stop() -> int:
+    info = await stop_running()
+    _write(f"Stopped the Temporal server at {info.address}." if info else "No Temporal server is running.")
+    return 0
+
+
+async def _serve(server: EmbeddedServer, detach: bool) -> int:
+    me = asyncio.current_task()
+    assert me is not None
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, me.cancel)
+    try:
+        async with server as info:
+            if server.joined or detach:
+                _print_record(info, "The Temporal server is running", "python -m runtime.server --stop")
+                return 0
+            _print_record(info, "The Temporal server is running", "Ctrl-C")
+            code = await server.ended()
+    except asyncio.CancelledError:
+        _write("Stopped.")
+        return 0
+    _write(f"The Temporal server ended by itself with exit code {code}; its log: {info.log}")
+    return 1
+
+
+def _print_record(info: ServerInfo, headline: str, how_to_stop: str) -> None:
+    _write(f"{headline} (process {info.pid}).")
+    _write(f"  address   {info.address}")
+    if info.address != f"{HOST}:{PORT}":
+        _write(f"            export TEMPORAL_ADDRESS={info.address}")
+    _write(f"  Web UI    {info.ui or 'none (headless)'}")
+    _write(f"  database  {info.db or 'in memory'}")
+    _write(f"  log       {info.log}")
+    _write(f"  stop      {how_to_stop}")
+
+
+def _write(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""The watchdog of a Worker process: a frozen process becomes a dead one, which Temporal survives.
+
+While its event loop is frozen, a process still polls for tasks, and keeps what it takes from healthy ones.
+"""
+
+import asyncio
+import contextlib
+import faulthandler
+import os
+import signal
+import sys
+import threading
+import time
+from types import TracebackType
+from typing import NoReturn
+
+from supervision import limits
+
+FROZEN = 70
+"""The exit code of a process whose event loop was silent, or whose shutdown never ended.
+
+A process whose interpreter stands still, held by native code, is ended by SIGPROF instead: no code of ours runs then.
+"""
+
+
+class Watchdog:
+    """A thread that ends the process, with the stacks of all threads on standard error.
+
+    It counts its own ticks, not the clock: a process that was paused as a whole is not frozen. Each tick also winds up
+    a timer of the kernel over CPU time, which rings when not even this thread gets to run: a regular expression or
+    another call of native code holds the interpreter.
+    """
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._answered = threading.Event()
+        self._silent_ticks = 0
+        self._deadline: float | None = None
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._tick, name="watchdog", daemon=True)
+
+    def __enter__(self) -> "Watchdog":
+        faulthandler.register(signal.SIGPROF, file=sys.stderr, all_threads=True, chain=True)
+        _wind_up()
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._done.set()
+        self._thread.join()
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        faulthandler.unregister(signal.SIGPROF)
+
+    def watch(self, loop: asyncio.AbstractEventLoop) -> None:
+        """From now on `loop` must answer."""
+        self._answered.set()
+        self._loop = loop
+
+    def stopping(self) -> None:
+        """From now on the process has the time of a graceful shutdown, not more."""
+        if self._deadline is None:
+            patience = limits.GRACEFUL_SHUTDOWN + limits.SHUTDOWN_MARGIN
+            self._deadline = time.monotonic() + patience.total_seconds()
+
+    def _tick(self) -> None:
+        tick, silence = limits.WATCHDOG_TICK.total_seconds(), limits.LOOP_SILENCE.total_seconds()
+        while not self._done.wait(tick):
+            _wind_up()
+            if self._deadline is not None and time.monotonic() > self._deadline:
+                end("the shutdown does not end")
+            self._ask()
+            if self._silent_ticks * tick >= silence:
+                end(f"the event loop has been silent for {silence:g} s")
+
+    def _ask(self) -> None:
+        if self._loop is None or self._loop.is_closed():
+            return
+        if self._answered.is_set():
+            self._answered.clear()
+            self._silent_ticks = 0
+            with contextlib.suppress(RuntimeError):  # closed just now
+                self._loop.call_soon_threadsafe(self._answered.set)
+        else:
+            self._silent_ticks += 1
+
+
+def _wind_up() -> None:
+    signal.setitimer(signal.ITIMER_PROF, limits.LOOP_SILENCE.total_seconds())
+
+
+def end(reason: str) -> NoReturn:
+    """Ends the process at once, whatever its threads do; says why, and where they stand."""
+    os.write(2, f"watchdog: {reason}: this process ends, others go on with its work\n".encode())
+    faulthandler.dump_traceback(file=sys.__stderr__ or 2, all_threads=True)
+    os._exit(FROZEN)

@@ -1,0 +1,167 @@
+"""The picture of a followed run: its tree, its widths, foreign text in it."""
+
+import io
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.console import Console
+
+from console.view.event_lines import Line, line
+from console.view.live_view import draw, log_line, plain_line
+from console.view.picture import LiveAgent, LiveCall, Picture, fitted, tree_rows
+from supervision.contract.result import SubtaskReport
+from supervision.contract.status import Counts, RunLimits, Status, TraceEvent, Waiting
+
+NASTY = "[bold]markup[/bold] [link=https://evil.example]x[/link] \x1b[31mred\x1b]8;;https://evil.example\x07 :smile:"
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> list[SubtaskReport]:
+    """Reports whose dependencies come before them, in any order of the list."""
+    count = draw(st.integers(0, 25))
+    reports = []
+    for number in range(count):
+        earlier = [f"t{other}" for other in range(number)]
+        depends_on = draw(st.lists(st.sampled_from(earlier), unique=True, max_size=3)) if earlier else []
+        reports.append(SubtaskReport(id=f"t{number}", depends_on=depends_on))
+    return draw(st.permutations(reports))
+
+
+@given(graphs())
+def test_every_subtask_is_in_the_tree_once_and_below_a_dependency(reports: list[SubtaskReport]) -> None:
+    tree = tree_rows(reports)
+    assert sorted(row.report.id for row in tree) == sorted(report.id for report in reports)
+    seen: list[tuple[int, str]] = []
+    for row in tree:
+        if row.report.depends_on:
+            above = [subtask_id for depth, subtask_id in seen if depth == row.depth - 1]
+            assert above[-1] == row.report.depends_on[-1]
+        else:
+            assert row.depth == 0
+        seen.append((row.depth, row.report.id))
+
+
+@given(graphs(), st.integers(0, 30))
+def test_a_low_screen_keeps_the_order_and_counts_what_it_leaves_out(reports: list[SubtaskReport], height: int) -> None:
+    tree = tree_rows(reports)
+    shown, left_out = fitted(tree, height)
+    assert len(shown) + left_out == len(tree)
+    assert len(shown) <= height or left_out == 0
+    assert [row for row in tree if row in shown] == shown
+
+
+def test_what_runs_stays_on_a_low_screen() -> None:
+    reports = [SubtaskReport(id=f"t{n}", state="completed") for n in range(20)]
+    reports.append(SubtaskReport(id="live", state="running"))
+    shown, _ = fitted(tree_rows(reports), 3)
+    assert "live" in [row.report.id for row in shown]
+
+
+def test_the_subtasks_of_a_nested_supervisor_stand_under_the_one_it_works_on() -> None:
+    deep = SubtaskReport(id="t2", subtasks=[SubtaskReport(id="t1")])
+    crew = SubtaskReport(id="t1", subtasks=[SubtaskReport(id="t1"), deep])
+    tree = tree_rows([crew, SubtaskReport(id="t2", depends_on=["t1"])])
+    assert [(row.path, row.depth) for row in tree] == [
+        ("t1", 0),
+        ("t1/t1", 1),
+        ("t1/t2", 1),
+        ("t1/t2/t1", 2),
+        ("t2", 1),
+    ]
+
+
+def picture(subtasks: int = 6) -> Picture:
+    """A run in the middle of things, with foreign text everywhere."""
+    began = datetime.now(UTC).isoformat()
+    states = ["completed", "failed", "skipped", "cancelled", "running", "waiting"]
+    shown = Picture("run-1", "http://127.0.0.1:8233/namespaces/default/workflows/run-1", datetime.now(UTC))
+    for n in range(subtasks):
+        report = SubtaskReport.model_validate(
+            {"id": f"t{n}{'x' * 60 if n == 1 else ''}", "role": NASTY, "description": NASTY * 9, "started_at": began}
+            | {"state": states[n % 6], "workflow_id": f"w{n}", "depends_on": [f"t{n - 2}"] if n > 3 else []}
+        )
+        shown.reports[report.id] = report
+        shown.agents[f"w{n}"] = LiveAgent(turn=2, call=LiveCall(tokens=9, tail=NASTY * 5 + "日本語" * 30))
+    shown.status = Status(
+        goal="g",
+        team="t",
+        phase="executing",
+        counts=Counts(total=subtasks, completed=1, running=1),
+        limits=RunLimits(max_subtasks=1, max_parallel=1, max_turns=1, deadline_seconds=1),
+        deadline_at="",
+        model_notice=NASTY,
+    )
+    shown.notice = NASTY
+    return shown
+
+
+def held(shown: Picture) -> Picture:
+    """Returns the same with two open breakers and a wait for a person."""
+    assert shown.status is not None
+    card = {"state": "open", "retry_at": "2030-01-01T00:00:00+00:00"}
+    shown.status.breakers = [
+        {**card, "role": NASTY, "failures": 3},
+        {"role": "well", "failures": 1, "state": "closed", "retry_at": None},
+        {**card, "provider": NASTY, "waiting": "t4"},
+    ]
+    shown.status.waiting = [Waiting(id="t4", kind="resume", workflow_id="w", prompt_preview=NASTY)]
+    return shown
+
+
+def test_what_waits_is_told_with_the_way_out() -> None:
+    shown = printed(250, 40, held(picture()))
+    assert "t4 waits for resume (`python starter.py resume run-1`): " in shown
+    assert "rests after 3 failed attempts in a row: next try at 2030-01-01" in shown
+    assert "t4 waits for the provider of " in shown
+    assert "role well" not in shown
+    assert "\x1b]8" not in shown
+
+
+def printed(columns: int, lines: int, shown: Picture) -> str:
+    out = io.StringIO()
+    console = Console(file=out, width=columns, height=lines, force_terminal=True, color_system="truecolor")
+    console.print(draw(shown, columns, lines, "hint"))
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120, 200])
+def test_no_line_is_wider_than_the_terminal(columns: int) -> None:
+    out = io.StringIO()
+    Console(file=out, width=columns, height=30, color_system=None).print(draw(held(picture()), columns, 30, "hint"))
+    assert max(cell_len(line.rstrip()) for line in out.getvalue().splitlines()) <= columns
+
+
+@pytest.mark.parametrize("lines", [14, 24, 50])
+def test_a_plan_of_hundreds_fits_the_height(lines: int) -> None:
+    assert len(printed(100, lines, picture(300)).splitlines()) <= lines
+    assert len(printed(100, lines, held(picture(300))).splitlines()) <= max(lines, 17)
+
+
+def test_foreign_text_is_shown_as_it_is_and_never_obeyed() -> None:
+    shown = printed(200, 60, picture())
+    assert "[bold]markup[/bold]" in shown
+    assert "\x1b]8" not in shown
+    assert ":smile:" in shown
+
+
+def test_lines_of_events_are_safe_in_both_forms() -> None:
+    nasty = Line(datetime.now(UTC), "t1\x1b[2J", NASTY)
+    out = io.StringIO()
+    Console(file=out, width=300, color_system=None).print(log_line(nasty))
+    for shown in (out.getvalue(), plain_line(nasty)):
+        assert "\x1b" not in shown
+        assert "[bold]markup[/bold]" in shown
+        assert ":smile:" in shown
+
+
+def test_a_wait_for_the_provider_names_its_reason() -> None:
+    event = TraceEvent(seq=1, at="2030-01-01T00:00:00+00:00", type="waiting_provider", data={"why": "no credit"})
+    assert line(event).text == "waits for `resume`: no credit"
+
+
+def test_an_event_that_has_no_wording_is_shown_as_it_is() -> None:
+    event = TraceEvent(seq=1, at="2030-01-01T00:00:00+00:00", type="new_kind", subtask_id="t1", data={"n": 1})
+    assert (line(event).text, line(event).subject) == ("new_kind {'n': 1}", "t1")

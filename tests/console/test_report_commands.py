@@ -1,0 +1,147 @@
+"""Reading runs afterwards: from workers, from the server alone, from the store alone."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from console.demo.demo_processes import KeptWorker
+from runtime.server.embedded_server import EmbeddedServer
+from supervision.contract.plan import Plan
+from supervision.contract.result import RunResult
+from supervision.contract.status import Status, TraceEvent
+from supervision.store_keys import run_prefix
+from tests.console.conftest import GOAL, Cli, Model
+
+RUN = "report-1"
+
+
+@pytest.fixture(scope="module")
+async def read(served: dict[str, str], place: Path) -> Cli:
+    """Commands where run `report-1` has completed."""
+    cli = Cli(served, place)
+    assert (await cli("run", GOAL, "--id", RUN)).code == 0
+    return cli
+
+
+async def test_status_and_plan_are_the_contracts_json(read: Cli) -> None:
+    status = Status.model_validate_json((await read("status", RUN, "--json")).out)
+    plan = Plan.model_validate_json((await read("plan", RUN, "--json")).out)
+    assert status.phase == "done"
+    assert [s.id for s in plan.subtasks] == [s.id for s in status.subtasks]
+
+
+async def test_status_and_plan_read_well(read: Cli) -> None:
+    status, plan = await read("status", RUN), await read("plan", RUN)
+    assert "completed, team default" in status.out
+    assert "✔ t1" in status.out
+    assert "after t" in plan.out
+    assert max(map(len, status.out.splitlines())) <= 120
+
+
+async def test_the_trace_is_json_in_order(read: Cli) -> None:
+    events = [TraceEvent.model_validate(item) for item in json.loads((await read("trace", RUN)).out)]
+    assert [event.seq for event in events] == list(range(1, len(events) + 1))
+    assert {"plan_accepted", "subtask_completed"} <= {event.type for event in events}
+
+
+async def test_the_result_is_whole_with_full(read: Cli) -> None:
+    short = RunResult.model_validate_json((await read("result", RUN, "--json")).out)
+    whole = RunResult.model_validate_json((await read("result", RUN, "--json", "--full")).out)
+    assert short.answer == whole.answer
+    assert whole.result_ref == f"{RUN}/result"
+
+
+async def test_the_list_shows_runs_and_no_worker_agents(read: Cli) -> None:
+    done = await read("list")
+    row = next(line for line in done.out.splitlines() if line.rstrip().endswith(RUN))
+    for word in ("completed", "done", "default"):
+        assert word in row
+    assert f"{RUN}/" not in done.out
+
+
+async def test_result_and_trace_outlive_the_server(read: Cli, alone: Cli) -> None:
+    for command in ("result", "trace"):
+        done = await alone(command, RUN)
+        assert done.code == 0
+        assert done.out == (await read(command, RUN)).out
+
+
+async def test_without_a_worker_the_plan_comes_from_the_history(
+    base: dict[str, str], standin: Model, tmp_path: Path
+) -> None:
+    async with EmbeddedServer(shared=False, headless=True) as info:
+        cli = Cli({**base, "TEMPORAL_ADDRESS": info.address}, tmp_path)
+        model = {"ANTHROPIC_BASE_URL": standin.url, "SUPERVISOR_MODEL": "standin"}
+        async with KeptWorker({**cli.environ, **model}, tmp_path / "worker.log", print):
+            assert (await cli("run", GOAL, "--id", RUN)).code == 0
+            queried = await cli("plan", RUN, "--json")
+        recorded = await cli("plan", RUN, "--json")
+        assert (recorded.code, recorded.err) == (0, "")
+        assert Plan.model_validate_json(recorded.out) == Plan.model_validate_json(queried.out)
+        assert len(Plan.model_validate_json(recorded.out).subtasks) == 3
+        assert "after t" in (await cli("plan", RUN)).out
+
+
+async def test_without_the_store_the_result_still_comes_from_the_server(read: Cli, tmp_path: Path) -> None:
+    elsewhere = read.with_environ(SUPERVISOR_ARTIFACTS_URL=str(tmp_path / "other"))
+    assert (await elsewhere("result", RUN)).code == 0
+    missing = await elsewhere("result", RUN, "--full")
+    assert missing.code == 1
+    assert "has no object" in missing.sentence
+
+
+async def test_the_doctor_finds_all_well_where_all_is_well(read: Cli) -> None:
+    done = await read("doctor")
+    assert done.code == 0
+    for words in ("artifact store", "version", "queue supervisor-model", "search attributes", "open runs"):
+        assert words in done.out
+    quiet = await read.with_environ(ANTHROPIC_API_KEY="k")("doctor", "--quiet")
+    assert quiet.out == ""
+
+
+async def test_the_doctor_finds_another_store(read: Cli, tmp_path: Path) -> None:
+    done = await read.with_environ(SUPERVISOR_ARTIFACTS_URL=str(tmp_path / "other"))("doctor", "--quiet")
+    assert done.code == 1
+    assert "uses the store" in done.out
+    assert "SUPERVISOR_ARTIFACTS_URL" in done.out
+
+
+async def test_the_doctor_names_what_is_missing(alone: Cli) -> None:
+    done = await alone("doctor")
+    assert done.code == 1
+    assert "no worker serves runs" in done.out
+    assert "no worker serves model calls" in done.out
+    assert "ANTHROPIC_API_KEY" in done.out
+    unreachable = await alone("--address", "127.0.0.1:1", "doctor")
+    assert unreachable.code == 1
+    assert "no Temporal server" in unreachable.out
+
+
+async def test_pruning_takes_old_ended_runs_and_nothing_else(read: Cli, alone: Cli, tmp_path: Path) -> None:
+    store = tmp_path / "artifacts"
+    pruning = alone.with_environ(SUPERVISOR_ARTIFACTS_URL=str(store))
+    assert (await pruning("run", GOAL, "--id", "open/1", "--detach", "--queue-anyway")).code == 0
+    long_id = "open-" + "ü" * 100
+    assert (await pruning("run", GOAL, "--id", long_id, "--detach", "--queue-anyway")).code == 0
+    upload = (await pruning("put", str(read.folder / "worker.log"))).out.strip()
+
+    for run_id in ("open/1", long_id, "ended-1", "young-1"):
+        file = store / run_prefix(run_id) / "result"
+        file.parent.mkdir()
+        file.write_text("{}")
+        if run_id != "young-1":
+            os.utime(file, (1, 1))
+    os.utime(store / upload, (1, 1))
+
+    unreachable = await pruning("--address", "127.0.0.1:1", "prune", "--older-than", "30d", "--yes")
+    assert unreachable.code == 3
+    listed = await pruning("prune", "--older-than", "30d")
+    assert [line.split()[-1] for line in listed.out.splitlines()] == ["ended-1"]
+    assert (store / "ended-1").exists()
+    done = await pruning("prune", "--older-than", "30d", "--yes")
+    assert done.code == 0
+    assert not (store / "ended-1").exists()
+    for key in (run_prefix("open/1"), run_prefix(long_id), "young-1", upload):
+        assert (store / key).exists()

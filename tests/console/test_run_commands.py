@@ -1,0 +1,190 @@
+"""Starting, following, leaving and cancelling runs."""
+
+import asyncio
+import json
+import os
+import signal
+from pathlib import Path
+
+from runtime.server.embedded_server import EmbeddedServer
+from tests.console.conftest import GOAL, Cli, Model
+from tests.waiting import until
+
+
+async def test_a_run_without_a_terminal_is_plain_lines_and_the_answer(cli: Cli) -> None:
+    done = await cli("run", GOAL, "--id", "plain-1")
+    assert done.code == 0
+    assert "\x1b" not in done.out
+    lines = done.out.splitlines()
+    order = [next(i for i, line in enumerate(lines) if words in line) for words in ("planning", "executing", "# ")]
+    assert order == sorted(order)
+    assert any("t1" in line and "turn 1" in line for line in lines)
+    assert "run plain-1" in done.out
+    assert "answers come from the stand-in model" in done.out
+    assert "model calls" in done.out
+
+
+async def test_json_is_alone_on_standard_output(cli: Cli) -> None:
+    done = await cli("run", GOAL, "--json")
+    result = json.loads(done.out)
+    assert done.code == 0
+    assert result["status"] == "completed"
+    assert {subtask["state"] for subtask in result["subtasks"]} == {"completed"}
+    assert "executing" in done.err
+
+
+async def test_the_goal_comes_from_standard_input_a_file_or_a_request(cli: Cli) -> None:
+    (cli.folder / "goal.txt").write_text(GOAL)
+    (cli.folder / "request.json").write_text(json.dumps({"goal": "Something else.", "max_subtasks": 3}))
+    assert (await cli("run", "-", "--detach", "--id", "goal-stdin", stdin=GOAL.encode())).code == 0
+    assert (await cli("run", "--goal-file", "goal.txt", "--detach", "--id", "goal-file")).code == 0
+    options = ["--request", "request.json", "--max-parallel", "2", "--worker-model", "m"]
+    assert (await cli("run", GOAL, *options, "--detach", "--id", "goal-request")).code == 0
+    for run_id in ("goal-stdin", "goal-file", "goal-request"):
+        status = json.loads((await cli("status", run_id, "--json")).out)
+        assert status["goal"] == GOAL
+    assert (status["limits"]["max_subtasks"], status["limits"]["max_parallel"]) == (3, 2)
+
+
+async def test_a_detached_run_prints_its_id_alone_and_can_be_followed(cli: Cli) -> None:
+    done = await cli("run", GOAL, "--detach")
+    assert done.code == 0
+    run_id = done.out.strip()
+    assert run_id.startswith("supervise-how-did-life-expectancy-in-japan")
+    assert f"python starter.py follow {run_id}" in done.err
+    followed = await cli("follow", run_id)
+    assert followed.code == 0
+    assert "Japan" in followed.out
+
+
+async def test_attached_files_reach_the_run_by_reference(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "notes.md").write_text("# Notes\n\nThe office moved to Lisbon in 2019.\n")
+    goal = "What do the attached notes say about the office? Write a short report."
+    done = await cli("run", goal, "--attach", str(tmp_path / "notes.md"), "--id", "attached-1")
+    assert done.code == 0
+    assert "Lisbon" in done.out
+    stored = await cli("put", str(tmp_path / "notes.md"))
+    assert stored.out.strip().startswith("uploads/")
+    assert len(stored.out.splitlines()) == 1
+
+
+async def test_a_taken_id_names_the_run_that_has_it(cli: Cli, standin: Model) -> None:
+    await standin.slow("taken-1")
+    assert (await cli("run", GOAL, "--id", "taken-1", "--detach")).code == 0
+    running = await cli("run", GOAL, "--id", "taken-1")
+    assert running.code == 1
+    assert "already running" in running.sentence
+    assert "python starter.py follow taken-1" in running.sentence
+    await cli("cancel", "taken-1")
+    closed = await cli("run", GOAL, "--id", "taken-1")
+    assert closed.code == 1
+    assert "exists already (cancelled)" in closed.sentence
+
+
+async def test_ctrl_c_detaches_and_the_run_completes(cli: Cli, standin: Model) -> None:
+    await standin.slow("left-1")
+    async with cli.terminal("run", GOAL, "--id", "left-1") as terminal:
+        await terminal.until("asking for a plan")
+        terminal.process.send_signal(signal.SIGINT)
+        assert await terminal.ended(10) == 130
+        await terminal.until("the run goes on: python starter.py follow left-1")
+        assert "Traceback" not in terminal.text
+        assert terminal.text.rstrip().endswith("follow left-1")
+        assert "\x1b[?25h" in terminal.text[terminal.text.rindex("\x1b[?25l") :]  # the cursor is back
+    await standin.usual()
+    done = await cli("result", "left-1", "--wait")
+    assert done.code == 0
+    assert "Japan" in done.out
+
+
+async def test_cancelling_stops_the_run_and_keeps_what_it_had(cli: Cli, standin: Model) -> None:
+    await standin.fails("stop-1*synthesis", stall_after=2)  # silent until the call is cancelled
+    async with cli.terminal("run", GOAL, "--id", "stop-1", columns=120) as terminal:
+        await terminal.until("writing the answer")
+        done = await cli("cancel", "stop-1")
+        assert done.code == 0
+        assert "run 'stop-1' is cancelled" in done.err
+        assert "python starter.py result stop-1" in done.err
+        assert await terminal.ended() == 4
+    result = await cli("result", "stop-1", "--json")
+    assert result.code == 4
+    assert [s["state"] for s in json.loads(result.out)["subtasks"]] == ["completed"] * 3
+    assert (await cli("cancel", "stop-1")).code == 0
+
+
+async def test_a_failed_run_says_why_in_one_sentence_and_exits_1(cli: Cli, standin: Model) -> None:
+    await standin.fails("refused-1", status=401, type="authentication_error", message="bad key")
+    done = await cli("run", GOAL, "--id", "refused-1", "--json")
+    assert done.code == 1
+    assert json.loads(done.out)["status"] == "partial"
+    assert "ProviderAuthentication" in done.err.strip().splitlines()[-1]
+
+
+async def test_the_live_view_fits_its_terminal_and_shows_the_plan(cli: Cli, standin: Model) -> None:
+    await standin.slow("live-1*turn")
+    async with cli.terminal("run", GOAL, "--id", "live-1", columns=80) as terminal:
+        await terminal.until("executing ·")
+        await terminal.until("▶ t")
+        await terminal.until("tokens")
+        terminal.resize(120, 40)
+        await terminal.until("─" * 120)
+        await standin.usual()
+        assert await terminal.ended() == 0
+        for words in ("✔ t1", "└ ", "Ctrl-C leaves the run going", "stand-in model", "speed-up"):
+            assert words in terminal.text
+        assert "\x1b]8" not in terminal.text
+
+
+async def test_no_color_is_respected(cli: Cli) -> None:
+    async with cli.with_environ(NO_COLOR="1").terminal("run", GOAL) as terminal:
+        assert await terminal.ended() == 0
+        colours = [f"\x1b[{code}m" for code in (31, 32, 33, 36)]
+        assert not [colour for colour in colours if colour in terminal.text]
+
+
+async def test_a_lost_worker_is_told_and_the_state_still_known(alone: Cli) -> None:
+    assert (await alone("run", GOAL, "--id", "waits-1", "--detach", "--queue-anyway")).code == 0
+    async with alone.terminal("follow", "waits-1", columns=120) as terminal:
+        await terminal.until("no worker answers; the run is safe and goes on when one is back")
+        await terminal.until("running · ")
+        terminal.process.send_signal(signal.SIGINT)
+        assert await terminal.ended(10) == 130
+    reads = ("status", "result", "plan", "trace")
+    for code, done in zip((0, 3, 3, 3), await asyncio.gather(*[alone(read, "waits-1") for read in reads]), strict=True):
+        assert done.code == code
+        assert "no worker answers" in done.out + done.err or "not known" in done.err
+
+
+async def test_following_outlives_the_server(base: dict[str, str], tmp_path: Path) -> None:
+    first = EmbeddedServer(shared=False, db=tmp_path / "temporal.db", headless=True)
+    info = await first.start()
+    cli = Cli({**base, "TEMPORAL_ADDRESS": info.address}, tmp_path)
+    assert (await cli("run", GOAL, "--id", "kept-1", "--detach", "--queue-anyway")).code == 0
+    async with cli.terminal("follow", "kept-1", columns=120) as terminal:
+        await terminal.until("no worker answers")
+        await first.stop()
+        await terminal.until("the Temporal server does not answer; the run is safe")
+        seen = len(terminal.text)
+        port = int(info.address.rpartition(":")[2])
+        async with EmbeddedServer(shared=False, db=tmp_path / "temporal.db", headless=True, port=port):
+            await until(lambda: "no worker answers" in terminal.text[seen:], 40)
+        assert "temporalio_client" not in terminal.text
+        assert terminal.process.returncode is None
+
+
+async def test_following_goes_on_when_a_killed_worker_is_replaced(cli: Cli, standin: Model) -> None:
+    await standin.slow("back-1*turn")
+    async with cli.terminal("run", GOAL, "--id", "back-1", columns=120) as terminal:
+        await terminal.until("▶ t")
+        worker = int((cli.folder / "worker.log").read_text().rsplit("pid ", 1)[1].split()[0])
+        os.kill(worker, signal.SIGKILL)
+        await standin.usual()
+        assert await terminal.ended(60) == 0
+        assert "✔ t1" in terminal.text
+
+
+async def test_two_may_follow_one_run(cli: Cli, standin: Model) -> None:
+    await standin.slow("twice-1*plan")
+    await cli("run", GOAL, "--id", "twice-1", "--detach")
+    both = await asyncio.gather(cli("follow", "twice-1"), cli("follow", "twice-1", "--json"))
+    assert [done.code for done in both] == [0, 0]

@@ -1,0 +1,57 @@
+"""Foreign text on a terminal."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from console.terminal import safe, safe_json, safe_line
+
+CORPUS = {
+    "\x1b[31mred\x1b[0m": "red",
+    "a\x1b]8;;https://evil.example\x1b\\link\x1b]8;;\x1b\\b": "alinkb",
+    "\x1b]0;title\x07text": "text",
+    "\x1b]52;c;aGVsbG8=\x07clipboard": "clipboard",
+    "\x1bP+q544e\x1b\\dcs": "dcs",
+    "\x9b2Jcleared": "cleared",
+    "\x9d0;title\x9ctext": "text",
+    "\x1b[2J\x1b[Hhome": "home",
+    "\x1b]0;never ends": "0;never ends",
+    "user\u202etxt.exe": "usertxt.exe",
+    "\u2066isolated\u2069": "isolated",
+    "zero\u200bwidth\ufeff": "zerowidth",
+    "tag\U000e0041\U000e0042": "tag",
+    "bell\a backspace\b": "bell backspace",
+    "one\r\ntwo\rthree\u2028four": "one\ntwo\nthree\nfour",
+    "lone \ud800 surrogate": "lone \ufffd surrogate",
+    "tab\tstays": "tab\tstays",
+    "👩\u200d🔬 日本語 é": "👩\u200d🔬 日本語 é",
+}
+
+
+@pytest.mark.parametrize(("text", "shown"), CORPUS.items())
+def test_sequences_and_hidden_characters_go_and_text_stays(text: str, shown: str) -> None:
+    assert safe(text) == shown
+
+
+@given(st.text())
+def test_nothing_that_steers_a_terminal_survives(text: str) -> None:
+    shown = safe(text)
+    shown.encode("utf-8")
+    assert not any(ord(c) < 32 and c not in "\n\t" or 0x7F <= ord(c) <= 0x9F for c in shown)
+    assert safe(shown) == shown
+
+
+@given(st.text(), st.integers(1, 40))
+def test_a_line_is_one_line_of_at_most_its_limit(text: str, limit: int) -> None:
+    line = safe_line(text, limit)
+    assert len(line) <= limit
+    assert "\n" not in line
+
+
+@pytest.mark.parametrize("text", CORPUS)
+def test_json_keeps_every_character_and_shows_none_of_the_dangerous_ones(text: str) -> None:
+    shown = safe_json({"text": text})
+    assert safe(shown) == shown
+    assert json.loads(shown) == {"text": text}

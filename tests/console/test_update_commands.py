@@ -1,0 +1,143 @@
+"""Changing a run while it goes on, and how a run that waits or nests looks from outside."""
+
+import asyncio
+import json
+
+import pytest
+from temporalio.client import Client
+
+from console.run.run_handle import RunHandle
+from console.view.run_poller import RunPoller
+from supervision.contract.request import RunRequest
+from tests.console.conftest import GOAL, Cli, Model
+from tests.scripted_model import Reply, ScriptedModel, Step, answer, plan, text, when
+from tests.waiting import until
+from workflows.supervisor import SupervisorWorkflow
+
+
+async def test_new_limits_are_totals_and_what_is_not_named_stays(cli: Cli, standin: Model) -> None:
+    await standin.slow("extend-1*")
+    assert (await cli("run", GOAL, "--id", "extend-1", "--detach", "--budget-usd", "2")).code == 0
+    before = json.loads((await cli("status", "extend-1", "--json")).out)
+    done = await cli("extend", "extend-1", "--deadline", "PT2H", "--tokens", "2000000")
+    assert done.code == 0
+    assert "of 2000000 tokens spent" in done.out
+    after = json.loads((await cli("status", "extend-1", "--json")).out)
+    limits = after["limits"]
+    assert (limits["budget_tokens"], limits["budget_usd"], limits["deadline_seconds"]) == (2_000_000, 2.0, 7200.0)
+    assert after["deadline_at"] > before["deadline_at"]
+    assert f"deadline {after['deadline_at'][:10]}" in done.out
+    shown = (await cli("status", "extend-1")).out
+    assert "review up to 3 rounds · deadline " in shown
+    assert "of 2,000,000 tokens" in shown
+    await cli("cancel", "extend-1")
+    ended = await cli("extend", "extend-1", "--usd", "9")
+    assert ended.code == 1
+    assert "has ended (cancelled)" in ended.sentence
+
+
+async def test_limits_that_can_not_be_are_refused_in_words(cli: Cli, standin: Model) -> None:
+    await standin.slow("refuse-1*")
+    assert (await cli("run", GOAL, "--id", "refuse-1", "--detach")).code == 0
+    await until(lambda: asks_for_turns(cli, "refuse-1"), 40)
+    for options, code, expected in [
+        (["--deadline", "soon"], 2, "deadline: must be a duration"),
+        (["--usd", "-1"], 2, "budget.usd: Input should be greater than 0"),
+        (["--tokens", "1"], 1, "run 'refuse-1' refuses: budget.tokens must be at least "),
+        (["--deadline", "PT0.1S"], 1, "run 'refuse-1' refuses: the new deadline has passed already"),
+    ]:
+        done = await cli("extend", "refuse-1", *options)
+        assert done.code == code
+        assert expected in done.sentence
+    await cli("cancel", "refuse-1")
+
+
+async def asks_for_turns(cli: Cli, run_id: str) -> bool:
+    return bool(json.loads((await cli("status", run_id, "--json")).out)["counts"]["running"])
+
+
+async def test_a_run_that_waits_for_its_provider_says_so_and_goes_on_when_told(cli: Cli, standin: Model) -> None:
+    await standin.fails("resume-1/t3", status=401, type="authentication_error", message="bad key")
+    assert (await cli("run", GOAL, "--id", "resume-1", "--detach")).code == 0
+
+    async def waits() -> bool:
+        status = json.loads((await cli("status", "resume-1", "--json")).out)
+        return bool(status["flags"]["waiting_provider"] and status["waiting"])
+
+    await until(waits, 60)
+    shown = (await cli("status", "resume-1")).out
+    assert "waiting_provider" in shown
+    assert "t3 waits for resume (`python starter.py resume resume-1`)" in shown
+    await standin.usual()
+    done = await cli("resume", "resume-1")
+    assert (done.code, done.out) == (0, "run 'resume-1' goes on: t3\n")
+    assert (await cli("result", "resume-1", "--wait")).code == 0
+    assert (await cli("resume", "resume-1")).code == 1
+
+
+async def test_a_run_that_waits_for_nothing_says_that(cli: Cli, standin: Model) -> None:
+    await standin.slow("resume-2*")
+    assert (await cli("run", GOAL, "--id", "resume-2", "--detach")).code == 0
+    done = await cli("resume", "resume-2")
+    assert (done.code, done.out) == (0, "run 'resume-2' did not wait for the provider\n")
+    await cli("cancel", "resume-2")
+
+
+async def test_without_a_worker_nothing_is_changed_and_that_is_said(alone: Cli) -> None:
+    assert (await alone("run", GOAL, "--id", "stays-1", "--detach", "--queue-anyway")).code == 0
+    for words in (["resume", "stays-1"], ["extend", "stays-1", "--tokens", "5000000"]):
+        done = await alone(*words)
+        assert done.code == 3
+        assert "run 'stays-1' can't be changed now: no worker answers" in done.sentence
+
+
+async def test_a_structured_answer_and_a_route_by_options(cli: Cli) -> None:
+    (cli.folder / "answer.json").write_text(
+        json.dumps({"type": "object", "properties": {"summary": {"type": "string"}}, "required": ["summary"]})
+    )
+    options = ["--strategy", "route", "--success", "all", "--max-reviews", "0", "--answer-schema", "answer.json"]
+    done = await cli("run", GOAL, "--json", *options)
+    assert done.code == 0, done.err
+    result = json.loads(done.out)
+    assert set(result["answer_json"]) == {"summary"}
+    assert [s["id"] for s in result["subtasks"]][0] == "t1"
+    assert len(result["subtasks"]) <= 2
+
+
+@pytest.mark.usefixtures("worker")
+async def test_a_followed_run_shows_what_nested_worker_agents_do(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    hold = asyncio.Event()
+
+    def script(step: Step) -> Reply:
+        path = step.call.removeprefix(f"{run_id}/")
+        if step.kind == "plan":
+            role = "walker" if path.startswith("t1/1/") else "storey"
+            return plan({"id": "t1", "role": role})
+        if step.kind == "synthesis":
+            return answer()
+        return when(hold, text("walked\n\nConfidence: 0.8"))
+
+    model.play(run_id, script)
+    request = RunRequest(goal="Look around", team="house", max_reviews=0)
+    handle = await client.start_workflow(SupervisorWorkflow.run, request, id=run_id, task_queue="supervisor")
+    poller = RunPoller(RunHandle(client, run_id))
+    lines = []
+
+    async def nested_runs() -> bool:
+        lines.extend(await poller.poll())
+        return f"{run_id}/t1/1/t1/1" in poller.picture.agents
+
+    await until(nested_runs)
+    hold.set()
+    await handle.result()
+    for _ in range(5):
+        lines.extend(await poller.poll())
+    shown = {(line.subject, line.text) for line in lines}
+    assert ("t1", "storey starts") in shown
+    assert ("t1/t1", "walker starts") in shown
+    assert ("t1/t1", "turn 1: walked") in shown
+    assert ("t1/t1", "completed after 1 turns") in shown
+    assert ("", "done") in shown
+    assert poller.caught_up

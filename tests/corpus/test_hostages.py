@@ -1,0 +1,186 @@
+"""Texts that may take a parser for ever: the event loop stays free, the next question is answered, the end is typed."""
+
+import asyncio
+import time
+from collections.abc import Awaitable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from activities.bounded import run_bounded
+from activities.replies.answer_schema import check_schema, problems, sendable
+from activities.tools.sql.table_store import TableStore
+from activities.tools.tool import ToolMisuse
+from supervision import limits
+from supervision.errors import SupervisionError
+
+LOOP_CPU = 0.5  # seconds of the event loop's thread for one hostage; it only waits for its child
+
+# prefix, unit, suffix: the unit as often as the longest query allows
+SHAPES = """
+SELECT * FROM t| JOIN t|
+SELECT * FROM t| LEFT JOIN t|
+SELECT * FROM t| JOIN t ON true|
+SELECT * FROM t| JOIN t USING (a)|
+SELECT * FROM t| NATURAL JOIN t|
+SELECT * FROM t| CROSS JOIN t|
+SELECT * FROM t| JOIN (SELECT 1) x|
+SELECT * FROM t| JOIN (SELECT 1) x ON true|
+SELECT * FROM t|, t|
+SELECT * FROM t|, LATERAL t|
+SELECT * FROM |(|t
+SELECT * FROM |(SELECT * FROM |t
+SELECT |(|1
+SELECT |((1),|1
+SELECT |[|1
+SELECT |{'a': |1
+SELECT |NOT |1
+SELECT |- |1
+SELECT |~|1
+SELECT |1 + |1
+SELECT |1 || |1
+SELECT |a.|b
+SELECT |a::|INT
+SELECT |x -> |1
+SELECT |x -> (|1
+SELECT |CASE WHEN |1
+SELECT |CASE WHEN 1 THEN (|1
+SELECT |CAST(|1
+SELECT |CAST(1 AS STRUCT(a |INT
+SELECT |f(|1
+SELECT |f(x := |1
+SELECT |extract(year FROM |1
+SELECT |EXISTS (SELECT |1
+SELECT |(SELECT |1
+SELECT |1 IN (|1
+SELECT |1 BETWEEN |1
+SELECT |INTERVAL |1
+SELECT |'a' |1
+SELECT |1 AS a, |1
+SELECT |sum(x) OVER (PARTITION BY |1
+SELECT |count(*) FILTER (WHERE |1
+SELECT 1| UNION SELECT 1|
+SELECT 1| UNION ALL (SELECT 1|
+SELECT 1 WHERE |(1 = 1 AND |1
+SELECT 1 ORDER BY |1, |1
+SELECT 1 GROUP BY |ROLLUP (|1
+SELECT 1| QUALIFY 1|
+WITH |a AS (SELECT 1), |b AS (SELECT 1) SELECT 1
+WITH |a AS (WITH |b AS (SELECT 1) SELECT 1
+FROM |t |
+SELECT * |EXCLUDE (|a
+SELECT * FROM t |PIVOT (sum(a) FOR b IN (1)) |
+SELECT * FROM t |TABLESAMPLE |1
+VALUES |(1), |(1)
+SELECT |$|1
+SELECT |/*|1
+SELECT |--|1
+SELECT |"|1
+SELECT |E'\\\\|'
+|;|
+|SELECT |
+""".strip().splitlines()
+
+
+# past the count of conditions, and an hour for the parser
+BITES = "SELECT * FROM t" + " JOIN t" * 20 + " WHERE 0 < 1" + " + (SELECT DISTINCT ON (a) a FROM t)" * 20
+
+
+def texts() -> list[str]:
+    made = []
+    for shape in SHAPES:
+        parts = shape.split("|")
+        prefix, unit, suffix = parts[0], "|".join(parts[1:-1]), parts[-1]
+        for times in (20, (limits.SQL_CHARS - len(prefix + suffix)) // len(unit)):
+            made.append(prefix + unit * times + suffix)
+    return made
+
+
+async def captive(work: Awaitable[Any]) -> tuple[Any, float]:
+    """What `work` gives or raises, and the CPU time that the event loop's thread spent on it."""
+    began = time.thread_time()
+    try:
+        outcome = await work
+    except (ToolMisuse, SupervisionError) as error:
+        outcome = error
+    return outcome, time.thread_time() - began
+
+
+@pytest.mark.timeout(300)
+async def test_no_query_holds_the_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "SQL_TIMEOUT", timedelta(milliseconds=400))
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n")
+    store = TableStore([tmp_path / "t.csv"])
+    for sql in texts():
+        _, spent = await captive(store.query(sql))
+        assert spent < LOOP_CPU, sql[:80]
+    outcome, spent = await captive(store.query(BITES))
+    assert spent < LOOP_CPU
+    assert "took longer than" in str(outcome)
+    assert len(SHAPES) >= 60
+    assert (await store.query("SELECT a FROM t")).rows == [["1"]]
+
+
+def doubling(word: str, depth: int) -> dict[str, Any]:
+    parts: dict[str, Any] = {f"d{i}": {word: [{"$ref": f"#/$defs/d{i + 1}"}] * 2} for i in range(depth)}
+    return {"$ref": "#/$defs/d0", "$defs": {**parts, f"d{depth}": {}}}
+
+
+def nested(word: str, depth: int) -> dict[str, Any]:
+    schema: dict[str, Any] = {}
+    for _ in range(depth):
+        schema = {word: [schema] if word.endswith("Of") else schema}
+    return schema
+
+
+SCHEMAS = [
+    *(doubling(word, depth) for word in ("allOf", "anyOf", "oneOf", "prefixItems") for depth in (10, 20, 60)),
+    *(nested(word, depth) for word in ("items", "not", "allOf", "anyOf", "contains", "if") for depth in (10, 60, 500)),
+    {"$defs": {f"d{i}": {"$ref": f"#/$defs/d{(i + 1) % 50}"} for i in range(50)}, "$ref": "#/$defs/d0"},
+    {"allOf": [{"$ref": "#"}]},
+    {"$dynamicRef": "#", "$dynamicAnchor": "a"},
+    {"uniqueItems": True, "items": {"uniqueItems": True}},
+    {"additionalProperties": {"$ref": "#"}, "anyOf": [{"required": [str(i)]} for i in range(400)]},
+]
+PATTERNS = [
+    "(a+)+$",
+    "(a|a)*$",
+    "(a*)*b",
+    "(.*a){20}$",
+    "(a|aa)+$",
+    "^(([a-z])+.)+[A-Z]$",
+    "(?:a?){40}a{40}",
+    "(x+x+)+y",
+]
+VALUES: list[Any] = ["a" * 50 + "!", "x" * 50, [[]] * 200, {"a": {"a": {}}}, list(range(3000)), None]
+
+
+@pytest.mark.timeout(300)
+async def test_no_answer_schema_holds_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "BOUNDED_TIME", timedelta(milliseconds=400))
+    monkeypatch.setattr(run_bounded, "_pools", {})
+    late = 0
+    for schema in [*SCHEMAS, *({"type": "string", "pattern": pattern} for pattern in PATTERNS)]:
+        outcome, spent = await captive(check_schema(schema, "run"))
+        for value in VALUES if outcome is None else []:
+            outcome, more = await captive(problems(schema, value, "run"))
+            spent += more
+            late += "can't be checked" in str(outcome)
+        if not isinstance(outcome, SupervisionError):
+            spent += (await captive(sendable(schema, "run")))[1]
+        assert spent < LOOP_CPU, str(schema)[:80]
+    assert late >= 3
+    assert await problems({"type": "string"}, "a", "run") == []
+
+
+async def test_questions_of_others_are_answered_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_bounded, "_pools", {})
+    bombs = [asyncio.create_task(problems({"pattern": "(a+)+$"}, "a" * 50 + "!", "greedy")) for _ in range(6)]
+    await asyncio.sleep(0)
+    assert await problems({"type": "string"}, "a", "modest") == []
+    assert sum(bomb.done() for bomb in bombs) <= 1
+    for bomb in bombs:
+        bomb.cancel()
+    await asyncio.wait(bombs)

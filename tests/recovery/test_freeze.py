@@ -1,0 +1,87 @@
+"""Tools that freeze or end their Worker process: it dies within the limit, and the run is finished by another one."""
+
+import asyncio
+import signal
+from pathlib import Path
+
+import pytest
+from temporalio.client import Client
+
+from activities.prompts.agent_prompts import DEADLY_CALL
+from runtime.watchdog import FROZEN
+from supervision import limits
+from supervision.contract.request import RunRequest
+from supervision.contract.result import RunResult
+from tests.scripted_model import Reply, ScriptedModel, Step, plan, script, text, tools
+from tests.serving import WorkerProcess, WorkerProcesses
+from tests.waiting import until
+from workflows.supervisor import SupervisorWorkflow
+
+TEAMS = Path(__file__).parent / "teams"
+
+
+async def start(client: Client, model: ScriptedModel, run_id: str, tool: str, path: Path) -> None:
+    """A run whose one worker agent calls `tool` and then says what came back."""
+
+    def turns(step: Step) -> Reply:
+        return tools((tool, {"path": str(path)})) if step.number == 1 else text(step.prompt)
+
+    model.play(run_id, script(plan({"id": "t1", "role": "daredevil"}), {"t1": turns}))
+    request = RunRequest(goal="survive", team="hazard", max_reviews=0)
+    await client.start_workflow(SupervisorWorkflow.run, request, id=run_id, task_queue="supervisor")
+
+
+async def result(client: Client, run_id: str) -> RunResult:
+    async with asyncio.timeout(100):
+        ended: RunResult = await client.get_workflow_handle_for(SupervisorWorkflow.run, run_id).result()
+    return ended
+
+
+def summary(ended: RunResult) -> str:
+    (report,) = ended.subtasks
+    assert report.finding is not None
+    return report.finding.summary
+
+
+async def dead(workers: list[WorkerProcess]) -> WorkerProcess:
+    """The process that has ended."""
+    await until(lambda: any(worker.process.poll() is not None for worker in workers), 60)
+    return next(worker for worker in workers if worker.process.poll() is not None)
+
+
+@pytest.mark.parametrize(
+    ("tool", "code", "answer"),
+    [("freeze_once", FROZEN, "it thawed"), ("hold_once", -signal.SIGPROF, "it let go")],
+)
+async def test_a_frozen_worker_dies_and_another_finishes_the_run(
+    lone_client: Client,
+    lone_model: ScriptedModel,
+    workers: WorkerProcesses,
+    run_id: str,
+    tmp_path: Path,
+    tool: str,
+    code: int,
+    answer: str,
+) -> None:
+    workers.environ["SUPERVISOR_TEAMS_DIR"] = str(TEAMS)
+    both = [await workers.start(), await workers.start()]
+    await start(lone_client, lone_model, run_id, tool, tmp_path / "begun")
+    frozen = await dead(both)
+    assert frozen.process.returncode == code
+    assert "most recent call first" in frozen.log.read_text()
+    assert answer in summary(await result(lone_client, run_id))
+
+
+@pytest.mark.parametrize("tool", ["die", "die_locally"])
+async def test_a_call_that_ends_its_process_is_not_tried_a_fourth_time(
+    lone_client: Client, lone_model: ScriptedModel, workers: WorkerProcesses, run_id: str, tmp_path: Path, tool: str
+) -> None:
+    workers.environ["SUPERVISOR_TEAMS_DIR"] = str(TEAMS)
+    running = await workers.start()
+    await start(lone_client, lone_model, run_id, tool, tmp_path / "begun")
+    for _ in range(limits.TOOL_ATTEMPTS):
+        assert (await dead([running])).process.returncode == 9
+        running = await workers.start()
+    assert DEADLY_CALL in summary(await result(lone_client, run_id))
+    assert running.process.poll() is None
+    assert (tmp_path / "begun").read_text().count("begun") == limits.TOOL_ATTEMPTS

@@ -1,0 +1,58 @@
+"""The documents against the code: errors, settings, commands, and the files that they name."""
+
+import re
+from pathlib import Path
+
+import pytest
+import typer.main
+
+import starter
+from supervision import errors
+from supervision.contract import RunRequest, RunResult
+from tests.test_public_names import SETTINGS
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+REFERENCE = (ROOT / "docs/reference.md").read_text(encoding="utf-8")
+_LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)")
+_PATH = re.compile(r"`((?:workflows|activities|supervision|runtime|console|standin|benchmarks|tests|docs)/[\w./-]+)`")
+
+
+def rows(section: str) -> list[list[str]]:
+    """The cells of the tables of a section of the reference."""
+    text = REFERENCE.split(f"\n## {section}\n", 1)[1].split("\n## ", 1)[0]
+    lines = [line.strip("| ") for line in text.splitlines() if line.startswith("| `")]
+    return [[cell.strip() for cell in line.split(" | ")] for line in lines]
+
+
+def test_the_errors_are_those_of_the_table_word_for_word() -> None:
+    documented = {cells[0].strip("`"): cells[1] for cells in rows("Errors")}
+    assert documented == {str(kind): meaning for kind, meaning in errors.MEANINGS.items()}
+
+
+def test_every_error_of_a_run_says_what_to_do() -> None:
+    advice = {cells[0].strip("`") for cells in rows("Errors") if len(cells) == 3 and cells[2]}
+    assert advice == {str(kind) for kind in errors.RUN_KINDS}
+
+
+def test_every_field_of_a_request_and_of_a_result_is_documented() -> None:
+    def names(section: str) -> set[str]:
+        return {name for cells in rows(section) for name in re.findall(r"`(\w+)`", cells[0])}
+
+    assert names("Request") == set(RunRequest.model_fields)
+    assert names("Result") == set(RunResult.model_fields)
+
+
+def test_every_setting_and_every_command_is_documented() -> None:
+    variables = {name for cells in rows("Settings") for name in re.findall(r"`([A-Z_]+)`", cells[0])}
+    assert variables >= SETTINGS
+    commands = {name for cells in rows("Command line") for name in re.findall(r"`([a-z]+)", cells[0])}
+    assert commands == set(typer.main.get_group(starter.app).commands)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_and_paths_lead_to_files(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    missing = [link for link in _LINK.findall(text) if not (page.parent / link).exists()]
+    missing += [path for path in _PATH.findall(text) if not (ROOT / path).exists()]
+    assert missing == []

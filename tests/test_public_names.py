@@ -1,0 +1,157 @@
+"""The names that users, dashboards and recorded histories rely on: a change of any of them is a new release's.
+
+Each list is written out here and compared with the code, so that a rename can't go unnoticed.
+"""
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import typer.main
+from temporalio import activity, workflow
+from temporalio.client import Client
+
+import starter
+import supervision.contract
+import worker_main
+from activities.tools import tool
+from runtime import search_attributes
+from runtime.connection import connect
+from runtime.settings import Settings
+from runtime.workers import ALL_ROLES
+from supervision import errors, queues
+from workflows.supervisor import SupervisorWorkflow
+from workflows.worker_agent import WorkerAgentWorkflow
+
+WORKFLOWS = {
+    "SupervisorWorkflow": {
+        "queries": {"status", "plan", "trace", "result"},
+        "updates": {"extend_limits", "resume"},
+        "signals": {"nested_report", "nested_resume"},
+    },
+    "WorkerAgentWorkflow": {"queries": {"trace"}, "updates": set(), "signals": set()},
+}
+ACTIVITIES = {
+    *("prepare_run", "publish_result", "pool_backlog"),
+    *("plan", "call_model", "refine", "review", "judge", "synthesize"),
+    *("run_tool",),
+}
+RUN_ERRORS = {
+    *("InvalidRequest", "UnknownTeam", "NoSubtasks", "InvalidPlan", "NoCapableWorker", "PlanRejected"),
+    *("AllSubtasksFailed", "QuorumNotMet", "DeadlineExceeded", "BudgetExhausted"),
+    *("ProviderAuthentication", "ProviderRejected"),
+}
+SUBTASK_ERRORS = {
+    *("TurnLimit", "Refused", "CannotDo", "Timeout", "ContextOverflow", "ModelUnavailable"),
+    *("DependenciesFailed", "Cancelled"),
+}
+CALL_ERRORS = {
+    *("RateLimited", "Overloaded", "ProviderError", "ProviderUnreachable", "StreamBroken", "IdleTimeout"),
+    *("BadResponse", "ProviderBilling", "CircuitOpen"),
+    *("ArtifactUnavailable", "ArtifactMissing", "ArtifactTooLarge", "PayloadTooLarge", "Unexpected"),
+}
+SEARCH_ATTRIBUTES = {"SupervisorPhase", "SupervisorTeam", "SupervisorWaiting", "SupervisorUsd"}
+QUEUES = {"supervisor", "supervisor-model", "supervisor-tools", "supervisor.far"}
+SETTINGS = {
+    *("SUPERVISOR_ARTIFACTS_URL", "SUPERVISOR_TEAMS_DIR", "SUPERVISOR_MODEL", "SUPERVISOR_MODEL_RPM"),
+    *("SUPERVISOR_MODEL_TPM", "SUPERVISOR_MODEL_STRUCTURED", "SUPERVISOR_MODEL_CACHE"),
+    *("SUPERVISOR_MODEL_IDLE_SECONDS", "SUPERVISOR_CALL_HEADER"),
+    *("SUPERVISOR_SUPERVISOR_MODEL", "SUPERVISOR_WORKER_MODEL"),
+    *("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL"),
+}
+GLOBAL_OPTIONS = {"--address", "--namespace", "--debug"}
+COMMANDS = {
+    "run": {
+        *("GOAL", "--goal-file", "--request", "--team", "--strategy", "--success", "--max-subtasks", "--max-parallel"),
+        *("--max-turns", "--max-reviews", "--max-depth", "--incremental", "--deadline", "--budget-tokens"),
+        *("--budget-usd", "--answer-schema", "--supervisor-model", "--worker-model", "--attach", "--id", "--detach"),
+        *("--json", "--queue-anyway"),
+    },
+    "follow": {"RUN_ID", "--json"},
+    "status": {"RUN_ID", "--json"},
+    "plan": {"RUN_ID", "--json"},
+    "trace": {"RUN_ID"},
+    "result": {"RUN_ID", "--json", "--full", "--wait"},
+    "list": {"--limit"},
+    "cancel": {"RUN_ID"},
+    "extend": {"RUN_ID", "--deadline", "--tokens", "--usd"},
+    "resume": {"RUN_ID"},
+    "teams": set(),
+    "put": {"FILE"},
+    "prune": {"--older-than", "--yes"},
+    "doctor": {"--quiet"},
+}
+CONTRACT = {
+    *("RunRequest", "Budget", "Models", "Attachment"),
+    *("RunResult", "SubtaskReport", "Finding", "Gap", "Contradiction", "Citation", "ArtifactRef", "Problem"),
+    *("Usage", "Timing", "Plan", "Subtask", "NewRole"),
+    *("Status", "Flags", "Counts", "Waiting", "RunLimits", "TraceEvent", "TracePage"),
+    *("ExtendLimits", "NewBudget", "Resume", "UpdateReply", "Team", "Role", "ToolEntry"),
+}
+TOOL_MODULE = {"NoOptions", "Arguments", "NewArtifact", "Tool", "ToolContext", "ToolMisuse", "ToolOutput"}
+
+
+@pytest.mark.parametrize("type_", [SupervisorWorkflow, WorkerAgentWorkflow])
+def test_workflow_types_queries_updates_and_signals(type_: type) -> None:
+    defined = workflow._Definition.must_from_class(type_)
+    expected = WORKFLOWS[str(defined.name)]
+    assert set(defined.queries) - {None} == expected["queries"]
+    assert set(defined.updates) - {None} == expected["updates"]
+    assert set(defined.signals) - {None} == expected["signals"]
+
+
+async def test_activity_types(settings: Settings, client: Client) -> None:
+    assert {name for name in registered(client, settings) if name} == ACTIVITIES
+
+
+def registered(client: Client, settings: Settings) -> Iterator[str | None]:
+    """The names under which a Worker process with all roles registers activities."""
+    model = worker_main.anthropic_model(settings)
+    for worker in worker_main.compose(client, settings, model, ALL_ROLES, []):
+        for function in worker.config()["activities"]:
+            yield activity._Definition.must_from_callable(function).name
+
+
+def test_error_types() -> None:
+    assert {str(kind) for kind in errors.RUN_KINDS} == RUN_ERRORS
+    assert {str(kind) for kind in errors.ErrorKind} == RUN_ERRORS | SUBTASK_ERRORS | CALL_ERRORS
+    assert {str(errors.run_kind(kind)) for kind in (*errors.ACCOUNT, *errors.FATAL)} <= RUN_ERRORS
+
+
+def test_search_attributes_and_queues() -> None:
+    assert set(search_attributes.WANTED) == SEARCH_ATTRIBUTES
+    assert {queues.WORKFLOW_QUEUE, queues.MODEL_QUEUE, queues.TOOLS_QUEUE, queues.pool_queue("far")} == QUEUES
+
+
+def test_settings() -> None:
+    def variable(name: str) -> str:
+        alias: Any = Settings.model_fields[name].validation_alias
+        return alias.choices[0] if alias else f"SUPERVISOR_{name}".upper()
+
+    assert {variable(name) for name in Settings.model_fields} == SETTINGS
+
+
+def test_commands_and_their_options() -> None:
+    group = typer.main.get_group(starter.app)
+    assert options(group) == GLOBAL_OPTIONS
+    assert {name: options(command) for name, command in group.commands.items()} == COMMANDS
+
+
+def options(command: Any) -> set[str]:
+    """Long options, and arguments in capitals."""
+    return {
+        parameter.name.upper() if parameter.param_type_name == "argument" else parameter.opts[0]
+        for parameter in command.params
+    }
+
+
+def test_python_names() -> None:
+    assert set(supervision.contract.__all__) == CONTRACT
+    assert all(inspect.isclass(getattr(supervision.contract, name)) for name in CONTRACT)
+    own = {name for name, value in vars(tool).items() if getattr(value, "__module__", "") == tool.__name__}
+    assert {name for name in own if inspect.isclass(getattr(tool, name))} == TOOL_MODULE
+    assert list(inspect.signature(connect).parameters) == ["telemetry", "address", "namespace", "wait"]
+    assert list(inspect.signature(worker_main.serving).parameters) == [
+        *("client", "settings", "roles", "pool", "attributes")
+    ]

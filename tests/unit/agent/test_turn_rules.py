@@ -1,0 +1,73 @@
+"""The tool loop: each stop reason has one next step, and no sequence of replies goes on for ever."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from supervision import limits
+from supervision.agent.turn_rules import LoopState, Next, more_room, next_step
+
+REASONS = [
+    "end_turn",
+    "stop_sequence",
+    "tool_use",
+    "max_tokens",
+    "pause_turn",
+    "refusal",
+    "model_context_window_exceeded",
+    "something_new",
+]
+GOES_ON = {Next.TOOLS, Next.CONTINUE, Next.ASK_AGAIN, Next.NUDGE}
+EARLY, LAST = LoopState(turn=1, max_turns=3), LoopState(turn=3, max_turns=3)
+
+
+@pytest.mark.parametrize(
+    ("reason", "text", "calls", "early", "last"),
+    [
+        ("end_turn", True, 0, Next.FINISH, Next.FINISH),
+        ("end_turn", False, 0, Next.NUDGE, Next.TURN_LIMIT),
+        ("stop_sequence", True, 0, Next.FINISH, Next.FINISH),
+        ("tool_use", True, 2, Next.TOOLS, Next.TURN_LIMIT),
+        ("tool_use", True, 0, Next.ASK_AGAIN, Next.BROKEN),
+        ("refusal", True, 1, Next.REFUSED, Next.REFUSED),
+        ("pause_turn", True, 0, Next.CONTINUE, Next.TURN_LIMIT),
+        ("max_tokens", True, 0, Next.ASK_AGAIN, Next.FINISH_CUT),
+        ("max_tokens", False, 0, Next.ASK_AGAIN, Next.BROKEN),
+        ("max_tokens", False, 1, Next.ASK_AGAIN, Next.BROKEN),
+        ("model_context_window_exceeded", True, 0, Next.FINISH_CUT, Next.FINISH_CUT),
+        ("model_context_window_exceeded", False, 0, Next.BROKEN, Next.BROKEN),
+        ("something_new", True, 0, Next.ASK_AGAIN, Next.BROKEN),
+    ],
+)
+def test_each_stop_reason_has_its_next_step(reason: str, text: bool, calls: int, early: Next, last: Next) -> None:
+    assert next_step(reason, text, calls, EARLY) is early
+    assert next_step(reason, text, calls, LAST) is last
+
+
+@given(st.lists(st.tuples(st.sampled_from(REASONS), st.booleans(), st.integers(0, 3)), min_size=30), st.integers(1, 12))
+def test_no_sequence_of_replies_takes_more_turns_than_allowed(
+    replies: list[tuple[str, bool, int]], max_turns: int
+) -> None:
+    asked_again = pauses = 0
+    for turn, reply in enumerate(replies, start=1):
+        assert turn <= max_turns
+        step = next_step(*reply, LoopState(turn, max_turns, asked_again, pauses))
+        if step not in GOES_ON:
+            return
+        asked_again = asked_again + 1 if step is Next.ASK_AGAIN else 0
+        pauses += step is Next.CONTINUE
+    pytest.fail("the loop did not end")
+
+
+def test_a_cut_reply_is_asked_for_again_a_few_times_only() -> None:
+    tries = [next_step("max_tokens", True, 0, LoopState(1, 99, asked_again=n)) for n in range(limits.CUT_RETRIES + 1)]
+    assert tries == [Next.ASK_AGAIN] * limits.CUT_RETRIES + [Next.FINISH_CUT]
+
+
+def test_a_model_that_pauses_too_often_is_broken() -> None:
+    assert next_step("pause_turn", True, 0, LoopState(6, 99, pauses=limits.PAUSE_TURNS)) is Next.BROKEN
+
+
+def test_room_doubles_up_to_what_models_allow() -> None:
+    assert more_room(16_000) == 32_000
+    assert more_room(limits.MAX_TOKENS_CEILING) == limits.MAX_TOKENS_CEILING
