@@ -135,7 +135,7 @@ def model_activities(
     conversations: ConversationStore,
     teams: StoredTeams,
 ) -> list[Callable[..., Any]]:
-    """The activities that call the model, with one client for all of them."""
+    """Returns the activities that call the model, with one client for all of them."""
     gate = ModelGate(model, settings.model_tpm)
     calls = ModelCalls(
         gate, store, conversations, call_header=settings.call_header == "on", free=settings.model == "standin"

@@ -8,7 +8,7 @@ from activities.store.reading import read_plan, read_text
 from supervision import limits
 from supervision.contract.result import RunResult
 from supervision.contract.status import TraceEvent
-from supervision.run.answer_checks import with_gaps
+from supervision.run.answer import with_gaps
 from supervision.text import cut
 
 

@@ -17,7 +17,7 @@ _PASSED_THROUGH = ("activities", "supervision", "pydantic", "pydantic_core", "an
 
 
 def workflow_runner() -> SandboxedWorkflowRunner:
-    """The sandbox, with the project's own values and stubs loaded once instead of for every workflow."""
+    """Returns the sandbox, with the project's own values and stubs loaded once instead of for every workflow."""
     return SandboxedWorkflowRunner(restrictions=SandboxRestrictions.default.with_passthrough_modules(*_PASSED_THROUGH))
 
 

@@ -26,8 +26,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.child_contracts import NestedInput
     from workflows.failures import CallFailed
     from workflows.handlers import Handlers
-    from workflows.plan.make_plan import make_plan
-    from workflows.plan.replanning import Replanning
+    from workflows.plan.make_plan import Replanning, make_plan
     from workflows.run_context import RunContext
     from workflows.subtasks.dispatch import Dispatch
     from workflows.visibility import Visibility

@@ -60,7 +60,7 @@ def test_the_answer_is_made_of_findings_and_cites_them() -> None:
     assert value["answer"].rstrip().splitlines()[-1].startswith(FOOTER)
     cited = {one["claim"]: one["subtask_ids"] for one in value["citations"]}
     assert cited["Hill: pear crop went from 20 (1980) to 44 (2020)."] == ["t2"]
-    assert {id for ids in cited.values() for id in ids} == {"t1", "t2"}
+    assert {subtask_id for ids in cited.values() for subtask_id in ids} == {"t1", "t2"}
 
 
 def test_what_is_missing_lowers_the_confidence() -> None:
