@@ -2,8 +2,8 @@
 
 import pytest
 
-from standin.extract.example_queries import Example, named, simpler, times_in, write_queries
-from standin.extract.text.tables import parse_tables
+from standin.extract.example_queries import Example, named, times_in, write_queries
+from standin.extract.tables import parse_tables
 from tests.standin.domains import Domain, orchards, tramways
 
 EXAMPLES = [
@@ -85,7 +85,9 @@ def test_values_missing_in_a_part_come_from_the_whole_goal(fruit: Domain) -> Non
 
 def test_an_example_for_names_that_nobody_names_is_not_taken(fruit: Domain) -> None:
     (sql,) = queries(fruit, "How did the apple crop change between 1990 and 2010?", examples=EXAMPLES[:1])
-    assert sql == "SELECT * FROM harvests WHERE fruit IN ('Apples') AND year BETWEEN 1990 AND 2010 ORDER BY 1 LIMIT 50"
+    assert (
+        sql == "SELECT * FROM harvests WHERE fruit IN ('Apples') AND year BETWEEN '1990' AND '2010' ORDER BY 1 LIMIT 50"
+    )
 
 
 def test_without_an_example_the_rows_that_are_named_are_shown(fruit: Domain, trams: Domain) -> None:
@@ -97,16 +99,6 @@ def test_without_an_example_the_rows_that_are_named_are_shown(fruit: Domain, tra
 
 def test_nothing_is_queried_for_a_question_about_something_else(fruit: Domain) -> None:
     assert queries(fruit, "Who painted the ceiling of the chapel?") == []
-
-
-def test_a_query_that_found_nothing_is_tried_with_less(fruit: Domain) -> None:
-    tables, question = parse_tables(fruit.listing), "How large was the pear crop of Hill Farm in 1970?"
-    (sql,) = write_queries(tables, EXAMPLES, question)
-    assert fruit.rows(sql) == []
-    again = simpler(tables, sql, question, "")
-    assert again is not None
-    assert len(fruit.rows(again)) == 9
-    assert simpler(tables, again, question, "") is None
 
 
 def test_times_are_years_and_months_in_order() -> None:
