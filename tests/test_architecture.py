@@ -68,11 +68,11 @@ EXCEPTIONS: dict[str, str] = {
     "runtime/telemetry.py": "tracing, by OpenTelemetry's own variables",
     "runtime/server/server_limits.py": "numbers only",
     "console/console_limits.py": "numbers only",
+    "standin/__main__.py": "the command line: options, and the parts put together",
 }
 # breaches that are about to end: this list only shrinks
 PENDING: frozenset[str] = frozenset(
     {
-        "folder standin/extract",
         "size of activities/model/heartbeat.py",
         "size of activities/model/pricing.py",
         "size of activities/pools.py",
@@ -82,11 +82,6 @@ PENDING: frozenset[str] = frozenset(
         "size of activities/tools/attachment.py",
         "size of activities/tools/clean.py",
         "size of activities/tools/files.py",
-        "size of standin/__main__.py",
-        "size of standin/extract/judgement.py",
-        "size of standin/extract/role_choice.py",
-        "size of standin/server/call_log.py",
-        "size of standin/server/scripted_reply.py",
         "size of supervision/agent/finding_budget.py",
         "size of supervision/agent/turn_rules.py",
         "size of supervision/prompt_marks.py",

@@ -79,7 +79,7 @@ def review(request: ApiRequest) -> Json:
     """Returns a verdict on every finding: ok unless it is empty."""
     feedback = "The finding is empty: write down what the tools returned."
     full = {finding.subtask_id: bool(strip(finding.text)) for finding in prompt_parts.findings(request.prompt)}
-    verdicts = [{"subtask_id": id, "ok": ok, "feedback": "" if ok else feedback} for id, ok in full.items()]
+    verdicts = [{"subtask_id": key, "ok": ok, "feedback": "" if ok else feedback} for key, ok in full.items()]
     return {"verdicts": verdicts, "conflicts": []}
 
 

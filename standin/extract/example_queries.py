@@ -115,7 +115,8 @@ def _plain(table: Table, names: dict[str, list[str]], times: list[str], wanted: 
     if times and table.time:
         column, low, _ = table.time
         first, last = _like(times[0], low), _like(times[-1], low, last=True)
-        clauses.append(f"{column} BETWEEN '{first}' AND '{last}'")
+        quote = "" if low.isdigit() else "'"  # a computed column of numbers equals no text
+        clauses.append(f"{column} BETWEEN {quote}{first}{quote} AND {quote}{last}{quote}")
     where = f" WHERE {' AND '.join(clauses)}" if clauses else ""
     about = " ".join([table.text.replace("_", " "), *(value for values in names.values() for value in values)])
     return _Candidate(table.name, f"SELECT * FROM {table.name}{where} ORDER BY 1 LIMIT {_ROWS}", shared(wanted, about))

@@ -53,7 +53,7 @@ def revision(request: ApiRequest) -> Json:
     made = list[Json]()
     for head, text in ended:
         if head["state"] == "failed" and "replaced_by" not in head and _FAILED not in text:
-            after = [id for id in head.get("depends_on", "").split(", ") if id in completed]
+            after = [one for one in head.get("depends_on", "").split(", ") if one in completed]
             description, _, note = text.partition(f"\n{marks.OUTCOME}")
             again = _subtask(request, len(made), RoleLine(head.get("role", "")), "", after)
             made.append({**again, "description": _again(description, note), "replaces": [head.get("id")]})

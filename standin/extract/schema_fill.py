@@ -47,8 +47,8 @@ class Filler:
         if "const" in plain:
             return plain["const"]
         if options := plain.get("enum"):
-            told = (option for option in options if re.search(rf"\b{re.escape(str(option))}\b", self._text))
-            return wanted if wanted in options else next(told, options[0])
+            stated = (option for option in options if re.search(rf"\b{re.escape(str(option))}\b", self._text))
+            return wanted if wanted in options else next(stated, options[0])
         if kind == "object":
             return self._object(plain, wanted if isinstance(wanted, dict) else {}, depth)
         if kind == "array":

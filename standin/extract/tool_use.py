@@ -117,5 +117,5 @@ def _texts(kind: str, subtask: str, goal: str, request: ApiRequest) -> list[str]
 
 def _ids(text: str, keys: list[str]) -> list[str]:
     """The identifiers whose line shares most words with the subtask."""
-    lines = {id: next(line for line in text.splitlines() if id in line) for id in ids_in(text)}
-    return sorted(lines, key=lambda id: -len(shared(keys, lines[id])))[:_DOCUMENTS]
+    lines = {name: next(line for line in text.splitlines() if name in line) for name in ids_in(text)}
+    return sorted(lines, key=lambda name: -len(shared(keys, lines[name])))[:_DOCUMENTS]
