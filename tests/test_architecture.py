@@ -54,7 +54,6 @@ ROOMS: dict[str, tuple[str, ...]] = {
 # modules of other sizes, each with its reason
 EXCEPTIONS: dict[str, str] = {
     "activities/pools.py": "an activity of its own",
-    "activities/publishing.py": "an activity of its own",
     "activities/model/heartbeat.py": "the heartbeats of model calls and of tool calls",
     "activities/model/pricing.py": "the one module that knows the price list, for calls and for the run's first checks",
     "activities/rights/grants.py": "the grant and where it is kept",
