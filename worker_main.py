@@ -36,8 +36,7 @@ from runtime import search_attributes, telemetry
 from runtime.connection import ConnectionFailed, connect
 from runtime.process import check_ownership, exit_now, keep_private
 from runtime.settings import Settings
-from runtime.signals import stopping_by_signal
-from runtime.watchdog import Watchdog
+from runtime.watchdog import Watchdog, stopping_by_signal
 from runtime.workers import ALL_ROLES, WorkerRole, workers
 from supervision import limits
 from supervision.contract.request import describe_errors
