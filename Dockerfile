@@ -1,6 +1,7 @@
 # The worker, its command line and the stand-in model: one image, run from source.
 FROM python:3.12.12-slim-bookworm AS build
-RUN pip install --no-cache-dir uv==0.13.8
+COPY deploy/uv.txt /tmp/uv.txt
+RUN pip install --no-cache-dir --require-hashes -r /tmp/uv.txt
 ENV UV_PROJECT_ENVIRONMENT=/opt/venv UV_PYTHON=/usr/local/bin/python3 UV_PYTHON_DOWNLOADS=never \
     UV_COMPILE_BYTECODE=1 UV_LINK_MODE=copy UV_NO_CACHE=1
 WORKDIR /app
@@ -26,4 +27,7 @@ ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 \
     SUPERVISOR_ARTIFACTS_URL=/data/artifacts SUPERVISOR_CACHE_DIR=/tmp/supervisor
 USER supervisor
 VOLUME /data
+ENV SUPERVISOR_HEALTH_FILE=/tmp/worker.alive
+HEALTHCHECK --interval=30s --timeout=10s --start-period=60s \
+    CMD ["python", "-m", "runtime.health", "/tmp/worker.alive"]
 CMD ["python", "worker_main.py"]

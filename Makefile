@@ -2,9 +2,8 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup temporal demo test check serve worker bench
+.PHONY: help setup dev temporal demo test check serve worker bench pin-images
 
-UV_VERSION := 0.13.8
 # a uv from PATH, else one of our own in .uv
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -12,21 +11,25 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 VENV := .venv/bin/python
 # Without compiled modules a Worker takes seconds longer to start, and so to take over from a killed one.
 export PYTHONDONTWRITEBYTECODE :=
+# Two markers: what is needed to run, and on top of it what tests and checks need.
 READY := .venv/.ready
+DEV := .venv/.ready-dev
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(READY) temporal ## Install everything into .venv, and get the temporal program
+setup: $(READY) temporal ## Install what is needed to run into .venv, and get the temporal program
+
+dev: $(DEV) temporal ## Install what tests and checks need, too
 
 demo: $(READY) ## Start a server, a worker and a run on bundled data; follow it and print the answer
 	@$(VENV) -m console.demo
 
 # Most tests wait for processes and timers: three at a time keep two cores busy.
-test: setup ## Run all tests
+test: dev ## Run all tests
 	$(VENV) -m pytest -n 3 --dist loadfile
 
-check: $(READY) ## Check format, lint, types and the lock
+check: $(DEV) ## Check format, lint, types and the lock
 	$(VENV) -m ruff format --check .
 	$(VENV) -m ruff check .
 	$(VENV) -m mypy
@@ -38,17 +41,29 @@ serve: $(READY) ## Run the embedded Temporal server with its Web UI until Ctrl-C
 worker: $(READY) ## Run a Worker process
 	@$(VENV) worker_main.py
 
-bench: setup ## Run the benchmarks
+bench: dev ## Run the benchmarks
 	@$(VENV) -m benchmarks
+
+pin-images: ## Add the digests of the images to Dockerfile and docker-compose.yml
+	@deploy/pin-images.sh
 
 temporal: $(READY)
 	@$(VENV) -m runtime.server.temporal_binary >/dev/null
 
 # An existing .venv keeps its Python; a new one gets the one found above.
-$(READY): pyproject.toml uv.lock | python
-	@[ -x "$(UV)" ] || { $(PYTHON) -m venv .uv && .uv/bin/pip install --quiet --disable-pip-version-check uv==$(UV_VERSION); }
-	@if [ -x $(VENV) ]; then $(UV) sync --locked --quiet --compile-bytecode; else $(UV) sync --locked --quiet --compile-bytecode --python "$(PYTHON)"; fi
+SYNC = $(UV) sync --locked --quiet --compile-bytecode $(if $(wildcard $(VENV)),,--python "$(PYTHON)")
+$(READY): pyproject.toml uv.lock | uv
+	@$(SYNC) --no-dev --inexact
 	@touch $@
+
+$(DEV): pyproject.toml uv.lock | uv
+	@$(SYNC)
+	@touch $@ $(READY)
+
+.PHONY: uv
+uv: | python
+	@[ -x "$(UV)" ] || { $(PYTHON) -m venv .uv && \
+		.uv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r deploy/uv.txt; }
 
 .PHONY: python
 python:

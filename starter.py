@@ -22,6 +22,7 @@ from console.commands.update_commands import cancel, extend, resume
 from console.run.request_options import RunOptions
 from console.run.run_handle import RunHandle
 from console.terminal import console
+from runtime.paths import keep_files_private
 from runtime.process import exit_now
 
 EXIT_CODES = (__doc__ or "").partition("\n\n")[2].strip()
@@ -58,10 +59,11 @@ AsJson = Annotated[bool, typer.Option("--json", help="JSON on standard output, n
 def settings(
     address: Annotated[str | None, typer.Option(help="the Temporal server, host:port")] = None,
     namespace: Annotated[str | None, typer.Option(help="the Temporal namespace")] = None,
+    env_file: Annotated[Path | None, typer.Option(help="settings, instead of .env beside this program")] = None,
     debug: Annotated[bool, typer.Option("--debug", help="show where an error came from")] = False,
 ) -> None:
     """Connection and debugging."""
-    command.access = Access(address, namespace)
+    command.access = Access(address, namespace, env_file)
     command.debug = debug
 
 
@@ -190,6 +192,7 @@ def doctor(quiet: Annotated[bool, typer.Option("--quiet", help="only warnings an
 
 def main() -> None:
     """The command `temporal-supervisor`."""
+    keep_files_private()
     try:
         app()
     except SystemExit as done:

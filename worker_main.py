@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -34,8 +35,10 @@ from activities.teams.team_files import TeamFiles
 from activities.tool_calls import ToolActivities
 from runtime import search_attributes, telemetry
 from runtime.connection import ConnectionFailed, connect
+from runtime.health import shown_alive
+from runtime.paths import keep_files_private
 from runtime.process import check_ownership, exit_now, keep_private
-from runtime.settings import Settings
+from runtime.settings import Settings, load_settings
 from runtime.watchdog import Watchdog, stopping_by_signal
 from runtime.workers import ALL_ROLES, WorkerRole, workers
 from supervision import limits
@@ -94,6 +97,7 @@ def compose(
         search_attributes=attributes,
         warnings=search_attributes.warnings(attributes),
         model_notice=STANDIN_NOTICE if settings.model == "standin" else None,
+        ceilings=settings.ceilings,
     )
     setup, publishing = RunSetupActivities(store, teams, facts), PublishingActivities(store)
     return workers(
@@ -111,13 +115,15 @@ def compose(
 def anthropic_model(settings: Settings) -> AnthropicModel:
     """Returns the process's client of the model; it connects with its first call."""
     idle = timedelta(seconds=settings.model_idle_seconds) if settings.model_idle_seconds else limits.MODEL_IDLE_TIMEOUT
+    paid = settings.model != "standin"  # the stand-in needs no key, so it gets none
     return AnthropicModel(
-        api_key=settings.secret("anthropic_api_key"),
-        auth_token=settings.secret("anthropic_auth_token"),
+        api_key=settings.secret("anthropic_api_key") if paid else None,
+        auth_token=settings.secret("anthropic_auth_token") if paid else None,
         base_url=settings.anthropic_base_url,
         idle_timeout=idle,
         structured=settings.model_structured,
         cache=settings.model_cache,
+        plain_http=settings.model_plain_http,
     )
 
 
@@ -151,7 +157,7 @@ async def serve(settings: Settings, roles: Sequence[WorkerRole], pool: str | Non
     client = await connect(tracing, wait=limits.WORKER_CONNECT_WAIT)
     stop = asyncio.Event()
     with stopping_by_signal(asyncio.get_running_loop(), stop, watchdog):
-        async with serving(client, settings, roles, pool=pool) as attributes:
+        async with serving(client, settings, roles, pool=pool) as attributes, shown_alive(settings.health_file):
             for warning in search_attributes.warnings(attributes):
                 say(f"warning: {warning}")
             if settings.model == "standin":
@@ -196,14 +202,19 @@ def main() -> None:
     serves.add_argument(
         "--pool", type=parse_pool, help="make the model and tool calls of this pool's roles, only those"
     )
+    parser.add_argument("--env-file", type=Path, help="settings, instead of .env beside this program")
     options = parser.parse_args()
     keep_private()
+    keep_files_private()
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     check_ownership()
     try:
-        settings = Settings()
+        settings = load_settings(options.env_file)
     except ValidationError as error:
         say(f"settings: {describe_errors(error)}")
+        exit_now(2)
+    except (ValueError, OSError) as error:
+        say(str(error))
         exit_now(2)
     if "model" in options.roles and not settings.has_model:
         say(NO_MODEL)

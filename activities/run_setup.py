@@ -15,8 +15,9 @@ from activities.store.reading import read_findings, read_plan, read_text
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import team_card
 from supervision import limits
+from supervision.contract.ceilings import Ceilings
 from supervision.contract.request import Attachment, Budget, RunRequest
-from supervision.contract.team import TeamCard
+from supervision.contract.team import Team, TeamCard
 from supervision.errors import ErrorKind, SupervisionError
 from supervision.store_keys import is_upload
 from supervision.text import size
@@ -32,6 +33,7 @@ class ProcessFacts:
     search_attributes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     model_notice: str | None = None
+    ceilings: Ceilings = field(default_factory=Ceilings)
 
 
 class RunSetupActivities:
@@ -47,7 +49,7 @@ class RunSetupActivities:
         """Stores goal, team, answer schema and attachments. Returns their references.
 
         Raises ApplicationError `UnknownTeam` or `InvalidRequest` if one of them is bad, for a role without a model,
-        and for a dollar budget with a model of unknown price.
+        for a dollar budget with a model of unknown price, and for what is above the operator's ceilings.
         """
         request, facts = setup.request, self._facts
         run = RunRef(run_id=setup.run_id, store_id="", scope=setup.scope)
@@ -56,9 +58,14 @@ class RunSetupActivities:
         try:
             if request.answer_schema is not None:
                 await answer_schema.check_schema(request.answer_schema, run.run_id)
+            # A nested supervisor's numbers are its root's: lowered there, and granted.
+            lowered = [] if setup.brief else facts.ceilings.check(request)
             team_ref, loaded = await self._teams.save(run.run_id, request.team, worker_model)
             card = team_card(loaded, worker_model)
+            if isinstance(request.team, Team):
+                facts.ceilings.check_inline_team(loaded.sources)
             _require_models(supervisor_model, card)
+            facts.ceilings.check_models(_models(supervisor_model, card))
             unpriced = [] if facts.model_notice else _unpriced(supervisor_model, card)
             warnings = _budget_warnings(request, unpriced)
             given = setup.brief.attachments if setup.brief else []
@@ -79,8 +86,9 @@ class RunSetupActivities:
             attachments=attachments,
             tools_queue=facts.tools_queue,
             search_attributes=facts.search_attributes,
-            warnings=[*facts.warnings, *warnings],
+            warnings=[*facts.warnings, *warnings, *lowered],
             model_notice=facts.model_notice,
+            ceilings=facts.ceilings,
         )
 
     async def _goal(self, setup: SetupInput) -> str:
@@ -136,9 +144,13 @@ def _require_models(supervisor_model: str, team: TeamCard) -> None:
 
 
 def _unpriced(supervisor_model: str, team: TeamCard) -> list[str]:
-    """Returns the models of a run whose price is unknown; a role that is a team calls none itself."""
-    models = [supervisor_model, *(role.model for role in team.roles if role.team is None)]
-    return [model for model in dict.fromkeys(models) if not is_priced(model)]
+    """Returns the models of a run whose price is unknown."""
+    return [model for model in _models(supervisor_model, team) if not is_priced(model)]
+
+
+def _models(supervisor_model: str, team: TeamCard) -> list[str]:
+    """Returns the models of a run; a role that is a team calls none itself."""
+    return list(dict.fromkeys([supervisor_model, *(role.model for role in team.roles if role.team is None)]))
 
 
 def _budget_warnings(request: RunRequest, unpriced: list[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 from temporalio.client import Client
@@ -10,7 +11,7 @@ from activities.store.artifacts import ArtifactStore, open_store
 from runtime.connection import connect
 from runtime.paths import cache_dir
 from runtime.server.server_record import read_record
-from runtime.settings import Settings
+from runtime.settings import Settings, load_settings
 from runtime.telemetry import Telemetry, configure
 
 _CLOUD = ".tmprl.cloud"
@@ -23,11 +24,12 @@ class Access:
 
     address: str | None = None
     namespace: str | None = None
+    env_file: Path | None = None
 
     @cached_property
     def settings(self) -> Settings:
-        """The settings of this process. Raises pydantic's ValidationError if a variable is wrong."""
-        return Settings()
+        """The settings of this process. Raises ValueError if a variable is wrong."""
+        return load_settings(self.env_file)
 
     @cached_property
     def store(self) -> ArtifactStore:

@@ -1,14 +1,21 @@
-"""Where a process keeps what it can make again."""
+"""Where a process keeps what it can make again, and who may look at what it writes."""
 
 import os
 from pathlib import Path
 
+from supervision.trust import distrust
+
+
+def keep_files_private() -> None:
+    """Makes whatever this process and its children create from now on the owner's alone; called first in each main."""
+    os.umask(0o077)
+
 
 def cache_dir() -> Path:
-    """The cache folder, created on first use.
+    """Returns the cache folder, created on first use for its owner alone.
 
     `SUPERVISOR_CACHE_DIR`, else `temporal-supervisor` in `XDG_CACHE_HOME`, else in `~/.cache`. Raises OSError
-    when it cannot be created.
+    when it cannot be created, and when others can change it: it holds content, and a program that is run.
     """
     named = os.environ.get("SUPERVISOR_CACHE_DIR")
     if named:
@@ -18,5 +25,11 @@ def cache_dir() -> Path:
         # the XDG specification: a relative path is invalid and ignored
         base = Path(home) if home and os.path.isabs(home) else Path.home() / ".cache"
         folder = base / "temporal-supervisor"
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if why := distrust(folder.stat(), os.getuid()):
+        raise PermissionError(
+            f"the cache folder {folder} can't be used: {why}; make it yours alone, "
+            "or let SUPERVISOR_CACHE_DIR name another folder"
+        )
     return folder

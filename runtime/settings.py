@@ -1,20 +1,27 @@
 """Settings of a process: `SUPERVISOR_*` variables or `.env`, and the provider's own variables."""
 
+import os
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import AliasChoices, Field, SecretStr
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from runtime.paths import cache_dir
+from supervision import limits
+from supervision.contract.ceilings import Ceilings, InlineTeams
+from supervision.trust import distrust
 
-BUILTIN_TEAMS = Path(__file__).resolve().parent.parent / "teams"
+_HOME = Path(__file__).resolve().parents[1]
+BUILTIN_TEAMS = _HOME / "teams"
+ENV_FILE = _HOME / ".env"
+"""Read when no other is named: beside the program, since a working directory may be anybody's."""
 
 
 class Settings(BaseSettings):
-    """Read once by a main and handed on; nothing else reads the environment."""
+    """Read once by a main with `load_settings` and handed on; nothing else reads the environment."""
 
-    model_config = SettingsConfigDict(env_prefix="SUPERVISOR_", env_file=".env", extra="ignore")
+    model_config = SettingsConfigDict(env_prefix="SUPERVISOR_", extra="ignore", env_parse_none_str="none")
 
     artifacts_url: str = Field(default_factory=lambda: str(cache_dir() / "artifacts"))
     """Where content lives: a folder, or an s3://, gs:// or az:// URL. All Workers and clients need the same."""
@@ -22,6 +29,16 @@ class Settings(BaseSettings):
     """A folder with more teams, one folder with a team.toml each; looked in before the bundled ones."""
     model: Literal["", "standin"] = ""
     """`standin` lets a Worker use the stand-in model; anything else must come from ANTHROPIC_*."""
+    max_budget_usd: float | None = Field(default=100.0, gt=0)
+    """What a run may cost at most in US dollars, whatever its request says; `none` is no ceiling."""
+    max_budget_tokens: int | None = Field(default=50_000_000, ge=1)
+    """What a run may use at most in tokens; `none` is no ceiling."""
+    max_parallel: int = Field(default=limits.MAX_PARALLEL, ge=1, le=limits.MAX_PARALLEL)
+    """How many worker agents of one run may work at a time."""
+    allowed_models: Annotated[list[str], NoDecode] = []
+    """Names or patterns such as `claude-haiku-*`, separated by commas; none allows any model."""
+    inline_teams: InlineTeams = "same-team"
+    """Which tools the team inside a request may combine: none at all, those of one team file, or any."""
     model_rpm: float | None = Field(default=None, gt=0)
     """Requests per minute of the whole model queue, over all Workers; None is no limit."""
     model_tpm: int | None = Field(default=None, gt=0)
@@ -32,14 +49,45 @@ class Settings(BaseSettings):
     """Prompt caching; off for endpoints that refuse `cache_control`."""
     model_idle_seconds: float | None = Field(default=None, gt=0)
     """No content for this long ends an attempt of a call; None is the project's default."""
+    model_plain_http: bool = False
+    """Whether the key may go to another machine over plain http; on loopback it always may."""
+    health_file: Path | None = None
+    """A file that a Worker renews while it lives, for a container's health check."""
     call_header: Literal["on", "off"] = "on"
     """Whether requests carry `x-supervisor-call`."""
     supervisor_model: str = "claude-opus-5-5"
     worker_model: str = "claude-haiku-5-5"
 
     anthropic_api_key: SecretStr | None = Field(default=None, validation_alias=AliasChoices("ANTHROPIC_API_KEY"))
+    anthropic_api_key_file: Path | None = Field(default=None, validation_alias=AliasChoices("ANTHROPIC_API_KEY_FILE"))
+    """A file that holds the key, so that no environment shows it; ANTHROPIC_API_KEY wins."""
     anthropic_auth_token: SecretStr | None = Field(default=None, validation_alias=AliasChoices("ANTHROPIC_AUTH_TOKEN"))
     anthropic_base_url: str | None = Field(default=None, validation_alias=AliasChoices("ANTHROPIC_BASE_URL"))
+
+    @field_validator("allowed_models", mode="before")
+    @classmethod
+    def _names(cls, value: object) -> object:
+        return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value
+
+    @property
+    def ceilings(self) -> Ceilings:
+        """The operator's ceilings over every request."""
+        return Ceilings(
+            tokens=self.max_budget_tokens,
+            usd=self.max_budget_usd,
+            max_parallel=self.max_parallel,
+            models=self.allowed_models,
+            inline_teams=self.inline_teams,
+        )
+
+    @model_validator(mode="after")
+    def _key_from_file(self) -> "Settings":
+        if self.anthropic_api_key_file and not self.secret("anthropic_api_key"):
+            try:
+                self.anthropic_api_key = SecretStr(self.anthropic_api_key_file.read_text(encoding="utf-8"))
+            except (OSError, ValueError) as error:
+                raise ValueError(f"ANTHROPIC_API_KEY_FILE can't be read: {type(error).__name__}") from None
+        return self
 
     @property
     def has_model(self) -> bool:
@@ -55,3 +103,26 @@ class Settings(BaseSettings):
     def teams_folders(self) -> list[Path]:
         """The folders that hold teams, first wins."""
         return ([self.teams_dir] if self.teams_dir else []) + [BUILTIN_TEAMS]
+
+
+def load_settings(env_file: Path | None = None) -> Settings:
+    """The settings of this process: the environment's, then those of `env_file`, else of ENV_FILE if it exists.
+
+    Raises ValueError for a wrong value, for a file that is named and missing or that others can write to, and for a
+    file that would send the environment's key to an address of its own: both belong into one place.
+    """
+    file = env_file or ENV_FILE
+    if not file.is_file():
+        if env_file:
+            raise ValueError(f"there is no file {env_file}")
+        return Settings(_env_file=None)
+    if why := distrust(file.stat(), os.getuid()):
+        raise ValueError(f"{file} is not read: {why}; make it yours alone, as with `chmod 600 {file}`")
+    outer, settings = Settings(_env_file=None), Settings(_env_file=file)
+    has_key = outer.secret("anthropic_api_key") or outer.secret("anthropic_auth_token")
+    if has_key and settings.anthropic_base_url != outer.anthropic_base_url:
+        raise ValueError(
+            f"ANTHROPIC_BASE_URL is from {file} and the key from the environment: put both into one place, "
+            "so that no file sends your key elsewhere"
+        )
+    return settings

@@ -15,6 +15,8 @@ ATTACHMENT_TEXT_BYTES = 16 * KIB  # inline text travels in the start event; long
 ATTACHMENTS = 32  # each is named in a prompt
 ANSWER_SCHEMA_BYTES = 16 * KIB  # it is part of every prompt that asks for the answer
 ANSWER_SCHEMA_PARTS = 2000  # with references resolved: they double a schema with each line
+MAX_BUDGET_TOKENS = 10**15  # beyond, numbers no longer count exactly
+MAX_BUDGET_USD = 10.0**9
 REQUEST_BYTES = 200 * KIB  # the start event must stay below PAYLOAD_HARD_BYTES
 MAX_SUBTASKS = 1000  # ~6 events a subtask keeps the root far below the server's 51,200
 MAX_PARALLEL = 200  # children open at once; the server allows 2,000 pending
@@ -151,6 +153,16 @@ FINDING_SUMMARY_CHARS = 1200  # what an optional finding is cut to before requir
 MODEL_CALL_TIMEOUT = timedelta(minutes=10)  # start_to_close of one attempt
 LEAST_CALL_TIME = timedelta(seconds=1)  # a call begun at the deadline fails by its timeout
 MODEL_IDLE_TIMEOUT = timedelta(seconds=90)  # no content for this long: the stream is dead, pings or not
+MODEL_ERROR_BODY_BYTES = 64 * KIB  # the provider's errors have some hundred; gateways' HTML pages are cut here
+MODEL_EVENT_BYTES = KIB * KIB  # one event of a stream: a web search's results in one block are the largest
+MODEL_EVENT_LINES = 100  # an event has two; the SDK joins lines in quadratic time
+MODEL_REPLY_BYTES = 4 * KIB * KIB  # 128k tokens are half a MiB of text, thinking and signatures come on top
+MODEL_TOOL_INPUT_BYTES = 512 * KIB  # of one call: the SDK parses arguments anew with each piece
+MODEL_WIRE_BYTES = 64 * KIB * KIB  # a reply with its framing, which is up to thirty times the text of a small piece
+MODEL_REPLY_DEPTH = 100  # JSON in JSON: parsers give up at 200, and stored replies are nested in other objects
+MODEL_NAME_BYTES = 200  # ids, model names and stop reasons of a reply
+MODEL_USAGE_TOKENS = 10**9  # of one call: a thousand times the largest window
+SECRET_WINDOW = 12  # so many letters of a credential in a row count as the credential
 MODEL_CONNECT_TIMEOUT = timedelta(seconds=5)
 MODEL_LINGER = timedelta(seconds=1)  # a finished answer waits this long for its connection to become reusable
 CHARS_PER_TOKEN = 3.5  # English text; only for estimates before the provider has counted
@@ -208,11 +220,11 @@ WORKER_CONNECT_WAIT = timedelta(seconds=60)  # a Worker may be started together 
 # --- Worker processes -----------------------------------------------------------------------------
 ACTIVITY_SLOTS = 1000  # more than live children, so that waiting for a model never queues
 WORKFLOW_TASK_SLOTS = 64
+HEALTH_BEAT = timedelta(seconds=5)  # how often a Worker shows that its event loop runs
+HEALTH_STALE = timedelta(seconds=60)  # a busy loop is late by seconds, never by a minute
 CACHED_WORKFLOWS = 3000  # more than live workflows: replaying on each task costs 1.9 times
 
 LOOP_SILENCE = timedelta(seconds=15)  # by then its heartbeats are overdue and others do its work: it only harms
-NATIVE_CPU = timedelta(seconds=10)  # of the process in one tick: only code that holds the interpreter takes so much
-    seconds=10
-)  # of the process between two ticks: only code that holds the interpreter takes so much
+NATIVE_CPU = timedelta(seconds=10)  # of the process in a tick: only code that holds the interpreter takes so much
 WATCHDOG_TICK = timedelta(seconds=1)
 SHUTDOWN_MARGIN = timedelta(seconds=15)  # after GRACEFUL_SHUTDOWN what is left is cancelled; then the process ends

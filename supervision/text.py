@@ -1,10 +1,12 @@
 """Cutting and measuring text and writing amounts of money, the same way everywhere."""
 
 import re
+import unicodedata
 
 from supervision import limits
 
 _MARK = "…"
+_JOINERS = "\u200c\u200d"  # letters of some scripts and many emoji need them
 _SPACE = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
 
 
@@ -23,7 +25,12 @@ def cut(text: str, limit: int) -> str:
 
 
 def one_line(text: str, limit: int) -> str:
-    """Returns `text` on one line, cut to `limit` bytes; white space and control characters become single spaces."""
+    """Returns `text` on one line, cut to `limit` bytes; white space and control characters become single spaces.
+
+    Characters that only change how others are shown, such as those that turn the direction of writing, are left out.
+    """
+    if not text.isascii():
+        text = "".join(char for char in text if char in _JOINERS or unicodedata.category(char) != "Cf")
     return cut(_SPACE.sub(" ", text).strip(), limit)
 
 

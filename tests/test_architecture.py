@@ -32,7 +32,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
 # the rooms of each package from the lowest to the highest: a room imports only lower ones
 ROOMS: dict[str, tuple[str, ...]] = {
     "supervision": (
-        *("limits", "text", "queues", "prompt_marks", "errors", "store_keys"),
+        *("limits", "text", "queues", "prompt_marks", "errors", "store_keys", "trust"),
         *("contract", "planning", "provider", "agent", "budget", "run"),
     ),
     "activities": (
@@ -45,7 +45,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "runtime": (
         *("paths", "process", "experimental", "telemetry", "settings", "payloads", "search_attributes"),
-        *("watchdog", "workers"),
+        *("watchdog", "health", "workers"),
         *("server", "connection"),
     ),
     "standin": ("server", "extract", "__main__"),
@@ -60,11 +60,13 @@ EXCEPTIONS: dict[str, str] = {
     "supervision/contract/plan.py": "a model of the contract: it is lines by its name",
     "supervision/contract/updates.py": "models of the contract: they are lines by their name",
     "supervision/contract/usage.py": "a model of the contract: it is lines by its name",
+    "supervision/trust.py": "rules about files and hosts, for runtime, teams and endpoints alike",
+    "activities/teams/team_definition.py": "a team's file without its code: `starter.py teams` reads no more",
+    "runtime/health.py": "a program of its own: a container's health check",
     "runtime/experimental.py": "the experimental parts of the SDK, in one thin module: a new version is checked here",
     "runtime/paths.py": "the cache folder, used by every process",
     "runtime/payloads.py": "the data converter: the one place that enforces the size of payloads",
     "runtime/search_attributes.py": "the search attributes of runs",
-    "runtime/settings.py": "the settings: nothing else reads the environment",
     "runtime/telemetry.py": "tracing, by OpenTelemetry's own variables",
     "runtime/server/server_limits.py": "numbers only",
     "console/console_limits.py": "numbers only",

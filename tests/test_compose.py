@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -22,8 +23,10 @@ from supervision import limits
 
 ROOT = Path(__file__).resolve().parents[1]
 COMPOSE = ROOT / "docker-compose.yml"
-SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))["services"]
-OURS = ("worker", "standin")
+WHOLE: dict[str, Any] = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))
+SERVICES: dict[str, dict[str, Any]] = WHOLE["services"]
+OURS = ("model", "worker", "standin")
+WORKERS = ("model", "worker")
 
 
 def dependencies(service: str) -> dict[str, str]:
@@ -47,7 +50,7 @@ def test_ports_are_published_on_loopback_only(service: str) -> None:
 @pytest.mark.parametrize("service", SERVICES)
 def test_images_are_pinned_and_maintained(service: str) -> None:
     image = SERVICES[service]["image"]
-    assert re.fullmatch(r"[\w./-]+:\d+\.\d+(\.\d+)?(-[\w.]+)?", image), image
+    assert re.fullmatch(r"[\w./-]+:\d+\.\d+(\.\d+)?(-[\w.]+)?(@sha256:[0-9a-f]{64})?", image), image
     assert "auto-setup" not in image
 
 
@@ -61,7 +64,8 @@ def test_each_service_waits_for_what_it_needs() -> None:
     assert dependencies("server") == {"schema": "service_completed_successfully"}
     assert dependencies("namespace") == {"server": "service_healthy"}
     assert dependencies("ui") == {"server": "service_healthy"}
-    assert dependencies("worker")["namespace"] == "service_completed_successfully"
+    for worker in WORKERS:
+        assert dependencies(worker)["namespace"] == "service_completed_successfully"
 
 
 def test_who_is_waited_for_until_healthy_has_a_health_check() -> None:
@@ -72,13 +76,21 @@ def test_who_is_waited_for_until_healthy_has_a_health_check() -> None:
         if condition == "service_healthy"
     }
     assert {name for name in waited_for if "healthcheck" not in SERVICES[name]} == set()
-    assert "worker" not in waited_for
-    assert SERVICES["worker"]["healthcheck"]["test"][0] == "CMD"
+    assert not waited_for & set(WORKERS)
+
+
+@pytest.mark.parametrize("service", WORKERS)
+def test_the_health_check_of_a_worker_looks_at_its_own_process_only(service: str) -> None:
+    file = SERVICES[service]["environment"]["SUPERVISOR_HEALTH_FILE"]
+    assert SERVICES[service]["healthcheck"]["test"] == ["CMD", "python", "-m", "runtime.health", file]
+    image = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    assert f'CMD ["python", "-m", "runtime.health", "{file}"]' in image
+    assert f"SUPERVISOR_HEALTH_FILE={file}" in image
 
 
 def test_the_stand_in_comes_only_when_asked_for() -> None:
     assert SERVICES["standin"]["profiles"] == ["standin"]
-    assert SERVICES["worker"]["depends_on"]["standin"]["required"] is False
+    assert all(SERVICES[worker]["depends_on"]["standin"]["required"] is False for worker in WORKERS)
     environment = dict(
         line.split("=", 1) for line in (ROOT / "deploy/standin.env").read_text().splitlines() if "=" in line[1:]
     )
@@ -98,15 +110,54 @@ def test_our_processes_get_no_rights_they_do_not_need(service: str) -> None:
     assert not {"privileged", "cap_add", "network_mode", "user", "pid"} & settings.keys()
 
 
-def test_artifacts_are_in_a_named_volume_and_no_secret_is_in_this_file() -> None:
-    worker = SERVICES["worker"]
-    assert worker["volumes"] == ["artifacts:/data"]
-    secrets = ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "SUPERVISOR_MODEL")
-    assert {name: worker["environment"][name] for name in secrets} == dict.fromkeys(secrets)
+@pytest.mark.parametrize("service", SERVICES)
+def test_every_service_is_confined(service: str) -> None:
+    settings = SERVICES[service]
+    assert settings["cap_drop"] == ["ALL"]
+    assert "no-new-privileges:true" in settings["security_opt"]
+    assert settings["pids_limit"] > 0
+    assert settings["mem_limit"]
+    assert settings.get("read_only") or service in ("server", "ui")  # their start-up writes their configuration
+    assert service == "postgresql" or "cap_add" not in settings
 
 
-def test_the_worker_gets_the_time_to_drain() -> None:
-    grace = timedelta(seconds=int(SERVICES["worker"]["stop_grace_period"].removesuffix("s")))
+@pytest.mark.parametrize("service", WORKERS)
+def test_workers_keep_artifacts_in_one_named_volume(service: str) -> None:
+    assert SERVICES[service]["volumes"] == ["artifacts:/data"]
+
+
+def test_the_key_is_a_file_of_one_service_and_in_no_environment() -> None:
+    assert {name for name, settings in SERVICES.items() if "secrets" in settings} == {"model"}
+    assert SERVICES["model"]["secrets"] == ["anthropic_api_key"]
+    assert SERVICES["model"]["environment"]["ANTHROPIC_API_KEY_FILE"] == "/run/secrets/anthropic_api_key"
+    named = {name for settings in SERVICES.values() for name in settings.get("environment", {})}
+    assert {"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"} & named == set()
+    # other kinds of secrets cannot be mounted into a container that is read-only
+    source = WHOLE["secrets"]["anthropic_api_key"]["file"]
+    default = source.partition(":-")[2].removesuffix("}")
+    assert (ROOT / default).read_text(encoding="utf-8") == ""
+
+
+def test_only_the_service_with_the_key_reaches_the_outside() -> None:
+    internal = {name for name, network in WHOLE["networks"].items() if network.get("internal")}
+    assert internal == {"storage", "temporal"}
+    open_to = {name: set(settings.get("networks", ["default"])) - internal for name, settings in SERVICES.items()}
+    assert {name: networks for name, networks in open_to.items() if networks} == {
+        "model": {"outside"},
+        "server": {"loopback"},
+        "ui": {"loopback"},
+    }
+
+
+def test_the_two_workers_serve_every_role_once() -> None:
+    roles = {name: SERVICES[name]["command"][-1] for name in WORKERS}
+    assert roles == {"model": "model", "worker": "workflows,tools"}
+    assert all(SERVICES[name]["command"][:3] == ["python", "worker_main.py", "--roles"] for name in WORKERS)
+
+
+@pytest.mark.parametrize("service", WORKERS)
+def test_workers_get_the_time_to_drain(service: str) -> None:
+    grace = timedelta(seconds=int(SERVICES[service]["stop_grace_period"].removesuffix("s")))
     assert grace > limits.GRACEFUL_SHUTDOWN
 
 
@@ -130,9 +181,45 @@ def test_the_image_runs_as_nobody_special_from_pinned_bases_with_the_locked_vers
     lines = (ROOT / "Dockerfile").read_text(encoding="utf-8").splitlines()
     bases = [line.split()[1] for line in lines if line.startswith("FROM ")]
     assert bases
-    assert all(re.fullmatch(r"python:3\.\d+\.\d+-slim-\w+", base) for base in bases), bases
+    assert all(re.fullmatch(r"python:3\.\d+\.\d+-slim-\w+(@sha256:[0-9a-f]{64})?", base) for base in bases), bases
     assert [line for line in lines if line.startswith("USER ")] == ["USER supervisor"]
     assert any("uv sync --locked --no-dev" in line for line in lines)
+    assert [line for line in lines if "pip install" in line and "--require-hashes" not in line] == []
+    pinned = (ROOT / "deploy/uv.txt").read_text(encoding="utf-8")
+    assert re.match(r"uv==\d+\.\d+\.\d+ \\\n +--hash=sha256:[0-9a-f]{64}", pinned)
+
+
+def test_one_command_pins_every_image_to_its_digest(tmp_path: Path) -> None:
+    """A small script stands for docker; a second time, with other digests, these take the place of the first."""
+    for name in ("Dockerfile", "docker-compose.yml"):
+        shutil.copy(ROOT / name, tmp_path)
+    docker = tmp_path / "docker"
+    for letter in "ab":
+        docker.write_text(f'#!/bin/sh\necho "$6" >>"{tmp_path}/asked"\necho sha256:{letter * 64}\n')
+        docker.chmod(0o755)
+        environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+        subprocess.run([ROOT / "deploy/pin-images.sh", tmp_path], env=environment, check=True, capture_output=True)
+        services = yaml.safe_load((tmp_path / "docker-compose.yml").read_text())["services"]
+        images = {name: settings["image"] for name, settings in services.items() if name not in OURS}
+        assert images == {name: f"{SERVICES[name]['image']}@sha256:{letter * 64}" for name in images}
+        bases = re.findall(r"^FROM (\S+)", (tmp_path / "Dockerfile").read_text(), re.MULTILINE)
+        assert len(bases) == 2
+        assert all(base.endswith(f"-bookworm@sha256:{letter * 64}") for base in bases)
+    asked = (tmp_path / "asked").read_text().split()
+    assert len(asked) == 2 * len(set(asked))
+    assert not any("@" in image for image in asked)
+
+
+def test_without_a_digest_nothing_is_pinned(tmp_path: Path) -> None:
+    for name in ("Dockerfile", "docker-compose.yml"):
+        shutil.copy(ROOT / name, tmp_path)
+    (tmp_path / "docker").write_text("#!/bin/sh\necho 'no such image'\n")
+    (tmp_path / "docker").chmod(0o755)
+    environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run([ROOT / "deploy/pin-images.sh", tmp_path], env=environment, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "no digest of" in done.stderr
+    assert (tmp_path / "docker-compose.yml").read_text() == COMPOSE.read_text()
 
 
 def test_the_image_gets_every_package_and_main_of_the_wheel() -> None:

@@ -107,6 +107,8 @@ class SupervisorWorkflow(Handlers):
             )
         )
         run.store_id = setup.store_id or run.store_id
+        if setup.ceilings and not self._nested:
+            state.keep_within(setup.ceilings)
         state.warnings, state.model_notice = list(setup.warnings), setup.model_notice
         self._visibility.usable = [] if self._nested else setup.search_attributes
         self._context = RunContext(

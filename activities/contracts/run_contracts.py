@@ -7,6 +7,7 @@ recorded runs live. A *reference* is a key of the artifact store; a *head* is th
 from typing import Literal
 
 from supervision.contract.base import Model
+from supervision.contract.ceilings import Ceilings
 from supervision.contract.request import RunRequest
 from supervision.contract.result import Gap, RunResult
 from supervision.contract.team import TeamCard
@@ -100,6 +101,7 @@ class RunSetup(Model):
     search_attributes: list[str] = []
     warnings: list[str] = []
     model_notice: str | None = None
+    ceilings: Ceilings | None = None
 
 
 class PublishInput(Model):

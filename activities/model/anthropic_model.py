@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,11 +13,15 @@ import httpx2
 from activities.model import structured
 from activities.model.call_errors import classify, failure, no_credential
 from activities.model.port import Json, LanguageModel, ModelMessage, ModelRequest, StreamProgress
+from activities.model.reply_bounds import StreamBounds, checked
 from activities.model.stream import StreamReader, whole_message
 from activities.model.structured import Rung
 from supervision import limits
 from supervision.contract.base import Model
 from supervision.errors import ErrorKind
+from supervision.provider.credentials import Credentials
+from supervision.text import one_line
+from supervision.trust import is_loopback
 
 _DEFAULT_URL = "https://api.anthropic.com"
 _NO_KEY = "none"  # endpoints without keys ignore it; the SDK refuses to send a request without one
@@ -28,10 +32,11 @@ class AnthropicModel(LanguageModel):
 
     `idle_timeout` bounds the wait for the next piece of content, and for the first. `structured` is the way of
     asking for JSON that the endpoint understands. `cache` asks for prompt caching. `max_connections` must not be
-    below the number of concurrent calls. `http_options` go to the HTTP client (proxy, verify, trust_env).
+    below the number of concurrent calls. `plain_http` lets a credential go to another machine unencrypted.
+    `http_options` go to the HTTP client (proxy, verify, trust_env).
 
     Without key, token and `base_url` the object can be built, and every call fails as ProviderAuthentication.
-    Raises ValueError for an address that is none, or a key that no header can carry.
+    Raises ValueError for an address that is none or may not be sent the key, or a key that no header can carry.
     """
 
     def __init__(
@@ -44,29 +49,35 @@ class AnthropicModel(LanguageModel):
         structured: Rung = "format",
         cache: bool = True,
         max_connections: int = limits.ACTIVITY_SLOTS,
+        plain_http: bool = False,
         http_options: Mapping[str, Any] | None = None,
     ) -> None:
         key, token = (api_key or "").strip(), (auth_token or "").strip()
-        self._secrets = [secret for secret in (key, token) if secret]
-        if not all(secret.isascii() and secret.isprintable() for secret in self._secrets):
+        secrets = [secret for secret in (key, token) if secret]
+        if not all(secret.isascii() and secret.isprintable() for secret in secrets):
             raise ValueError("ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN holds characters that no header can carry")
         self._idle = idle_timeout.total_seconds()
         self._rung = structured
         self._cache = cache
         self.endpoint = _host_and_port(base_url or _DEFAULT_URL)
+        if secrets and not plain_http:
+            _require_private(base_url or _DEFAULT_URL)
+        self._credentials = Credentials(secrets)
         self._client: anthropic.AsyncAnthropic | None = None
-        if self._secrets or base_url:
+        if secrets or base_url:
             self._client = anthropic.AsyncAnthropic(
                 api_key=key or (None if token else _NO_KEY),
                 auth_token=None if key else token or None,
                 base_url=base_url or _DEFAULT_URL,
                 max_retries=0,  # Temporal retries: it shows every attempt and frees the slot meanwhile
                 timeout=self._timeout(),
-                http_client=anthropic.DefaultAsyncHttpxClient(
+                http_client=_BoundedClient(
+                    self.endpoint,
                     limits=httpx2.Limits(max_connections=max_connections, max_keepalive_connections=max_connections),
                     timeout=self._timeout(),
                     **(http_options or {}),
                 ),
+                default_headers={"accept-encoding": "identity"},  # what is not packed cannot burst
                 # trace ids and content stay with us
                 open_telemetry={"traces": {"content_mode": "metadata_only"}, "propagation": False},
             )
@@ -79,7 +90,7 @@ class AnthropicModel(LanguageModel):
             async with asyncio.timeout(self._idle) as watchdog:
                 return await self._read(self._client, request, progress, watchdog)
         except Exception as error:
-            failed = classify(error, model=request.model, endpoint=self.endpoint, secrets=self._secrets)
+            failed = classify(error, model=request.model, endpoint=self.endpoint, credentials=self._credentials)
         # Raised out here it carries no cause: the SDK's error holds the body, which may quote the prompt.
         raise failed
 
@@ -100,7 +111,7 @@ class AnthropicModel(LanguageModel):
         watchdog: asyncio.Timeout,
     ) -> ModelMessage:
         loop = asyncio.get_running_loop()
-        reader = StreamReader(progress)
+        reader = StreamReader(progress, self.endpoint, self._credentials)
         async with client.messages.stream(**self._body(request), extra_headers=request.headers) as stream:
             async for event in stream:
                 if reader.see(event):
@@ -115,7 +126,8 @@ class AnthropicModel(LanguageModel):
                 async with asyncio.timeout(limits.MODEL_LINGER.total_seconds()):
                     await stream.until_done()
             message = whole_message(stream.current_message_snapshot, stream.request_id, self.endpoint)
-        return self._normalised(message) if request.output_schema is not None else message
+        message = self._normalised(message) if request.output_schema is not None else message
+        return checked(message, self.endpoint, self._credentials)
 
     def _body(self, request: ModelRequest) -> Json:
         body: Json = {
@@ -145,7 +157,8 @@ class AnthropicModel(LanguageModel):
     def _unfinished(self, reader: StreamReader, content_type: str) -> Exception:
         if reader.started or content_type.startswith("text/event-stream"):
             return failure(ErrorKind.STREAM_BROKEN, endpoint=self.endpoint, detail="it ended without message_stop")
-        detail = f"content type {content_type or 'missing'} where an event stream was due"
+        shown = self._credentials.withheld(one_line(content_type, limits.MODEL_NAME_BYTES))
+        detail = f"content type {shown or 'missing'} where an event stream was due"
         return failure(ErrorKind.BAD_RESPONSE, endpoint=self.endpoint, detail=detail)
 
     def _timeout(self) -> httpx2.Timeout:
@@ -153,6 +166,75 @@ class AnthropicModel(LanguageModel):
         return httpx2.Timeout(
             limits.MODEL_CALL_TIMEOUT.total_seconds(),
             connect=limits.MODEL_CONNECT_TIMEOUT.total_seconds(),
+        )
+
+
+class _BoundedClient(anthropic.DefaultAsyncHttpxClient):
+    """The SDK's HTTP client for an endpoint that may mean harm: nothing is followed, unpacked or read without end.
+
+    `send` is what the SDK calls, whatever transport or proxy the environment chooses below it.
+    """
+
+    def __init__(self, endpoint: str, **options: Any) -> None:
+        super().__init__(**{**options, "follow_redirects": False})
+        self._endpoint = endpoint
+
+    async def send(self, request: httpx2.Request, *, stream: bool = False, **options: Any) -> httpx2.Response:
+        """The answer, its body bounded."""
+        raw = await super().send(request, stream=True, **{**options, "follow_redirects": False})
+        packed = raw.headers.pop("content-encoding", "identity").strip().lower() != "identity"
+        response = httpx2.Response(
+            raw.status_code,
+            headers=raw.headers,
+            stream=_BoundedBody(raw, packed, self._endpoint),
+            request=request,
+            extensions=raw.extensions,
+        )
+        if not stream:
+            await response.aread()
+        return response
+
+
+class _BoundedBody(httpx2.AsyncByteStream):
+    """The body of an answer: an error's up to its cap, since its status says the most; ModelFailure for others."""
+
+    def __init__(self, raw: httpx2.Response, packed: bool, endpoint: str) -> None:
+        self._raw = raw
+        self._packed = packed
+        self._endpoint = endpoint
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        if self._raw.status_code >= 300:
+            async for chunk in self._beginning():
+                yield chunk
+            return
+        if self._packed:
+            raise failure(ErrorKind.BAD_RESPONSE, endpoint=self._endpoint, detail="it compresses, though asked not to")
+        bounds = StreamBounds(self._endpoint)
+        async for chunk in self._raw.aiter_raw():
+            bounds.count(chunk)
+            yield chunk
+
+    async def _beginning(self) -> AsyncIterator[bytes]:
+        left = 0 if self._packed else limits.MODEL_ERROR_BODY_BYTES
+        if left:
+            async for chunk in self._raw.aiter_raw():
+                yield chunk[:left]
+                left -= len(chunk)
+                if left <= 0:
+                    break
+
+    async def aclose(self) -> None:
+        await self._raw.aclose()
+
+
+def _require_private(url: str) -> None:
+    """ValueError when whoever is on the way to `url` could read the key."""
+    parts = urlsplit(url)
+    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
+        raise ValueError(
+            f"ANTHROPIC_BASE_URL is plain http to '{parts.hostname}', which would send the key unencrypted: use "
+            "https, or set SUPERVISOR_MODEL_PLAIN_HTTP=true if the network between is yours"
         )
 
 

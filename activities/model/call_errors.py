@@ -6,7 +6,7 @@ Order of judgement: the error's code, its type, the HTTP status, then the header
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 from activities.model.port import ModelFailure
 from supervision import limits
 from supervision.errors import RETRIED, ErrorKind
+from supervision.provider.credentials import NO_CREDENTIALS, Credentials
 from supervision.text import one_line
 
 _MEANINGS: dict[ErrorKind, str] = {
@@ -32,7 +33,10 @@ _MEANINGS: dict[ErrorKind, str] = {
     ErrorKind.CIRCUIT_OPEN: "{endpoint} is in an outage: not sent",
 }
 
-_NOT_FOUND = "{endpoint} does not know the model '{model}': check its name and ANTHROPIC_BASE_URL"
+_BY_STATUS_MEANINGS: dict[int, str] = {
+    3: "{endpoint} sends this call elsewhere, and redirects are not followed: check ANTHROPIC_BASE_URL",
+    404: "{endpoint} does not know the model '{model}': check its name and ANTHROPIC_BASE_URL",
+}
 
 # Spend limits arrive as 429 with a code: waiting does not lift them, an operator does.
 _BY_CODE: dict[str, ErrorKind] = {
@@ -84,9 +88,13 @@ _BY_TRANSPORT: dict[str, ErrorKind] = {
 
 
 def classify(
-    error: BaseException, *, model: str = "", endpoint: str = "the provider", secrets: Sequence[str] = ()
+    error: BaseException,
+    *,
+    model: str = "",
+    endpoint: str = "the provider",
+    credentials: Credentials = NO_CREDENTIALS,
 ) -> ModelFailure:
-    """Returns `error` as one of the project's kinds. `endpoint` is host:port; `secrets` never appear in the message.
+    """Returns `error` as one of the project's kinds, without credentials. `endpoint` is host:port.
 
     The message holds the provider's own explanation if it gave one, never a body, a URL or a traceback.
     """
@@ -94,7 +102,7 @@ def classify(
         return error
     names = _names(error)
     if "APIStatusError" in names:
-        return _status_failure(error, model, endpoint, secrets)
+        return _status_failure(error, model, endpoint, credentials)
     return failure(_transport_kind(error, names), endpoint=endpoint, detail=_reason(error))
 
 
@@ -144,7 +152,7 @@ def _until(text: str | None) -> float | None:
     return (moment - datetime.now(UTC)).total_seconds()
 
 
-def _status_failure(error: Any, model: str, endpoint: str, secrets: Sequence[str]) -> ModelFailure:
+def _status_failure(error: Any, model: str, endpoint: str, credentials: Credentials) -> ModelFailure:
     status: int = error.status_code
     headers: Mapping[str, str] = error.response.headers
     kind = _kind_of_answer(error.error_code, error.type, status)
@@ -154,21 +162,24 @@ def _status_failure(error: Any, model: str, endpoint: str, secrets: Sequence[str
         retryable = False
     elif should_retry == "true" and kind == ErrorKind.PROVIDER_REJECTED:
         kind, retryable = ErrorKind.PROVIDER_ERROR, True
-    text = (_NOT_FOUND if status == 404 else _MEANINGS[kind]).format(endpoint=endpoint, model=model)
+    text = _BY_STATUS_MEANINGS.get(status // 100 if status < 400 else status, _MEANINGS[kind])
+    text = text.format(endpoint=endpoint, model=model)
     # A provider's message about a key may quote it: that kind gets our words only.
-    detail = "" if kind == ErrorKind.PROVIDER_AUTHENTICATION else _redacted(_explanation(error), secrets)
-    label = " ".join(str(part) for part in (status, error.error_code or error.type) if part)
+    detail = "" if kind == ErrorKind.PROVIDER_AUTHENTICATION else credentials.withheld(_explanation(error))
+    label = " ".join(credentials.withheld(str(part)) for part in (status, error.error_code or error.type) if part)
     return ModelFailure(
         kind,
         _message(f"{text} ({label})", detail),
         retryable=retryable,
         retry_after=retry_after_seconds(headers) if retryable else None,
         status=status,
-        request_id=error.request_id,
+        request_id=None if credentials.are_in(error.request_id) else error.request_id,
     )
 
 
 def _kind_of_answer(code: object, error_type: object, status: int) -> ErrorKind:
+    if 300 <= status < 400:  # not followed: whatever its body says, it is no answer
+        return ErrorKind.BAD_RESPONSE
     if isinstance(code, str) and code in _BY_CODE:
         return _BY_CODE[code]
     if isinstance(error_type, str) and error_type in _BY_TYPE:
@@ -177,8 +188,6 @@ def _kind_of_answer(code: object, error_type: object, status: int) -> ErrorKind:
         return _BY_STATUS[status]
     if status < 300 and error_type == "invalid_request_error":  # inside a stream
         return ErrorKind.PROVIDER_REJECTED
-    if 300 <= status < 400:
-        return ErrorKind.BAD_RESPONSE
     return ErrorKind.PROVIDER_REJECTED if 400 <= status < 500 else ErrorKind.PROVIDER_ERROR
 
 
@@ -221,12 +230,6 @@ def _explanation(error: Any) -> str:
     body = error.body if isinstance(error.body, dict) else {}
     plain = body.get("error") or body.get("message")  # the form of some compatible servers
     return plain if isinstance(plain, str) else ""
-
-
-def _redacted(text: str, secrets: Sequence[str]) -> str:
-    for secret in secrets:
-        text = text.replace(secret, "[secret]")
-    return text
 
 
 def _message(text: str, detail: str) -> str:

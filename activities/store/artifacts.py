@@ -107,6 +107,7 @@ class ArtifactStore:
         """Returns the object's content, None if there is none."""
         if not is_key(key):  # references come from people, too
             return None
+        self._refuse_links(key, f"read '{key}'")
         try:
             if self._root:  # measured: 0.1 ms, against up to 35 ms of an asynchronous call in a burst
                 return bytes(obstore.get(self._backend, key).bytes())
@@ -173,6 +174,7 @@ class ArtifactStore:
             raise ArtifactTooLarge(
                 f"'{key}' would have {len(data)} bytes, at most {limits.ARTIFACT_BYTES} are stored as one object"
             )
+        self._refuse_links(key, f"write '{key}'")
         try:
             if self._root:
                 obstore.put(self._backend, key, data, mode=mode, use_multipart=False)
@@ -191,6 +193,16 @@ class ArtifactStore:
                     yield meta
         except (BaseError, OSError) as error:
             raise self._unavailable(f"list '{prefix}'", error) from None
+
+    def _refuse_links(self, key: str, doing: str) -> None:
+        """The store makes no links: one below its folder leads to what is not the store's."""
+        if self._root is None:
+            return
+        path = self._root
+        for segment in key.split("/"):
+            path = path / segment
+            if path.is_symlink():
+                raise self._unavailable(doing, OSError(f"'{path}' is a symbolic link"))
 
     def _unavailable(self, doing: str, error: Exception) -> ArtifactUnavailable:
         return ArtifactUnavailable(f"artifact store {self.url} could not {doing}: {reason(error)}. {self._fix}")

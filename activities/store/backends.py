@@ -3,7 +3,6 @@
 import os
 import re
 from dataclasses import dataclass
-from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, unquote, urlsplit
@@ -12,6 +11,7 @@ from obstore.exceptions import BaseError
 from obstore.store import LocalStore, from_url
 
 from supervision import limits
+from supervision.trust import is_loopback
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, ObjectStore, RetryConfig
@@ -101,16 +101,9 @@ def _plain_http_allowed() -> bool:
     endpoint = urlsplit(os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or "")
     if endpoint.scheme != "http":
         return False
-    if _is_loopback(endpoint.hostname or "") or os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true"):
+    if is_loopback(endpoint.hostname or "") or os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true"):
         return True
     raise ValueError(
         f"AWS_ENDPOINT_URL is plain http to '{endpoint.hostname}': use https, "
         "or set AWS_ALLOW_HTTP=true if the network between is yours"
     )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -17,16 +17,16 @@ A team is a folder with a `team.toml`; the folder's name is the team's name. A s
     options = { documents = "documents/*.md" }      # paths are relative to the folder and stay inside it
 
 An author's own tools go into a `tools.py` beside it, which defines `TOOLS: list[Tool]`; see
-`activities/tools/tool.py`. Such a file is code and runs in the Worker with its rights:
-only the operator may place it.
+`activities/tools/tool.py`. Such a file is code and runs in the Worker with its rights: it is refused if anybody but
+the operator could have written it.
 """
 
 import asyncio
 import contextlib
 import logging
+import os
 import sys
 import time
-import tomllib
 import traceback
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -37,29 +37,28 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from activities.teams.team_definition import TeamError, naming, read_definition
 from activities.teams.team_thread import TeamThread, ToolBlocked
 from activities.teams.toolbox import Toolbox, complaints
 from activities.tools.files import Fingerprint, fingerprint
 from activities.tools.tool import Tool
 from supervision import limits
 from supervision.contract.team import RoleCard, Team, TeamCard, ToolCard, is_name
-from supervision.errors import ErrorKind, SupervisionError
+from supervision.errors import ErrorKind
 from supervision.text import one_line, quoted
+from supervision.trust import distrust
 
 log = logging.getLogger(__name__)
 
 
-class TeamError(SupervisionError):
-    """A team that cannot be used: `UnknownTeam` for names and files, `InvalidRequest` for inline teams."""
-
-
 @dataclass(frozen=True)
 class LoadedTeam:
-    """A team with its tools; `folder` is None for an inline team."""
+    """A team with its tools; an inline one has no folder, and its tools come from the team files `sources`."""
 
     team: Team
     folder: Path | None
     toolbox: Toolbox
+    sources: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -91,6 +90,12 @@ class TeamFiles:
         """Returns the names of all teams that have a file, readable or not."""
         names = {file.parent.name for folder in self._folders for file in folder.glob("*/team.toml")}
         return sorted(name for name in names if is_name(name))
+
+    def definition(self, name: str) -> Team:
+        """The team of that name as its file says, without running any code of it; TeamError `UnknownTeam`."""
+        team = read_definition(self._folder(name))
+        self._require_teams(team)
+        return team
 
     async def read(self, *names: str) -> None:
         """Returns once these teams are read, or were given their time: `load` does not block the event loop then."""
@@ -155,6 +160,7 @@ class TeamFiles:
         self._require_teams(team)
         registered = self._registered() if team.toolbox or any(role.tools for role in team.roles) else {}
         tools: dict[str, Tool[Any]] = {}
+        origin = {id(tool): name.split("/")[0] for name, tool in registered.items()}
 
         def pick(names: list[str], where: str) -> list[str]:
             picked = [_pick(wanted, registered, where) for wanted in names]
@@ -171,7 +177,9 @@ class TeamFiles:
             checked = Team.model_validate({**team.model_dump(), "roles": roles, "toolbox": toolbox})
         except ValidationError as error:
             raise TeamError(ErrorKind.INVALID_REQUEST, f"team: {complaints(error)}") from error
-        return LoadedTeam(checked, None, Toolbox(tools.values()))
+        return LoadedTeam(
+            checked, None, Toolbox(tools.values()), frozenset(origin[id(tool)] for tool in tools.values())
+        )
 
     def _folder(self, name: str) -> Path:
         for folder in self._folders:
@@ -243,20 +251,9 @@ def _pick(wanted: str, registered: dict[str, Tool[Any]], where: str) -> Tool[Any
 
 
 def _read(folder: Path, thread: TeamThread) -> LoadedTeam:
-    file = folder / "team.toml"
-    try:
-        if file.stat().st_size > limits.TEAM_FILE_BYTES:
-            raise ValueError(f"the file is larger than {limits.TEAM_FILE_BYTES} bytes")
-        team = Team.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
-        if team.name != folder.name:
-            raise ValueError(f"name: '{team.name}' must be the folder's name, '{folder.name}'")
+    team = read_definition(folder)
+    with naming(folder / "team.toml"):
         toolbox = Toolbox.for_team(team, folder, map(thread.own, _own_tools(folder / "tools.py")))
-    except ValidationError as error:
-        raise TeamError(ErrorKind.UNKNOWN_TEAM, f"{file}: {complaints(error)}") from error
-    except (ValueError, OSError) as error:  # TOML errors are ValueErrors that name the line
-        raise TeamError(ErrorKind.UNKNOWN_TEAM, f"{file}: {one_line(str(error), limits.ERROR_BYTES)}") from error
-    except RecursionError:
-        raise TeamError(ErrorKind.UNKNOWN_TEAM, f"{file}: it is nested too deeply") from None
     return LoadedTeam(team, folder, toolbox)
 
 
@@ -264,6 +261,9 @@ def _own_tools(file: Path) -> list[Tool[Any]]:
     """Returns the tools of a team's `tools.py`. Raises TeamError with the line if it cannot be imported."""
     if not file.is_file():
         return []
+    for path in (file, file.parent, file.parent.parent):  # who may write to a folder may exchange what is in it
+        if why := distrust(path.stat(), os.getuid()):
+            raise TeamError(ErrorKind.UNKNOWN_TEAM, f"{file} is code and is not run: {path} is open to others, {why}")
     try:
         tools = getattr(_imported(file), "TOOLS", None)
     except (Exception, SystemExit, KeyboardInterrupt) as error:

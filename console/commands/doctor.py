@@ -1,12 +1,14 @@
 """The command `doctor`: one row for each thing that a run needs, with the fix if something is wrong."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from shlex import quote
 from typing import Literal
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+from temporalio.api.common.v1 import Payload
 from temporalio.api.workflowservice.v1 import GetSystemInfoRequest
 from temporalio.client import Client
 from temporalio.service import RPCError
@@ -19,8 +21,10 @@ from console.run.start_run import ACTIVITIES, WORKFLOWS, pollers
 from console.terminal import safe_line
 from runtime import search_attributes
 from runtime.connection import ConnectionFailed
+from runtime.paths import cache_dir
 from runtime.settings import Settings
 from supervision.queues import MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE
+from supervision.trust import is_readable_by_others
 
 Level = Literal["ok", "warning", "problem"]
 _STYLES: dict[Level, str] = {"ok": "green", "warning": "yellow", "problem": "bold red"}
@@ -56,6 +60,7 @@ async def examine(access: Access, console: Console, quiet: bool) -> int:
 
 async def _rows(access: Access) -> AsyncIterator[CheckRow]:
     yield _model(access.settings)
+    yield _files()
     store_id = None
     try:
         store_id = await access.store.identity()
@@ -85,6 +90,16 @@ def _model(settings: Settings) -> CheckRow:
         "this environment names no model, so workers started in it can't make model calls",
         "set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for a compatible endpoint, where workers run",
     )
+
+
+def _files() -> CheckRow:
+    """Whether other users of this machine can read what this one keeps."""
+    folder = cache_dir()
+    if is_readable_by_others(folder.stat()):
+        return CheckRow(
+            "warning", "cache folder", f"other users can look into {folder}", f"`chmod 700 {quote(str(folder))}`"
+        )
+    return CheckRow("ok", "cache folder", f"{folder}, yours alone")
 
 
 async def _of_server(client: Client, store_id: str | None) -> AsyncIterator[CheckRow]:
@@ -131,12 +146,20 @@ async def _store_of(client: Client, run_id: str) -> str | None:
         seen += 1
         payloads = event.activity_task_scheduled_event_attributes.input.payloads
         if payloads:
-            values = await client.data_converter.decode(payloads)
-            run = values[0].get("run") if isinstance(values[0], dict) else None
-            return str(run["store_id"]) if isinstance(run, dict) and "store_id" in run else None
+            return await _named_store(client, payloads)
         if seen >= console_limits.DOCTOR_EVENTS:
             break
     return None
+
+
+async def _named_store(client: Client, payloads: Sequence[Payload]) -> str | None:
+    """The store that an activity's input names; None for an input that can't be read, as anybody's may be."""
+    try:
+        values = await client.data_converter.decode(payloads)
+    except Exception:  # converters raise whatever they like
+        return None
+    run = values[0].get("run") if values and isinstance(values[0], dict) else None
+    return str(run["store_id"]) if isinstance(run, dict) and "store_id" in run else None
 
 
 async def _stuck_runs(client: Client) -> AsyncIterator[CheckRow]:

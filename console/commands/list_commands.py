@@ -39,17 +39,19 @@ async def print_runs(access: Access, console: Console, limit: int) -> int:
 
 
 async def print_teams(folders: list[Path], console: Console) -> int:
-    """Prints each team with its roles and tools. Returns 1 if a team can't be used; the reason is printed."""
-    from activities.teams.team_files import (  # loads the tools' libraries: 0.3 s for one command only
-        TeamError,
-        TeamFiles,
-    )
+    """Prints each team with its roles and tools. Returns 1 if a team can't be used; the reason is printed.
+
+    Reads the team files alone: no code of a team is run, so its own tools are listed unseen.
+    """
+    # these load the tools' libraries: 0.3 s for one command only
+    from activities.teams.team_definition import TeamError
+    from activities.teams.team_files import TeamFiles
 
     files = TeamFiles(folders)
     broken = []
     for name in files.names():
         try:
-            team = files.load(name).team
+            team = files.definition(name)
         except TeamError as error:
             broken.append(f"team '{name}' can't be used: {error.message}")
             continue

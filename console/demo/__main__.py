@@ -23,7 +23,7 @@ from console.view.answer_text import print_outcome
 from console.view.event_lines import now_line
 from console.view.follow import follow
 from console.view.live_screens import open_screen
-from runtime.paths import cache_dir
+from runtime.paths import cache_dir, keep_files_private
 from runtime.process import exit_now
 from runtime.server.embedded_server import EmbeddedServer
 from runtime.server.server_record import read_record
@@ -113,19 +113,20 @@ def _own_server_only() -> None:
 
 def main() -> None:
     """`python -m console.demo`. Exit codes as those of `starter.py`."""
+    keep_files_private()
     parser = argparse.ArgumentParser(prog="python -m console.demo", description=__doc__)
     parser.add_argument("--goal", default=GOAL, help="what to find out in the bundled data")
     parser.add_argument("--debug", action="store_true", help="show where an error came from")
     options = parser.parse_args()
     _own_server_only()
-    if read_record(cache_dir()) is None:
-        try:
+    try:
+        if read_record(cache_dir()) is None:
             find_temporal()  # before any event loop, so that Ctrl-C ends a build at once
-        except TemporalNotFound as error:
-            sys.stderr.write(f"{error}\n")
-            exit_now(3)
-        except KeyboardInterrupt:
-            exit_now(130)
+    except (TemporalNotFound, OSError) as error:
+        sys.stderr.write(f"{error}\n")
+        exit_now(3)
+    except KeyboardInterrupt:
+        exit_now(130)
     exit_now(Command(debug=options.debug).run(lambda: _until_ended(options.goal)))
 
 

@@ -1,9 +1,9 @@
 """A run as the command line sees it: queries that never hang, and the server's own view of it."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 from temporalio.client import (
@@ -164,9 +164,17 @@ async def facts(execution: WorkflowExecution) -> tuple[str, str, float | None]:
     attributes = execution.typed_search_attributes
     phase, team = attributes.get(_PHASE), attributes.get(_TEAM)
     if not phase or not team:
-        memo = await execution.memo()
+        memo = await readable_memo(execution)
         phase, team = phase or memo.get("phase"), team or memo.get("team")
     return str(phase or ""), str(team or ""), attributes.get(_USD)
+
+
+async def readable_memo(execution: WorkflowExecution) -> Mapping[str, Any]:
+    """The memo of a run; "?" for what can't be read: whoever starts a run may put anything into it."""
+    try:
+        return await execution.memo()
+    except Exception:  # converters raise whatever they like
+        return {"phase": "?", "team": "?"}
 
 
 def stuck(described: WorkflowExecutionDescription) -> str | None:

@@ -9,7 +9,7 @@ from temporalio.exceptions import TimeoutError as TemporalTimeout
 
 from activities.store.artifacts import ArtifactMissing, ArtifactStore, ArtifactUnavailable
 from console.command import CANCELLED, DONE, FAILED
-from console.run.run_handle import NoAnswer, RunHandle
+from console.run.run_handle import NoAnswer, RunHandle, readable_memo
 from supervision.contract.result import RunResult
 from supervision.errors import ErrorKind
 from supervision.store_keys import named_key
@@ -73,9 +73,10 @@ async def _partial(run: RunHandle, store: ArtifactStore | None) -> RunResult | N
         return await run.result()
     except NoAnswer:
         pass
-    preview = (await (await run.describe()).memo()).get("partial")
+    preview = (await readable_memo(await run.describe())).get("partial")
     if isinstance(preview, dict):
-        return RunResult(status="partial", answer=str(preview.get("preview") or ""), result_ref=preview.get("ref"))
+        ref = str(preview.get("ref") or "") or None
+        return RunResult(status="partial", answer=str(preview.get("preview") or ""), result_ref=ref)
     return None
 
 

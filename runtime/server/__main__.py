@@ -7,7 +7,7 @@ import signal
 import sys
 from pathlib import Path
 
-from runtime.paths import cache_dir
+from runtime.paths import cache_dir, keep_files_private
 from runtime.process import exit_now
 from runtime.server.embedded_server import EmbeddedServer, ServerFailed
 from runtime.server.server_command import HOST, PORT
@@ -17,10 +17,11 @@ from runtime.server.temporal_binary import TemporalNotFound, find_temporal
 
 def main() -> None:
     """Parses the command line and serves. Exits with 1 and one sentence if there is no server."""
+    keep_files_private()
     options = _parser().parse_args()
     try:
         code = _run(options)
-    except (TemporalNotFound, ServerFailed) as error:
+    except (TemporalNotFound, ServerFailed, OSError) as error:
         sys.stderr.write(f"{error}\n")
         code = 1
     except KeyboardInterrupt:

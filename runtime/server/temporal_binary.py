@@ -1,4 +1,4 @@
-"""The `temporal` program: found on this machine, downloaded, or built with Go.
+"""The `temporal` program: found on this machine, built with Go, which checks its sources, or downloaded.
 
 `python -m runtime.server.temporal_binary` does it and prints the path.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from runtime.paths import cache_dir
+from runtime.paths import cache_dir, keep_files_private
 from runtime.server import server_limits, temporal_build
 from runtime.server.temporal_build import Note
 
@@ -29,7 +29,7 @@ def say(line: str) -> None:
 
 
 def find_temporal(note: Note = say) -> Path:
-    """Returns the `temporal` program: named, on PATH, cached, downloaded or built, in this order.
+    """Returns the `temporal` program: named, on PATH, cached, built or downloaded, in this order.
 
     Blocks, for minutes if it has to build; `note` gets progress lines. Raises TemporalNotFound.
     """
@@ -54,6 +54,11 @@ def find_temporal(note: Note = say) -> Path:
 
 def runs(program: Path) -> bool:
     """True if this is a `temporal` program that starts on this machine."""
+    return _version(program) is not None
+
+
+def _version(program: Path) -> str | None:
+    """Returns what the program says of its version, None if it is no `temporal` program that starts."""
     try:
         done = subprocess.run(
             [program, "--version"],
@@ -63,8 +68,9 @@ def runs(program: Path) -> bool:
             timeout=server_limits.VERSION_TIMEOUT.total_seconds(),
         )
     except (OSError, subprocess.TimeoutExpired):
-        return False
-    return done.returncode == 0 and done.stdout.startswith("temporal version")
+        return None
+    words = done.stdout.split()
+    return words[2] if done.returncode == 0 and words[:2] == ["temporal", "version"] and len(words) > 2 else None
 
 
 def _named(program: Path) -> Path:
@@ -78,19 +84,24 @@ def _make(target: Path, note: Note) -> None:
         shutil.rmtree(left, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix="making-", dir=target.parent, ignore_cleanup_errors=True) as name:
         folder = Path(name)
-        downloaded = next(filter(runs, temporal_build.download(folder)), None)
-        made = downloaded or _built(folder, note)
+        go = temporal_build.usable_go()
+        made = _built(go, folder, note) if go else _downloaded(folder)
         made.replace(target)  # in one step: no process ever finds half a program
     note(f"temporal is ready: {target}")
 
 
-def _built(folder: Path, note: Note) -> Path:
-    go = temporal_build.usable_go()
-    if go is None:
-        raise TemporalNotFound(
-            "no temporal program found and none could be downloaded: install the Temporal CLI "
-            "(https://docs.temporal.io/cli) or Go 1.23 or newer, or let SUPERVISOR_TEMPORAL name a temporal program"
-        )
+def _downloaded(folder: Path) -> Path:
+    """The pinned version, by the SDK over https; no digest of it is known, so it must at least say that it is it."""
+    for file in temporal_build.download(folder):
+        if _version(file) == temporal_build.VERSION:
+            return file
+    raise TemporalNotFound(
+        "no temporal program found and none could be downloaded: install the Temporal CLI "
+        "(https://docs.temporal.io/cli) or Go 1.23 or newer, or let SUPERVISOR_TEMPORAL name a temporal program"
+    )
+
+
+def _built(go: str, folder: Path, note: Note) -> Path:
     note(f"building the temporal program with {go}: some minutes, once")
     last = temporal_build.build(go, folder, note)
     made = folder / "temporal"
@@ -116,7 +127,8 @@ def _locked(path: Path, note: Note) -> FileLock:
 
 
 if __name__ == "__main__":
+    keep_files_private()
     try:
         sys.stdout.write(f"{find_temporal()}\n")
-    except TemporalNotFound as error:
+    except (TemporalNotFound, OSError) as error:
         sys.exit(str(error))

@@ -14,17 +14,20 @@ from runtime.server import server_limits
 
 Note = Callable[[str], None]
 
-GO_PACKAGE = "github.com/temporalio/cli/cmd/temporal@v1.5.1"  # later tags need a `replace`: not installable by name
+VERSION = "1.5.1"  # later tags need a `replace`: Go does not install them by name
+GO_PACKAGE = f"github.com/temporalio/cli/cmd/temporal@v{VERSION}"
 GO_AT_LEAST = (1, 23)
 
 
 def download(folder: Path) -> list[Path]:
-    """Lets the SDK download the program into `folder`. Returns the files, none if it failed."""
+    """Lets the SDK download VERSION of the program into `folder`. Returns the files, none if it failed."""
     from temporalio.testing import WorkflowEnvironment  # heavy, and needed once in a machine's life
 
     async def start_once() -> None:
         # the SDK downloads only as part of starting a server
-        environment = await WorkflowEnvironment.start_local(download_dest_dir=str(folder))
+        environment = await WorkflowEnvironment.start_local(
+            download_dest_dir=str(folder), dev_server_download_version=f"v{VERSION}"
+        )
         await environment.shutdown()
 
     async def bounded() -> None:
@@ -33,7 +36,7 @@ def download(folder: Path) -> list[Path]:
     try:
         asyncio.run(bounded())
     except (RuntimeError, TimeoutError):
-        return []  # offline, or a proxy in between: Go's way may still be open
+        return []  # offline, or a proxy in between
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 

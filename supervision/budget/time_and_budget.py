@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from supervision import limits
 from supervision.budget.amount import Amount
 from supervision.budget.ledger import Ledger
+from supervision.contract.ceilings import Ceilings
 from supervision.contract.request import Budget, RunRequest
 from supervision.contract.status import RunLimits
 from supervision.contract.updates import NewBudget
@@ -24,6 +25,7 @@ class TimeAndBudget:
         self.deadline = request.deadline
         self.budget = Budget.model_construct(**grant.model_dump()) if grant else request.budget
         self.ledger = Ledger(self.budget.tokens, self.budget.usd)
+        self._ceilings = Ceilings()
 
     @property
     def deadline_at(self) -> datetime:
@@ -64,6 +66,7 @@ class TimeAndBudget:
         if deadline is not None and self._started_at + deadline <= self._now():
             raise ValueError("the new deadline has passed already: it counts from the run's start")
         if budget is not None:
+            self._ceilings.check_totals(budget.tokens, budget.usd)
             new = budget.over(self.budget)
             self.ledger.check(new.tokens, new.usd)
 
@@ -74,6 +77,12 @@ class TimeAndBudget:
             self.ledger.extend(self.budget.tokens, self.budget.usd)
         if deadline is not None:
             self.deadline = deadline
+
+    def keep_within(self, ceilings: Ceilings, request: RunRequest) -> None:
+        """Lowers what is above the operator's ceilings, now and in later updates; `request` is lowered already."""
+        self._request, self._ceilings = request, ceilings
+        self.budget = ceilings.lowered_budget(self.budget)
+        self.ledger.extend(self.budget.tokens, self.budget.usd)
 
     def card(self) -> RunLimits:
         """Returns the limits in force, for `status`."""

@@ -20,8 +20,8 @@ _DURATION = 'must be a duration such as "PT30M", or a number of seconds'
 class Budget(StrictModel):
     """Totals for the whole tree of a run; None is no limit of that kind."""
 
-    tokens: Annotated[int, Field(ge=1)] | None = 1_000_000
-    usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = 5.0
+    tokens: Annotated[int, Field(ge=1, le=limits.MAX_BUDGET_TOKENS)] | None = 1_000_000
+    usd: Annotated[float, Field(gt=0, le=limits.MAX_BUDGET_USD, allow_inf_nan=False)] | None = 5.0
 
 
 class Models(StrictModel):

@@ -20,8 +20,8 @@ class Resume(StrictModel):
 class NewBudget(StrictModel):
     """New totals of a budget; None leaves one as it is."""
 
-    tokens: Annotated[int, Field(ge=1)] | None = None
-    usd: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    tokens: Annotated[int, Field(ge=1, le=limits.MAX_BUDGET_TOKENS)] | None = None
+    usd: Annotated[float, Field(gt=0, le=limits.MAX_BUDGET_USD, allow_inf_nan=False)] | None = None
 
     def over(self, budget: Budget) -> Budget:
         """Returns `budget` with the new totals."""

@@ -8,6 +8,7 @@ from typing import Literal
 from supervision import limits
 from supervision.budget.amount import Amount
 from supervision.budget.time_and_budget import TimeAndBudget
+from supervision.contract.ceilings import Ceilings
 from supervision.contract.finding import ArtifactRef
 from supervision.contract.plan import Plan
 from supervision.contract.request import RunRequest
@@ -91,6 +92,11 @@ class RunState:
     def seen(self, request_id: str | None) -> bool:
         """True if a message with that id was taken."""
         return request_id in self._seen_requests
+
+    def keep_within(self, ceilings: Ceilings) -> None:
+        """Lowers the request's numbers to the operator's ceilings."""
+        self.request = ceilings.lowered(self.request)
+        self.time_and_budget.keep_within(ceilings, self.request)
 
     def extend(self, budget: NewBudget | None, deadline: timedelta | None) -> None:
         """Sets new totals of budget and deadline; raises ValueError if they are below what is used."""

@@ -1,5 +1,6 @@
 """The Markdown that the Web UI shows of a live run."""
 
+import re
 from collections.abc import Mapping
 
 from pydantic import JsonValue
@@ -10,6 +11,7 @@ from supervision.contract.usage import Usage
 from supervision.text import money, one_line
 
 _ROWS = 60
+_MARKUP = re.compile(r"([\\`*_\[\]<>|!#~&])")
 _MARKS = {
     "completed": "✔ completed",
     "failed": "✘ failed",
@@ -32,7 +34,7 @@ def markdown(
     """Returns a heading, one line of spend, the plan as a table."""
     conditions = [name for name, value in flags.model_dump().items() if value]
     lines = [
-        f"**{one_line(goal, 300)}**",
+        f"**{_literal(goal, 300)}**",
         "",
         f"Phase **{phase}**{' (' + ', '.join(conditions) + ')' if conditions else ''}"
         f" · {counts.completed} of {counts.total} subtasks"
@@ -45,7 +47,7 @@ def markdown(
         if len(reports) > _ROWS:
             lines.append(f"| … | | | | | and {len(reports) - _ROWS} more |")
     if notes:
-        lines += ["", *[f"> {one_line(note, 300)}" for note in notes]]
+        lines += ["", *[f"> {_literal(note, 300)}" for note in notes]]
     return "\n".join(lines)
 
 
@@ -65,11 +67,16 @@ def _row(report: SubtaskReport) -> str:
         state += f", replaced by {report.replaced_by}"
     text = report.error.message if report.error else report.description
     cells = [
-        report.id,
-        report.role,
-        state,
-        one_line(", ".join(report.depends_on), 120),
+        _literal(report.id, 120),
+        _literal(report.role, 120),
+        _literal(state, 120),
+        _literal(", ".join(report.depends_on), 120),
         str(report.turns) if report.turns else "",
-        one_line(text, 120),
+        _literal(text, 120),
     ]
-    return "| " + " | ".join(cell.replace("\\", "\\\\").replace("|", "\\|") for cell in cells) + " |"
+    return "| " + " | ".join(cells) + " |"
+
+
+def _literal(text: str, limit: int) -> str:
+    """Foreign text as it is: no markup, HTML or named link of its own stands among the project's words."""
+    return _MARKUP.sub(r"\\\1", one_line(text, limit))

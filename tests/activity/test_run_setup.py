@@ -8,6 +8,7 @@ from temporalio.exceptions import ApplicationError
 
 from activities.contracts.run_contracts import RunSetup, SetupInput
 from activities.run_setup import ProcessFacts, RunSetupActivities
+from supervision.contract.ceilings import Ceilings
 from supervision.contract.request import RunRequest
 from supervision.contract.team import Role, Team
 from tests.activity.supervising import ROLE, Desk
@@ -17,12 +18,13 @@ def team(*more: Role) -> Team:
     return Team(name="orchard", generalist="reader", roles=[Role(name="reader", **ROLE), *more])
 
 
-async def prepare(desk: Desk, notice: str | None = None, **fields: Any) -> RunSetup:
+async def prepare(desk: Desk, notice: str | None = None, ceilings: Ceilings | None = None, **fields: Any) -> RunSetup:
     facts = ProcessFacts(
         tools_queue="supervisor",
         supervisor_model="claude-opus-5-5",
         worker_model="claude-haiku-5-5",
         model_notice=notice,
+        ceilings=ceilings or Ceilings(),
     )
     request = RunRequest(**{"goal": "How large is the pear crop?", "team": team(), **fields})
     setup = RunSetupActivities(desk.store, desk.teams, facts)
@@ -94,3 +96,22 @@ async def test_roles_of_a_later_plan_get_the_model_that_the_run_asked_for(desk: 
     setup = await prepare(desk, models={"workers": "claude-sonnet-5-5"})
     assert setup.team.role("reader").model == "claude-sonnet-5-5"
     assert (await desk.teams.card(setup.team_ref, "other")).role("reader").model == "claude-sonnet-5-5"
+
+
+async def test_what_is_above_the_operators_ceilings_is_refused(desk: Desk) -> None:
+    low = Ceilings(tokens=1000, usd=1.0, models=["claude-*"])
+    kind, message = await refusal(desk, ceilings=low, budget={"tokens": 2000})
+    assert kind == "InvalidRequest"
+    assert "SUPERVISOR_MAX_BUDGET_TOKENS" in message
+    kind, message = await refusal(desk, ceilings=low, models={"workers": "llama-own"})
+    assert kind == "InvalidRequest"
+    assert "SUPERVISOR_ALLOWED_MODELS" in message
+    kind, message = await refusal(desk, ceilings=Ceilings(inline_teams="off"))
+    assert kind == "InvalidRequest"
+    assert "SUPERVISOR_INLINE_TEAMS" in message
+
+
+async def test_defaults_above_the_operators_ceilings_are_lowered_with_a_warning(desk: Desk) -> None:
+    setup = await prepare(desk, ceilings=Ceilings(tokens=1000, usd=1.0))
+    assert [warning.split()[0] for warning in setup.warnings if "ceiling" in warning] == ["budget.tokens", "budget.usd"]
+    assert setup.ceilings == Ceilings(tokens=1000, usd=1.0)

@@ -1,5 +1,6 @@
 """Finding the `temporal` program; small shell scripts stand for the programs of other machines."""
 
+import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
@@ -108,6 +109,51 @@ def test_what_a_killed_build_left_is_cleared_away(path: Path) -> None:
     fake_go(path)
     find_temporal()
     assert sorted(item.name for item in left.parent.iterdir()) == ["temporal", "temporal.lock"]
+
+
+def fake_download(monkeypatch: pytest.MonkeyPatch, version: str) -> list[Path]:
+    """The SDK's download leaves a program of that version; the folders that it was asked to fill."""
+    asked = []
+
+    def download(folder: Path) -> list[Path]:
+        asked.append(folder)
+        return [script(folder / "temporal-sdk", f'echo "temporal version {version} (Server 1.29.1)"')]
+
+    monkeypatch.setattr(temporal_build, "download", download)
+    return asked
+
+
+def test_with_go_nothing_is_downloaded(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = fake_download(monkeypatch, temporal_build.VERSION)
+    fake_go(path)
+    find_temporal()
+    assert asked == []
+    assert temporal_build.GO_PACKAGE.endswith(f"@v{temporal_build.VERSION}")
+
+
+def test_without_go_the_pinned_version_is_downloaded(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = fake_download(monkeypatch, temporal_build.VERSION)
+    assert runs(find_temporal())
+    assert len(asked) == 1
+
+
+def test_a_download_of_another_version_is_not_used(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_download(monkeypatch, "1.5.2")
+    with pytest.raises(TemporalNotFound, match="none could be downloaded"):
+        find_temporal()
+    assert not (cache_dir() / "bin" / "temporal").exists()
+
+
+async def test_the_download_names_its_version(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    options: dict[str, object] = {}
+
+    async def start_local(**given: object) -> None:
+        options.update(given)
+        raise RuntimeError("offline")
+
+    monkeypatch.setattr("temporalio.testing.WorkflowEnvironment.start_local", start_local)
+    assert await asyncio.to_thread(temporal_build.download, tmp_path) == []
+    assert options["dev_server_download_version"] == f"v{temporal_build.VERSION}"
 
 
 @pytest.mark.parametrize("version", ["go1.22.1", "devel", ""])

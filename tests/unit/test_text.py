@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -47,3 +48,12 @@ def test_slugs_read_like_their_goal() -> None:
 
 def test_terminal_escapes_do_not_survive_on_one_line() -> None:
     assert one_line("\x1b[2Jall\r\n good\x00", 50) == "[2Jall good"
+
+
+@pytest.mark.parametrize("char", ["\u202e", "\u2066", "\u200b", "\ufeff", "\U000e0041", "\u00ad"])
+def test_characters_that_change_how_others_are_shown_are_left_out_of_a_line(char: str) -> None:
+    assert one_line(f"ab{char}cd\n{char}ef", 50) == "abcd ef"
+
+
+def test_joined_letters_stay_joined() -> None:
+    assert one_line("\U0001f469\u200d\U0001f52c", 50) == "\U0001f469\u200d\U0001f52c"

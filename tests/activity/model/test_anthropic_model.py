@@ -254,8 +254,8 @@ async def test_a_refused_connection_names_the_address() -> None:
 
 
 async def test_an_unknown_host_is_unreachable() -> None:
-    async with adapter(base_url="http://model.invalid") as model:
-        with pytest.raises(ModelFailure, match="cannot reach model.invalid:80") as caught:
+    async with adapter(base_url="https://model.invalid") as model:
+        with pytest.raises(ModelFailure, match="cannot reach model.invalid:443") as caught:
             await model.complete(ask(), StreamProgress())
     assert caught.value.kind == "ProviderUnreachable"
 

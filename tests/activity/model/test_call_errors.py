@@ -13,6 +13,7 @@ from activities.model.call_errors import classify, failure, retry_after_seconds
 from activities.model.port import ModelFailure
 from supervision import limits
 from supervision.errors import ErrorKind
+from supervision.provider.credentials import Credentials
 
 LONGEST = limits.RETRY_AFTER_MAX.total_seconds()
 
@@ -116,7 +117,7 @@ def test_a_ramp_limit_only_asks_for_patience() -> None:
 
 def test_a_message_holds_neither_body_nor_secret_nor_line_breaks_and_stays_short() -> None:
     error = APIStatusError(422, api_message="bad\nfield k3y " + "x" * 5000, body={"prompt": "secret plans"})
-    message = classify(error, secrets=["k3y"]).message
+    message = classify(error, credentials=Credentials(["k3y"])).message
     assert "[secret]" in message
     assert "\n" not in message
     assert "prompt" not in message

@@ -336,3 +336,31 @@ def test_plain_http_beyond_loopback_needs_consent(s3_environment: str, monkeypat
         open_store("s3://bucket")
     monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
     assert open_store("s3://bucket").url == "s3://bucket"
+
+
+@pytest.mark.parametrize("depth", [0, 1, 2], ids=["run", "folder", "object"])
+async def test_links_inside_the_store_are_not_followed(tmp_path: Path, depth: int) -> None:
+    store, key = open_store(tmp_path / "store"), output_key("a run/%", "ab" * 32)
+    segments = key.split("/")[: depth + 1]
+    outside = tmp_path / "outside"
+    target = outside.joinpath(*key.split("/")[depth + 1 :])
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(b"not the store's")
+    link = (tmp_path / "store").joinpath(*segments)
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(outside)
+    with pytest.raises(ArtifactUnavailable, match="symbolic link"):
+        await store.get(key)
+    with pytest.raises(ArtifactUnavailable, match="symbolic link"):
+        await store.put(key, b"mine")
+    with pytest.raises(ArtifactUnavailable, match="symbolic link"):
+        await store.create(key, b"mine")
+    assert target.read_bytes() == b"not the store's"
+
+
+async def test_the_store_itself_may_be_reached_by_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    store = open_store(tmp_path / "link")
+    await store.put("run/goal", b"x")
+    assert await open_store(tmp_path / "real").get("run/goal") == b"x"

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from activities.teams.team_files import TeamError, TeamFiles, team_card
+from activities.teams.team_definition import TeamError
+from activities.teams.team_files import TeamFiles, team_card
 from activities.tools.tool import ToolContext
 from supervision import limits
 from supervision.contract.team import Role, Team, ToolCard, ToolEntry
@@ -330,3 +331,53 @@ def test_a_role_may_be_another_team(tmp_path: Path) -> None:
     write(tmp_path, "inner")
     write(tmp_path, text=f'{TEAM}\n[[roles]]\nname = "crew2"\ndescription = "d"\nteam = "inner"\n')
     assert TeamFiles([tmp_path]).load("crew").team.role("crew2").team == "inner"
+
+
+@pytest.mark.parametrize("opened", ["tools.py", ".", ".."])
+def test_code_that_others_could_have_written_is_not_run(tmp_path: Path, opened: str) -> None:
+    teams = tmp_path / "teams"
+    folder = write(
+        teams, tool="greet", tools=f"import pathlib; pathlib.Path({str(tmp_path / 'ran')!r}).touch()\n{OWN_TOOLS}"
+    )
+    (folder / opened).chmod(0o777)
+    with pytest.raises(TeamError, match="is code and is not run.*every user"):
+        TeamFiles([teams]).load("crew")
+    assert not (tmp_path / "ran").exists()
+    (folder / opened).chmod(0o755)
+    TeamFiles([teams]).load("crew")
+    assert (tmp_path / "ran").exists()
+
+
+def test_the_definition_of_a_team_is_read_without_running_its_code(tmp_path: Path) -> None:
+    write(tmp_path, tool="greet", tools=f"import pathlib; pathlib.Path({str(tmp_path / 'ran')!r}).touch()\n{OWN_TOOLS}")
+    assert TeamFiles([tmp_path]).definition("crew").roles[0].tools == ["greet"]
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("text", ["a = " + "[" * 20_000, "a = " + "{a=" * 20_000], ids=["arrays", "tables"])
+def test_a_file_nested_beyond_reason_is_one_broken_team(tmp_path: Path, text: str) -> None:
+    write(tmp_path, text=text)
+    write(tmp_path, name="good")
+    with pytest.raises(TeamError, match="nested too deeply"):
+        TeamFiles([tmp_path]).load("crew")
+    loaded = TeamFiles([tmp_path]).load_inline(inline(("helper", ["calculate"])))
+    assert loaded.toolbox.names() == ["calculate"]
+
+
+@pytest.mark.parametrize("code", ["import sys; sys.exit(3)", "raise SystemExit", "f = lambda n: f(n); f(1)"])
+def test_a_tools_file_that_ends_the_program_ends_only_its_own_team(tmp_path: Path, code: str) -> None:
+    write(tmp_path, tools=code)
+    write(tmp_path, name="good")
+    with pytest.raises(TeamError, match="line 1"):
+        TeamFiles([tmp_path]).load("crew")
+    loaded = TeamFiles([tmp_path]).load_inline(inline(("helper", ["calculate"])))
+    assert loaded.toolbox.names() == ["calculate"]
+
+
+def test_an_inline_team_knows_which_team_files_its_tools_come_from(tmp_path: Path) -> None:
+    write(tmp_path, "crew")
+    write(tmp_path, "farm", tool="greet", tools=OWN_TOOLS)
+    files = TeamFiles([tmp_path])
+    assert files.load_inline(inline(("a", ["crew/calculate"]))).sources == {"crew"}
+    assert files.load_inline(inline(("a", ["crew/calculate"]), ("b", ["greet"]))).sources == {"crew", "farm"}
+    assert files.load_inline(inline(("a", []))).sources == frozenset()

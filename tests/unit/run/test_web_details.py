@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -59,3 +60,29 @@ def test_a_large_plan_is_cut_and_says_so() -> None:
 
 def test_an_unknown_cost_is_called_unknown() -> None:
     assert [money(usd) for usd in (None, 0.0, 0.00012, 1234.5)] == ["cost unknown", "$0.0000", "$0.0001", "$1,234.50"]
+
+
+MARKUP = [
+    "<img src=x>",
+    "[here](http://evil)",
+    "**done**",
+    "`x`",
+    "# all is well",
+    "a | b",
+    "![x](y)",
+    "&lt;b&gt;",
+    "_x_",
+]
+
+
+@pytest.mark.parametrize("text", MARKUP)
+def test_foreign_text_is_shown_as_it_is(text: str) -> None:
+    reports = [
+        SubtaskReport(id="t1", role="analyst", description=text),
+        SubtaskReport(id="t2", role="analyst", state="failed", error=Problem(type="X", message=text)),
+    ]
+    lines = shown(text, reports, [text]).splitlines()
+    for line in (lines[0], lines[6], lines[7], lines[9]):
+        ours = line.removeprefix("**").removesuffix("**").removeprefix("> ").replace(" | ", "  ")
+        assert not re.search(r"(?<!\\)[`*_\[\]<>!#~&]", ours), line
+        assert text in re.sub(r"\\(.)", r"\1", line)

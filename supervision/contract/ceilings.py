@@ -1,0 +1,108 @@
+"""The operator's ceilings: they stand above every request, whoever sends it."""
+
+from fnmatch import fnmatchcase
+from typing import Literal, TypeVar
+
+from supervision import limits
+from supervision.contract.base import Model
+from supervision.contract.request import Budget, RunRequest
+from supervision.errors import ErrorKind, SupervisionError
+from supervision.text import one_line
+
+N = TypeVar("N", int, float)
+InlineTeams = Literal["off", "same-team", "any"]
+
+_DEFAULT = RunRequest(goal="any")
+
+
+class Ceilings(Model):
+    """What a run may be given at most; None is no ceiling of that kind, and an empty list allows any model.
+
+    With `same-team` all tools of an inline team come from one team file, so that nobody puts the private data of one
+    team and the outward tool of another into one hand.
+    """
+
+    tokens: int | None = None
+    usd: float | None = None
+    max_parallel: int = limits.MAX_PARALLEL
+    models: list[str] = []
+    inline_teams: InlineTeams = "any"
+
+    def lowered(self, request: RunRequest) -> RunRequest:
+        """Returns `request` with its budget and its parallel worker agents within the ceilings."""
+        return request.model_copy(
+            update={
+                "budget": self.lowered_budget(request.budget),
+                "max_parallel": min(request.max_parallel, self.max_parallel),
+            }
+        )
+
+    def lowered_budget(self, budget: Budget) -> Budget:
+        """Returns `budget` within the ceilings; no limit becomes the ceiling."""
+        return Budget.model_construct(tokens=_least(budget.tokens, self.tokens), usd=_least(budget.usd, self.usd))
+
+    def check(self, request: RunRequest) -> list[str]:
+        """Returns what is lowered, in words: numbers left at their default, and budgets without a limit.
+
+        SupervisionError `InvalidRequest` for a number that was asked for and is above its ceiling.
+        """
+        usd, tokens = request.budget.usd, request.budget.tokens
+        return [
+            *_compare("budget.tokens", tokens, _DEFAULT.budget.tokens, self.tokens, "SUPERVISOR_MAX_BUDGET_TOKENS"),
+            *_compare("budget.usd", usd, _DEFAULT.budget.usd, self.usd, "SUPERVISOR_MAX_BUDGET_USD"),
+            *_compare(
+                "max_parallel",
+                request.max_parallel,
+                _DEFAULT.max_parallel,
+                self.max_parallel,
+                "SUPERVISOR_MAX_PARALLEL",
+            ),
+        ]
+
+    def check_totals(self, tokens: int | None, usd: float | None) -> None:
+        """ValueError when new totals of a budget are above the ceilings; None leaves a total as it is."""
+        for name, value, ceiling, setting in (
+            ("budget.tokens", tokens, self.tokens, "SUPERVISOR_MAX_BUDGET_TOKENS"),
+            ("budget.usd", usd, self.usd, "SUPERVISOR_MAX_BUDGET_USD"),
+        ):
+            if value is not None and ceiling is not None and value > ceiling:
+                raise ValueError(_above(name, value, ceiling, setting))
+
+    def check_models(self, models: list[str]) -> None:
+        """SupervisionError `InvalidRequest` when a model is not among the allowed ones."""
+        for model in models:
+            if self.models and not any(fnmatchcase(model, pattern) for pattern in self.models):
+                raise SupervisionError(
+                    ErrorKind.INVALID_REQUEST,
+                    f"the model '{one_line(model, 100)}' is not allowed here: SUPERVISOR_ALLOWED_MODELS has "
+                    f"{', '.join(self.models)}",
+                )
+
+    def check_inline_team(self, sources: frozenset[str]) -> None:
+        """SupervisionError `InvalidRequest` when an inline team may not take tools from these team files."""
+        if self.inline_teams == "off":
+            raise SupervisionError(
+                ErrorKind.INVALID_REQUEST, "team: inline teams are off here (SUPERVISOR_INLINE_TEAMS): name a team"
+            )
+        if self.inline_teams == "same-team" and len(sources) > 1:
+            raise SupervisionError(
+                ErrorKind.INVALID_REQUEST,
+                f"team: its tools come from several teams ({', '.join(sorted(sources))}), which "
+                "SUPERVISOR_INLINE_TEAMS=same-team does not allow",
+            )
+
+
+def _compare(name: str, value: float | None, default: float | None, ceiling: float | None, setting: str) -> list[str]:
+    if ceiling is None or (value is not None and value <= ceiling):
+        return []
+    if value is None or value == default:
+        return [f"{name} is {ceiling:g}: {setting} is the operator's ceiling"]
+    raise SupervisionError(ErrorKind.INVALID_REQUEST, _above(name, value, ceiling, setting))
+
+
+def _above(name: str, value: float, ceiling: float, setting: str) -> str:
+    return f"{name}: {value} is above the operator's ceiling of {ceiling} ({setting})"
+
+
+def _least(value: N | None, ceiling: N | None) -> N | None:
+    return ceiling if value is None else value if ceiling is None else min(value, ceiling)

@@ -1,0 +1,48 @@
+"""What may be trusted: files that nobody else can change, and hosts that are this machine."""
+
+import stat
+from ipaddress import ip_address
+from typing import Protocol
+
+_ROOT = 0
+
+
+class FileStatus(Protocol):
+    """The fields of `os.stat_result` that decide."""
+
+    @property
+    def st_uid(self) -> int: ...
+
+    @property
+    def st_gid(self) -> int: ...
+
+    @property
+    def st_mode(self) -> int: ...
+
+
+def distrust(status: FileStatus, me: int) -> str | None:
+    """Returns why the user `me` should not trust a file or folder, None when only `me` and root can change it.
+
+    Many systems give each user a group of the same number, in which nobody else is: such a group may write.
+    """
+    if status.st_uid not in (me, _ROOT):
+        return f"it belongs to the user with number {status.st_uid}"
+    if status.st_mode & stat.S_IWOTH:
+        return "every user of this machine can write to it"
+    if status.st_mode & stat.S_IWGRP and status.st_gid != status.st_uid:
+        return f"the group with number {status.st_gid} can write to it"
+    return None
+
+
+def is_readable_by_others(status: FileStatus) -> bool:
+    """True if other users of the machine can read the file, or look into the folder."""
+    shared = stat.S_IRGRP | stat.S_IXGRP if status.st_gid != status.st_uid else 0
+    return bool(status.st_mode & (shared | stat.S_IROTH | stat.S_IXOTH))
+
+
+def is_loopback(host: str) -> bool:
+    """True if traffic to `host` never leaves this machine."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,341 @@
+"""An endpoint that means harm: what it sends is bounded, never followed elsewhere, and never stored with the key."""
+
+import asyncio
+import base64
+import gzip
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from activities.model.anthropic_model import AnthropicModel
+from activities.model.port import ModelFailure, ModelMessage, ModelRequest, ModelUsage, StreamProgress
+from activities.model.reply_bounds import checked
+from supervision import limits
+from supervision.provider.credentials import Credentials
+from tests.activity.model import http_fixture as http
+from tests.activity.model.http_fixture import Exchange, Json, Reply
+
+SECRET = "Zq7-canary_9fKx2LmV4tRw8YbN"
+KEY = f"sk-ant-api03-{SECRET}"
+REQUEST = ModelRequest(
+    model="claude-haiku-5-5",
+    system="",
+    messages=[{"role": "user", "content": [{"type": "text", "text": "the whole prompt"}]}],
+    max_tokens=1000,
+)
+
+
+async def call(reply: Reply, progress: StreamProgress | None = None) -> ModelMessage:
+    """One call of an endpoint that answers so; the idle limit ends what nothing else ends."""
+    async with http.model_server(reply) as server:
+        model = AnthropicModel(
+            api_key=KEY,
+            base_url=server.url,
+            idle_timeout=timedelta(seconds=20),
+            http_options={"trust_env": False},
+        )
+        try:
+            return await model.complete(REQUEST, progress or StreamProgress())
+        finally:
+            await model.close()
+
+
+async def refused(reply: Reply) -> ModelFailure:
+    """The failure of one such call, which is the endpoint's and of kind BadResponse."""
+    with pytest.raises(ModelFailure) as caught:
+        await call(reply)
+    assert caught.value.kind == "BadResponse", caught.value.message
+    return caught.value
+
+
+# --- redirects ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_a_redirect_is_a_bad_response_and_is_not_followed(status: int) -> None:
+    async with http.model_server(http.error(400, "invalid_request_error", "INTERNAL-SECRET")) as internal:
+        failure = await refused(http.plain(status, "", location=f"{internal.url}/secret-internal"))
+    assert internal.requests == []
+    assert "INTERNAL-SECRET" not in failure.message
+
+
+async def test_a_redirect_that_calls_itself_an_overload_is_still_a_bad_response() -> None:
+    await refused(http.error(307, "overloaded_error", location="http://127.0.0.1:1/"))
+
+
+# --- sizes ----------------------------------------------------------------------------------------
+
+
+async def test_a_request_asks_for_an_answer_without_compression() -> None:
+    async with http.model_server(http.message(http.text("hello"))) as server:
+        model = AnthropicModel(base_url=server.url, http_options={"trust_env": False})
+        await model.complete(REQUEST, StreamProgress())
+        await model.close()
+    assert server.requests[0].headers["accept-encoding"] == "identity"
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "GZIP", "identity, gzip", "deflate", "br"])
+async def test_a_compressed_answer_is_refused_unread(encoding: str) -> None:
+    async def bomb(exchange: Exchange) -> None:
+        await exchange.head(
+            content_type="text/event-stream", content_encoding=encoding, transfer_encoding="chunked", request_id="req_1"
+        )
+        await exchange.chunk(gzip.compress(b"data: " + bytes(50_000_000)))
+        await http.eof(exchange)
+
+    assert "compress" in (await refused(bomb)).message
+
+
+async def test_the_status_of_a_compressed_error_counts_and_its_body_is_not_unpacked() -> None:
+    body = gzip.compress(b'{"error": {"type": "invalid_request_error", "message": "' + b"x" * 50_000_000 + b'"}}')
+
+    async def bomb(exchange: Exchange) -> None:
+        await exchange.head(529, content_encoding="gzip", content_length=str(len(body)))
+        await exchange.send(body)
+
+    with pytest.raises(ModelFailure) as caught:
+        await call(bomb)
+    assert caught.value.kind == "Overloaded"
+
+
+async def test_an_error_body_is_read_up_to_its_cap() -> None:
+    sent = 0
+
+    async def endless(exchange: Exchange) -> None:
+        nonlocal sent
+        await exchange.head(503, content_type="text/html", transfer_encoding="chunked")
+        while sent < 100 * limits.MODEL_ERROR_BODY_BYTES:
+            await exchange.chunk(b"x" * 65_536)
+            sent += 65_536
+
+    with pytest.raises(ModelFailure) as caught:
+        await call(endless)
+    assert caught.value.kind == "ProviderError"
+    assert sent < 100 * limits.MODEL_ERROR_BODY_BYTES
+
+
+def endless(*parts: bytes) -> Reply:
+    """An event stream that repeats `parts` after a proper beginning; the client has to end it."""
+
+    async def reply(exchange: Exchange) -> None:
+        await exchange.head(content_type="text/event-stream", transfer_encoding="chunked", request_id="req_1")
+        await exchange.chunk(http.sse(http.start()))
+        for event in http.block(0, http.text(""))[:1]:
+            await exchange.chunk(http.sse(event))
+        while True:
+            for part in parts:
+                await exchange.chunk(part)
+
+    return reply
+
+
+ENDLESS = {
+    "one line": endless(b"data: " + b"x" * 65_536),
+    "lines of one event": endless(b"data: x\n" * 8192),
+    "comments": endless(b": ping\n" * 8192),
+    "text": endless(http.sse(http.delta(0, {"type": "text_delta", "text": "x" * 65_536}))),
+}
+NOTHING = {
+    "pings": endless(http.sse({"type": "ping"}) * 2000),
+    "empty deltas": endless(http.sse(http.delta(0, {"type": "text_delta", "text": ""})) * 1000),
+}
+
+
+@pytest.mark.parametrize("reply", ENDLESS.values(), ids=ENDLESS)
+async def test_an_endless_answer_is_cut_off(reply: Reply) -> None:
+    await refused(reply)
+
+
+@pytest.mark.parametrize("reply", NOTHING.values(), ids=NOTHING)
+async def test_an_endless_stream_of_nothing_is_cut_off(reply: Reply, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MODEL_WIRE_BYTES", limits.KIB * limits.KIB)  # the whole bound takes minutes to send
+    await refused(reply)
+
+
+async def test_endless_arguments_of_a_tool_are_cut_off() -> None:
+    async def reply(exchange: Exchange) -> None:
+        await exchange.head(content_type="text/event-stream", transfer_encoding="chunked", request_id="req_1")
+        await exchange.chunk(http.sse(http.start()))
+        await exchange.chunk(http.sse(http.block(0, http.tool_use("c1", "t", {}))[0]))
+        await exchange.chunk(http.sse(http.delta(0, {"type": "input_json_delta", "partial_json": '{"a": "'})))
+        while True:
+            await exchange.chunk(http.sse(http.delta(0, {"type": "input_json_delta", "partial_json": "x" * 65_536})))
+
+    await refused(reply)
+
+
+async def test_a_long_answer_in_small_pieces_fits() -> None:
+    words = "word " * 20_000
+    message = await call(http.message(http.text(words)))
+    assert message.text() == words
+
+
+# --- what cannot be stored and read again -----------------------------------------------------------
+
+
+def nested(depth: int) -> str:
+    return "[" * depth + "1" + "]" * depth
+
+
+UNREADABLE = {
+    "too deep": nested(limits.MODEL_REPLY_DEPTH + 1),
+    "much too deep": nested(5000),
+    "thousands of digits": "9" * 5000,
+}
+
+
+@pytest.mark.parametrize("value", UNREADABLE.values(), ids=UNREADABLE)
+async def test_an_answer_that_could_not_be_read_again_is_refused(value: str) -> None:
+    events = http.block(0, http.tool_use("c1", "t", {}))
+    events[1]["delta"]["partial_json"] = '{"a": ' + value + "}"
+    await refused(http.stream(http.start(), *events, *http.finish("tool_use")))
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 10**5000, "\ud800"], ids=["nan", "inf", "long", "half"])
+def test_an_answer_that_is_no_json_is_never_stored(value: Any) -> None:
+    message = ModelMessage(
+        content=[{"type": "new", "a": value}], stop_reason="end_turn", usage=ModelUsage(), model="m", message_id="i"
+    )
+    with pytest.raises(ModelFailure):
+        checked(message, "host:443", Credentials())
+
+
+async def test_an_answer_of_the_allowed_depth_passes() -> None:
+    deep = json.loads(nested(limits.MODEL_REPLY_DEPTH - 10))
+    arguments = {"a": deep, "n": 10**30, "f": 0.1, "none": None}
+    message = await call(http.message(http.tool_use("c1", "t", arguments), stop_reason="tool_use"))
+    assert message.tool_uses()[0]["input"] == arguments
+
+
+@pytest.mark.parametrize("field", ["id", "model"])
+async def test_names_of_any_length_are_refused(field: str) -> None:
+    await refused(http.stream(http.start(**{field: "x" * 10_000}), *http.finish()))
+
+
+# --- usage ----------------------------------------------------------------------------------------
+
+IMPOSSIBLE: list[Any] = [-1, 10**9 + 1, 10**400, "10", 1.5, True, [], {}]
+
+
+@pytest.mark.parametrize("value", IMPOSSIBLE, ids=lambda value: str(value)[:12])
+@pytest.mark.parametrize(
+    "field", ["input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"]
+)
+async def test_usage_that_cannot_be_is_refused(field: str, value: Any) -> None:
+    await refused(http.stream(http.start(usage={**http.USAGE, field: value}), *http.finish_with({})))
+
+
+@pytest.mark.parametrize("value", [-1, 10**9 + 1, 10**400, 1.5, [], {}], ids=lambda value: str(value)[:12])
+async def test_final_usage_that_cannot_be_is_refused(value: Any) -> None:
+    progress = StreamProgress()
+    with pytest.raises(ModelFailure) as caught:
+        await call(http.stream(http.start(), *http.finish_with({"output_tokens": value})), progress)
+    assert caught.value.kind == "BadResponse"
+    assert progress.output_tokens == 0
+
+
+# --- the key --------------------------------------------------------------------------------------
+
+ECHOES = {
+    "plain": KEY,
+    "without its public beginning": SECRET,
+    "without its last letter": KEY[:-1],
+    "a window": SECRET[5:17],
+    "in a sentence": f"the key is{SECRET}and that is that",
+    "reversed": KEY[::-1],
+    "base64": base64.b64encode(KEY.encode()).decode(),
+    "base64 of more": base64.b64encode(f"x{KEY}".encode()).decode(),
+    "base64 of yet more": base64.b64encode(f"xy{KEY}z".encode()).decode(),
+    "base64 for URLs": base64.urlsafe_b64encode(f"?{KEY}".encode()).decode(),
+    "hex": KEY.encode().hex(),
+    "hex in capitals": KEY.encode().hex().upper(),
+}
+
+
+@pytest.mark.parametrize("echo", ECHOES.values(), ids=ECHOES)
+async def test_a_reply_with_the_key_is_refused(echo: str) -> None:
+    failure = await refused(http.message(http.text(f"see {echo} there")))
+    assert echo not in failure.message
+
+
+@pytest.mark.parametrize("echo", ECHOES.values(), ids=ECHOES)
+async def test_an_error_with_the_key_withholds_it(echo: str) -> None:
+    with pytest.raises(ModelFailure) as caught:
+        await call(http.error(400, "invalid_request_error", f"no {echo} here"))
+    assert SECRET[5:17] not in caught.value.message
+    assert echo not in caught.value.message
+
+
+PLACES: dict[str, Reply] = {
+    "arguments": http.message(http.tool_use("c1", "t", {"a": [{"b": SECRET}]}), stop_reason="tool_use"),
+    "name of an argument": http.message(http.tool_use("c1", "t", {SECRET: 1}), stop_reason="tool_use"),
+    "thinking": http.message({"type": "thinking", "thinking": f"hm {SECRET}", "signature": "c2ln"}),
+    "two blocks": http.message(http.text(SECRET[:10]), http.text(SECRET[10:])),
+    "id of a call": http.message(http.tool_use(SECRET, "t", {}), stop_reason="tool_use"),
+    "id of the message": http.stream(http.start(id=SECRET), *http.finish()),
+    "stop reason": http.message(http.text("hello"), stop_reason=SECRET),
+}
+
+
+@pytest.mark.parametrize("reply", PLACES.values(), ids=PLACES)
+async def test_the_key_is_found_wherever_it_is_in_a_reply(reply: Reply) -> None:
+    assert SECRET not in (await refused(reply)).message
+
+
+async def test_the_key_is_found_in_the_ids_and_labels_of_an_error() -> None:
+    with pytest.raises(ModelFailure) as caught:
+        await call(http.plain(500, http.error_body(SECRET, code=SECRET), request_id=SECRET))
+    assert SECRET[:12] not in caught.value.message
+    assert caught.value.request_id is None
+
+
+async def test_what_is_shown_of_a_running_call_never_holds_the_key() -> None:
+    progress, seen = StreamProgress(), []
+
+    async def reply(exchange: Exchange) -> None:
+        await exchange.head(content_type="text/event-stream", transfer_encoding="chunked", request_id="req_1")
+        for event in (http.start(), *http.block(0, http.text(f"the key is {SECRET}, I say"))):
+            await exchange.chunk(http.sse(event))
+            await asyncio.sleep(0.01)
+            seen.append(progress.tail)
+        await exchange.chunk(http.sse(http.finish()[0]) + http.sse(http.finish()[1]))
+        await http.eof(exchange)
+
+    with pytest.raises(ModelFailure):
+        await call(reply, progress)
+    assert any("the key" in tail for tail in seen)
+    assert [tail for tail in [*seen, progress.tail] if SECRET[:12] in tail or SECRET[-12:] in tail] == []
+
+
+@pytest.mark.parametrize("words", ["keys begin with sk-ant-api03-", "a longer sentence without any secret" * 50])
+async def test_what_anybody_may_know_passes(words: str) -> None:
+    assert (await call(http.message(http.text(words)))).text() == words
+
+
+# --- plain http -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("host", ["model.example", "192.0.2.7", "10.0.0.1", "localhost.example", "127.0.0.1.example"])
+def test_no_key_goes_over_plain_http_to_a_foreign_host(host: str) -> None:
+    with pytest.raises(ValueError, match="ANTHROPIC_BASE_URL.*SUPERVISOR_MODEL_PLAIN_HTTP"):
+        AnthropicModel(api_key=KEY, base_url=f"http://{host}:8000")
+    with pytest.raises(ValueError, match="ANTHROPIC_BASE_URL.*SUPERVISOR_MODEL_PLAIN_HTTP"):
+        AnthropicModel(auth_token=KEY, base_url=f"http://{host}:8000")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"api_key": KEY, "base_url": "http://localhost:1"},
+        {"api_key": KEY, "base_url": "http://127.0.0.9"},
+        {"api_key": KEY, "base_url": "http://[::1]:1"},
+        {"api_key": KEY, "base_url": "https://model.example"},
+        {"api_key": KEY, "base_url": "http://model.example", "plain_http": True},
+        {"base_url": "http://model.example"},
+    ],
+    ids=["localhost", "loopback", "loopback 6", "https", "allowed", "no key"],
+)
+def test_these_endpoints_may_be_used(options: Json) -> None:
+    AnthropicModel(**options)

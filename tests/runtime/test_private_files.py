@@ -1,0 +1,156 @@
+"""A shared machine: files are the owner's alone, settings come from where they are meant to be."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from runtime.paths import cache_dir
+from runtime.settings import load_settings
+from supervision.contract.ceilings import Ceilings
+
+ROOT = Path(__file__).resolve().parents[2]
+KEY = "sk-ant-secret-canary"
+
+
+@pytest.fixture(autouse=True)
+def _plain_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in [name for name in os.environ if name.startswith(("ANTHROPIC_", "SUPERVISOR_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("SUPERVISOR_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+
+
+def mode(path: Path) -> int:
+    return path.stat().st_mode & 0o777
+
+
+def test_the_cache_folder_is_made_for_its_owner_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SUPERVISOR_CACHE_DIR", str(tmp_path / "a" / "b" / "cache"))
+    before = os.umask(0)
+    try:
+        assert mode(cache_dir()) == 0o700
+    finally:
+        os.umask(before)
+
+
+@pytest.mark.parametrize("rights", [0o777, 0o1777, 0o757])
+def test_a_cache_folder_that_others_can_write_to_is_refused(tmp_path: Path, rights: int) -> None:
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache").chmod(rights)
+    with pytest.raises(PermissionError, match=r"cache.*every user.*SUPERVISOR_CACHE_DIR"):
+        cache_dir()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")
+def test_a_cache_folder_of_another_user_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "cache").mkdir()
+    os.chown(tmp_path / "cache", 12345, 12345)
+    with pytest.raises(PermissionError, match="12345"):
+        cache_dir()
+
+
+MAINS = {
+    "worker_main": ["-c", "import sys, worker_main; sys.argv = ['w', '--roles', 'model']; worker_main.main()"],
+    "starter": ["starter.py", "put", "{file}"],
+    "standin": ["-m", "standin", "--help"],
+    "embedded_server": ["-m", "runtime.server", "--stop"],
+    "temporal_binary": ["-m", "runtime.server.temporal_binary"],
+    "demo": ["-m", "console.demo", "--help"],
+}
+
+
+@pytest.mark.parametrize("name", MAINS)
+def test_every_main_makes_its_files_for_the_owner_alone(name: str, tmp_path: Path) -> None:
+    """The interpreter says at its exit which umask the main has set."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import atexit, os\n"
+        "@atexit.register\n"
+        "def tell():\n    mask = os.umask(0); open(os.environ['TOLD'], 'w').write(oct(mask))\n"
+    )
+    (tmp_path / "text.txt").write_text("hello")
+    environment = os.environ | {
+        "PYTHONPATH": f"{tmp_path}:{ROOT}",
+        "TOLD": str(tmp_path / "told"),
+        "SUPERVISOR_TEMPORAL": "/nowhere",
+    }
+    words = [word.format(file=tmp_path / "text.txt") for word in MAINS[name]]
+    subprocess.run([sys.executable, *words], cwd=ROOT, env=environment, umask=0o022, capture_output=True, timeout=60)
+    assert (tmp_path / "told").read_text() == "0o77"
+
+
+def test_the_env_file_of_the_working_directory_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("ANTHROPIC_BASE_URL=http://evil\nSUPERVISOR_TEAMS_DIR=/evil\n")
+    settings = load_settings()
+    assert settings.anthropic_base_url is None
+    assert settings.teams_dir is None
+
+
+def test_an_env_file_that_is_named_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "mine.env"
+    file.write_text(f"ANTHROPIC_BASE_URL=http://localhost:1\nANTHROPIC_API_KEY={KEY}\nSUPERVISOR_WORKER_MODEL=m\n")
+    settings = load_settings(file)
+    assert settings.anthropic_base_url == "http://localhost:1"
+    assert settings.worker_model == "m"
+
+
+def test_an_env_file_that_is_named_and_missing_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"missing\.env"):
+        load_settings(tmp_path / "missing.env")
+
+
+def test_an_env_file_that_others_can_write_to_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "mine.env"
+    file.write_text("SUPERVISOR_WORKER_MODEL=m\n")
+    file.chmod(0o666)
+    with pytest.raises(ValueError, match=r"mine\.env.*every user"):
+        load_settings(file)
+
+
+@pytest.mark.parametrize("variable", ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"])
+def test_an_env_file_never_says_where_the_key_of_the_environment_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    file = tmp_path / "mine.env"
+    file.write_text("ANTHROPIC_BASE_URL=https://elsewhere.example\n")
+    monkeypatch.setenv(variable, KEY)
+    with pytest.raises(ValueError, match=r"ANTHROPIC_BASE_URL.*mine\.env"):
+        load_settings(file)
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "https://chosen.example")
+    assert load_settings(file).anthropic_base_url == "https://chosen.example"
+
+
+def test_the_key_may_come_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "key").write_text(f"{KEY}\n")
+    monkeypatch.setenv("ANTHROPIC_API_KEY_FILE", str(tmp_path / "key"))
+    assert load_settings().secret("anthropic_api_key") == KEY
+    monkeypatch.setenv("ANTHROPIC_API_KEY_FILE", str(tmp_path / "missing"))
+    with pytest.raises(ValueError, match="ANTHROPIC_API_KEY_FILE"):
+        load_settings()
+
+
+def test_a_demo_that_cannot_use_its_cache_folder_says_so_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache").chmod(0o777)
+    done = subprocess.run([sys.executable, "-m", "console.demo"], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode != 0
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert "SUPERVISOR_CACHE_DIR" in done.stderr
+
+
+def test_the_operators_ceilings_are_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    safe = load_settings().ceilings
+    assert safe == Ceilings(tokens=50_000_000, usd=100.0, inline_teams="same-team")
+    for name, value in {
+        "MAX_BUDGET_USD": "2.5",
+        "MAX_BUDGET_TOKENS": "none",
+        "ALLOWED_MODELS": "claude-haiku-*, own",
+        "MAX_PARALLEL": "4",
+        "INLINE_TEAMS": "off",
+    }.items():
+        monkeypatch.setenv(f"SUPERVISOR_{name}", value)
+    assert load_settings().ceilings == Ceilings(
+        usd=2.5, max_parallel=4, models=["claude-haiku-*", "own"], inline_teams="off"
+    )

@@ -1,0 +1,50 @@
+"""Whom a file may belong to, and who may write to it, before it is trusted."""
+
+import stat
+from dataclasses import dataclass
+
+import pytest
+
+from supervision.trust import distrust, is_readable_by_others
+
+ME = 1000
+
+
+@dataclass(frozen=True)
+class Status:
+    st_uid: int
+    st_gid: int
+    st_mode: int
+
+
+def folder(mode: int, uid: int = ME, gid: int = ME) -> Status:
+    return Status(uid, gid, stat.S_IFDIR | mode)
+
+
+@pytest.mark.parametrize("mode", [0o700, 0o755, 0o775, 0o500])
+def test_what_only_its_owner_can_change_is_trusted(mode: int) -> None:
+    assert distrust(folder(mode), ME) is None
+    assert distrust(folder(mode, uid=0, gid=0), ME) is None
+
+
+def test_what_belongs_to_somebody_else_is_not_trusted() -> None:
+    assert distrust(folder(0o700, uid=1001), ME) == "it belongs to the user with number 1001"
+    assert distrust(folder(0o700, uid=1001), 0) == "it belongs to the user with number 1001"
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o1777, 0o702])
+def test_what_everybody_can_write_to_is_not_trusted(mode: int) -> None:
+    assert distrust(folder(mode), ME) == "every user of this machine can write to it"
+
+
+def test_what_a_common_group_can_write_to_is_not_trusted() -> None:
+    assert distrust(folder(0o770, gid=20), ME) == "the group with number 20 can write to it"
+    assert distrust(folder(0o750, gid=20), ME) is None
+
+
+@pytest.mark.parametrize(
+    ("mode", "gid", "readable"),
+    [(0o700, 20, False), (0o750, 20, True), (0o750, ME, False), (0o701, ME, True), (0o704, 20, True)],
+)
+def test_others_are_seen_when_they_can_read(mode: int, gid: int, readable: bool) -> None:
+    assert is_readable_by_others(folder(mode, gid=gid)) is readable
