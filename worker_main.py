@@ -27,6 +27,9 @@ from activities.model.journalled_call import ModelCalls
 from activities.planning import PlanningActivities
 from activities.pools import PoolActivities
 from activities.publishing import PublishingActivities
+from activities.rights.callers import Callers
+from activities.rights.grants import Grants
+from activities.rights.guard import Guard
 from activities.run_setup import ProcessFacts, RunSetupActivities
 from activities.store.artifacts import ArtifactStore, open_store
 from activities.synthesis import SynthesisActivities
@@ -107,6 +110,7 @@ def compose(
         local_activities=[setup.prepare_run, publishing.publish_result, PoolActivities(client).pool_backlog],
         model_activities=model_activities(settings, model, store, conversations, teams) if "model" in roles else [],
         tool_activities=[ToolActivities(store, conversations, teams).run_tool],
+        interceptors=[Guard(Callers(client), Grants(store), settings.worker_model)],
         model_rpm=settings.model_rpm,
         pool=pool,
     )
@@ -134,7 +138,7 @@ def model_activities(
     conversations: ConversationStore,
     teams: StoredTeams,
 ) -> list[Callable[..., Any]]:
-    """The activities that call the model, with one client for all of them."""
+    """Returns the activities that call the model, with one client for all of them."""
     gate = ModelGate(model, settings.model_tpm)
     calls = ModelCalls(
         gate, store, conversations, call_header=settings.call_header == "on", free=settings.model == "standin"

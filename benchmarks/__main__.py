@@ -55,7 +55,7 @@ def main() -> None:
     if options.out:
         report.write(options.out, samples, judged)
     failed = any(sample.failed for sample in samples)
-    missed = options.check and any(verdict.kept is False for verdict in judged)
+    missed = options.check and any(verdict.is_met is False for verdict in judged)
     exit_now(1 if failed or missed else 0)
 
 
@@ -72,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _floor(named: Path | None) -> Path | None:
-    """The folder of the floor: named, from the environment, or beside the checkout."""
+    """Returns the folder of the floor: named, from the environment, or beside the checkout."""
     given = named or os.environ.get("SUPERVISOR_BENCH_FLOOR")
     folder = Path(given) if given else CHECKOUT.parent / "shared" / "bench"
     complete = all((folder / name).is_file() for name in (_FLOOR, _FLOOR_MODEL))
@@ -119,8 +119,8 @@ async def _all(bench: Bench, systems: list[System], rows: list[Row], repetitions
 
 def _say(repetition: int, sample: Sample) -> None:
     at = f"{datetime.now(UTC):%H:%M:%S} {repetition + 1}"
-    said = sample.failed or f"{sample.wall:.2f} s, {sample.worker_cpu:.1f} + {sample.server_cpu:.1f} ms CPU a call"
-    say(f"{at}  {sample.row}, {sample.system}: {said} (load {sample.load:.1f})")
+    outcome = sample.failed or f"{sample.wall:.2f} s, {sample.worker_cpu:.1f} + {sample.server_cpu:.1f} ms CPU a call"
+    say(f"{at}  {sample.row}, {sample.system}: {outcome} (load {sample.load:.1f})")
 
 
 if __name__ == "__main__":

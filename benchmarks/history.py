@@ -19,7 +19,7 @@ class History:
 
 
 async def read_history(client: Client, workflow_id: str) -> History:
-    """The history of the last run of that workflow."""
+    """Returns the history of the last run of that workflow."""
     handle = client.get_workflow_handle(workflow_id)
     info = (await handle.describe()).raw_description.workflow_execution_info
     largest = 0
@@ -29,7 +29,7 @@ async def read_history(client: Client, workflow_id: str) -> History:
 
 
 def payload_sizes(message: Message) -> Iterator[int]:
-    """The sizes of all payloads inside a message, at any depth."""
+    """Yields the sizes of all payloads inside a message, at any depth."""
     if isinstance(message, Payload):
         yield len(message.data)
         return
@@ -40,7 +40,7 @@ def payload_sizes(message: Message) -> Iterator[int]:
 
 
 def _parts(value: Any) -> list[Message]:
-    """The messages of a field: one, many, or the values of a map (whose keys say nothing)."""
+    """Returns the messages of a field: one, many, or the values of a map (whose keys say nothing)."""
     if isinstance(value, Message):
         return [value]
     parts = value.values() if hasattr(value, "values") else value

@@ -51,7 +51,7 @@ class Bench:
         self._model = model
 
     async def measure(self, system: System, row: Row, base: str) -> Sample:
-        """One sample; a row that fails is a sample that says so."""
+        """Returns one sample; a row that fails is a sample that says so."""
         try:
             async with asyncio.timeout(limits.ROW_TIMEOUT.total_seconds()):
                 return await self._measure(system, row, base)
@@ -102,16 +102,16 @@ def _mistake(row: Row, runs: Runs, calls: int, repeated: int) -> str | None:
 
 
 def median(samples: list[Sample], row: Row, system: str, value: Callable[[Sample], float]) -> float | None:
-    """The median over the repetitions that worked, None when none did."""
+    """Returns the median over the repetitions that worked, None when none did."""
     values = [value(s) for s in samples if (s.row, s.system) == (row.name, system) and s.failed is None]
     return statistics.median(values) if values else None
 
 
 def to_floor(samples: list[Sample], row: Row, value: Callable[[Sample], float]) -> float | None:
-    """The project's median divided by the floor's, None when a side is missing."""
+    """Returns the project's median divided by the floor's, None when a side is missing."""
     return divided(median(samples, row, "project", value), median(samples, row, "floor", value))
 
 
 def divided(part: float | None, whole: float | None) -> float | None:
-    """The ratio, None when a side is missing."""
+    """Returns the ratio, None when a side is missing."""
     return None if part is None or not whole else part / whole

@@ -39,7 +39,7 @@ class ModelControl:
         counted: dict[str, Any] = self._ask("/stats") if self._counts else _counted(self._ask("/ledger"))
         return counted
 
-    def _serves(self, said: str) -> bool:
+    def _serves(self, output: str) -> bool:
         try:
             with _OPENER.open(self.url + "/healthz", timeout=_TIMEOUT):
                 return True
@@ -70,7 +70,7 @@ def _counted(entries: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def free_port() -> int:
-    """A port of the loopback address that nobody uses now."""
+    """Returns a port of the loopback address that nobody uses now."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port: int = server.getsockname()[1]
         return port

@@ -19,7 +19,7 @@ class ProcessFailed(RuntimeError):
 
 
 class Process:
-    """A process for the time of an `async with` block; `ready` tells from its output whether it serves.
+    """A process for the time of an `async with` block; `ready` is True for the output of one that serves.
 
     It works in `folder`, where its output goes, too. Raises ProcessFailed when it does not get ready.
     """
@@ -70,7 +70,7 @@ class Process:
         await self.stop()
 
     def said(self) -> str:
-        """All of its output so far."""
+        """Returns all of its output so far."""
         return self._log.read_text(encoding="utf-8", errors="replace")
 
     @property
@@ -92,23 +92,23 @@ class Process:
 
 
 def environment(variables: Mapping[str, str]) -> dict[str, str]:
-    """Ours without what would redirect a process, and with `variables`. Loopback never goes through a proxy."""
-    kept = {
+    """Returns ours without those that redirect a process, and with `variables`. Loopback never goes through a proxy."""
+    inherited = {
         key: value
         for key, value in os.environ.items()
         # without compiled bytecode each workflow instance compiles its module anew: twice the cost of its start
         if not key.startswith(_REDIRECTING) and key != "PYTHONDONTWRITEBYTECODE"
     }
-    return kept | {"NO_PROXY": "127.0.0.1,localhost", "no_proxy": "127.0.0.1,localhost"} | dict(variables)
+    return inherited | {"NO_PROXY": "127.0.0.1,localhost", "no_proxy": "127.0.0.1,localhost"} | dict(variables)
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time of a process and its children."""
+    """Returns user and system time of a process and its children."""
     return sum(_cpu(process) for process in _tree(pid))
 
 
 def resident_bytes(pid: int) -> int:
-    """Resident memory of a process and its children."""
+    """Returns the resident memory of a process and its children."""
     return sum(_resident(process) for process in _tree(pid))
 
 

@@ -71,7 +71,7 @@ def _judged(verdicts: list[Verdict], table: Table) -> Table:
     for verdict in verdicts:
         measured = "" if verdict.measured is None else f"{verdict.measured:,.2f}".removesuffix(".00")
         words = {True: "[green]kept[/green]", False: "[red]missed[/red]", None: "not measured"}
-        table.add_row(verdict.name, verdict.bound, measured, words[verdict.kept])
+        table.add_row(verdict.name, verdict.bound, measured, words[verdict.is_met])
     return table
 
 

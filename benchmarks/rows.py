@@ -33,7 +33,7 @@ class Row:
         return (3 + self.tool_turns) * self.latency
 
     def goal(self, run_id: str) -> str:
-        """The goal with the marker that the model servers of the bench read."""
+        """Returns the goal with the marker that the model servers of the bench read."""
         return f"[[bench n={self.agents} t={self.tool_turns} run={run_id}{self.extra}]]"
 
     @property
@@ -57,5 +57,5 @@ ROWS = [SMALL_1, SMALL_8, FAN_10, DYNAMIC_10, SLOW_10, FAN_100, TURNS_10, TURNS_
 
 
 def shorter(row: Row) -> Row:
-    """The row for a quick bench: a quarter of the runs."""
+    """Returns the row for a quick bench: a quarter of the runs."""
     return replace(row, runs=max(1, row.runs // 4))

@@ -59,7 +59,7 @@ class System(Protocol):
         ...
 
     async def histories(self, runs: Runs) -> list[History]:
-        """The histories of the first run: the supervisor's and that of one worker agent."""
+        """Returns the histories of the first run: the supervisor's and that of one worker agent."""
         ...
 
 
@@ -78,34 +78,34 @@ class Project:
             "TEMPORAL_ADDRESS": address,
         }
         command = [sys.executable, str(CHECKOUT / "worker_main.py")]
-        self.worker = Process("project", command, folder, lambda said: "worker ready" in said, variables)
+        self.worker = Process("project", command, folder, lambda output: "worker ready" in output, variables)
 
     async def run(self, row: Row, base: str) -> Runs:
         """Runs a row; run ids start with `base`."""
         free = asyncio.Semaphore(row.at_once)
 
-        async def one(id: str) -> Run:
+        async def one(run_id: str) -> Run:
             async with free:
                 began = time.time()  # compared with the model server's clock
                 handle = await self._client.start_workflow(
-                    SupervisorWorkflow.run, request(row, id), id=id, task_queue=WORKFLOW_QUEUE
+                    SupervisorWorkflow.run, request(row, run_id), id=run_id, task_queue=WORKFLOW_QUEUE
                 )
                 result = await handle.result()
                 wall = time.time() - began
-                return Run(id, began, wall, f"{row.agents}/{row.agents}" in result.answer)
+                return Run(run_id, began, wall, f"{row.agents}/{row.agents}" in result.answer)
 
         began = time.monotonic()
         runs = await asyncio.gather(*(one(f"{base}-{number}") for number in range(row.runs)))
         return Runs(list(runs), time.monotonic() - began)
 
     async def histories(self, runs: Runs) -> list[History]:
-        """The histories of the first run: the supervisor's and that of one worker agent."""
+        """Returns the histories of the first run: the supervisor's and that of one worker agent."""
         root = runs.runs[0].id
-        return [await read_history(self._client, id) for id in (root, f"{root}/t1/1")]
+        return [await read_history(self._client, run_id) for run_id in (root, f"{root}/t1/1")]
 
 
 def request(row: Row, run_id: str) -> RunRequest:
-    """What the project is asked for: as wide and as deep as the row needs, one answer, no review."""
+    """Returns the project's request: as wide and as deep as the row needs, one answer, no review."""
     return RunRequest(
         goal=row.goal(run_id),
         team="bench",
@@ -127,7 +127,7 @@ class Floor:
         self._script = script
         self._variables = {"REF_QUEUE": _FLOOR_QUEUE}
         command = [sys.executable, str(script), "worker", *self._where, *FLOOR_SETTINGS]
-        self.worker = Process("floor", command, folder, lambda said: "ready" in said, self._variables)
+        self.worker = Process("floor", command, folder, lambda output: "ready" in output, self._variables)
 
     async def run(self, row: Row, base: str) -> Runs:
         """Runs a row; run ids start with `base`. Raises ProcessFailed."""
@@ -144,11 +144,11 @@ class Floor:
                 starter.kill()
         if starter.returncode or not output.strip():
             raise ProcessFailed(f"the floor's starter failed: {errors.decode(errors='replace')[-limits.ERROR_BYTES :]}")
-        said: dict[str, Any] = json.loads(output.splitlines()[-1])
-        runs = [Run(run["run"], run["t0"], run["wall"], run["ok"]) for run in said["runs"]]
-        sizes = [said["history"][kind] for kind in ("supervisor", "child")]
-        return Runs(runs, said["total"], [History(size["events"], size["bytes"], None) for size in sizes])
+        report: dict[str, Any] = json.loads(output.splitlines()[-1])
+        runs = [Run(run["run"], run["t0"], run["wall"], run["ok"]) for run in report["runs"]]
+        sizes = [report["history"][kind] for kind in ("supervisor", "child")]
+        return Runs(runs, report["total"], [History(size["events"], size["bytes"], None) for size in sizes])
 
     async def histories(self, runs: Runs) -> list[History]:
-        """The histories of the first run: the supervisor's and that of one worker agent."""
+        """Returns the histories of the first run: the supervisor's and that of one worker agent."""
         return runs.histories

@@ -1,4 +1,4 @@
-"""What the project promises of its own cost, and whether a bench kept it."""
+"""What the project promises of its own cost, and the targets that a bench met."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,16 +11,16 @@ from supervision import limits
 
 @dataclass(frozen=True)
 class Verdict:
-    """A target and what came out; `kept` is None when it could not be measured."""
+    """A target and its measurement; `is_met` is None when it could not be measured."""
 
     name: str
     bound: str
     measured: float | None
-    kept: bool | None
+    is_met: bool | None
 
 
 def verdicts(samples: list[Sample]) -> list[Verdict]:
-    """All targets; those that compare with the floor are not judged without one."""
+    """Returns all targets; those that compare with the floor are not judged without one."""
 
     def own(row: Row, value: Callable[[Sample], float]) -> float | None:
         return median(samples, row, "project", value)
@@ -49,12 +49,12 @@ def verdicts(samples: list[Sample]) -> list[Verdict]:
 
 
 def at_most(name: str, bound: float, measured: float | None) -> Verdict:
-    """Kept when the measured value is not above the bound."""
+    """Returns a target that is met when the measured value is not above the bound."""
     return Verdict(name, f"at most {bound:g}", measured, None if measured is None else measured <= bound)
 
 
 def at_least(name: str, bound: float, measured: float | None) -> Verdict:
-    """Kept when the measured value is not below the bound."""
+    """Returns a target that is met when the measured value is not below the bound."""
     return Verdict(name, f"at least {bound:g}", measured, None if measured is None else measured >= bound)
 
 
@@ -71,6 +71,6 @@ def _bytes(sample: Sample) -> float:
 
 
 def _largest(samples: list[Sample]) -> float | None:
-    found = [history.largest_payload for s in samples for history in (s.supervisor, s.agent) if history]
-    sizes = [size for size in found if size is not None]
+    largest = [history.largest_payload for s in samples for history in (s.supervisor, s.agent) if history]
+    sizes = [size for size in largest if size is not None]
     return max(sizes) if sizes else None

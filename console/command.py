@@ -48,7 +48,7 @@ class CommandFailed(Exception):
 
 @dataclass
 class Command:
-    """The state that all commands share: where to connect, and whether to show tracebacks."""
+    """The state that all commands share: the server to connect to, and a flag for tracebacks."""
 
     access: Access = field(default_factory=Access)
     debug: bool = False

@@ -54,7 +54,7 @@ class Settings(BaseSettings):
     health_file: Path | None = None
     """A file that a Worker renews while it lives, for a container's health check."""
     call_header: Literal["on", "off"] = "on"
-    """Whether requests carry `x-supervisor-call`."""
+    """With `on` requests carry `x-supervisor-call`."""
     supervisor_model: str = "claude-opus-5-5"
     worker_model: str = "claude-haiku-5-5"
 
@@ -91,11 +91,11 @@ class Settings(BaseSettings):
 
     @property
     def has_model(self) -> bool:
-        """Whether anything says which model endpoint to use."""
+        """True if a key, a token or an address says which model endpoint to use."""
         return bool(self.secret("anthropic_api_key") or self.secret("anthropic_auth_token") or self.anthropic_base_url)
 
     def secret(self, name: Literal["anthropic_api_key", "anthropic_auth_token"]) -> str | None:
-        """The value of a secret setting; an empty one counts as missing."""
+        """Returns the value of a secret setting; an empty one counts as missing."""
         value: SecretStr | None = getattr(self, name)
         return (value.get_secret_value().strip() or None) if value else None
 

@@ -11,13 +11,16 @@ class FileStatus(Protocol):
     """The fields of `os.stat_result` that decide."""
 
     @property
-    def st_uid(self) -> int: ...
+    def st_uid(self) -> int:
+        """Returns the owner's number."""
 
     @property
-    def st_gid(self) -> int: ...
+    def st_gid(self) -> int:
+        """Returns the group's number."""
 
     @property
-    def st_mode(self) -> int: ...
+    def st_mode(self) -> int:
+        """Returns type and permissions, as bits."""
 
 
 def distrust(status: FileStatus, me: int) -> str | None:

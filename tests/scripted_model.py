@@ -15,7 +15,7 @@ from typing import Any
 from standin.server.api_reply import ApiReply, ErrorReply, text_block
 from standin.server.api_request import ApiRequest, Json
 from standin.server.app import BrainServer
-from standin.server.call_log import CallLog, Entry
+from standin.server.exchange import CallLog, Entry
 from standin.server.faults import FaultScript, ServerConfig
 from standin.server.serving import serving
 
@@ -151,11 +151,11 @@ def message(blocks: list[Json], stop_reason: str = "end_turn", details: Json | N
     return reply
 
 
-def status(code: int, type: str, message: str = "no", **headers: str) -> Reply:
+def status(code: int, error_type: str, message: str = "no", **headers: str) -> Reply:
     """An error response."""
 
     async def reply() -> ApiReply:
-        raise ErrorReply(code, message, type, {name.replace("_", "-"): value for name, value in headers.items()})
+        raise ErrorReply(code, message, error_type, {name.replace("_", "-"): value for name, value in headers.items()})
 
     return reply
 
@@ -193,7 +193,7 @@ def plan(*subtasks: Json, answer: str | None = None) -> Reply:
 
 def answer(words: str = "the answer", cites: list[str] | None = None, **more: Any) -> Reply:
     """A synthesis."""
-    cited = [{"claim": f"about {id}", "subtask_ids": [id]} for id in cites or []]
+    cited = [{"claim": f"about {subtask_id}", "subtask_ids": [subtask_id]} for subtask_id in cites or []]
     return as_json({"answer": words, "confidence": 0.9, "citations": cited, "contradictions": [], **more})
 
 

@@ -2,7 +2,8 @@
 
 import asyncio
 
-from temporalio.exceptions import ApplicationError, FailureError, TimeoutError, TimeoutType, is_cancelled_exception
+from temporalio.exceptions import ApplicationError, FailureError, TimeoutType, is_cancelled_exception
+from temporalio.exceptions import TimeoutError as TemporalTimeout
 
 from supervision.contract.result import Problem
 from supervision.errors import ErrorKind
@@ -29,7 +30,7 @@ def problem_of(error: FailureError) -> Problem:
         kind = ErrorKind(cause.type or "")
         unlisted = kind is ErrorKind.UNEXPECTED and cause.type is not None
         return Problem(type=kind, message=f"{cause.type}: {cause.message}" if unlisted else cause.message)
-    if isinstance(cause, TimeoutError):
+    if isinstance(cause, TemporalTimeout):
         return Problem(type=ErrorKind.TIMEOUT, message=cause.message)
     return Problem(type=ErrorKind.UNEXPECTED, message=f"{type(cause).__name__}: {cause}")
 
@@ -37,7 +38,7 @@ def problem_of(error: FailureError) -> Problem:
 def went_silent(failed: CallFailed) -> bool:
     """True if the process of the last attempt died or froze: its heartbeats ceased."""
     cause = _innermost(failed.__cause__) if failed.__cause__ else None
-    return isinstance(cause, TimeoutError) and cause.type is TimeoutType.HEARTBEAT
+    return isinstance(cause, TemporalTimeout) and cause.type is TimeoutType.HEARTBEAT
 
 
 def details_of(error: FailureError) -> object:

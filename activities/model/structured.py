@@ -59,7 +59,7 @@ def answer(content: list[Json], rung: Rung) -> str | None:
 
 
 def first_json(text: str) -> Any:
-    """The first JSON object in `text`, else the first array; prose and code fences around it are skipped.
+    """Returns the first JSON object in `text`, else the first array; prose and code fences around it are skipped.
 
     Raises ValueError when there is none, when the text ends inside it, as a part of a cut answer is no answer, and
     after some brackets that look like one: the text is read at most that often.

@@ -33,7 +33,7 @@ async def check_schema(schema: Json, run_id: str) -> None:
 
 
 async def sendable(schema: Json, run_id: str) -> Json:
-    """The schema in the part that providers take: references resolved, what is beyond that part left out.
+    """Returns the schema in the part that providers take: references resolved, what is beyond that part left out.
 
     A schema that cannot be said that way becomes a string that holds JSON.
     """
@@ -42,7 +42,7 @@ async def sendable(schema: Json, run_id: str) -> Json:
 
 
 async def value_of(schema: Json, answered: Any, run_id: str) -> Any:
-    """The value that a reply gave; where the schema was sent as text, the JSON in that text."""
+    """Returns the value that a reply gave; where the schema was sent as text, the JSON in that text."""
     if not isinstance(answered, str) or await _as_taken(schema, run_id) is not None:
         return answered
     try:
@@ -52,7 +52,7 @@ async def value_of(schema: Json, answered: Any, run_id: str) -> Any:
 
 
 async def problems(schema: Json, value: Any, run_id: str) -> list[str]:
-    """What keeps `value` from fitting `schema`, each in one sentence that its author can act on."""
+    """Returns what keeps `value` from fitting `schema`, each in one sentence that its author can act on."""
     try:
         total = len(json.dumps(value, ensure_ascii=False, allow_nan=False).encode())
     except (ValueError, RecursionError):

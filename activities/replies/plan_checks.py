@@ -1,4 +1,4 @@
-"""Whether a plan can run with this team, and the plan as it will run: capabilities covered, roles known."""
+"""Checks that a plan can run with this team, and the plan as it will run: capabilities covered, roles known."""
 
 from dataclasses import dataclass, field
 

@@ -32,7 +32,7 @@ class _Beyond(Exception):
 
 
 def complaint(schema: Json) -> str | None:
-    """Why the schema is refused: none at all, too large with its references resolved, or referring outside itself."""
+    """Returns why the schema is refused: none, too large with references resolved, or referring outside itself."""
     if _unfolded(schema, schema, {}) > limits.ANSWER_SCHEMA_PARTS:
         return f"it has more than {limits.ANSWER_SCHEMA_PARTS} parts with its references resolved"
     try:
@@ -56,7 +56,7 @@ def complaint(schema: Json) -> str | None:
 
 
 def problems(schema: Json, value: Any) -> list[str]:
-    """What keeps `value` from fitting `schema`, each in one sentence that its author can act on."""
+    """Returns what keeps `value` from fitting `schema`, each in one sentence that its author can act on."""
     try:
         errors = list(islice(_validator(schema).iter_errors(value), _SHOWN))
     except RecursionError:
@@ -70,7 +70,7 @@ def problems(schema: Json, value: Any) -> list[str]:
 
 
 def as_taken(schema: Json) -> Json | None:
-    """The schema in the part that providers take, references resolved; None when it is beyond that part."""
+    """Returns the schema in the part that providers take, references resolved; None when it is beyond that part."""
     if _unfolded(schema, schema, {}) > limits.ANSWER_SCHEMA_PARTS:
         return None
     try:
@@ -80,7 +80,7 @@ def as_taken(schema: Json) -> Json | None:
 
 
 def _unfolded(part: Any, root: Json, known: dict[str, int]) -> int:
-    """How many objects and lists there are with references resolved, those inside themselves once.
+    """Returns how many objects and lists there are with references resolved, those inside themselves once.
 
     Each reference is counted once and then `known`, so that counting is fast where unfolding is not.
     """
@@ -127,7 +127,7 @@ def _reduced(schema: Any, root: Json, inside: tuple[str, ...]) -> Json:
 
 
 def _typed(schema: Json, root: Json, inside: tuple[str, ...]) -> Json:
-    """A schema of one type. Limits stay: the provider's client moves them into descriptions."""
+    """Returns a schema of one type. Limits stay: the provider's client moves them into descriptions."""
     kind = schema.get("type", "object" if "properties" in schema else "array" if "items" in schema else None)
     if kind == "object":
         named = schema.get("properties", {})
@@ -135,13 +135,13 @@ def _typed(schema: Json, root: Json, inside: tuple[str, ...]) -> Json:
         if free or set(schema) - _OBJECT_WORDS or set(schema.get("required", [])) - set(named):
             raise _Beyond  # names that nobody knows beforehand, or rules across properties
         parts = {name: _reduced(part, root, inside) for name, part in named.items()}
-        kept = {key: schema[key] for key in ("required",) if key in schema}
-        return {"type": "object", "properties": parts, **kept, "additionalProperties": False, **_words(schema)}
+        bounds = {key: schema[key] for key in ("required",) if key in schema}
+        return {"type": "object", "properties": parts, **bounds, "additionalProperties": False, **_words(schema)}
     if kind == "array":
         if "items" not in schema or set(schema) - _ARRAY_WORDS:
             raise _Beyond
-        kept = {key: schema[key] for key in ("minItems", "maxItems", "uniqueItems") if key in schema}
-        return {"type": "array", "items": _reduced(schema["items"], root, inside), **kept, **_words(schema)}
+        bounds = {key: schema[key] for key in ("minItems", "maxItems", "uniqueItems") if key in schema}
+        return {"type": "array", "items": _reduced(schema["items"], root, inside), **bounds, **_words(schema)}
     if kind not in _PLAIN or "allOf" in schema:
         raise _Beyond
     return {**schema, "type": kind}
@@ -152,16 +152,16 @@ def _words(schema: Json) -> Json:
 
 
 def _references(schema: Any, data: bool = False) -> list[str]:
-    """All references of a schema; property names and data may look like one and are none."""
+    """Returns all references of a schema; property names and data may look like one and are none."""
     if isinstance(schema, list):
-        return [found for part in schema for found in _references(part)]
+        return [reference for part in schema for reference in _references(part)]
     if not isinstance(schema, dict):
         return []
-    found = [] if data else [str(schema[key]) for key in _REFERENCES if key in schema]
+    references = [] if data else [str(schema[key]) for key in _REFERENCES if key in schema]
     for key, part in schema.items():
         if data or key not in _DATA:
-            found += _references(part, data=not data and key in _NAMES_ONLY)
-    return found
+            references += _references(part, data=not data and key in _NAMES_ONLY)
+    return references
 
 
 def _target(root: Json, reference: str) -> Any:

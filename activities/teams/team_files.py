@@ -124,7 +124,7 @@ class TeamFiles:
             problem = f"it cannot be read within {seconds:g} s: tools.py must not block when it is imported"
             raise TeamError(ErrorKind.UNKNOWN_TEAM, f"{self._folder(name)}: {problem}") from None
         except TeamError:
-            del self._readings[name]  # whatever was wrong may be mended without a change of these files
+            del self._readings[name]  # the cause may be corrected without a change of these files
             raise
         self._require_teams(loaded.team)
         return loaded

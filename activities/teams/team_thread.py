@@ -69,7 +69,7 @@ class TeamThread:
         return done
 
     def own(self, tool: Tool[Any]) -> Tool[Any]:
-        """The author's tool, as it runs in this thread; called there, as its schema is made of the author's code."""
+        """Returns the author's tool, for this thread; called there, as its schema is made of the author's code."""
         tool.schema()
 
         async def checked(arguments: Any, context: ToolContext) -> ToolOutput:
@@ -147,7 +147,7 @@ class TeamThread:
 
 
 async def _caught(run: Run, arguments: Any, context: ToolContext) -> ToolOutput | BaseException:
-    """What the tool gives or raises: asyncio would end the thread with a SystemExit."""
+    """Returns what the tool gives or raises: asyncio would end the thread with a SystemExit."""
     try:
         return await run(arguments, context)
     except BaseException as error:

@@ -11,12 +11,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from activities.teams.tool_kinds import KINDS
-from activities.tools.clean import cap, clean
 from activities.tools.tool import NewArtifact, Tool, ToolContext, ToolMisuse, ToolOutput
 from supervision import limits
 from supervision.contract.request import describe_errors
 from supervision.contract.team import Role, Team, ToolEntry
-from supervision.text import one_line
+from supervision.text import cap, clean, one_line
 
 log = logging.getLogger(__name__)
 

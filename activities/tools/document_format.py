@@ -5,10 +5,9 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from activities.tools.clean import clean
 from activities.tools.tool import Arguments, NewArtifact, NoOptions, Tool, ToolContext, ToolMisuse, ToolOutput
 from supervision import limits
-from supervision.text import one_line, slug
+from supervision.text import clean, one_line, slug
 
 
 class Section(BaseModel):

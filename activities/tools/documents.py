@@ -9,12 +9,11 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from activities.tools.clean import clean
 from activities.tools.files import Fingerprint, files_inside, fingerprint
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput
 from supervision import limits
 from supervision.contract.base import StrictModel
-from supervision.text import one_line
+from supervision.text import clean, one_line
 
 
 class DocumentOptions(StrictModel):

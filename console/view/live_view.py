@@ -13,7 +13,7 @@ from console.view.picture import LiveCall, Picture, TreeRow, fitted, tree_rows
 from supervision import limits
 from supervision.contract.result import SubtaskReport
 from supervision.contract.status import Waiting
-from supervision.run.web_details import rest_note
+from supervision.run.web_details import breaker_note
 from supervision.text import money
 
 GLYPHS = {"completed": "✔", "failed": "✘", "skipped": "–", "cancelled": "■", "running": "▶", "waiting": "·"}
@@ -142,7 +142,7 @@ def _waits(picture: Picture) -> list[Text]:
     if status is None:
         return []
     cards = [card for card in status.breakers if isinstance(card, dict) and card.get("state") != "closed"]
-    texts = [_wait_text(wait, picture.run_id) for wait in status.waiting] + [rest_note(card) for card in cards]
+    texts = [_wait_text(wait, picture.run_id) for wait in status.waiting] + [breaker_note(card) for card in cards]
     more = [f"and {len(texts) - _WAIT_ROWS} more that wait"] if len(texts) > _WAIT_ROWS else []
     return [
         Text(f" ⏸ {safe_line(text, FOLLOW_LINE_CHARS)}", style="yellow", no_wrap=True, overflow="ellipsis")

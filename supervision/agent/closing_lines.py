@@ -53,7 +53,7 @@ def conclude(message: str) -> Conclusion:
 
 
 def _confidence(line: str) -> tuple[float, bool] | None:
-    """The confidence that a line states, and whether it states nothing else."""
+    """Returns the confidence that a line states, and True if it states nothing else."""
     match = _CONFIDENCE.match(line)
     if not match:
         return None
@@ -64,7 +64,7 @@ def _confidence(line: str) -> tuple[float, bool] | None:
 
 
 def _list_at(lines: list[str], index: int) -> tuple[list[str], int]:
-    """The items of the list that begins at `index` after blank lines, and where it ends."""
+    """Returns the items of the list that begins at `index` after blank lines, and where it ends."""
     items: list[str] = []
     for at in range(index, len(lines)):
         if match := _ITEM.match(lines[at]):

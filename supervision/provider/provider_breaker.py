@@ -33,7 +33,7 @@ class Go:
 
 @dataclass(frozen=True)
 class Wait:
-    """Ask again after the next change: calls in flight will show whether the provider serves."""
+    """Ask again after the next change: calls in flight will show if the provider serves."""
 
 
 @dataclass(frozen=True)

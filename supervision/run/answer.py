@@ -1,10 +1,14 @@
-"""The answer of a run, as it was written."""
+"""The answer of a run as it was written, and what the code checks of it, whatever the model claims."""
 
 from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
-from supervision.contract.result import Citation
+from supervision import limits
+from supervision.contract.result import Citation, Contradiction, Gap, SubtaskReport
+from supervision.text import cut, one_line
+
+_REASON_BYTES = 600
 
 
 @dataclass(frozen=True)
@@ -20,3 +24,39 @@ class Answer:
     confidence: float | None = None
     citations: list[Citation] = field(default_factory=list)
     is_findings: bool = False
+
+
+def checked_citations(citations: list[Citation], completed: set[str]) -> list[Citation]:
+    """Returns the citations with the ids of completed subtasks only; one without any is dropped."""
+    valid = []
+    for citation in citations:
+        ids = [subtask_id for subtask_id in dict.fromkeys(citation.subtask_ids) if subtask_id in completed]
+        if ids and citation.claim.strip():
+            valid.append(Citation(claim=citation.claim, subtask_ids=ids))
+    return valid
+
+
+def checked_contradictions(contradictions: list[Contradiction], completed: set[str]) -> list[Contradiction]:
+    """Returns the contradictions with the ids of completed subtasks only; one without any is dropped."""
+    valid = []
+    for item in contradictions:
+        ids = [subtask_id for subtask_id in dict.fromkeys(item.subtask_ids) if subtask_id in completed]
+        if ids and item.description.strip():
+            valid.append(item.model_copy(update={"subtask_ids": ids}))
+    return valid
+
+
+def findings_as_answer(reports: list[SubtaskReport], why: str) -> str:
+    """Returns the findings as they came, in place of an answer that could not be written."""
+    summaries = [(report.id, report.finding.summary) for report in reports if report.finding]
+    room = limits.ANSWER_INLINE_BYTES // max(1, len(summaries))
+    parts = [f"**{subtask_id}**\n\n{cut(summary, room)}" for subtask_id, summary in summaries]
+    return "\n\n".join([f"No answer could be written: {why}. These are the findings as they came.", *parts])
+
+
+def with_gaps(answer: str, gaps: list[Gap]) -> str:
+    """Returns the answer with the list of what is missing appended; unchanged when nothing is."""
+    if not gaps:
+        return answer
+    lines = [f"- `{gap.subtask_id}`: {one_line(gap.reason, _REASON_BYTES)}" for gap in gaps]
+    return "\n".join([answer.rstrip(), "", "**Missing from this answer**", "", *lines])

@@ -1,4 +1,4 @@
-"""What follows when a worker agent has ended: whether its attempt goes on, and whether its subtask is tried again."""
+"""The rules after a worker agent's end: its attempt goes on or not, its subtask is tried again or not."""
 
 from enum import Enum, auto
 
@@ -44,14 +44,14 @@ def next_try(problem: ErrorKind, failures: int, *, has_fallback: bool) -> NextTr
 
     `has_fallback`: the role has a fallback role that was not tried yet.
     """
-    if not says_something_about_the_role(problem):
+    if not counts_against_role(problem):
         return NextTry.GIVE_UP
     if failures < limits.SUBTASK_ATTEMPTS:
         return NextTry.SAME_ROLE
     return NextTry.FALLBACK_ROLE if has_fallback else NextTry.GIVE_UP
 
 
-def says_something_about_the_role(problem: ErrorKind) -> bool:
+def counts_against_role(problem: ErrorKind) -> bool:
     """True if an attempt's failure counts against its role: not the provider's, the budget's or a person's doing."""
     return problem not in FATAL | {ErrorKind.BUDGET_EXHAUSTED, ErrorKind.CANCELLED}
 

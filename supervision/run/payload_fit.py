@@ -12,7 +12,7 @@ _NAME_BYTES = 200
 
 
 def fit(result: RunResult, limit: int = limits.PAYLOAD_AIM_BYTES) -> RunResult:
-    """`result` in at most `limit` bytes of JSON; `truncated` says that something was shortened.
+    """Returns `result` in at most `limit` bytes of JSON; `truncated` says that something was shortened.
 
     Ids and states of all subtasks and gaps stay whatever they take: 1,000 of them are above
     PAYLOAD_AIM_BYTES, never above PAYLOAD_HARD_BYTES.
@@ -37,7 +37,7 @@ def fit(result: RunResult, limit: int = limits.PAYLOAD_AIM_BYTES) -> RunResult:
 
 
 def fit_page(reports: list[SubtaskReport], limit: int = limits.PAYLOAD_HARD_BYTES) -> list[SubtaskReport]:
-    """`reports` with their texts shortened, if need be, until they take about `limit` bytes of JSON."""
+    """Returns `reports` with their texts shortened, if need be, until they take about `limit` bytes of JSON."""
     page = reports
     for step in _STEPS:
         if sum(size(report.model_dump_json()) for report in page) <= limit:
@@ -47,7 +47,7 @@ def fit_page(reports: list[SubtaskReport], limit: int = limits.PAYLOAD_HARD_BYTE
 
 
 def slim(reports: list[SubtaskReport]) -> list[SubtaskReport]:
-    """What a parent shows of a nested supervisor's subtasks: which they are, where they stand, what they cost."""
+    """Returns what a parent shows of a nested supervisor's subtasks: ids, states and costs."""
     return [
         SubtaskReport(
             id=report.id,

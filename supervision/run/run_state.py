@@ -16,8 +16,7 @@ from supervision.contract.result import Contradiction, Gap, RunResult, SubtaskRe
 from supervision.contract.status import Flags, Phase, Status
 from supervision.contract.updates import NewBudget
 from supervision.contract.usage import Usage
-from supervision.run.answer import Answer
-from supervision.run.answer_checks import with_gaps
+from supervision.run.answer import Answer, with_gaps
 from supervision.run.board import Board
 from supervision.run.payload_fit import fit_page
 from supervision.run.role_breaker import RoleBreaker
@@ -78,7 +77,7 @@ class RunState:
         return self.root_has_finding or self.board.counts().completed > 0
 
     def breaker(self, role: str) -> RoleBreaker:
-        """The breaker of a role."""
+        """Returns the breaker of a role."""
         return self.waits.breaker(role)
 
     def once(self, request_id: str | None) -> bool:
@@ -146,7 +145,7 @@ class RunState:
         return list(self._contradictions.values())
 
     def status(self, cursor: int = 0) -> Status:
-        """Where the run stands, with the page of subtasks at `cursor`."""
+        """Returns the status, with the page of subtasks at `cursor`."""
         reports = self.board.reports()
         cursor = max(0, cursor)
         page = reports[cursor : cursor + limits.STATUS_PAGE]
@@ -173,7 +172,7 @@ class RunState:
         )
 
     def details(self) -> str:
-        """The Markdown for the Web UI."""
+        """Returns the Markdown for the Web UI."""
         revised = f"plan revision {self.plan.revision}" if self.plan.revision > 1 else None
         notes = [note for note in (self.model_notice, revised, *self.waits.notes(), self.error) if note]
         return markdown(
@@ -181,7 +180,7 @@ class RunState:
         )
 
     def result(self) -> RunResult:
-        """The result so far; final once the phase is `done`."""
+        """Returns the result so far; final once the phase is `done`."""
         now = self.finished_at or self._now()
         reports = self.board.reports()
         gaps, answer = self.gaps, self.answer

@@ -10,7 +10,7 @@ from supervision.contract.base import Model
 from supervision.contract.status import Waiting
 from supervision.run.board import Board
 from supervision.run.role_breaker import RoleBreaker
-from supervision.run.web_details import rest_note
+from supervision.run.web_details import breaker_note
 
 
 class ProviderWait(Model):
@@ -85,5 +85,5 @@ class Waits:
 
     def notes(self) -> list[str]:
         """Returns one line for people on each wait."""
-        breakers = [rest_note(card) for card in self.cards() if card["state"] != "closed"]
+        breakers = [breaker_note(card) for card in self.cards() if card["state"] != "closed"]
         return breakers + [f"{wait.name} waits for resume: {wait.why}" for wait in self.for_resume]

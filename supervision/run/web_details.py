@@ -51,12 +51,12 @@ def markdown(
     return "\n".join(lines)
 
 
-def rest_note(card: Mapping[str, JsonValue]) -> str:
+def breaker_note(card: Mapping[str, JsonValue]) -> str:
     """Returns one line on a breaker that is not closed, from its card."""
     when = f"next try at {card['retry_at']}" if card["retry_at"] else "it is being tried"
     if "provider" in card:
         return f"{card['waiting']} waits for the provider of {card['provider']}: {when}"
-    return f"role {card['role']} rests after {card['failures']} failed attempts in a row: {when}"
+    return f"role {card['role']} has an open breaker after {card['failures']} failed attempts in a row: {when}"
 
 
 def _row(report: SubtaskReport) -> str:

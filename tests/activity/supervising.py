@@ -58,8 +58,10 @@ class Desk:
     async def findings(self, **texts: str) -> list[DependencyRef]:
         """Stores a finding for each subtask id."""
         return [
-            DependencyRef(subtask_id=id, role="reader", text_ref=await self.put(f"finding.{id}.{at}", text))
-            for at, (id, text) in enumerate(texts.items())
+            DependencyRef(
+                subtask_id=subtask_id, role="reader", text_ref=await self.put(f"finding.{subtask_id}.{at}", text)
+            )
+            for at, (subtask_id, text) in enumerate(texts.items())
         ]
 
     async def team(self, team: str | Team, worker_model: str | None = "claude-haiku-5-5") -> str:
@@ -72,14 +74,14 @@ class Desk:
         said = list(replies)
         self.model.play(self.run_id, lambda step: said.pop(0) if len(said) > 1 else said[0])
 
-    async def do(self, activity: Callable[[Any], Awaitable[T]], input: Any) -> T:
+    async def do(self, activity: Callable[[Any], Awaitable[T]], request: Any) -> T:
         """Runs one activity."""
         self._count += 1
         environment = ActivityEnvironment()
         environment.info = dataclasses.replace(
             environment.info, workflow_id=self.run_id, activity_id=str(self._count), attempt=1
         )
-        return await environment.run(activity, input)
+        return await environment.run(activity, request)
 
     @property
     def asked(self) -> list[Call]:

@@ -33,7 +33,7 @@ T2 = Subtask(id="t2", description="Weigh the pears of 1990", role="counter")
 
 async def refine(desk: Desk, reply: Reply, **fields: Any) -> RefineReply:
     desk.say(reply)
-    input = RefineInput(
+    request = RefineInput(
         run=await desk.run_ref(),
         goal_ref=await desk.put("goal", "How large is the crop?"),
         plan_ref=await desk.plan(T1, T2),
@@ -44,7 +44,7 @@ async def refine(desk: Desk, reply: Reply, **fields: Any) -> RefineReply:
         error=Problem(type="TurnLimit", message="no finding after ten turns"),
         **fields,
     )
-    return await desk.do(JudgingActivities(desk.calls).refine, input)
+    return await desk.do(JudgingActivities(desk.calls).refine, request)
 
 
 async def test_a_description_is_rewritten_from_the_error(desk: Desk) -> None:
@@ -111,7 +111,7 @@ async def test_a_worker_agent_sees_the_refined_description_and_what_to_mend(desk
 
 async def review(desk: Desk, reply: Reply) -> ReviewReply:
     desk.say(reply)
-    input = ReviewInput(
+    request = ReviewInput(
         run=await desk.run_ref(),
         goal_ref=await desk.put("goal", "How large is the crop?"),
         plan_ref=await desk.plan(T1, T2, Subtask(id="t3", description="Not yet begun at all")),
@@ -119,11 +119,11 @@ async def review(desk: Desk, reply: Reply) -> ReviewReply:
         round=1,
         findings=await desk.findings(t1="44 pears", t2="9 kg"),
     )
-    return await desk.do(JudgingActivities(desk.calls).review, input)
+    return await desk.do(JudgingActivities(desk.calls).review, request)
 
 
-def verdict(id: str, feedback: str = "Give the year.", ok: bool = False) -> dict[str, Any]:
-    return {"subtask_id": id, "ok": ok, "feedback": feedback}
+def verdict(subtask_id: str, feedback: str = "Give the year.", ok: bool = False) -> dict[str, Any]:
+    return {"subtask_id": subtask_id, "ok": ok, "feedback": feedback}
 
 
 def reviewed(*verdicts: dict[str, Any], conflicts: list[Any] | None = None) -> Reply:
@@ -181,7 +181,7 @@ async def test_a_review_nobody_can_read_judges_nothing(desk: Desk, reply: Reply,
 
 async def judge(desk: Desk, question: Literal["select", "conflict"], reply: Reply) -> JudgeReply:
     desk.say(reply)
-    input = JudgeInput(
+    request = JudgeInput(
         run=await desk.run_ref(),
         goal_ref=await desk.put("goal", "How large is the crop?"),
         plan_ref=await desk.plan(T1, T2),
@@ -191,7 +191,7 @@ async def judge(desk: Desk, question: Literal["select", "conflict"], reply: Repl
         description="Count the pears of 1990",
         findings=await desk.findings(t1="44 pears", t2="45 pears"),
     )
-    return await desk.do(JudgingActivities(desk.calls).judge, input)
+    return await desk.do(JudgingActivities(desk.calls).judge, request)
 
 
 @pytest.mark.parametrize(("choice", "index"), [(1, 0), (2, 1), (0, None), (3, None), (-1, None)])

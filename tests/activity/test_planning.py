@@ -32,14 +32,14 @@ async def plan(desk: Desk, *replies: Reply, of: str | Team | None = None, **fiel
     planning = PlanningActivities(desk.calls, desk.teams)
     goal_ref = await desk.put("goal", fields.pop("goal", "How large is the pear crop?"))
     team_ref = fields.pop("team_ref", None) or await desk.team(of or team())
-    input = PlanInput(
+    request = PlanInput(
         run=await desk.run_ref(),
         goal_ref=goal_ref,
         team_ref=team_ref,
         model=MODEL,
         **{"max_subtasks": 12, **fields},
     )
-    return await desk.do(planning.plan, input)
+    return await desk.do(planning.plan, request)
 
 
 def subtasks(*items: dict[str, Any], **more: Any) -> Reply:

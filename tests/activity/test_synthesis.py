@@ -22,7 +22,7 @@ SCHEMA = (
 async def synthesize(desk: Desk, *replies: Reply, schema: str | None = None, **fields: Any) -> SynthesisReply:
     desk.say(*replies)
     draft = fields.pop("draft", None)
-    input = SynthesisInput(
+    request = SynthesisInput(
         run=await desk.run_ref(),
         goal_ref=await desk.put("goal", "How large is the crop?"),
         plan_ref=await desk.plan(*SUBTASKS, final_instruction="Name the unit."),
@@ -32,7 +32,7 @@ async def synthesize(desk: Desk, *replies: Reply, schema: str | None = None, **f
         max_tokens=9000,
         **{"findings": await desk.findings(t1="44 t in 1991", t2="45 t in 1992"), **fields},
     )
-    return await desk.do(SynthesisActivities(desk.calls).synthesize, input)
+    return await desk.do(SynthesisActivities(desk.calls).synthesize, request)
 
 
 async def test_an_answer_is_stored_and_cites_what_it_may(desk: Desk) -> None:

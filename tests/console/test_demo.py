@@ -22,7 +22,7 @@ def fresh(base: dict[str, str], tmp_path: Path) -> Cli:
 
 
 def alive(pid: int) -> bool:
-    """Whether a process of that id lives."""
+    """True if a process of that id lives."""
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

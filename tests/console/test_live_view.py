@@ -114,7 +114,7 @@ def held(shown: Picture) -> Picture:
 def test_what_waits_is_told_with_the_way_out() -> None:
     shown = printed(250, 40, held(picture()))
     assert "t4 waits for resume (`python starter.py resume run-1`): " in shown
-    assert "rests after 3 failed attempts in a row: next try at 2030-01-01" in shown
+    assert "has an open breaker after 3 failed attempts in a row: next try at 2030-01-01" in shown
     assert "t4 waits for the provider of " in shown
     assert "role well" not in shown
     assert "\x1b]8" not in shown

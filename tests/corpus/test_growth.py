@@ -13,14 +13,13 @@ from activities.model.structured import first_json
 from activities.replies import schema_rules
 from activities.replies.plan_drafts import PlanDraft, plan_of
 from activities.tools.calculator import evaluate
-from activities.tools.clean import cap, clean
 from activities.tools.documents import Document
 from console.terminal import safe
 from supervision import limits
 from supervision.agent.closing_lines import conclude
 from supervision.contract.request import RunRequest, describe_errors
 from supervision.planning.plan_graph import plan_problems
-from supervision.text import one_line, slug
+from supervision.text import cap, clean, one_line, slug
 from tests.corpus.growth import grows_too_fast, seconds
 
 REPLY = 400_000  # characters: the longest output of a model, and some

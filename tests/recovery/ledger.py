@@ -42,10 +42,10 @@ async def answered_at(client: Client, run_id: str, workflow_ids: list[str], arti
     return found
 
 
-def _step(activity: str, input: dict[str, object]) -> str:
+def _step(activity: str, request: dict[str, object]) -> str:
     if activity == "plan":
-        return f"plan.{input['revision']}.{input['attempt']}"
-    return str(input["step"]) if activity == "call_model" else f"synthesis.{input['number']}"
+        return f"plan.{request['revision']}.{request['attempt']}"
+    return str(request["step"]) if activity == "call_model" else f"synthesis.{request['number']}"
 
 
 def repeated(calls: list[Call], durable: dict[str, float]) -> list[str]:

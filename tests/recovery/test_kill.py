@@ -33,7 +33,7 @@ def _turns(path: Path | None = None) -> dict[str, object]:
             return tools(("wait_for_file", {"path": str(path)})) if path else tools(("lookup", {"query": "x"}))
         return text("found it")
 
-    return {id: turns for id in ("t1", "t2")}
+    return {subtask_id: turns for subtask_id in ("t1", "t2")}
 
 
 SHAPE = plan({"id": "t1", "role": "counter"}, {"id": "t2", "role": "finder"})
@@ -82,8 +82,8 @@ async def test_kills_in_a_burst_of_answers_never_repeat_a_stored_one(
 ) -> None:
     burst = asyncio.Event()
     ids = [f"t{i}" for i in range(12)]
-    turns = {id: lambda step: when(burst, text("done")) for id in ids}
-    lone_model.play(run_id, script(plan(*[{"id": id} for id in ids]), turns))
+    turns = {subtask_id: lambda step: when(burst, text("done")) for subtask_id in ids}
+    lone_model.play(run_id, script(plan(*[{"id": subtask_id} for subtask_id in ids]), turns))
     worker = await workers.start()
     await _start(lone_client, run_id, max_parallel=12)
     await until(lambda: len(lone_model.of(run_id)) == 13, 30)

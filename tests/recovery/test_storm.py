@@ -67,13 +67,17 @@ async def test_a_storm_costs_few_requests_and_no_run(
         served.append(step.call)
         return USUAL(step)
 
-    for id in ids:
-        lone_model.play(id, reply)
+    for run_id in ids:
+        lone_model.play(run_id, reply)
     async with serving(lone_client, settings_for(lone_model.url, tmp_path / "artifacts")):
-        handles = await asyncio.gather(*(runs.start(lone_client, id, "lab", max_reviews=3) for id in ids[:UNDER_WAY]))
+        handles = await asyncio.gather(
+            *(runs.start(lone_client, run_id, "lab", max_reviews=3) for run_id in ids[:UNDER_WAY])
+        )
         await until(lambda: any("/turn." in call for call in served), 60)
         raging = True
-        handles += await asyncio.gather(*(runs.start(lone_client, id, "lab", max_reviews=3) for id in ids[UNDER_WAY:]))
+        handles += await asyncio.gather(
+            *(runs.start(lone_client, run_id, "lab", max_reviews=3) for run_id in ids[UNDER_WAY:])
+        )
         await until(failed_probes.enough, 90)
         raging = False
         results = await asyncio.gather(*(handle.result() for handle in handles))

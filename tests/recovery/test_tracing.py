@@ -39,7 +39,7 @@ class Collector:
                 self.send_response(200)
                 self.end_headers()
 
-            def log_message(self, format: str, *args: object) -> None:
+            def log_message(self, *args: object) -> None:
                 """Says nothing."""
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

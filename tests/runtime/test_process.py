@@ -1,4 +1,4 @@
-"""Whether another distribution owns our packages; test_packaging.py checks it on a real installation."""
+"""Another distribution that owns our packages is found; test_packaging.py checks it on a real installation."""
 
 from pathlib import Path
 

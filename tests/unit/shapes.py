@@ -30,8 +30,8 @@ class Clock:
         self.at += timedelta(seconds=seconds)
 
 
-def subtask(id: str, *depends_on: str, description: str = WORDS) -> Subtask:
-    return Subtask(id=id, description=description, depends_on=list(depends_on))
+def subtask(subtask_id: str, *depends_on: str, description: str = WORDS) -> Subtask:
+    return Subtask(id=subtask_id, description=description, depends_on=list(depends_on))
 
 
 def plan(*subtasks: Subtask) -> Plan:
@@ -43,8 +43,8 @@ def acyclic_plans(draw: st.DrawFn, max_size: int = 12) -> Plan:
     """Plans that can run; the order of the plan is not the order of the dependencies."""
     ids = [f"t{n}" for n in range(draw(st.integers(1, max_size)))]
     subtasks = [
-        subtask(id, *draw(st.lists(st.sampled_from(ids[:n]), unique=True, max_size=4) if n else st.just([])))
-        for n, id in enumerate(ids)
+        subtask(subtask_id, *draw(st.lists(st.sampled_from(ids[:n]), unique=True, max_size=4) if n else st.just([])))
+        for n, subtask_id in enumerate(ids)
     ]
     return plan(*draw(st.permutations(subtasks)))
 
@@ -54,15 +54,15 @@ def any_plans(draw: st.DrawFn) -> Plan:
     """Graphs with loops, strangers and twins as often as without."""
     ids = draw(st.lists(st.sampled_from([f"t{n}" for n in range(7)]), min_size=1, max_size=7))
     known = st.sampled_from(["t0", "t1", "t2", "t3", "t4", "t5", "t6"])
-    return plan(*[subtask(id, *draw(st.lists(known, max_size=2))) for id in ids])
+    return plan(*[subtask(subtask_id, *draw(st.lists(known, max_size=2))) for subtask_id in ids])
 
 
-def report(id: str, seconds: float | None, *depends_on: str) -> SubtaskReport:
+def report(subtask_id: str, seconds: float | None, *depends_on: str) -> SubtaskReport:
     """A completed subtask that took `seconds`, or one that never started."""
     if seconds is None:
-        return SubtaskReport(id=id, depends_on=list(depends_on), state="skipped")
+        return SubtaskReport(id=subtask_id, depends_on=list(depends_on), state="skipped")
     return SubtaskReport(
-        id=id,
+        id=subtask_id,
         depends_on=list(depends_on),
         state="completed",
         started_at=START.isoformat(),

@@ -12,9 +12,9 @@ GIVES_UP = tools(("none", {}))
 """A turn that asks for a tool: the end of an attempt that has one turn only."""
 
 
-def item(id: str, role: str = "hand", **more: Any) -> dict[str, Any]:
+def item(subtask_id: str, role: str = "hand", **more: Any) -> dict[str, Any]:
     """A subtask of a plan."""
-    return {"id": id, "description": f"Find out about part {id}", "role": role, **more}
+    return {"id": subtask_id, "description": f"Find out about part {subtask_id}", "role": role, **more}
 
 
 def subtasks(*items: dict[str, Any], **more: Any) -> Reply:
@@ -46,5 +46,5 @@ def reviewed(shape: Reply, *reviews: Reply, turns: Turns | None = None, judge: R
 
 def verdicts(conflicts: list[dict[str, Any]] | None = None, **feedback: str) -> Reply:
     """A review that finds fault with those subtasks."""
-    listed = [{"subtask_id": id, "ok": False, "feedback": words} for id, words in feedback.items()]
+    listed = [{"subtask_id": subtask_id, "ok": False, "feedback": words} for subtask_id, words in feedback.items()]
     return as_json({"verdicts": listed, "conflicts": conflicts or []})

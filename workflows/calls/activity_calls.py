@@ -64,7 +64,7 @@ _STORE_RETRY = RetryPolicy(
 
 
 async def plan(payload: PlanInput, expires_at: datetime) -> PlanReply:
-    """One planning call."""
+    """Returns a plan, or why there is none, by one planning call."""
     summary = "the goal" if payload.revision == 1 else f"revision {payload.revision}"
     if payload.attempt > 1:
         summary += f", try {payload.attempt}"
@@ -74,25 +74,25 @@ async def plan(payload: PlanInput, expires_at: datetime) -> PlanReply:
 
 
 async def refine(payload: RefineInput, expires_at: datetime) -> RefineReply:
-    """A better description of a subtask whose attempt failed."""
+    """Returns a better description of a subtask whose attempt failed."""
     options = _model_options(expires_at, f"{payload.subtask_id} after a failure")
     return await _model(workflow.execute_activity_method(JudgingActivities.refine, payload, **options))
 
 
 async def review(payload: ReviewInput, expires_at: datetime) -> ReviewReply:
-    """The findings held against the goal."""
+    """Returns the verdicts on the findings, held against the goal."""
     options = _model_options(expires_at, f"round {payload.round}")
     return await _model(workflow.execute_activity_method(JudgingActivities.review, payload, **options))
 
 
 async def judge(payload: JudgeInput, expires_at: datetime) -> JudgeReply:
-    """A choice between candidates, or the resolution of a conflict."""
+    """Returns a choice between candidates, or the resolution of a conflict."""
     options = _model_options(expires_at, f"{payload.question} of {len(payload.findings)} findings")
     return await _model(workflow.execute_activity_method(JudgingActivities.judge, payload, **options))
 
 
 async def synthesize(payload: SynthesisInput, expires_at: datetime) -> SynthesisReply:
-    """The answer from the findings, a draft of it, or a digest of some."""
+    """Returns the answer from the findings, a draft of it, or a digest of some."""
     product = {"final": "the answer", "draft": "a draft", "digest": "a digest"}[payload.mode]
     options = _model_options(expires_at, f"{product} from {len(payload.findings)} findings")
     return await _model(workflow.execute_activity_method(SynthesisActivities.synthesize, payload, **options))
@@ -102,13 +102,13 @@ async def synthesize(payload: SynthesisInput, expires_at: datetime) -> Synthesis
 
 
 async def call_model(payload: TurnInput, turn: int, expires_at: datetime, queue: str) -> TurnReply:
-    """One model call of a worker agent."""
+    """Returns the reply to one model call of a worker agent."""
     options = _model_options(expires_at, f"{payload.role}, turn {turn}", queue)
     return await _model(workflow.execute_activity_method(AgentTurnActivities.call_model, payload, **options))
 
 
 async def run_tool(payload: ToolInput, tool: ToolCard | None, queue: str) -> ToolReply:
-    """One tool call: small pure tools inside the workflow task, the others as activities.
+    """Returns the output of one tool call: small pure tools inside the workflow task, the others as activities.
 
     A tool that may have effects gets one attempt: a lost outcome is for the model to look into.
     """
@@ -167,7 +167,7 @@ async def publish_result(payload: PublishInput, trace: list[TraceEvent]) -> Publ
 
 
 async def pool_backlog(pool: str) -> float:
-    """Seconds that work has waited for the Workers of a pool; 0 when that can't be known."""
+    """Returns the seconds that work has waited for the Workers of a pool; 0 when that can't be known."""
     try:
         return await _reply(
             workflow.execute_local_activity_method(

@@ -19,8 +19,14 @@ with workflow.unsafe.imports_passed_through():
     from workflows.child_contracts import LoopProgress, WorkerAgentInput, WorkerAgentResult
     from workflows.run_context import RunContext
     from workflows.subtasks.assignment import Assignment
-    from workflows.subtasks.children import AttemptOutcome, child_id, run_nested, run_worker_agent, stopped
-    from workflows.subtasks.nesting import nested_input
+    from workflows.subtasks.children import (
+        AttemptOutcome,
+        child_id,
+        nested_input,
+        run_nested,
+        run_worker_agent,
+        stopped,
+    )
 
 
 class _Funding(NamedTuple):

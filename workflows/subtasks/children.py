@@ -9,14 +9,18 @@ from temporalio import workflow
 from temporalio.exceptions import FailureError
 
 with workflow.unsafe.imports_passed_through():
+    from activities.contracts.run_contracts import SubtaskBrief
     from supervision import limits
+    from supervision.budget.amount import Amount
     from supervision.contract.finding import Finding
     from supervision.contract.request import RunRequest
     from supervision.contract.result import Gap, Problem, RunResult
+    from supervision.contract.team import RoleCard
     from supervision.run.payload_fit import slim
     from supervision.text import cut, one_line, size
     from workflows.child_contracts import NestedInput, WorkerAgentInput, WorkerAgentResult
     from workflows.failures import cancelled, details_of, problem_of
+    from workflows.run_context import RunContext
     from workflows.worker_agent import WorkerAgentWorkflow
 
 
@@ -44,6 +48,37 @@ async def run_worker_agent(agent: WorkerAgentInput, description: str) -> Attempt
     summary = one_line(f"{agent.subtask_id} · {agent.role.name}: {description}", limits.LABEL_BYTES)
     start = workflow.start_child_workflow(WorkerAgentWorkflow.run, agent, id=workflow_id, static_summary=summary)
     return await _run(workflow_id, start, WorkerAgentResult.model_validate)
+
+
+def nested_input(
+    context: RunContext, subtask_id: str, role: RoleCard, brief: SubtaskBrief, grant: Amount
+) -> tuple[RunRequest, NestedInput]:
+    """Returns a nested supervisor's inputs: the subtask as its goal, a slice of budget and deadline, one level less."""
+    state = context.state
+    left = (state.time_and_budget.work_until - workflow.now()) * limits.NESTED_DEADLINE_SHARE
+    deadline = max(left, limits.MIN_DEADLINE)
+    request = state.request.model_copy(
+        update={
+            "goal": cut(state.board.subtask(subtask_id).description, limits.GOAL_BYTES),
+            "team": role.team,
+            "strategy": "auto",
+            "success": "any",
+            "deadline": deadline,
+            "incremental_synthesis": 0,
+            "answer_schema": None,
+            "attachments": [],
+        }
+    )
+    nested = NestedInput(
+        root_id=context.run.run_id,
+        store_id=context.run.store_id,
+        subtask_id=subtask_id,
+        depth=context.depth + 1,
+        brief=brief,
+        grant=grant,
+        root_has_finding=state.has_finding,
+    )
+    return request, nested
 
 
 async def run_nested(request: RunRequest, nested: NestedInput, attempt: int, description: str) -> AttemptOutcome:

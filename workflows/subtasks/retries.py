@@ -8,7 +8,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.finding import Finding
     from supervision.contract.result import Problem
     from supervision.errors import FATAL, ErrorKind, SupervisionError, run_kind
-    from supervision.run.attempt_rules import NextTry, must_be_refined, next_try, says_something_about_the_role
+    from supervision.run.attempt_rules import NextTry, counts_against_role, must_be_refined, next_try
     from workflows.calls.judge_calls import refine
     from workflows.child_contracts import WorkerAgentResult
     from workflows.run_context import RunContext
@@ -50,7 +50,7 @@ async def _run_with_retries(context: RunContext, subtask_id: str, assignment: As
                 count_outcome(context, assignment, succeeded=True)
                 _complete(context, subtask_id, outcome.result.finding, outcome.result.turns)
             return
-        if not says_something_about_the_role(outcome.problem.type):
+        if not counts_against_role(outcome.problem.type):
             give_back(context, assignment)
             _fail(context, subtask_id, assignment, outcome.problem)
             return

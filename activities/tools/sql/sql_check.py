@@ -83,11 +83,11 @@ def tables_read(query: exp.Expr, tables: list[str]) -> list[str]:
 
 def _check_joins(tokens: list[Token], joins: int) -> None:
     """Linear in the text, unlike the parser."""
-    found = [i for i, token in enumerate(tokens) if token.token_type is TokenType.JOIN]
-    if len(found) > joins:
-        raise Refused(f"the query has {len(found)} joins, at most {joins} are possible: ask in several queries")
+    positions = [i for i, token in enumerate(tokens) if token.token_type is TokenType.JOIN]
+    if len(positions) > joins:
+        raise Refused(f"the query has {len(positions)} joins, at most {joins} are possible: ask in several queries")
     conditions = sum(token.token_type in _CONDITIONS for token in tokens)
-    bare = [i for i in found if i == 0 or tokens[i - 1].text.upper() not in _WITHOUT_CONDITION]
+    bare = [i for i in positions if i == 0 or tokens[i - 1].text.upper() not in _WITHOUT_CONDITION]
     if len(bare) > conditions:
         raise Refused("each JOIN needs its condition: a JOIN b ON a.x = b.x, or a JOIN b USING (x); or CROSS JOIN")
 

@@ -76,7 +76,7 @@ def describe(database: duckdb.DuckDBPyConnection, name: str, most: int) -> Json:
 
 
 def reply(database: duckdb.DuckDBPyConnection, sql: str, setup: Json) -> Json:
-    """The answer to a query that passes the check, with the tables that it `read`; else `error`."""
+    """Returns the answer to a query that passes the check, with the tables that it `read`; else `error`."""
     tables = list(setup["tables"])
     try:
         query = check(sql, tables, setup["joins"])

@@ -5,14 +5,13 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from activities.tools.clean import clean
 from activities.tools.sql.sql_check import Refused, check
 from activities.tools.sql.table_store import Rows, TableStore, table_store
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput
 from supervision import limits
 from supervision.contract.base import StrictModel
 from supervision.prompt_marks import EXAMPLE
-from supervision.text import one_line, quoted
+from supervision.text import clean, one_line, quoted
 
 
 class QueryExample(StrictModel):

@@ -8,11 +8,10 @@ from typing import Any
 
 from activities.bounded.fair_pool import FairPool
 from activities.bounded.line_process import LineProcess
-from activities.tools.clean import clean
 from activities.tools.files import Fingerprint, files_inside, fingerprint
 from activities.tools.tool import ToolMisuse
 from supervision import limits
-from supervision.text import one_line
+from supervision.text import clean, one_line
 
 Json = dict[str, Any]
 CHILD = "activities.tools.sql.sql_process"
@@ -20,7 +19,7 @@ CHILD = "activities.tools.sql.sql_process"
 
 @dataclass(frozen=True)
 class Rows:
-    """The answer to a query: texts, whether there were more rows than are kept, and the tables that it read."""
+    """The answer to a query: texts, a flag for more rows than these, and the tables that it read."""
 
     columns: list[str]
     rows: list[list[str]]

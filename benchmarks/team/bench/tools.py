@@ -10,14 +10,18 @@ _PAGE_BYTES = 5000
 
 
 class Lookup(Arguments):
+    """The search words of a call."""
+
     query: Annotated[str, Field(max_length=200)]
 
 
 async def lookup(arguments: Lookup, context: ToolContext) -> ToolOutput:
+    """Returns one line."""
     return ToolOutput(f"lookup: nothing found for {arguments.query}")
 
 
 async def lookup_long(arguments: Lookup, context: ToolContext) -> ToolOutput:
+    """Returns a page of lines."""
     line = f"lookup: nothing found for {arguments.query}. "
     return ToolOutput((line * (_PAGE_BYTES // len(line) + 1))[:_PAGE_BYTES])
 

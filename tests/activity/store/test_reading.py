@@ -16,9 +16,11 @@ def store(tmp_path: Path) -> ArtifactStore:
     return open_store(str(tmp_path / "artifacts"))
 
 
-async def finding(store: ArtifactStore, id: str, text: str, importance: Importance = "required") -> DependencyRef:
+async def finding(
+    store: ArtifactStore, subtask_id: str, text: str, importance: Importance = "required"
+) -> DependencyRef:
     ref = await store.put_output("run", text.encode())
-    return DependencyRef(subtask_id=id, role="analyst", text_ref=ref, importance=importance)
+    return DependencyRef(subtask_id=subtask_id, role="analyst", text_ref=ref, importance=importance)
 
 
 async def test_findings_that_fit_are_read_whole_and_in_order(store: ArtifactStore) -> None:

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from activities.tools.attachment import PAGE, read_attachment
-from activities.tools.clean import cap, clean
 from activities.tools.document_format import format_document
 from activities.tools.tool import ToolContext, ToolMisuse, ToolOutput
 from supervision import limits
+from supervision.text import cap, clean
 
 
 async def render(title: str, *sections: tuple[str, str]) -> ToolOutput:

@@ -27,8 +27,8 @@ def role(name: str, *capabilities: str) -> RoleCard:
     return RoleCard(name=name, capabilities=list(capabilities), model="m")
 
 
-def auto(id: str, *capabilities: str, after: tuple[str, ...] = ()) -> Subtask:
-    return subtask(id, *after).model_copy(update={"capabilities": list(capabilities)})
+def auto(subtask_id: str, *capabilities: str, after: tuple[str, ...] = ()) -> Subtask:
+    return subtask(subtask_id, *after).model_copy(update={"capabilities": list(capabilities)})
 
 
 SHOP = TeamCard(

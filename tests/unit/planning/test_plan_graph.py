@@ -13,11 +13,11 @@ from tests.unit.shapes import acyclic_plans, any_plans, any_text, plan, subtask
 
 
 def executable(candidate: Plan) -> bool:
-    """Whether taking away whatever has no open dependency empties the graph: another way to say acyclic."""
+    """True if taking away all that have no open dependency empties the graph: another way to say acyclic."""
     open_ids = {s.id: set(s.depends_on) for s in candidate.subtasks}
-    while ready := [id for id, waits in open_ids.items() if not waits & open_ids.keys()]:
-        for id in ready:
-            del open_ids[id]
+    while ready := [subtask_id for subtask_id, waits in open_ids.items() if not waits & open_ids.keys()]:
+        for subtask_id in ready:
+            del open_ids[subtask_id]
     return not open_ids
 
 
@@ -37,8 +37,8 @@ def test_a_plan_is_accepted_exactly_when_it_can_run(candidate: Plan) -> None:
 def test_every_twin_stranger_and_self_reference_is_named(candidate: Plan) -> None:
     found = plan_problems(candidate, 10)
     ids = [s.id for s in candidate.subtasks]
-    for id in ids:
-        assert (f"subtask id '{id}' is used twice" in found) == (ids.count(id) > 1)
+    for subtask_id in ids:
+        assert (f"subtask id '{subtask_id}' is used twice" in found) == (ids.count(subtask_id) > 1)
     for item in candidate.subtasks:
         for dependency in item.depends_on:
             if dependency == item.id:
@@ -107,8 +107,8 @@ def test_a_description_is_concrete_in_any_script(description: str) -> None:
 
 
 @given(any_text, any_text)
-def test_whatever_a_model_writes_gets_problems_that_can_be_sent_back(id: str, description: str) -> None:
-    candidate = plan(subtask(id, description=description), subtask("t2", id))
+def test_whatever_a_model_writes_gets_problems_that_can_be_sent_back(subtask_id: str, description: str) -> None:
+    candidate = plan(subtask(subtask_id, description=description), subtask("t2", subtask_id))
     for found in plan_problems(candidate, 5):
         assert "\n" not in found
         found.encode("utf-8")

@@ -13,8 +13,8 @@ from tests.unit.shapes import acyclic_plans, plan, subtask
 STATES: list[SubtaskState] = ["completed", "failed", "skipped", "cancelled", "running", "waiting"]
 
 
-def replacing(id: str, *replaces: str, after: tuple[str, ...] = ()) -> Subtask:
-    return subtask(id, *after).model_copy(update={"replaces": list(replaces)})
+def replacing(subtask_id: str, *replaces: str, after: tuple[str, ...] = ()) -> Subtask:
+    return subtask(subtask_id, *after).model_copy(update={"replaces": list(replaces)})
 
 
 @st.composite

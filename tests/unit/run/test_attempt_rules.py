@@ -10,9 +10,9 @@ from supervision.run.attempt_rules import (
     AfterAgent,
     NextTry,
     after_agent,
+    counts_against_role,
     must_be_refined,
     next_try,
-    says_something_about_the_role,
 )
 
 kinds = st.sampled_from(list(ErrorKind))
@@ -55,7 +55,7 @@ def test_an_account_problem_fails_a_run_that_has_nothing_to_lose_and_else_waits(
 @given(kinds, st.integers(1, 10), st.booleans())
 def test_a_subtask_is_tried_thrice_then_once_by_its_fallback(kind: ErrorKind, failures: int, spare: bool) -> None:
     step = next_try(kind, failures, has_fallback=spare)
-    if not says_something_about_the_role(kind):
+    if not counts_against_role(kind):
         assert step is NextTry.GIVE_UP
     elif failures < limits.SUBTASK_ATTEMPTS:
         assert step is NextTry.SAME_ROLE
@@ -64,7 +64,7 @@ def test_a_subtask_is_tried_thrice_then_once_by_its_fallback(kind: ErrorKind, fa
 
 
 def test_only_the_works_own_failures_count_against_a_role() -> None:
-    elsewhere = {kind for kind in ErrorKind if not says_something_about_the_role(kind)}
+    elsewhere = {kind for kind in ErrorKind if not counts_against_role(kind)}
     assert elsewhere == FATAL | {ErrorKind.BUDGET_EXHAUSTED, ErrorKind.CANCELLED}
 
 

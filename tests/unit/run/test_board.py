@@ -29,13 +29,13 @@ def may_start(board: Board, candidate: Plan) -> set[str]:
     }
 
 
-def end(board: Board, id: str, outcome: str) -> None:
+def end(board: Board, subtask_id: str, outcome: str) -> None:
     if outcome == "completed":
-        board.complete(id, FINDING)
+        board.complete(subtask_id, FINDING)
     elif outcome == "failed":
-        board.fail(id, ERROR)
+        board.fail(subtask_id, ERROR)
     else:
-        board.cancel(id, ERROR)
+        board.cancel(subtask_id, ERROR)
 
 
 @given(acyclic_plans(), st.integers(1, 4), st.data())
@@ -49,8 +49,8 @@ def test_any_order_of_outcomes_runs_a_plan_to_its_end(candidate: Plan, slots: in
         allowed = may_start(board, candidate)
         ready = board.ready()
         assert ready == [s.id for s in candidate.subtasks if s.id in allowed]
-        for id in ready[:free]:
-            assert board.start(id, f"run/{id}/1") == 1
+        for subtask_id in ready[:free]:
+            assert board.start(subtask_id, f"run/{subtask_id}/1") == 1
         running = sorted(in_state(board, "running"))
         if not running:
             break
@@ -71,7 +71,7 @@ def test_any_order_of_outcomes_runs_a_plan_to_its_end(candidate: Plan, slots: in
     assert {gap.subtask_id for gap in board.gaps()} == in_state(board, *ENDED - {"completed"})
 
 
-def test_a_failure_skips_everything_that_rests_on_it_alone() -> None:
+def test_a_failure_skips_all_that_depend_on_it_alone() -> None:
     board = Board(
         plan(
             subtask("d", "c", "b"),
@@ -142,10 +142,10 @@ def test_stopping_closes_what_waits_and_what_runs() -> None:
 
 def test_closing_keeps_the_finding_of_what_was_reopened() -> None:
     board = Board(plan(subtask("a"), subtask("b")), Clock())
-    for id in ("a", "b"):
-        board.start(id, "w")
-        board.complete(id, FINDING)
-        board.reopen(id)
+    for subtask_id in ("a", "b"):
+        board.start(subtask_id, "w")
+        board.complete(subtask_id, FINDING)
+        board.reopen(subtask_id)
     board.start("b", "w")
     board.close(ERROR)
     assert in_state(board, "completed") == {"a", "b"}

@@ -17,10 +17,10 @@ fillings = st.sampled_from(["a", "é", "漢", "🦜", '"', "\x01", "\n"])
 
 
 def subtask_report(index: int, text: str, id_bytes: int) -> SubtaskReport:
-    id = f"t{index}".ljust(id_bytes, "x")
+    subtask_id = f"t{index}".ljust(id_bytes, "x")
     return SubtaskReport.model_validate(
         {
-            "id": id,
+            "id": subtask_id,
             "role": "researcher",
             "description": text,
             "state": STATES[index % len(STATES)],
@@ -38,7 +38,7 @@ def subtask_report(index: int, text: str, id_bytes: int) -> SubtaskReport:
             "started_at": "2026-01-01T00:00:00+00:00",
             "finished_at": "2026-01-01T00:00:00+00:00",
             "usage": Usage(model_calls=4, input_tokens=123_456, usd=0.0123456),
-            "workflow_id": f"supervise-which-region-grew-most-4f2a/{id}/1",
+            "workflow_id": f"supervise-which-region-grew-most-4f2a/{subtask_id}/1",
         }
     )
 

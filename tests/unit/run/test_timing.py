@@ -47,6 +47,6 @@ def test_a_run_without_subtasks_or_time_divides_by_nothing() -> None:
 
 @pytest.mark.timeout(5)
 def test_a_long_chain_listed_backwards_is_quick() -> None:
-    """Each subtask rests on the hundred before it."""
+    """Each subtask depends on the hundred before it."""
     chain = [report(f"t{n}", 1, *[f"t{m}" for m in range(max(0, n - 100), n)]) for n in range(1000)]
     assert timing(chain[::-1], 1.0, 0, START).critical_path_seconds == 1000.0

@@ -53,7 +53,7 @@ def test_no_text_breaks_the_table(goal: str, description: str, note: str) -> Non
 
 def test_a_large_plan_is_cut_and_says_so() -> None:
     ids = [f"t{n}" for n in range(1000)]
-    told = shown(reports=[SubtaskReport(id=id, description="d" * 4000, depends_on=ids) for id in ids])
+    told = shown(reports=[SubtaskReport(id=subtask_id, description="d" * 4000, depends_on=ids) for subtask_id in ids])
     assert told.splitlines()[-1] == "| … | | | | | and 940 more |"
     assert len(told) < 25_000
 

@@ -30,7 +30,7 @@ PAIR = subtasks(item("t1"), item("t2"))
 async def test_only_what_a_review_flags_runs_again_with_the_feedback_and_its_old_finding(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
-    turns: Turns = {id: said for id in ("t1", "t2")}
+    turns: Turns = {subtask_id: said for subtask_id in ("t1", "t2")}
     model.play(run_id, reviewed(PAIR, verdicts(t2="the unit is missing"), verdicts(), turns=turns))
     handle = await start(client, run_id, max_reviews=3)
     result = await handle.result()

@@ -37,13 +37,13 @@ REJECTED = http_error(400, "invalid_request_error", "no")
 
 def failing(*ids: str) -> dict[str, Callable[[Step], Reply]]:
     """Turns with which those subtasks never come to a finding."""
-    return {id: lambda step: REFUSAL for id in ids}
+    return {subtask_id: lambda step: REFUSAL for subtask_id in ids}
 
 
 def planned(*ids: str, **optional: Any) -> Reply:
     """Subtasks without dependencies; those given by keyword are optional."""
-    more = [{"id": id, "role": "lone", "importance": "optional"} for id in optional]
-    return plan(*[{"id": id, "role": "lone"} for id in ids], *more)
+    more = [{"id": subtask_id, "role": "lone", "importance": "optional"} for subtask_id in optional]
+    return plan(*[{"id": subtask_id, "role": "lone"} for subtask_id in ids], *more)
 
 
 def revised(first: Reply, turns: dict[str, Callable[[Step], Reply]], *revisions: Reply) -> Script:
@@ -87,7 +87,7 @@ async def test_what_completed_is_enough_or_not_by_the_success_rule(
         result = partial_result(error)
         assert error.type == "QuorumNotMet"
         assert f'success "{success}"' in error.message
-        assert all(id in error.message for id in fails)
+        assert all(subtask_id in error.message for subtask_id in fails)
         assert not any(step.startswith("synthesis") for step in model.steps(run_id))
         assert "QuorumNotMet" in await details(handle)
         assert (await status_of(handle)).phase == "failed"
@@ -304,7 +304,7 @@ async def test_a_cancelled_run_closes_soon_keeps_what_it_had_and_calls_no_more(
     assert [s.id for s in partial.subtasks if s.state == "completed"] == done
     kept = (await (await client.get_workflow_handle(run_id).describe()).memo())["partial"]
     assert kept["ref"] == partial.result_ref
-    assert all(f"finding of {id}" in kept["preview"] for id in done)
+    assert all(f"finding of {subtask_id}" in kept["preview"] for subtask_id in done)
     assert "Phase **cancelled**" in await details(handle)
     await until(lambda: all(call.answered_at or call.aborted_at for call in model.of(run_id)))
     assert len(model.of(run_id)) == calls

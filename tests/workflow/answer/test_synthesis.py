@@ -146,7 +146,10 @@ async def test_drafts_begin_with_the_kth_finding_and_the_answer_starts_from_the_
         return usual(step)
 
     turns: Turns = {f"t{n}": lambda step: text(f"[{step.subtask_id}] has pears") for n in (1, 2)}
-    turns |= {id: lambda step: when(gates[step.subtask_id or ""], text("late pears")) for id in ("t3", "t4", "t5")}
+    turns |= {
+        subtask_id: lambda step: when(gates[step.subtask_id or ""], text("late pears"))
+        for subtask_id in ("t3", "t4", "t5")
+    }
     usual = script(subtasks(*[item(f"t{n}") for n in range(1, 6)]), turns, answer("all", ["t1", "t5"]))
     model.play(run_id, play)
     handle = await start(client, run_id, incremental_synthesis=2)
@@ -178,7 +181,7 @@ async def test_drafts_begin_with_the_kth_finding_and_the_answer_starts_from_the_
 
 
 async def drafted(handle: Any, findings: int) -> bool:
-    """Whether a draft holds so many findings."""
+    """True if a draft holds so many findings."""
     events = (await handle.query(SupervisorWorkflow.trace)).events
     return any(e.type == "draft_written" and e.data["findings"] == findings for e in events)
 

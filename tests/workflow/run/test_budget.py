@@ -100,7 +100,10 @@ async def test_a_worker_agent_goes_on_with_the_budget_that_others_gave_back(
     assert (result.status, result.subtasks[0].turns, result.subtasks[0].attempts) == ("completed", 9, 1)
     turns_made = [step for step in model.steps(run_id) if step.startswith("t1/1/turn")]
     assert turns_made == [f"t1/1/turn.{n}" for n in range(1, 10)]
-    assert len([id for id in await started_children(client, run_id) if id == f"{run_id}/t1/1"]) > 1
+    assert (
+        len([workflow_id for workflow_id in await started_children(client, run_id) if workflow_id == f"{run_id}/t1/1"])
+        > 1
+    )
     assert not any("last turn" in call.step.prompt for call in model.of(run_id))
     assert result.subtasks[0].usage.model_calls == 9
 
@@ -207,7 +210,7 @@ async def test_the_deadline_while_findings_are_mended_keeps_the_old_ones(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
     usual = script(PAIR, {"t1": lambda s: text("old pears") if s.attempt == 1 else when(NEVER, text(""))})
-    flagged = [{"subtask_id": id, "ok": False, "feedback": f"mend {id}"} for id in ("t1", "t2")]
+    flagged = [{"subtask_id": subtask_id, "ok": False, "feedback": f"mend {subtask_id}"} for subtask_id in ("t1", "t2")]
     bad = as_json({"verdicts": flagged, "conflicts": []})
     model.play(run_id, lambda step: bad if step.kind == "review" else usual(step))
     result = await (await start(client, run_id, deadline="PT3S", max_reviews=1, max_parallel=1)).result()
@@ -327,10 +330,10 @@ async def test_a_run_that_has_ended_takes_no_new_limits(client: Client, model: S
 async def test_timing_shows_what_working_in_parallel_gained(client: Client, model: ScriptedModel, run_id: str) -> None:
     hold = asyncio.Event()
     first = [f"t{n}" for n in range(4)]
-    turns: Turns = {id: lambda step: when(hold, text("pears")) for id in first}
+    turns: Turns = {subtask_id: lambda step: when(hold, text("pears")) for subtask_id in first}
     model.play(run_id, script(subtasks(*map(item, first), item("last", depends_on=first)), turns))
     handle = await start(client, run_id)
-    await until(sent(model, run_id, *[f"{id}/1/turn.1" for id in first]))
+    await until(sent(model, run_id, *[f"{subtask_id}/1/turn.1" for subtask_id in first]))
     hold.set()
     timing = (await handle.result()).timing
     assert 0 < timing.critical_path_seconds < timing.sequential_seconds

@@ -48,12 +48,12 @@ async def test_history_grows_with_the_turns_and_not_with_their_square(
 ) -> None:
     bytes_of = {}
     for turns in (10, 40):
-        id = f"{run_id}-{turns}"
-        model.play(id, script(plan({"id": "t1"}), {"t1": turns_of(turns)}))
-        result = await run(client, id, max_turns=turns)
+        workflow_id = f"{run_id}-{turns}"
+        model.play(workflow_id, script(plan({"id": "t1"}), {"t1": turns_of(turns)}))
+        result = await run(client, workflow_id, max_turns=turns)
         assert result.subtasks[0].turns == turns
-        bytes_of[turns] = await history_bytes(client, f"{id}/t1/1")
-        assert max(await payload_sizes(client, f"{id}/t1/1")) < limits.PAYLOAD_AIM_BYTES
+        bytes_of[turns] = await history_bytes(client, f"{workflow_id}/t1/1")
+        assert max(await payload_sizes(client, f"{workflow_id}/t1/1")) < limits.PAYLOAD_AIM_BYTES
     assert bytes_of[40] <= 4.5 * bytes_of[10]
 
 
@@ -68,7 +68,11 @@ async def test_large_texts_everywhere_stay_out_of_history(client: Client, model:
     result = await run(client, run_id, max_subtasks=50, max_parallel=50, goal="g" * 40_000)
     assert result.truncated
     assert len(result.answer) < len(words)
-    sizes = [size for id in (run_id, f"{run_id}/t0/1", f"{run_id}/last/1") for size in await payload_sizes(client, id)]
+    sizes = [
+        size
+        for workflow_id in (run_id, f"{run_id}/t0/1", f"{run_id}/last/1")
+        for size in await payload_sizes(client, workflow_id)
+    ]
     assert max(sizes) < limits.PAYLOAD_HARD_BYTES
     assert sorted(sizes)[-2] < limits.PAYLOAD_AIM_BYTES * 1.2
 

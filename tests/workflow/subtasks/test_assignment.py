@@ -27,8 +27,8 @@ start = functools.partial(runs.start, team="crew")
 pytestmark = pytest.mark.usefixtures("worker")
 
 
-def auto(id: str, *capabilities: str, **more: Any) -> dict[str, Any]:
-    return item(id, "auto", capabilities=list(capabilities), **more)
+def auto(subtask_id: str, *capabilities: str, **more: Any) -> dict[str, Any]:
+    return item(subtask_id, "auto", capabilities=list(capabilities), **more)
 
 
 def held(*events: asyncio.Event) -> dict[str, Callable[[Step], Reply]]:
@@ -326,7 +326,7 @@ def processes(client: Client, settings: Settings, tmp_path: Path) -> Iterator[Wo
 
 
 async def polls(client: Client, queue: str, pid: int) -> bool:
-    """Whether the process polls a queue for activities or workflows."""
+    """True if the process polls a queue for activities or workflows."""
     identities = [identity for kind in (ACTIVITIES, WORKFLOWS) for identity in await pollers(client, queue, kind)]
     return any(identity.startswith(f"{pid}@") for identity in identities)
 

@@ -59,7 +59,7 @@ def short_outages(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def long_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets a role rest long enough for the test to look at it."""
+    """Keeps a role's breaker open long enough for the test to look at it."""
     monkeypatch.setattr(limits, "ROLE_BREAKER_COOLDOWN", timedelta(seconds=4))
 
 
@@ -74,20 +74,20 @@ async def cards(handle: Handle) -> list[Any]:
     return [*(await status_of(handle)).breakers]
 
 
-async def rests(handle: Handle) -> bool:
-    """Whether a run shows one breaker, and that it is open."""
+async def shows_open_breaker(handle: Handle) -> bool:
+    """True if a run shows one breaker, and that it is open."""
     return [card["state"] for card in await cards(handle)] == ["open"]
 
 
 # --- A role's breaker -----------------------------------------------------------------------------
 
 
-async def test_after_three_failures_in_a_row_a_role_rests_until_one_probe_succeeds(
+async def test_after_three_failures_in_a_row_a_role_waits_until_one_probe_succeeds(
     client: Client, model: ScriptedModel, run_id: str, long_rest: None
 ) -> None:
     opened, probing = asyncio.Event(), asyncio.Event()
     first = {f"t{n}": (lambda step: GIVES_UP if step.attempt == 1 else when(probing, FOUND)) for n in (1, 2, 3)}
-    shape = plan(*[{"id": id, "role": "lone"} for id in first], {"id": "t4", "role": "scribe"})
+    shape = plan(*[{"id": subtask_id, "role": "lone"} for subtask_id in first], {"id": "t4", "role": "scribe"})
     played = script(shape, first)
     model.play(run_id, lambda step: when(opened, played(step)) if step.kind == "refine" else played(step))
     handle = await start(client, run_id, max_turns=1, max_parallel=3)
@@ -95,16 +95,16 @@ async def test_after_three_failures_in_a_row_a_role_rests_until_one_probe_succee
     async def held() -> bool:
         return (await events(handle)).count("subtask_held") == 3
 
-    await until(lambda: rests(handle))
+    await until(lambda: shows_open_breaker(handle))
     opened.set()
     await until(held)
-    await until(lambda: "t4/1/turn.1" in model.steps(run_id))  # the resting ones hold no slot
-    resting = await status_of(handle)
+    await until(lambda: "t4/1/turn.1" in model.steps(run_id))  # those that wait hold no slot
+    shown = await status_of(handle)
     breaker = (await cards(handle))[0]
     assert (breaker["role"], breaker["state"], breaker["failures"]) == ("lone", "open", 3)
     assert breaker["retry_at"] is not None
-    assert [s.state for s in resting.subtasks[:3]] == ["waiting"] * 3
-    assert "role lone rests after 3 failed attempts in a row" in await details(handle)
+    assert [s.state for s in shown.subtasks[:3]] == ["waiting"] * 3
+    assert "role lone has an open breaker after 3 failed attempts in a row" in await details(handle)
     assert "t1/2/turn.1" not in model.steps(run_id)
 
     await until(lambda: any(step.endswith("/2/turn.1") for step in model.steps(run_id)))
@@ -121,15 +121,15 @@ async def test_after_three_failures_in_a_row_a_role_rests_until_one_probe_succee
     assert any(label.startswith("breaker probe") for label in await labels(client, run_id, "timer"))
 
 
-async def test_while_a_role_rests_its_subtasks_go_to_the_fallback_with_all_their_attempts(
+async def test_while_a_role_waits_its_subtasks_go_to_the_fallback_with_all_their_attempts(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
     opened = asyncio.Event()
     fails = {f"t{n}": (lambda step: GIVES_UP if step.attempt == 1 else FOUND) for n in (1, 2, 3, 4)}
-    played = script(plan(*[{"id": id, "role": "junior"} for id in fails]), fails)
+    played = script(plan(*[{"id": subtask_id, "role": "junior"} for subtask_id in fails]), fails)
     model.play(run_id, lambda step: when(opened, played(step)) if step.kind == "refine" else played(step))
     handle = await start(client, run_id, max_turns=1, max_parallel=3)
-    await until(lambda: rests(handle))
+    await until(lambda: shows_open_breaker(handle))
     opened.set()
     result = await handle.result()
     assert result.status == "completed"
@@ -149,8 +149,8 @@ async def test_an_outage_opens_the_breaker_and_costs_a_bounded_number_of_request
 ) -> None:
     over = asyncio.Event()
     names = [f"t{n}" for n in range(12)]
-    turns = {id: (lambda step: FOUND if over.is_set() else OVERLOADED) for id in names}
-    model.play(run_id, script(plan(*[{"id": id, "role": "lone"} for id in names]), turns))
+    turns = {subtask_id: (lambda step: FOUND if over.is_set() else OVERLOADED) for subtask_id in names}
+    model.play(run_id, script(plan(*[{"id": subtask_id, "role": "lone"} for subtask_id in names]), turns))
     with caplog.at_level(logging.WARNING, gate.__name__):
         handle = await start(client, run_id, models=own_models, max_parallel=12)
         await until(lambda: sum("half_open -> open" in r.getMessage() for r in caplog.records) >= 3)
@@ -249,16 +249,18 @@ async def test_a_run_that_the_provider_never_planned_fails_at_its_deadline(
 
 
 @pytest.mark.parametrize(
-    ("refusal", "type"), [(NO_KEY, "ProviderAuthentication"), (NO_CREDIT, "ProviderRejected")], ids=["key", "credit"]
+    ("refusal", "error_type"),
+    [(NO_KEY, "ProviderAuthentication"), (NO_CREDIT, "ProviderRejected")],
+    ids=["key", "credit"],
 )
 async def test_an_account_that_is_refused_before_the_first_finding_fails_the_run(
-    client: Client, model: ScriptedModel, run_id: str, refusal: Reply, type: str
+    client: Client, model: ScriptedModel, run_id: str, refusal: Reply, error_type: str
 ) -> None:
     shape = plan({"id": "t1", "role": "lone"}, {"id": "t2", "role": "lone"})
-    model.play(run_id, script(shape, {id: (lambda step: refusal) for id in ("t1", "t2")}))
+    model.play(run_id, script(shape, {subtask_id: (lambda step: refusal) for subtask_id in ("t1", "t2")}))
     error = await failure(await start(client, run_id))
     partial = partial_result(error)
-    assert error.type == type
+    assert error.type == error_type
     assert {s.state for s in partial.subtasks} <= {"failed", "cancelled"}
     assert not any(step.startswith(("refine", "synthesis")) for step in model.steps(run_id))
 
@@ -355,8 +357,8 @@ async def test_too_many_requests_only_pace_and_open_no_breaker(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     paced = http_error(429, "rate_limit_error", retry_after_ms="60")
-    turns = {id: phases(*[paced] * 4, FOUND) for id in ("t1", "t2", "t3")}
-    model.play(run_id, script(plan(*[{"id": id, "role": "lone"} for id in turns]), turns))
+    turns = {subtask_id: phases(*[paced] * 4, FOUND) for subtask_id in ("t1", "t2", "t3")}
+    model.play(run_id, script(plan(*[{"id": subtask_id, "role": "lone"} for subtask_id in turns]), turns))
     with caplog.at_level(logging.WARNING, gate.__name__):
         result = await (await start(client, run_id, models=own_models)).result()
     assert result.status == "completed"

@@ -137,8 +137,8 @@ async def test_a_nested_supervisor_has_a_slice_of_its_parents_budget_and_deadlin
     handle = await start(client, run_id, max_depth=3, budget={"tokens": 400_000, "usd": 4.0}, deadline="PT10M")
     await until(lambda: "t1/1/f1/1/l1/1/turn.1" in model.steps(run_id))
     shown = [await handle.query(SupervisorWorkflow.status)]
-    for id in DEEP:
-        nested = client.get_workflow_handle_for(SupervisorWorkflow.run, f"{run_id}/{id}")
+    for path in DEEP:
+        nested = client.get_workflow_handle_for(SupervisorWorkflow.run, f"{run_id}/{path}")
         shown.append(await nested.query(SupervisorWorkflow.status))
     hold.set()
     await handle.result()
@@ -238,8 +238,8 @@ async def test_cancelling_the_root_stops_every_level_and_keeps_what_there_was(
         await handle.result()
     calls = len(model.of(run_id))
     assert (await handle.describe()).status is WorkflowExecutionStatus.CANCELED
-    for id in (*DEEP, "t1/1/f1/1/l1/1"):
-        described = await client.get_workflow_handle(f"{run_id}/{id}").describe()
+    for path in (*DEEP, "t1/1/f1/1/l1/1"):
+        described = await client.get_workflow_handle(f"{run_id}/{path}").describe()
         assert described.status is WorkflowExecutionStatus.COMPLETED
     open_call = next(call for call in model.of(run_id) if call.step.call.endswith("l1/1/turn.1"))
     await until(lambda: open_call.aborted_at is not None)
