@@ -82,7 +82,8 @@ class WorkerAgentResult(Model):
 class NestedInput(Model):
     """What a nested supervisor gets beside its request: whose it is, how deep, and what it may use.
 
-    It travels as the workflow's second argument, which only a parent workflow may give.
+    It travels as the workflow's second argument, which only a parent workflow may give. `report_key` is known to
+    the two of them: a report without it is somebody else's.
     """
 
     root_id: str
@@ -92,12 +93,14 @@ class NestedInput(Model):
     brief: SubtaskBrief
     grant: Amount = Amount()
     root_has_finding: bool = False
+    report_key: str = ""
 
 
 class NestedReport(Model):
     """A nested supervisor's report to its parent: its subtasks, slim, for the one tree in `status`, and its waits."""
 
     subtask_id: str
+    report_key: str = ""
     phase: str
     subtasks: list[SubtaskReport] = []
     waits: list[ProviderWait] = []

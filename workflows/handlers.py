@@ -85,9 +85,10 @@ class Handlers:
     @workflow.signal
     def nested_report(self, report: NestedReport) -> None:
         """The report of a nested supervisor, for the one tree in `status`."""
-        if isinstance(self._state, RunState):  # an error in a signal would block the run
-            self._state.board.set_nested(report.subtask_id, report.subtasks)
-            self._state.waits.set_nested(report.subtask_id, report.waits)
+        state = self._state  # an error in a signal would block the run
+        if isinstance(state, RunState) and state.expects(report.subtask_id, report.report_key):
+            state.board.show_nested(report.subtask_id, report.subtasks)
+            state.waits.set_nested(report.subtask_id, report.waits)
             self._show()
 
     @workflow.signal

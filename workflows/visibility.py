@@ -72,7 +72,13 @@ class Visibility:
         if shape == self._reported:
             return
         self._reported = shape
-        self._unsent = NestedReport(subtask_id=nested.subtask_id, phase=state.phase, subtasks=reports, waits=waits)
+        self._unsent = NestedReport(
+            subtask_id=nested.subtask_id,
+            report_key=nested.report_key,
+            phase=state.phase,
+            subtasks=reports,
+            waits=waits,
+        )
         if self._sending is None or self._sending.done():
             self._sending = asyncio.create_task(self._send())
 

@@ -66,6 +66,9 @@ class Board:
             if report.state == "skipped" and not self._hopeless(report):
                 self._move(report.id, "waiting").error = None
 
+    def __contains__(self, subtask_id: object) -> bool:
+        return subtask_id in self._reports
+
     def __getitem__(self, subtask_id: str) -> SubtaskReport:
         return self._reports[subtask_id]
 
@@ -156,6 +159,10 @@ class Board:
         """Shows the subtasks of a nested supervisor under the one it works on; `gaps` is what its answer lacks."""
         if report := self._reports.get(subtask_id):
             report.subtasks, report.gaps = reports or report.subtasks, list(gaps)
+
+    def show_nested(self, subtask_id: str, reports: list[SubtaskReport]) -> None:
+        """Shows the subtasks of a nested supervisor that is still at work; gaps are known at its end."""
+        self._reports[subtask_id].subtasks = reports
 
     def record(self, subtask_id: str, turns: int, usage: Usage) -> None:
         """Adds what an attempt consumed, whatever became of it."""

@@ -47,6 +47,7 @@ class RunState:
         self.answer = Answer()
         self.phase: Phase = "planning"
         self.root_has_finding = False
+        self._report_keys: dict[str, str] = {}
         self.resumes = 0
         self.own_seconds = 0.0
         self.warnings: list[str] = []
@@ -91,6 +92,16 @@ class RunState:
     def seen(self, request_id: str | None) -> bool:
         """True if a message with that id was taken."""
         return request_id in self._seen_requests
+
+    def expect_reports(self, subtask_id: str, key: str) -> str:
+        """Lets reports about a subtask in from the nested supervisor that gets this key. Returns the key."""
+        self._report_keys[subtask_id] = key
+        return key
+
+    def expects(self, subtask_id: str, key: str) -> bool:
+        """True if a report with this key is from the nested supervisor that works on the subtask now."""
+        running = subtask_id in self.board and self.board[subtask_id].state == "running"
+        return running and bool(key) and self._report_keys.get(subtask_id) == key
 
     def keep_within(self, ceilings: Ceilings) -> None:
         """Lowers the request's numbers to the operator's ceilings."""

@@ -1,5 +1,6 @@
 """Callers that are not who they say: each is refused and counted, and the run they aim at ends as it would have."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
@@ -14,9 +15,10 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from activities.store.artifacts import open_store
 from runtime.settings import Settings
+from standin.server.api_reply import ApiReply
 from supervision.contract.result import RunResult
 from supervision.store_keys import is_team
-from tests.scripted_model import ScriptedModel, plan, script, text
+from tests.scripted_model import Reply, ScriptedModel, Step, plan, script, text
 from tests.workflow import runs
 
 SECRET = "TOP-SECRET payroll"
@@ -184,3 +186,46 @@ async def test_a_rewritten_result_is_noticed(settings: Settings, victim: RunResu
     await store.put(victim.result_ref, b'{"status": "completed", "answer": "FORGED", "usage": {}}')
     with pytest.raises(Exception, match="somebody changed it"):
         await store.get(victim.result_ref)
+
+
+@pytest.mark.usefixtures("worker")
+async def test_a_forged_report_changes_nothing(client: Client, model: ScriptedModel, run_id: str) -> None:
+    asked, go_on = asyncio.Event(), asyncio.Event()
+
+    def turn(step: Step) -> Reply:
+        async def reply() -> ApiReply:
+            asked.set()
+            await go_on.wait()
+            return await text("the truth")()
+
+        return reply
+
+    model.play(run_id, script(plan({"id": "t1", "role": "counter"}), {"t1": turn}))
+    handle = await runs.start(client, run_id, team="lab")
+    await asked.wait()
+    fakes = [{"id": f"FAKE{number}", "state": "failed"} for number in range(2_000)]
+    for key in ("", "guess"):
+        await handle.signal(
+            "nested_report", {"subtask_id": "t1", "report_key": key, "phase": "executing", "subtasks": fakes}
+        )
+    assert (await runs.status_of(handle)).subtasks[0].subtasks == []
+    go_on.set()
+    result = await handle.result()
+    assert (result.status, [subtask.subtasks for subtask in result.subtasks]) == ("completed", [[]])
+
+
+@pytest.mark.usefixtures("worker", "foreign")
+async def test_a_squatter_on_the_ids_of_children_cannot_end_a_run(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    squatters = [
+        await client.start_workflow(
+            "Forger", args=["activity", "none", "nobody", []], id=f"{run_id}/t1/{attempt}", task_queue="nobody-polls"
+        )
+        for attempt in (1, 2, 3)
+    ]
+    model.play(run_id, script(plan({"id": "t1", "role": "counter"}), {"t1": lambda step: text("the truth")}))
+    result = await runs.run(client, run_id, team="lab")
+    assert (result.status, result.subtasks[0].attempts) == ("completed", 1)
+    for squatter in squatters:
+        await squatter.terminate()

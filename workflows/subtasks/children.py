@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from temporalio import workflow
-from temporalio.exceptions import FailureError
+from temporalio.exceptions import FailureError, WorkflowAlreadyStartedError
 
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import SubtaskBrief
@@ -22,6 +22,8 @@ with workflow.unsafe.imports_passed_through():
     from workflows.failures import cancelled, details_of, problem_of
     from workflows.run_context import RunContext
     from workflows.worker_agent import WorkerAgentWorkflow
+
+_Start = Coroutine[Any, Any, workflow.ChildWorkflowHandle[Any, Any]]
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,10 @@ async def run_worker_agent(agent: WorkerAgentInput, description: str) -> Attempt
     """Runs a worker agent to its end; see `_run` for how it stops."""
     workflow_id = child_id(agent.subtask_id, agent.attempt, agent.candidate)
     summary = one_line(f"{agent.subtask_id} · {agent.role.name}: {description}", limits.LABEL_BYTES)
-    start = workflow.start_child_workflow(WorkerAgentWorkflow.run, agent, id=workflow_id, static_summary=summary)
+
+    def start(as_id: str) -> _Start:
+        return workflow.start_child_workflow(WorkerAgentWorkflow.run, agent, id=as_id, static_summary=summary)
+
     return await _run(workflow_id, start, WorkerAgentResult.model_validate)
 
 
@@ -77,6 +82,7 @@ def nested_input(
         brief=brief,
         grant=grant,
         root_has_finding=state.has_finding,
+        report_key=state.expect_reports(subtask_id, str(workflow.uuid4())),
     )
     return request, nested
 
@@ -85,15 +91,18 @@ async def run_nested(request: RunRequest, nested: NestedInput, attempt: int, des
     """Runs a nested supervisor to its end, its answer as the finding."""
     workflow_id = child_id(nested.subtask_id, attempt)
     summary = one_line(f"{nested.subtask_id} · team {request.team_name}: {description}", limits.LABEL_BYTES)
-    start = workflow.start_child_workflow(
-        "SupervisorWorkflow", args=[request, nested], id=workflow_id, static_summary=summary, result_type=RunResult
-    )
+
+    def start(as_id: str) -> _Start:
+        return workflow.start_child_workflow(
+            "SupervisorWorkflow", args=[request, nested], id=as_id, static_summary=summary, result_type=RunResult
+        )
+
     return await _run(workflow_id, start, _from_nested)
 
 
 async def _run(
     workflow_id: str,
-    start: Coroutine[Any, Any, workflow.ChildWorkflowHandle[Any, Any]],
+    start: Callable[[str], _Start],
     read: Callable[[object], WorkerAgentResult],
 ) -> AttemptOutcome:
     """Awaits a child; `read` takes its result, or the details of its error.
@@ -103,7 +112,12 @@ async def _run(
     """
     stopping = False
     try:
-        handle = await start
+        try:
+            handle = await start(workflow_id)
+        except WorkflowAlreadyStartedError:
+            # Ids of children can be guessed: whoever has taken this one must not be able to end the subtask.
+            workflow_id = f"{workflow_id}.{workflow.random().getrandbits(40)}"
+            handle = await start(workflow_id)
         try:
             # Shielded: a cancellation that reached the handle would end the wait before the child has answered.
             return AttemptOutcome(read(await asyncio.shield(handle)))
