@@ -1,4 +1,4 @@
-"""Whether a Worker process lives, seen from outside: its event loop renews a file.
+"""The health of a Worker process, seen from outside: its event loop renews a file.
 
 `python -m runtime.health FILE` exits 0 when it was renewed a moment ago. It looks at this one process: server, queues
 and runs are looked at by `starter.py doctor`.

@@ -50,7 +50,7 @@ class Settings(BaseSettings):
     model_idle_seconds: float | None = Field(default=None, gt=0)
     """No content for this long ends an attempt of a call; None is the project's default."""
     model_plain_http: bool = False
-    """Whether the key may go to another machine over plain http; on loopback it always may."""
+    """True if the key may go to another machine over plain http; on loopback it always may."""
     health_file: Path | None = None
     """A file that a Worker renews while it lives, for a container's health check."""
     call_header: Literal["on", "off"] = "on"
