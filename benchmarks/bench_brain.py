@@ -17,7 +17,7 @@ from standin.extract.schema_fill import Filler
 from standin.server.api_reply import ApiReply, json_reply, text_block, tool_block
 from standin.server.api_request import ApiRequest, Json
 from standin.server.app import BrainServer
-from standin.server.call_log import CallLog
+from standin.server.exchange import CallLog
 from standin.server.faults import FaultScript
 from standin.server.serving import listen, run
 
@@ -37,7 +37,7 @@ def _reply(request: ApiRequest) -> ApiReply:
     text = request.prompt
     bench = next(markers(text, "bench"))
     if request.schema is not None:
-        filler = Filler(request.schema, lambda name, schema: None)
+        filler = Filler(request.schema)
         wanted = _plan(bench) if "subtasks" in filler.properties() else {"answer": _answer(text, bench)}
         return json_reply(filler.fill(wanted))
     task = next(markers(text, "task"))

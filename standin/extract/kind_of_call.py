@@ -1,16 +1,16 @@
 """The brain: from a request to a reply, by the kind of call."""
 
+import json
 from typing import Any
 
-from standin.extract import judgement, next_steps, planner
-from standin.extract.field_guesses import FieldGuesses, structured_answer
-from standin.extract.findings_text import FOOTER
+from standin.extract import answers, planner
 from standin.extract.schema_fill import Filler
-from standin.extract.tool_use import next_calls
-from standin.extract.written_answers import plain_answer, synthesis, worker_finding
+from standin.extract.tool_use import composes, next_calls
 from standin.server.api_reply import ApiReply, json_reply, text_block, text_reply, tool_block
 from standin.server.api_request import ApiRequest, Json
-from supervision.prompt_marks import FINISH_TOOL
+from supervision.prompt_marks import FINISH_TOOL, JSON_AS_TEXT
+
+_JUDGEMENTS = {"verdicts": answers.review, "choice": answers.select, "prefer": answers.settle}
 
 
 def think(request: ApiRequest) -> ApiReply:
@@ -21,47 +21,53 @@ def think(request: ApiRequest) -> ApiReply:
     if request.schema is not None:
         value = _structured(request, request.schema)
         return ApiReply([tool_block(request.submit, value)], "tool_use") if request.submit else json_reply(value)
-    return _finished(request) if request.tools else text_reply(plain_answer(request))
+    return _finished(request) if request.tools else text_reply(answers.plain_answer(request))
 
 
 def _finished(request: ApiRequest) -> ApiReply:
     """A worker agent's finding: through the tool that takes it if there is one, else as text."""
-    made = worker_finding(request)
+    made = answers.worker_finding(request, {tool["name"] for tool in request.tools if composes(tool)})
     for tool in request.tools:
         if tool["name"] == FINISH_TOOL:
-            filled = Filler(tool["input_schema"], lambda *_: None).fill(made)
-            return ApiReply([tool_block(FINISH_TOOL, filled)], "tool_use")
+            return ApiReply([tool_block(FINISH_TOOL, Filler(tool["input_schema"]).fill(made))], "tool_use")
     limitations = "; ".join(made["limitations"])
     return text_reply(f"{made['finding']}\n\nConfidence: {made['confidence']}\nLimitations: {limitations}")
 
 
 def _structured(request: ApiRequest, schema: Json) -> Any:
-    filler = Filler(schema, FieldGuesses(request))
+    filler = Filler(schema)
     fields = filler.properties()
     if "items" in fields.get("subtasks", {}):
         return filler.fill(_planned(request, filler, fields))
     if "answer" in fields:
-        made = synthesis(request)
+        made = answers.synthesis(request)
         if "answer_json" in fields:
-            made["answer_json"] = structured_answer(request, fields["answer_json"])
+            made["answer_json"] = _structured_answer(request, fields["answer_json"])
         return filler.fill(made)
-    for name, judge in (("verdicts", judgement.review), ("choice", judgement.select), ("prefer", judgement.settle)):
+    for name, judge in _JUDGEMENTS.items():
         if name in fields:
             return filler.fill(judge(request))
     if "secondary_role" in fields:
-        return filler.fill(next_steps.route(request, filler))
+        return filler.fill(planner.route(request, filler))
     if list(fields) == ["description"]:
-        return filler.fill(next_steps.refined(request))
-    return filler.fill(None)
+        return filler.fill(planner.refined(request))
+    return Filler(schema, answers.source_text(request)).fill()
 
 
 def _planned(request: ApiRequest, filler: Filler, fields: Json) -> Json:
     if "finished" in fields:
-        made = next_steps.step(request, filler)
-    elif "replaces" in filler.properties(fields["subtasks"]["items"]):
-        made = next_steps.revision(request)
-    else:
-        made = planner.plan(request, filler)
+        return planner.step(request, filler)
+    if "replaces" in filler.properties(fields["subtasks"]["items"]):
+        return planner.revision(request)
+    made = planner.plan(request, filler)
     if made.get("direct_answer"):
-        made["direct_answer"] += f"\n\n{FOOTER}"
-    return {"new_roles": [], **made}
+        made["direct_answer"] += f"\n\n{answers.FOOTER}"
+    return made
+
+
+def _structured_answer(request: ApiRequest, schema: Json) -> Any:
+    """A value for `schema`, or JSON text where the schema asks for that."""
+    _, as_text, described = str(schema.get("description", "")).partition(JSON_AS_TEXT)
+    wanted = json.JSONDecoder().raw_decode(described)[0] if as_text else schema
+    value = Filler(wanted, answers.source_text(request)).fill()
+    return json.dumps(value, ensure_ascii=False) if as_text else value

@@ -1,4 +1,4 @@
-"""Plans: one subtask per role that the goal calls for, the composing roles last; or the answer to a sum."""
+"""Plans by the roles that a prompt offers: whole ones, the next step, failed work again, one role for the goal."""
 
 import re
 
@@ -6,97 +6,136 @@ from simpleeval import simple_eval
 
 from standin.extract import prompt_parts
 from standin.extract.prompt_parts import RoleLine
-from standin.extract.role_choice import chosen, composes, measures, offered
 from standin.extract.schema_fill import Filler
-from standin.extract.text.words import clip, key_stems
+from standin.extract.words import clip, key_stems, shared
 from standin.server.api_request import ApiRequest, Json
 from supervision import limits
 from supervision import prompt_marks as marks
 
-FINAL_INSTRUCTION = "Answer the goal from the findings, with their figures."
-_PARTS = re.compile(r"\s*;\s*|(?<=\?)\s+(?=[A-Z])|(?:^|\s)\(?\d{1,2}[.)]\s+(?=\S)|^\s*[-*]\s+(?=\S)", re.MULTILINE)
-_MOST_PARTS = 4
+_FAILED = "An earlier attempt failed:"  # what a description says if it is not the first of its kind
+_FINAL_INSTRUCTION = "Answer the goal from the findings, with their figures."
+_COMPOSES = re.compile(r"(?:\b|_)(writ|format|compos|draft|edit)", re.IGNORECASE)
+_MOST_ROLES = 4  # of a larger team only those that fit the goal best
 _CAP = re.compile(marks.MOST_SUBTASKS.format(most=r"(\d+)"))
-_GREETING = re.compile(
-    r"(hello|hi|hey|thanks?|thank you|good (morning|afternoon|evening|day)|how are you|bye|what can you do)\b.{0,12}",
-    re.I,
-)
 _QUESTION = re.compile(r"^(please )?(what is|what's|how much is|calculate|compute|work out)\s+", re.IGNORECASE)
 _SUM = re.compile(r"(?=.*\d\s*[-+*/])[\d\s.+\-*/()]{3,200}")
+_PURPOSE_CHARS = 300
+_ERROR_CHARS = 200
 
 
 def plan(request: ApiRequest, filler: Filler) -> Json:
-    """Returns the fields of a plan, to be fitted into the schema's `subtasks`."""
-    goal = goal_of(request)
-    fields = filler.properties()
-    direct = direct_answer(goal) if "direct_answer" in fields else None
-    subtasks = [] if direct else _subtasks(request, filler, goal)
-    return {"direct_answer": direct, "strategy": "plan", "final_instruction": FINAL_INSTRUCTION, "subtasks": subtasks}
+    """Returns one subtask per role, the composing ones after the others; or the answer to a sum."""
+    goal = _goal(request)
+    if "direct_answer" in filler.properties() and (direct := direct_answer(goal)):
+        return {"direct_answer": direct, "subtasks": []}
+    stated = _CAP.search(request.prompt)
+    made = list[Json]()
+    for role in _roles(request, filler)[: int(stated[1]) if stated else limits.MAX_SUBTASKS]:
+        after = [one["id"] for one in made] if composes(role) else []
+        made.append(_subtask(request, len(made), role, goal, after))
+    return {"strategy": "plan", "final_instruction": _FINAL_INSTRUCTION, "subtasks": made}
 
 
-def goal_of(request: ApiRequest) -> str:
-    """Returns the goal: its block, else all user text."""
-    return prompt_parts.focus(prompt_parts.block(request.prompt, marks.GOAL) or request.user_text)
+def step(request: ApiRequest, filler: Filler) -> Json:
+    """Returns one subtask for a role that has not worked yet; else that nothing is left."""
+    ended = [head for head, _ in prompt_parts.ended_subtasks(request.prompt)]
+    done = [head.get("id", "") for head in ended if head["state"] == "completed"]
+    used = {head.get("role") for head in ended}
+    left = [role for role in _roles(request, filler) if role.name not in used][:1]
+    made = [_subtask(request, 0, role, _goal(request), done if composes(role) else []) for role in left]
+    return {"finished": not made, "subtasks": made, "final_instruction": _FINAL_INSTRUCTION}
+
+
+def revision(request: ApiRequest) -> Json:
+    """Returns each subtask that failed once more; one that was another try already is left."""
+    ended = prompt_parts.ended_subtasks(request.prompt)
+    completed = {head.get("id") for head, _ in ended if head["state"] == "completed"}
+    made = list[Json]()
+    for head, text in ended:
+        if head["state"] == "failed" and "replaced_by" not in head and _FAILED not in text:
+            after = [one for one in head.get("depends_on", "").split(", ") if one in completed]
+            description, _, note = text.partition(f"\n{marks.OUTCOME}")
+            again = _subtask(request, len(made), RoleLine(head.get("role", "")), "", after)
+            made.append({**again, "description": _again(description, note), "replaces": [head.get("id")]})
+    return {"subtasks": made}
+
+
+def route(request: ApiRequest, filler: Filler) -> Json:
+    """Returns the role that shares most words with the goal."""
+    goal = _goal(request)
+    role = _ranked(_offered(request, filler.properties()["role"]), goal)[0]
+    return {"role": role.name, "secondary_role": None, "description": _subtask(request, 0, role, goal)["description"]}
+
+
+def refined(request: ApiRequest) -> Json:
+    """Returns the question of a subtask that failed, after a line about the error."""
+    subtask = prompt_parts.block(request.prompt, marks.SUBTASK) or ""
+    return {"description": _again(subtask, prompt_parts.block(request.prompt, marks.ERROR) or "")}
 
 
 def direct_answer(goal: str) -> str | None:
-    """Returns the answer to small talk or plain arithmetic; None for everything else."""
-    text = goal.strip().rstrip("?!. ")
-    if _GREETING.fullmatch(text):
-        return "Hello. I plan a goal, delegate its subtasks and answer from what comes back: tell me a goal."
-    expression = _QUESTION.sub("", text)
+    """Returns the answer to plain arithmetic; None for everything else."""
+    expression = _QUESTION.sub("", goal.rstrip("?!. ")).strip()
     if not _SUM.fullmatch(expression):
         return None
     try:
-        return f"{expression.strip()} = {simple_eval(expression.strip()):.12g}"
+        return f"{expression} = {simple_eval(expression):.12g}"
     except Exception:  # simpleeval passes on whatever the expression raises
         return None
 
 
-def roles_for(request: ApiRequest, filler: Filler) -> list[RoleLine]:
-    """Returns the roles that the plan's schema offers and the goal calls for."""
+def composes(role: RoleLine) -> bool:
+    """True if a role writes up the findings of others: by its name, the first word about it, and its tools."""
+    tools = role.extras.partition(";")[0]
+    return bool(_COMPOSES.search(f"{role.name} {role.description.partition(' ')[0]} {tools}"))
+
+
+def _goal(request: ApiRequest) -> str:
+    return prompt_parts.focus(prompt_parts.block(request.prompt, marks.GOAL) or request.user_text)
+
+
+def _roles(request: ApiRequest, filler: Filler) -> list[RoleLine]:
+    """The roles that the plan's schema offers, of a large team those that fit the goal best; composing ones last."""
     item = filler.properties(filler.properties()["subtasks"].get("items"))
-    return chosen(offered(request, filler, item.get("role", {})), key_stems(goal_of(request)))
+    roles = _offered(request, item.get("role", {}))
+    working = [role for role in roles if not composes(role)]
+    if len(roles) > _MOST_ROLES:
+        goal = _goal(request)
+        best = [role for role in _ranked(working, goal)[: _MOST_ROLES - 1] if _fit(role, goal)] or working[:1]
+        working = [role for role in working if role in best]
+    return working + [role for role in roles if composes(role)][:1]
 
 
-def subtask(number: int, role: RoleLine, part: str, depends_on: list[str], attachments: list[str]) -> Json:
-    """Returns the fields of a subtask: what the role is for, its tools, and the question."""
-    purpose = clip(role.description.rstrip(".") or f"Work as {role.name}", 300)
-    tools = f" Use {', '.join(role.tools)}." if role.tools else ""
-    basis = " Build on the findings of the other subtasks." if depends_on else ""
+def _offered(request: ApiRequest, schema: Json) -> list[RoleLine]:
+    options = [name for name in schema.get("enum") or [] if name != "auto"]
+    known = [role for role in prompt_parts.roles(request.prompt) if not options or role.name in options]
+    return known or [RoleLine(name, name) for name in options or ["auto"]]
+
+
+def _ranked(roles: list[RoleLine], goal: str) -> list[RoleLine]:
+    return sorted(roles, key=lambda role: (composes(role), -_fit(role, goal)))
+
+
+def _fit(role: RoleLine, goal: str) -> int:
+    return len(shared(key_stems(goal), " ".join(role)))
+
+
+def _subtask(request: ApiRequest, at: int, role: RoleLine, question: str, after: list[str] | None = None) -> Json:
+    """A subtask, number `at` of those to add: what its role is for, and the question."""
+    known = [int(number) for number in re.findall(r'\bid="t(\d+)"', request.user_text)]
+    purpose = clip(role.description.rstrip(".") or f"Work as {role.name}", _PURPOSE_CHARS)
     return {
-        "id": f"t{number}",
-        "description": f"{purpose}.{tools}{basis} Question: {clip(part, limits.DESCRIPTION_CHARS - 1000)}",
+        "id": f"t{max(known, default=0) + 1 + at}",
+        "description": f"{purpose}. Question: {clip(question, limits.DESCRIPTION_CHARS - 1000)}",
         "role": role.name,
-        "capabilities": role.capabilities,
-        "depends_on": depends_on,
+        "depends_on": after or [],
         "importance": "required",
         "candidates": 1,
-        "attachments": attachments,
+        "attachments": prompt_parts.attachments(request.prompt),
     }
 
 
-def first_number(request: ApiRequest) -> int:
-    """Returns the number of the next subtask: they go on after those of an earlier revision."""
-    return max((int(number) for number in re.findall(r'\bid="t(\d+)"', request.user_text)), default=0) + 1
-
-
-def _subtasks(request: ApiRequest, filler: Filler, goal: str) -> list[Json]:
-    stated = _CAP.search(request.prompt)
-    cap = int(stated[1]) if stated else limits.MAX_SUBTASKS
-    roles = roles_for(request, filler)
-    working = [role for role in roles if not composes(role)] or roles
-    composing = [role for role in roles if role not in working] if cap > 1 else []
-    parts = [part.strip() for part in _PARTS.split(goal) if part and key_stems(part)]
-    parts = parts if 1 < len(parts) <= _MOST_PARTS else [goal]
-    measuring = max(working, key=measures)  # gets a subtask for each part, the others one for all of them
-    work = [(role, part) for role in working for part in (parts if role is measuring else ["; ".join(parts)])]
-    attachments, start = prompt_parts.attachments(request.prompt), first_number(request)
-    made = [
-        subtask(start + at, role, part, [], attachments)
-        for at, (role, part) in enumerate(work[: cap - len(composing[:1])])
-    ]
-    ids = [one["id"] for one in made]
-    for role in composing[: cap - len(ids)]:
-        made.append(subtask(start + len(made), role, goal, ids, attachments))
-    return made
+def _again(description: str, error: str) -> str:
+    """The question of a description after a line about the error; its line about an older error is dropped."""
+    reason = clip(error.replace("Question:", ""), _ERROR_CHARS)
+    return f"{_FAILED} {reason}. Take another way.\nQuestion: {prompt_parts.focus(description)}"

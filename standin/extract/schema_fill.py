@@ -1,37 +1,27 @@
-"""Values that fit a JSON schema: the wanted ones where they fit, the least that is valid elsewhere."""
+"""Values that fit a JSON schema: the wanted ones where they fit, else its defaults or what a text says."""
 
-from collections.abc import Callable
+import re
 from typing import Any
 
+from standin.extract.words import clip, key_lines, key_stems, shared
 from standin.server.api_request import Json
 
-Guess = Callable[[str, Json], Any]
-"""(property name, its schema) -> a value, or None for no idea."""
-
 _DEPTH = 12  # a schema may contain itself; one that needs more than this can't be filled
-_GUESSED_DEPTH = 4  # below it, lists stay empty
-_FORMATS = {
-    "date": "2000-01-01",
-    "date-time": "2000-01-01T00:00:00Z",
-    "email": "nobody@example.com",
-    "uri": "https://example.com/",
-}
+_NUMBER = re.compile(r"(?<![\w.])-?\d+(?:,\d{3})*(?:\.\d+)?(?![\w])")
+_YEARS = range(1500, 2200)
+_TEXT_CHARS = 300
 
 
 class Filler:
-    """Fills one schema; `$ref` is looked up in its own root."""
+    """Fills one schema; `$ref` is looked up in its own root. Required values that nobody gave come from `text`."""
 
-    def __init__(self, root: Json, guess: Guess) -> None:
+    def __init__(self, root: Json, text: str = "") -> None:
         self._root = root
-        self._guess = guess
+        self._text = text
 
-    def fill(self, wanted: Any) -> Any:
+    def fill(self, wanted: Any = None) -> Any:
         """Returns a value for the whole schema, made of `wanted` where the schema has a place for it."""
-        return self._fit(self._root, wanted, "", 0)
-
-    def fit(self, part: Json, wanted: Any) -> Any:
-        """Returns a value for a part of the schema."""
-        return self._fit(part, wanted, "", 1)
+        return self.fit(self._root, wanted)
 
     def properties(self, schema: Json | None = None) -> Json:
         """Returns the properties of an object schema, references resolved."""
@@ -41,70 +31,65 @@ class Filler:
     def resolve(self, schema: Any) -> Json:
         """Returns the schema behind references; of alternatives the first that is not null."""
         for _ in range(_DEPTH):
-            if not isinstance(schema, dict):
-                return {}
             if "$ref" in schema:
-                schema = self._target(schema["$ref"])
+                schema = self._root.get("$defs", {}).get(schema["$ref"].rpartition("/")[2], {})
             elif branches := schema.get("anyOf") or schema.get("oneOf") or schema.get("allOf"):
                 schema = next((branch for branch in branches if branch.get("type") != "null"), branches[0])
-            else:
-                return schema
-        return schema if isinstance(schema, dict) else {}
+        return dict(schema)
 
-    def _target(self, reference: str) -> Any:
-        node: Any = self._root
-        for part in filter(None, reference.lstrip("#/").split("/")):
-            node = node.get(part.replace("~1", "/").replace("~0", "~"), {}) if isinstance(node, dict) else {}
-        return node
-
-    def _fit(self, schema: Any, wanted: Any, name: str, depth: int) -> Any:
+    def fit(self, schema: Json, wanted: Any, name: str = "", depth: int = 0) -> Any:
+        """Returns a value for a part of the schema, the property `name`."""
+        wanted = schema.get("default") if wanted is None else wanted
         if wanted is None and _nullable(schema):
             return None
         plain = self.resolve(schema)
-        if options := plain.get("enum") or ([plain["const"]] if "const" in plain else None):
-            return next((v for v in (wanted, self._guess(name, plain)) if v in options), options[0])
         kind = _kind(plain)
+        if "const" in plain:
+            return plain["const"]
+        if options := plain.get("enum"):
+            stated = (option for option in options if re.search(rf"\b{re.escape(str(option))}\b", self._text))
+            return wanted if wanted in options else next(stated, options[0])
         if kind == "object":
             return self._object(plain, wanted if isinstance(wanted, dict) else {}, depth)
-        if wanted is None and (kind != "array" or depth <= _GUESSED_DEPTH):
-            wanted = self._guess(name, plain)
         if kind == "array":
-            return self._array(plain, wanted, name, depth)
-        return _scalar(kind, plain, wanted)
+            items = list(wanted) if isinstance(wanted, list) else []
+            items += [None] * (plain.get("minItems", 0) - len(items))
+            return [self.fit(plain.get("items", {}), one, name, depth + 1) for one in items[: plain.get("maxItems")]]
+        if kind in ("integer", "number"):
+            return _bounded(kind, plain, wanted if isinstance(wanted, int | float) else self._figure(name))
+        if kind == "boolean":
+            return wanted is True
+        about = f"{name.replace('_', ' ')} {plain.get('description', '')}"
+        text = wanted if isinstance(wanted, str) else clip("".join(key_lines(self._text, about, 1)), _TEXT_CHARS)
+        return text[: plain.get("maxLength")].ljust(plain.get("minLength", 0), "-")
 
     def _object(self, schema: Json, wanted: Json, depth: int) -> Json:
         properties: Json = schema.get("properties") or {}
         required = schema.get("required") or ([] if depth else list(properties))
         return {
-            name: self._fit(part, wanted.get(name), name, depth + 1)
+            name: self.fit(part, wanted.get(name), name, depth + 1)
             for name, part in properties.items()
             if depth <= _DEPTH and (name in required or wanted.get(name) is not None)
         }
 
-    def _array(self, schema: Json, wanted: Any, name: str, depth: int) -> list[Any]:
-        items = list(wanted) if isinstance(wanted, list | tuple) else []
-        items += [None] * (schema.get("minItems", 0) - len(items))
-        most = schema.get("maxItems", len(items))
-        return [self._fit(schema.get("items", {}), item, name, depth + 1) for item in items[:most]]
+    def _figure(self, name: str) -> float | None:
+        """Of the line that shares most words with the name, the last number that is no year."""
+        wanted = key_stems(name)
+        lines = [line for line in self._text.splitlines() if _NUMBER.search(line)]
+        best = max(lines, key=lambda line: len(shared(wanted, line)), default="")
+        numbers = [float(number.replace(",", "")) for number in _NUMBER.findall(best)]
+        return next(reversed([one for one in numbers if one not in _YEARS] or numbers), None)
 
 
-def _scalar(kind: str, schema: Json, value: Any) -> Any:
-    if kind == "boolean":
-        return value if isinstance(value, bool) else True
-    if kind == "null":
-        return None
-    if kind in ("integer", "number"):
-        low = schema.get("minimum", schema.get("exclusiveMinimum", -float("inf")) + 1)
-        usable = isinstance(value, int | float) and not isinstance(value, bool)
-        figure = min(max(value if usable else max(low, 1), low), schema.get("maximum", float("inf")))
-        return int(figure) if kind == "integer" else figure
-    text = _FORMATS.get(schema.get("format", "")) or (value if isinstance(value, str) else "")
-    return text[: schema.get("maxLength", len(text))].ljust(schema.get("minLength", 0), "-")
+def _bounded(kind: str, schema: Json, value: float | None) -> float:
+    low = schema.get("minimum", schema.get("exclusiveMinimum", -float("inf")) + 1)
+    figure = min(max(max(low, 1) if value is None else value, low), schema.get("maximum", float("inf")))
+    return int(figure) if kind == "integer" else figure
 
 
-def _nullable(schema: Any) -> bool:
-    kind = schema.get("type") if isinstance(schema, dict) else ""
-    branches = (schema.get("anyOf") or schema.get("oneOf") or []) if isinstance(schema, dict) else []
+def _nullable(schema: Json) -> bool:
+    kind = schema.get("type")
+    branches = schema.get("anyOf") or schema.get("oneOf") or []
     return kind == "null" or (isinstance(kind, list) and "null" in kind) or any(map(_nullable, branches))
 
 

@@ -1,17 +1,39 @@
-"""The tools to call next and their arguments, by the names and descriptions in their schemas."""
+"""The tools to call next: each once, its arguments from the subtask and from what earlier tools showed."""
 
 import re
+from typing import Any
 
-from standin.extract import arguments
-from standin.extract.arguments import Known
-from standin.extract.example_queries import simpler
-from standin.extract.text.tables import parse_grids
-from standin.server.api_request import ApiRequest, Json, PastCall
-from supervision.prompt_marks import FINISH_TOOL, LAST_TURN_MARK
+from standin.extract import prompt_parts
+from standin.extract.answers import joined, sections
+from standin.extract.example_queries import parse_examples, write_queries
+from standin.extract.figures import expressions
+from standin.extract.schema_fill import Filler
+from standin.extract.tables import parse_grids, parse_tables
+from standin.extract.words import clip, key_words, sentences, shared, stem
+from standin.server.api_request import ApiRequest, Json
+from supervision import prompt_marks as marks
 
-_TURNS = 5  # look, read or query, calculate, one correction, compose
+_TURNS = 5  # list, query or search, read, calculate, compose
 _MOST_CALLS = 8  # of one turn
-_EMPTY = re.compile(r"^\s*(\W*|(no|0|found 0|nothing)\b[^\n]*|\[\]|\{\})\s*$", re.IGNORECASE)
+_DOCUMENTS = 2
+_KEYS = 10  # words of a search
+_TITLE_CHARS = 120
+_ID = re.compile(r"^\s*(?:[-*]|\d+[.)])?\s*\[([^\]\s]{1,120})\]|\bid\"?\s*[:=]\s*\"?([\w./:-]{1,120})", re.MULTILINE)
+_URL = re.compile(r"https?://[^\s<>\"')\]]+")
+_ARITHMETIC = re.compile(r"\d[\d.]*(?:\s*[-+*/]\s*\(?\d[\d.]*\)?)+")
+
+_KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("sql", re.compile(r"sql|statement")),
+    ("expression", re.compile(r"expression|formula")),
+    ("url", re.compile(r"^ur[il]s?$|_url$")),
+    ("attachment", re.compile(r"attachment|^name$")),
+    ("query", re.compile(r"query|search|keyword|^q$|^terms?$")),
+    ("id", re.compile(r"(^|_)(ids?|key|slug|ref|path|document)$")),
+    ("title", re.compile(r"title|heading|subject")),
+    ("sections", re.compile(r"sections|chapters")),
+    ("body", re.compile(r"body|content|text|markdown|draft|report")),
+    ("question", re.compile(r"")),
+)
 
 NewCall = tuple[str, Json]
 """A tool's name and its arguments."""
@@ -20,46 +42,80 @@ NewCall = tuple[str, Json]
 def next_calls(request: ApiRequest) -> list[NewCall]:
     """Returns the calls of the next turn, several if they don't need each other; none if it is time to answer.
 
-    A tool is used in one turn only, then once more if its results were errors or empty and other arguments can be
-    made. Tools that compose a text wait until no other tool has anything to do.
+    A tool is used in one turn only. Tools that compose a text wait until no other tool has anything to do.
     """
-    if request.turns >= _TURNS or LAST_TURN_MARK in request.last_text:
+    if request.turns >= _TURNS or marks.LAST_TURN_MARK in request.last_text:
         return []
-    known, done = arguments.know(request), request.calls()
+    used = {marks.FINISH_TOOL, *(call.name for call in request.calls())}
     early, composing = list[NewCall](), list[NewCall]()
     for tool in request.tools:
-        if tool["name"] == FINISH_TOOL:
-            continue
-        mine = [call for call in done if call.name == tool["name"]]
-        sets = _corrected(tool, known, mine, request) if mine else arguments.choices(tool, known)
-        (composing if arguments.composes(tool) else early).extend((tool["name"], chosen) for chosen in sets)
+        if tool["name"] not in used:
+            sets = _argument_sets(tool, request)
+            (composing if composes(tool) else early).extend((tool["name"], chosen) for chosen in sets)
     return (early or composing)[:_MOST_CALLS]
 
 
-def _corrected(tool: Json, known: Known, mine: list[PastCall], request: ApiRequest) -> list[Json]:
-    """One more call of a tool whose only turn so far brought errors or nothing."""
-    turns = sum(any(block.get("name") == tool["name"] for block in m["content"]) for m in request.messages)
-    if turns > 1 or not all(call.is_error or _is_empty(call) for call in mine):
+def composes(tool: Json) -> bool:
+    """True if the tool takes a whole text to put into shape."""
+    return any(_kind_of(name) in ("sections", "body") for name in Filler(tool["input_schema"]).properties())
+
+
+def ids_in(text: str) -> list[str]:
+    """Returns identifiers in a tool's output: in brackets at the start of a line, or as `id: x`."""
+    return list(dict.fromkeys(marked or named for marked, named in _ID.findall(text)))
+
+
+def _kind_of(name: str) -> str:
+    return next(kind for kind, pattern in _KINDS if pattern.search(name.lower()))
+
+
+def _argument_sets(tool: Json, request: ApiRequest) -> list[Json]:
+    """The argument sets worth calling the tool with now; none if something it needs is not known yet."""
+    schema = tool["input_schema"]
+    specs, required = Filler(schema).properties(), schema.get("required") or []
+    values = {name: _values(name, specs[name], schema, request) for name in required}
+    if not all(values.values()):
         return []
-    better = _better(tool, mine[0], known)
-    return [better] if better is not None and better != mine[0].arguments else []
+    most = max(map(len, values.values()), default=1)  # the others keep to their first value
+    return [{n: v[at] if len(v) == most else v[0] for n, v in values.items()} for at in range(most)]
 
 
-def _better(tool: Json, call: PastCall, known: Known) -> Json | None:
-    for name, spec in arguments.properties(tool).items():
-        kind, value, old = arguments.kind_of(name, spec, tool), None, call.arguments.get(name)
-        if kind == "sql" and old is not None:
-            value = simpler(known.tables, str(old), known.focus, known.context)
-        elif kind == "query" and old is not None and not call.is_error:
-            value = max(known.keys, key=len, default=None)
-        elif kind == "id" and call.is_error:
-            value = next((id for id in arguments.ids_in(call.output) if id != old), None)
-        if value:
-            return {**call.arguments, name: value}
-    return None
+def _values(name: str, spec: Json, schema: Json, request: ApiRequest) -> list[Any]:
+    goal = prompt_parts.block(request.prompt, marks.GOAL) or ""
+    subtask = prompt_parts.focus(prompt_parts.block(request.prompt, marks.SUBTASK) or goal or request.user_text)
+    if "enum" in spec or spec.get("type") in ("integer", "number", "boolean"):
+        return [Filler(spec, subtask).fill()]
+    kind = _kind_of(name)
+    if kind == "sections":
+        fields = [*Filler(schema).properties(spec.get("items")), "heading", "body"][:2]
+        made = sections(prompt_parts.findings(request.prompt), subtask)
+        return [[dict(zip(fields, section, strict=True)) for section in made]]
+    values = _texts(kind, subtask, prompt_parts.focus(goal), request)
+    return [values] if spec.get("type") == "array" and values else values
 
 
-def _is_empty(call: PastCall) -> bool:
-    if "| ---" in call.output or "|---" in call.output:
-        return not parse_grids(call.output)
-    return bool(_EMPTY.match(call.output))
+def _texts(kind: str, subtask: str, goal: str, request: ApiRequest) -> list[str]:
+    outputs = [call.output for call in request.calls() if not call.is_error]
+    shown = "\n".join([subtask, goal, *outputs])
+    keys = [word for word in key_words(subtask) if not word.isdigit()][:_KEYS]
+    if kind == "sql":
+        return write_queries(parse_tables(shown), parse_examples(shown), subtask, goal)
+    if kind == "expression":
+        return expressions(parse_grids(shown)) or _ARITHMETIC.findall(subtask)
+    if kind == "url":
+        return list(dict.fromkeys(_URL.findall(shown)))[:_DOCUMENTS]
+    if kind == "attachment":
+        return prompt_parts.attachments(request.prompt)
+    if kind == "id":
+        return _ids("\n".join(outputs), [stem(word) for word in keys])
+    if kind == "body":
+        return [joined(sections(prompt_parts.findings(request.prompt), subtask))]
+    if kind == "title":
+        return [clip((sentences(goal) or [subtask])[0], _TITLE_CHARS).rstrip("?. ")]
+    return [" ".join(keys) if kind == "query" else subtask]
+
+
+def _ids(text: str, keys: list[str]) -> list[str]:
+    """The identifiers whose line shares most words with the subtask."""
+    lines = {name: next(line for line in text.splitlines() if name in line) for name in ids_in(text)}
+    return sorted(lines, key=lambda name: -len(shared(keys, lines[name])))[:_DOCUMENTS]

@@ -7,13 +7,11 @@ from starlette.routing import Route
 
 from standin.server import sse
 from standin.server.api_reply import Brain, tokens
-from standin.server.api_request import BadRequest, Json, parse
-from standin.server.call_log import CallLog
+from standin.server.api_request import BadRequest, parse
 from standin.server.conversation_memory import prefixes
 from standin.server.endpoint import Endpoint
+from standin.server.exchange import CallLog
 from standin.server.faults import BadConfig, FaultScript, parse_config
-
-_MODELS = ("claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-5-5")
 
 
 class BrainServer:
@@ -31,8 +29,6 @@ class BrainServer:
             routes=[
                 Route("/v1/messages", self._endpoint, methods=["POST"]),
                 Route("/v1/messages/count_tokens", self._count, methods=["POST"]),
-                Route("/v1/models", self._models),
-                Route("/v1/models/{id}", self._model),
                 Route("/healthz", self._health),
                 Route("/ledger", self._entries),
                 Route("/config", self._configure, methods=["POST"]),
@@ -46,13 +42,6 @@ class BrainServer:
         except (BadRequest, ValueError, TypeError) as error:
             return JSONResponse(sse.error("invalid_request_error", str(error), ""), 400)
         return JSONResponse({"input_tokens": tokens(prefixes(request)[-1].size)})
-
-    async def _models(self, http: HttpRequest) -> JSONResponse:
-        data = [_described(name) for name in _MODELS]
-        return JSONResponse({"data": data, "has_more": False, "first_id": _MODELS[0], "last_id": _MODELS[-1]})
-
-    async def _model(self, http: HttpRequest) -> JSONResponse:
-        return JSONResponse(_described(http.path_params["id"]))
 
     async def _health(self, http: HttpRequest) -> JSONResponse:
         return JSONResponse({"status": "ok", "model": "stand-in: it has no model behind it"})
@@ -72,15 +61,3 @@ class BrainServer:
         self._log.clear()
         self._endpoint.reset()
         return JSONResponse({"ok": True})
-
-
-def _described(name: str) -> Json:
-    return {
-        "id": name,
-        "type": "model",
-        "display_name": f"{name} (stand-in)",
-        "created_at": "1970-01-01T00:00:00Z",
-        "lifecycle": "active",
-        "max_input_tokens": 1_000_000,
-        "max_tokens": 128_000,
-    }

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from standin.server.api_reply import ApiReply, tokens
@@ -38,32 +38,21 @@ class ConversationMemory:
     """Bounded memory of requests and replies; the oldest conversations are forgotten first."""
 
     def __init__(self) -> None:
-        self._conversations: OrderedDict[tuple[str, str], dict[str, set[str]]] = OrderedDict()
+        self._conversations: OrderedDict[tuple[str, str], set[str]] = OrderedDict()
         self._cached: OrderedDict[str, None] = OrderedDict()
 
     def changed(self, workflow_id: str, request: ApiRequest) -> bool:
         """True if a conversation that goes on differs from its known past; unknown ones never do."""
-        merged = _merged(request.messages)
-        last = max((at for at, message in enumerate(merged) if message["role"] == "assistant"), default=None)
-        seen = self._conversations.get(_key(workflow_id, request))
-        if last is None or seen is None:
-            return False
-        replies = seen.get(prefixes(request)[last].digest)
-        return replies is None or (bool(replies) and _digest(merged[last]["content"]) not in replies)
+        pasts = _pasts(request)
+        known = self._conversations.get(_key(workflow_id, request))
+        return bool(pasts) and known is not None and pasts[-1] not in known
 
     def remember(self, workflow_id: str, request: ApiRequest, reply: ApiReply) -> None:
         """Keeps the request and its reply."""
         key = _key(workflow_id, request)
-        seen = self._conversations.setdefault(key, {})
+        answered = replace(request, messages=[*request.messages, {"role": "assistant", "content": reply.content}])
+        self._conversations.setdefault(key, set()).update(_pasts(answered))
         self._conversations.move_to_end(key)
-        merged, starts = _merged(request.messages), prefixes(request)
-        for at, message in enumerate(merged):  # the past of a conversation that began before this process
-            if message["role"] == "assistant":
-                seen.setdefault(starts[at].digest, set()).add(_digest(message["content"]))
-        content, start = reply.content, starts[-1].digest
-        if merged[-1]["role"] == "assistant":  # a paused turn goes on: its parts become one message
-            content, start = [*merged[-1]["content"], *content], starts[-2].digest
-        seen.setdefault(start, set()).add(_digest(content))
         while len(self._conversations) > _CONVERSATIONS:
             self._conversations.popitem(last=False)
 
@@ -92,7 +81,14 @@ class ConversationMemory:
 
 
 def _key(workflow_id: str, request: ApiRequest) -> tuple[str, str]:
-    return workflow_id, _digest(request.messages[0]["content"])
+    first = _canonical(_blocks(request.messages[0]["content"]))
+    return workflow_id, hashlib.sha256(first.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _pasts(request: ApiRequest) -> list[str]:
+    """The digests of the request up to each of its replies."""
+    ends = zip(_merged(request.messages), prefixes(request)[1:], strict=True)
+    return [prefix.digest for message, prefix in ends if message["role"] == "assistant"]
 
 
 def _merged(messages: list[Json]) -> list[Json]:
@@ -108,10 +104,6 @@ def _merged(messages: list[Json]) -> list[Json]:
 def _blocks(content: list[Json]) -> list[Json]:
     """Returns blocks without cache marks, which move, and nulls, which clients add."""
     return [{k: v for k, v in block.items() if k != "cache_control" and v is not None} for block in content]
-
-
-def _digest(content: list[Json]) -> str:
-    return hashlib.sha256(_canonical(_blocks(content)).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _canonical(value: Any) -> str:

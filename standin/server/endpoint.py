@@ -14,12 +14,10 @@ from starlette.types import Receive, Scope, Send
 from standin.server import sse
 from standin.server.api_reply import ApiReply, Brain, ErrorReply, limited, output_tokens
 from standin.server.api_request import ApiRequest, BadRequest, Json, parse
-from standin.server.call_log import CallLog
 from standin.server.conversation_memory import ConversationMemory
 from standin.server.delivery import Ending, fail, garbage, single, stream
-from standin.server.exchange import HttpExchange, disconnected, read
-from standin.server.faults import BadConfig, Fault, FaultScript
-from standin.server.scripted_reply import altered, scripted
+from standin.server.exchange import CallLog, HttpExchange, disconnected, read
+from standin.server.faults import BadConfig, Fault, FaultScript, altered, scripted
 
 
 class Endpoint:

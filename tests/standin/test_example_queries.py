@@ -2,8 +2,8 @@
 
 import pytest
 
-from standin.extract.example_queries import Example, named, simpler, times_in, write_queries
-from standin.extract.text.tables import parse_tables
+from standin.extract.example_queries import Example, named, times_in, write_queries
+from standin.extract.tables import parse_tables
 from tests.standin.domains import Domain, orchards, tramways
 
 EXAMPLES = [
@@ -97,16 +97,6 @@ def test_without_an_example_the_rows_that_are_named_are_shown(fruit: Domain, tra
 
 def test_nothing_is_queried_for_a_question_about_something_else(fruit: Domain) -> None:
     assert queries(fruit, "Who painted the ceiling of the chapel?") == []
-
-
-def test_a_query_that_found_nothing_is_tried_with_less(fruit: Domain) -> None:
-    tables, question = parse_tables(fruit.listing), "How large was the pear crop of Hill Farm in 1970?"
-    (sql,) = write_queries(tables, EXAMPLES, question)
-    assert fruit.rows(sql) == []
-    again = simpler(tables, sql, question, "")
-    assert again is not None
-    assert len(fruit.rows(again)) == 9
-    assert simpler(tables, again, question, "") is None
 
 
 def test_times_are_years_and_months_in_order() -> None:

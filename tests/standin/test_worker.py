@@ -116,21 +116,14 @@ def test_an_example_that_a_tool_shows_is_followed() -> None:
     assert "Line B: best month went from 147 (2015) to 159 (2019), a change of 12" in answer
 
 
-def test_an_empty_result_is_tried_again_with_less() -> None:
-    agent = analyst(orchards(), "How large was the pear crop of Hill Farm in 1970?")
-    answer = agent.run()
-    assert agent.named()[:3] == ["show_shelves", "look", "look"]
-    assert "Pears" in answer
-
-
-def test_an_error_is_mended_once_and_then_named() -> None:
+def test_an_error_is_named() -> None:
     def broken(sql: str) -> str:
         raise ValueError("the pantry is locked")
 
     agent = analyst(orchards(), "How large was the pear crop of Hill Farm in 1990?")
     agent.functions["look"] = broken
     answer = agent.run()
-    assert agent.named() == ["show_shelves", "look", "look"]
+    assert agent.named() == ["show_shelves", "look"]
     assert "Confidence: 0.2" in answer
     assert "look failed (the pantry is locked)" in answer
 
@@ -155,17 +148,6 @@ def test_documents_are_searched_then_read_then_quoted() -> None:
     assert "barn" not in answer
 
 
-def test_a_wrong_id_is_replaced_by_one_that_the_error_lists() -> None:
-    def open_note(note_id: str) -> str:
-        if note_id != "n-9":
-            raise ValueError(f"there is no note '{note_id}'; known ids: n-9, n-10")
-        return "Pears keep for a month."
-
-    functions: dict[str, Tool] = {"find_notes": lambda query: "[x-1] Pears: ...", "open_note": open_note}
-    agent = Agent("<subtask>How long do pears keep?</subtask>", NOTES, functions)
-    assert "Pears keep for a month. [n-9]" in agent.run()
-
-
 def test_a_document_is_composed_of_the_findings() -> None:
     findings = (
         '<finding subtask_id="t1" role="reader">\n- Pears love the sun. [n-1]\n</finding>'
@@ -186,7 +168,7 @@ def test_a_document_is_composed_of_the_findings() -> None:
     (_, arguments), *others = agent.calls
     assert others == []
     assert arguments["title"] == "Report on pears"
-    assert [section["heading"] for section in arguments["sections"]] == ["Figures", "Background"]
+    assert [section["heading"] for section in arguments["sections"]] == ["Counter (t2)", "Reader (t1)"]
     assert answer.startswith("# Report on pears")
     assert answer.count(FOOTER) == 1
 

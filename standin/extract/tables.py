@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, field
 
-from standin.extract.text.words import stems
+from standin.extract.words import stems
 
 _TABLE = re.compile(r"^\s*table\s+([\w.\"]+)\s*\((?:[^()]|\([^()]*\))*\)", re.IGNORECASE)
 _COLUMN = re.compile(r"^\s+[`\"]?([^:`\"]+)[`\"]?:\s+(.+)$")

@@ -1,6 +1,7 @@
 """Words and sentences: crude measures of what a text is about."""
 
 import re
+from os.path import commonprefix
 
 _STOP_WORDS = """
 a about across answer following after all also an and any are around as at be been before between by can
@@ -17,11 +18,9 @@ _POSSESSIVE = re.compile(r"['’]s\b")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[\"'(\[]?[A-Z0-9])")
 _ITEM = re.compile(r"(?:[-*>]|\d{1,2}[.)])\s+")
 _LABELS = re.compile(r"^(confidence|limitations?|sources?)\s*:|^[#|_]|^---", re.IGNORECASE)
-
-
-def words(text: str) -> list[str]:
-    """Returns the words of `text` in order, as written; possessives lose their ending."""
-    return _WORD.findall(_POSSESSIVE.sub("", text))
+_FIGURE = re.compile(r"(?<![\w.])\d[\d.,]*")
+_ALIKE = 6  # letters that two forms of a word have in common
+_SENTENCES = 6
 
 
 def stem(word: str) -> str:
@@ -29,38 +28,29 @@ def stem(word: str) -> str:
     low = word.lower()
     if len(low) > 4 and low.endswith("ies"):
         return low[:-3] + "y"
-    if len(low) > 4 and low.endswith(("xes", "ches", "shes", "sses")):
-        return low[:-2]
     return low[:-1] if len(low) > 3 and low.endswith("s") and not low.endswith(("ss", "us", "is")) else low
 
 
 def stems(text: str) -> list[str]:
     """Returns the stems of all words, stop words included: for matching phrases."""
-    return [stem(word) for word in words(text)]
+    return [stem(word) for word in _WORD.findall(_POSSESSIVE.sub("", text))]
 
 
 def key_words(text: str) -> list[str]:
-    """Returns the words that say what `text` is about, as written, each once: no stop words, no single letters."""
-    keys = [word for word in words(text) if word.lower() not in _STOP and (len(word) > 1 or word.isdigit())]
-    return list({stem(word): word for word in reversed(keys)}.values())[::-1]
+    """Returns the words that say what `text` is about, as written: no stop words, no single letters."""
+    words = _WORD.findall(_POSSESSIVE.sub("", text))
+    return [word for word in words if word.lower() not in _STOP and (len(word) > 1 or word.isdigit())]
 
 
 def key_stems(text: str) -> list[str]:
-    """Returns the stems of the key words."""
+    """Returns the stems of the key words, each once."""
     return list(dict.fromkeys(map(stem, key_words(text))))
 
 
-def alike(one: str, other: str) -> bool:
-    """True if two stems are the same word or close relatives (a long common beginning)."""
-    longest = max(len(one), len(other))
-    common = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
-    return one == other or (common >= 6 and common >= 0.6 * longest)
-
-
 def shared(wanted: list[str], text: str) -> set[str]:
-    """Returns the stems in `wanted` that occur in `text`."""
-    present = set(key_stems(text))
-    return {stem for stem in wanted if stem in present or any(alike(stem, other) for other in present)}
+    """Returns the stems in `wanted` that occur in `text`, as they are or with another ending."""
+    present = key_stems(text)
+    return {one for one in wanted if any(_alike(one, other) for other in present)}
 
 
 def sentences(text: str) -> list[str]:
@@ -79,17 +69,25 @@ def sentences(text: str) -> list[str]:
     return [part.strip() for block in blocks for part in _SENTENCE.split(block) if part.strip()]
 
 
-def best_sentences(text: str, wanted: list[str], most: int) -> list[str]:
-    """Returns the sentences that share the rarest stems with `wanted`, in the text's order; none if none shares any."""
-    every = list(dict.fromkeys(sentences(text)))
-    present = [shared(wanted, sentence) for sentence in every]
-    common = {stem: sum(stem in some for some in present) for stem in wanted}
-    scores = [sum(1 / common[stem] for stem in some) for some in present]
-    best = sorted((at for at, score in enumerate(scores) if score), key=lambda at: (-scores[at], at))[:most]
-    return [every[at] for at in sorted(best)]
+def key_lines(text: str, question: str, most: int = _SENTENCES) -> list[str]:
+    """Returns the sentences that share most words with a question, in the text's order; else those with figures."""
+    wanted, every = key_stems(question), list(dict.fromkeys(sentences(text)))
+    scores = {sentence: len(shared(wanted, sentence)) for sentence in every}
+    best = sorted(filter(scores.get, every), key=lambda sentence: -scores[sentence])[:most]
+    return [sentence for sentence in every if sentence in best] or list(filter(figures_in, every))[:most]
+
+
+def figures_in(text: str) -> int:
+    """Returns how many numbers a text holds."""
+    return len(_FIGURE.findall(text))
 
 
 def clip(text: str, limit: int) -> str:
     """Returns `text` on one line in at most `limit` characters, cut at a word."""
     line = " ".join(text.split())
     return line if len(line) <= limit else line[: limit - 2].rsplit(" ", 1)[0].rstrip(",;:") + " …"
+
+
+def _alike(one: str, other: str) -> bool:
+    common = len(commonprefix([one, other]))
+    return one == other or (common >= _ALIKE and common >= 0.6 * max(len(one), len(other)))

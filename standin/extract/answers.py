@@ -1,0 +1,143 @@
+"""Answers: a worker agent's finding, the synthesis of findings, plain text, and what can be counted of findings."""
+
+import re
+
+from standin.extract import prompt_parts
+from standin.extract.figures import result_of, statements
+from standin.extract.prompt_parts import FindingText
+from standin.extract.tables import parse_grids, parse_tables
+from standin.extract.words import clip, figures_in, key_lines, sentences
+from standin.server.api_request import ApiRequest, Json, PastCall
+from supervision import prompt_marks as marks
+
+FOOTER = "_Written by the stand-in model: it extracts, it does not reason._"
+
+_CLOSING = re.compile(r"^\s*(confidence|limitations?)\s*:.*$", re.IGNORECASE | re.MULTILINE)
+_CONFIDENCE = re.compile(r"^\s*Confidence:\s*([01](?:\.\d+)?)", re.IGNORECASE | re.MULTILINE)
+_CITED = re.compile(r"(.+?)\s*\[([\w-]+(?:,\s*[\w-]+)*)\]", re.DOTALL)
+_COUNTED = "holds the most figures; they were counted, not understood."
+_ROOM = 12_000  # characters of all findings in one text: a third of what a digest may be made of
+_LEAST_ROOM = 80  # of one finding among very many
+_SHOWN_ROWS = 15  # longer tables are told in sentences
+_MOST_CLAIMS = 60
+
+
+def worker_finding(request: ApiRequest, composing: set[str]) -> Json:
+    """Returns the fields of a finding: what the tools returned about the subtask; all of it if a tool composed it."""
+    goal = prompt_parts.block(request.prompt, marks.GOAL) or ""
+    question = f"{prompt_parts.focus(prompt_parts.block(request.prompt, marks.SUBTASK) or request.user_text)} {goal}"
+    good = [call for call in request.calls() if not call.is_error]
+    failed = [f"{call.name} failed ({clip(call.output, 120)})" for call in request.calls() if call.is_error]
+    parts = [call.output for call in good if call.name in composing] or _parts(good, question)
+    findings = prompt_parts.findings(request.prompt)
+    text = "\n\n".join(parts) or (joined(sections(findings, question)) if findings else "")
+    return {
+        "outcome": "done" if text else "partial",
+        "summary": clip((sentences(text) or [text])[0], 300),
+        "finding": f"{text or f'The tools returned nothing about: {clip(question, 300)}'}\n\n{FOOTER}",
+        "confidence": 0.2 if not text else 0.6 if failed else 0.8,
+        "limitations": [*failed, "extracted from tool results, not interpreted"],
+    }
+
+
+def synthesis(request: ApiRequest) -> Json:
+    """Returns the fields of an answer: Markdown out of the findings, each claim with the subtask that holds it."""
+    goal = prompt_parts.block(request.prompt, marks.GOAL) or ""
+    findings = prompt_parts.findings(request.prompt)
+    documents = [text for finding in findings if (text := strip(finding.text)).startswith("# ")]
+    draft = strip(prompt_parts.block(request.prompt, marks.DRAFT) or "")
+    text = "\n\n".join(filter(None, [draft, joined(sections(findings, goal, cited=True))]))
+    matches = [match for line in sentences(text) if (match := _CITED.fullmatch(line))]
+    stated = [float(match[1]) for finding in findings if (match := _CONFIDENCE.search(finding.text))]
+    missing = len(re.findall(rf"<{marks.MISSING}\b[^>]*>", request.prompt))
+    confidence = sum(stated) / len(stated) if stated else 0.6
+    return {
+        "answer": f"{documents[-1] if documents else text or 'No findings were handed over.'}\n\n{FOOTER}",
+        "confidence": round(max(0.1, confidence * len(findings) / max(1, len(findings) + missing)), 2),
+        "citations": [{"claim": m[1], "subtask_ids": re.split(r",\s*", m[2])} for m in matches][:_MOST_CLAIMS],
+        "contradictions": [],
+    }
+
+
+def plain_answer(request: ApiRequest) -> str:
+    """Returns a digest of the findings, else a few sentences of the prompt that matter to its goal."""
+    goal = prompt_parts.block(request.prompt, marks.GOAL) or request.user_text
+    if findings := prompt_parts.findings(request.prompt):
+        return f"{joined(sections(findings, goal, cited=True))}\n\n{FOOTER}"
+    lines = key_lines(re.sub(r"</?[\w-]+[^>]*>", "", request.user_text), goal, 3) or [goal]
+    return "\n".join(clip(line, 400) for line in lines) + f"\n\n{FOOTER}"
+
+
+def source_text(request: ApiRequest) -> str:
+    """Returns the draft and the findings; without any, all user text."""
+    draft = prompt_parts.block(request.prompt, marks.DRAFT) or ""
+    texts = [draft, *(finding.text for finding in prompt_parts.findings(request.prompt))]
+    return "\n\n".join(filter(None, map(strip, texts))) or request.user_text
+
+
+def review(request: ApiRequest) -> Json:
+    """Returns a verdict on every finding: ok unless it is empty."""
+    feedback = "The finding is empty: write down what the tools returned."
+    full = {finding.subtask_id: bool(strip(finding.text)) for finding in prompt_parts.findings(request.prompt)}
+    verdicts = [{"subtask_id": key, "ok": ok, "feedback": "" if ok else feedback} for key, ok in full.items()]
+    return {"verdicts": verdicts, "conflicts": []}
+
+
+def select(request: ApiRequest) -> Json:
+    """Returns the candidate with most figures, the first of several."""
+    counts = [figures_in(strip(text)) for _, text in prompt_parts.blocks(request.prompt, marks.CANDIDATE)]
+    return {"choice": counts.index(max(counts)) + 1 if counts else 1, "reason": f"It {_COUNTED}"}
+
+
+def settle(request: ApiRequest) -> Json:
+    """Returns the side with most figures."""
+    counts = {finding.subtask_id: figures_in(strip(finding.text)) for finding in prompt_parts.findings(request.prompt)}
+    if not counts:
+        return {"prefer": None, "resolution": "No finding was handed over."}
+    best = max(counts, key=counts.__getitem__)
+    return {"prefer": best, "resolution": f"The finding of {best} {_COUNTED}"}
+
+
+def strip(text: str) -> str:
+    """Returns a finding's text without the stand-in's footer and the closing lines."""
+    return re.sub(r"\n{3,}", "\n\n", _CLOSING.sub("", text.replace(FOOTER, ""))).strip()
+
+
+def sections(findings: list[FindingText], question: str, cited: bool = False) -> list[tuple[str, str]]:
+    """Returns heading and text for each finding, most figures first; `cited`: its subtask's id after each line."""
+    made = []
+    for finding in sorted(findings, key=lambda finding: -figures_in(finding.text)):
+        mark = f" [{finding.subtask_id}]" if cited and finding.role != marks.DIGEST else ""
+        body = _body(strip(finding.text), question, max(_LEAST_ROOM, _ROOM // len(findings)), mark)
+        made.append((f"{finding.role.capitalize()} ({finding.subtask_id})", body))
+    return made
+
+
+def joined(parts: list[tuple[str, str]]) -> str:
+    """Returns sections as one Markdown text."""
+    return "\n\n".join(f"## {heading}\n\n{body}" for heading, body in parts)
+
+
+def _body(text: str, question: str, room: int, mark: str) -> str:
+    """A finding's key sentences and its tables, as Markdown, in about `room` characters."""
+    lines = [f"- {line}{mark}" for line in key_lines(text, question)]
+    parts: list[str] = []
+    for part in [*lines, *(f"\n{grid.markdown()}" for grid in parse_grids(text))]:
+        if sum(map(len, parts)) + len(part) <= room:
+            parts.append(part)
+    return "\n".join(parts).strip() or clip(text, room)
+
+
+def _parts(calls: list[PastCall], question: str) -> list[str]:
+    """Sentences with the figures of tables, the tables, and sentences of other outputs with their sources."""
+    calculated = {str(v): call.output for call in calls for v in call.arguments.values() if result_of(call.output)}
+    grids = [grid for call in calls for grid in parse_grids(call.output)]
+    parts = ["\n".join(f"- {line}" for line in statements(grids, calculated))]
+    parts += [grid.markdown() for grid in grids if len(grid.rows) <= _SHOWN_ROWS]
+    for at, call in enumerate(calls):
+        table = parse_grids(call.output) or parse_tables(call.output) or call.output in calculated.values()
+        opened = [str(value) for later in calls[at + 1 :] for value in later.arguments.values()]
+        if not table and not any(f"[{value}]" in call.output for value in opened):  # a text is worth more than a list
+            source = next((value for value in call.arguments.values() if isinstance(value, str)), call.name)
+            parts.append("\n".join(f"- {line} [{clip(source, 60)}]" for line in key_lines(call.output, question)))
+    return [part for part in parts if part] or [f"- {output.strip()}" for output in calculated.values()]

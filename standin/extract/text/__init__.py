@@ -1,1 +1,0 @@
-"""Reading text: words and sentences, tables, figures."""
