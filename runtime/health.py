@@ -45,7 +45,7 @@ async def _renew(file: Path) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """0 when the Worker lives, 1 when not, 2 without a file."""
+    """Returns the exit code: 0 when the Worker is alive, 1 when not, 2 without a file."""
     if len(arguments) != 1:
         sys.stderr.write("usage: python -m runtime.health FILE\n")
         return 2

@@ -106,7 +106,7 @@ class Settings(BaseSettings):
 
 
 def load_settings(env_file: Path | None = None) -> Settings:
-    """The settings of this process: the environment's, then those of `env_file`, else of ENV_FILE if it exists.
+    """Returns the settings of this process: the environment's, then those of `env_file`, else of ENV_FILE if it exists.
 
     Raises ValueError for a wrong value, for a file that is named and missing or that others can write to, and for a
     file that would send the environment's key to an address of its own: both belong into one place.
