@@ -27,6 +27,9 @@ from activities.model.journalled_call import ModelCalls
 from activities.planning import PlanningActivities
 from activities.pools import PoolActivities
 from activities.publishing import PublishingActivities
+from activities.rights.callers import Callers
+from activities.rights.grants import Grants
+from activities.rights.guard import Guard
 from activities.run_setup import ProcessFacts, RunSetupActivities
 from activities.store.artifacts import ArtifactStore, open_store
 from activities.synthesis import SynthesisActivities
@@ -108,6 +111,7 @@ def compose(
         local_activities=[setup.prepare_run, publishing.publish_result, PoolActivities(client).pool_backlog],
         model_activities=model_activities(settings, model, store, conversations, teams) if "model" in roles else [],
         tool_activities=[ToolActivities(store, conversations, teams).run_tool],
+        interceptors=[Guard(Callers(client), Grants(store), settings.worker_model)],
         model_rpm=settings.model_rpm,
         pool=pool,
     )

@@ -9,7 +9,12 @@ from supervision import limits
 from supervision.contract.result import RunResult
 from supervision.contract.status import TraceEvent
 from supervision.run.answer import with_gaps
+from supervision.store_keys import ended_key
 from supervision.text import cut
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "replace")
 
 
 class PublishingActivities:
@@ -23,16 +28,22 @@ class PublishingActivities:
         """Stores the result with its whole texts, and the trace. Returns where they are."""
         run = publication.run
         await self._store.require(run.store_id)
-        refs = Published(result_ref=run.key("result"), trace_ref=run.key("trace"))
-        result = publication.result.model_copy(update={"result_ref": refs.result_ref})
+        result = publication.result
         if publication.answer_ref:
             answer = await read_text(self._store, publication.answer_ref)
             result = result.model_copy(update={"answer": with_gaps(answer, result.gaps)})
         if result.truncated:
             result = await self._restored(result, publication.plan_ref)
-        await self._store.put(refs.result_ref, result.model_dump_json(indent=1).encode("utf-8", "replace"))
         lines = "[" + ",\n".join(event.model_dump_json() for event in trace) + "]\n"
-        await self._store.put(refs.trace_ref, lines.encode("utf-8", "replace"))
+        refs = Published(
+            result_ref=await self._store.put_output(run.run_id, _encoded(result.model_dump_json(indent=1))),
+            trace_ref=await self._store.put_output(run.run_id, _encoded(lines)),
+        )
+        info = activity.info()
+        if info.workflow_id == run.run_id:  # found by the run's id alone, long after Temporal has forgotten the run
+            await self._store.create(
+                ended_key(run.run_id, info.workflow_run_id or ""), _encoded(refs.model_dump_json())
+            )
         return refs
 
     async def _restored(self, result: RunResult, plan_ref: str | None) -> RunResult:

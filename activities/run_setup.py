@@ -52,7 +52,7 @@ class RunSetupActivities:
         for a dollar budget with a model of unknown price, and for what is above the operator's ceilings.
         """
         request, facts = setup.request, self._facts
-        run = RunRef(run_id=setup.run_id, store_id="", scope=setup.scope)
+        run = setup.run
         worker_model = request.models.workers or facts.worker_model
         supervisor_model = request.models.supervisor or facts.supervisor_model
         try:
@@ -69,18 +69,18 @@ class RunSetupActivities:
             unpriced = [] if facts.model_notice else _unpriced(supervisor_model, card)
             warnings = _budget_warnings(request, unpriced)
             given = setup.brief.attachments if setup.brief else []
-            attachments = [*given, *[await self._attachment(run, i, a) for i, a in enumerate(request.attachments)]]
+            attachments = [*given, *[await self._attachment(run, attachment) for attachment in request.attachments]]
         except SupervisionError as error:
             raise ApplicationError(
                 error.message, type=error.kind, non_retryable=True, category=ApplicationErrorCategory.BENIGN
             ) from error
         return RunSetup(
             store_id=await self._store.identity(),
-            goal_ref=await self._named(run, "goal", await self._goal(setup)),
+            goal_ref=await self._stored(run, await self._goal(setup)),
             team_ref=team_ref,
             team=card,
             supervisor_model=supervisor_model,
-            answer_schema_ref=await self._named(run, "answer-schema", json.dumps(request.answer_schema))
+            answer_schema_ref=await self._stored(run, json.dumps(request.answer_schema))
             if request.answer_schema is not None
             else None,
             attachments=attachments,
@@ -107,14 +107,12 @@ class RunSetupActivities:
             parts.append(f"An earlier answer to this fell short. Fix exactly this: {brief.feedback}")
         return "\n\n".join(parts)
 
-    async def _named(self, run: RunRef, name: str, text: str) -> str:
-        ref = run.key(name)
-        await self._store.put(ref, text.encode("utf-8", "replace"))
-        return ref
+    async def _stored(self, run: RunRef, text: str) -> str:
+        return await self._store.put_output(run.run_id, text.encode("utf-8", "replace"))
 
-    async def _attachment(self, run: RunRef, index: int, attachment: Attachment) -> AttachmentRef:
+    async def _attachment(self, run: RunRef, attachment: Attachment) -> AttachmentRef:
         if attachment.text is not None:
-            stored = await self._named(run, f"attachment.{index}", attachment.text)
+            stored = await self._stored(run, attachment.text)
             return AttachmentRef(name=attachment.name, ref=stored, bytes=size(attachment.text))
         ref = attachment.ref or ""
         data = await self._store.find(ref) if is_upload(ref) else None

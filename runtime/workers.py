@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from temporalio.client import Client
-from temporalio.worker import Worker
+from temporalio.worker import Interceptor, Worker
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from supervision import limits
@@ -29,6 +29,7 @@ def workers(
     local_activities: Sequence[Callable[..., Any]],
     model_activities: Sequence[Callable[..., Any]],
     tool_activities: Sequence[Callable[..., Any]],
+    interceptors: Sequence[Interceptor] = (),
     model_rpm: float | None = None,
     pool: str | None = None,
 ) -> list[Worker]:
@@ -38,6 +39,7 @@ def workers(
     """
     common: dict[str, Any] = {
         "client": client,
+        "interceptors": interceptors,
         "max_concurrent_activities": limits.ACTIVITY_SLOTS,
         "graceful_shutdown_timeout": limits.GRACEFUL_SHUTDOWN,
         "max_heartbeat_throttle_interval": limits.HEARTBEAT_THROTTLE,

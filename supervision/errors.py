@@ -48,7 +48,9 @@ class ErrorKind(StrEnum):
     ARTIFACT_UNAVAILABLE = "ArtifactUnavailable"
     ARTIFACT_MISSING = "ArtifactMissing"
     ARTIFACT_TOO_LARGE = "ArtifactTooLarge"
+    ARTIFACT_CHANGED = "ArtifactChanged"
     PAYLOAD_TOO_LARGE = "PayloadTooLarge"
+    NOT_GRANTED = "NotGranted"
     UNEXPECTED = "Unexpected"
 
     @classmethod
@@ -123,6 +125,8 @@ TABLE: tuple[_KindRow, ...] = (
     _KindRow(_K.ARTIFACT_MISSING, "the artifact store does not hold what was referred to", _T.STORE),
     _KindRow(_K.ARTIFACT_TOO_LARGE, "more than the artifact store takes", _T.STORE),
     _KindRow(_K.PAYLOAD_TOO_LARGE, "a payload above the size that a workflow's history takes"),
+    _KindRow(_K.ARTIFACT_CHANGED, "what the artifact store holds is not what was stored", _T.STORE),
+    _KindRow(_K.NOT_GRANTED, "the caller does not belong to the run, or asks for more than the run may do", _T.FATAL),
     _KindRow(_K.UNEXPECTED, "nothing that the project anticipates: the message says which"),
 )
 
@@ -159,6 +163,7 @@ _RUN_KIND = {
     ErrorKind.PROVIDER_BILLING: ErrorKind.PROVIDER_REJECTED,
     ErrorKind.TIMEOUT: ErrorKind.DEADLINE_EXCEEDED,
     ErrorKind.MODEL_UNAVAILABLE: ErrorKind.PROVIDER_REJECTED,
+    ErrorKind.NOT_GRANTED: ErrorKind.INVALID_REQUEST,
 }
 
 

@@ -24,6 +24,8 @@ MAX_TURNS = 200  # a worker agent that needs more is not converging
 MAX_DEPTH = 3  # levels of nested supervisors
 MIN_DEADLINE = timedelta(seconds=5)  # below it not even a plan can be made
 MAX_DEADLINE = timedelta(days=30)
+GRANT_LIFETIME = timedelta(days=90)  # a deadline stands still while people are awaited, and a reset sets it anew
+KNOWN_CALLERS = 5000  # looked up once in a process; more than live children
 
 # --- What goes into history -----------------------------------------------------------------------
 PAYLOAD_AIM_BYTES = 64 * KIB  # what the project's own payloads stay below

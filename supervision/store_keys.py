@@ -19,6 +19,8 @@ from supervision.limits import KEY_SEGMENT_BYTES
 
 STORE_ID = "store-id"
 _OUTPUTS = "outputs"
+_TEAM = "team."
+_ENDED = "ended."
 UPLOADS = "uploads"
 _STARTED = "started"
 _OWN = (STORE_ID, UPLOADS, _OUTPUTS, _STARTED)
@@ -68,6 +70,16 @@ def named_key(run_id: str, name: str) -> str:
     return f"{encode(run_id)}/{encode(name)}"
 
 
+def team_key(run_id: str, sha256: str) -> str:
+    """Returns the key of a team as frozen for a run. No other object has such a name, whatever a run stores."""
+    return named_key(run_id, f"{_TEAM}{sha256}")
+
+
+def is_team(ref: str, run_id: str) -> bool:
+    """True if `ref` names a frozen team of this run."""
+    return is_key(ref) and ref.startswith(f"{encode(run_id)}/{_TEAM}")
+
+
 def upload_key(sha256: str) -> str:
     """Returns the key of content that belongs to no run; `sha256` in hex."""
     return f"{UPLOADS}/{encode(sha256)}"
@@ -76,6 +88,28 @@ def upload_key(sha256: str) -> str:
 def is_upload(ref: str) -> bool:
     """True if `ref` names an upload: the only objects that a request may refer to."""
     return is_key(ref) and ref.startswith(f"{UPLOADS}/") and ref.count("/") == 1
+
+
+def ended_key(run_id: str, workflow_run_id: str) -> str:
+    """Returns the key of the object that names the result of one supervisor's execution."""
+    return named_key(run_id, f"{_ENDED}{workflow_run_id}")
+
+
+def is_ended(key: str) -> bool:
+    """True if `key` is one of `ended_key`."""
+    return key.partition("/")[2].startswith(_ENDED)
+
+
+def digest_of(key: str) -> str | None:
+    """Returns the SHA-256 that content-addressed content must have, in hex; None for other objects."""
+    segments = key.split("/")
+    if segments[0] == UPLOADS and len(segments) == 2:
+        return segments[1]
+    if len(segments) == 3 and segments[1] == _OUTPUTS:
+        return segments[2]
+    if len(segments) == 2 and segments[1].startswith(_TEAM):
+        return segments[1].removeprefix(_TEAM)
+    return None
 
 
 def run_of(key: str) -> str:

@@ -49,19 +49,19 @@ SUBTASK_ERRORS = {
 CALL_ERRORS = {
     *("RateLimited", "Overloaded", "ProviderError", "ProviderUnreachable", "StreamBroken", "IdleTimeout"),
     *("BadResponse", "ProviderBilling", "CircuitOpen"),
-    *("ArtifactUnavailable", "ArtifactMissing", "ArtifactTooLarge", "PayloadTooLarge", "Unexpected"),
+    *("ArtifactUnavailable", "ArtifactMissing", "ArtifactTooLarge", "ArtifactChanged", "PayloadTooLarge"),
+    *("NotGranted", "Unexpected"),
 }
 SEARCH_ATTRIBUTES = {"SupervisorPhase", "SupervisorTeam", "SupervisorWaiting", "SupervisorUsd"}
 QUEUES = {"supervisor", "supervisor-model", "supervisor-tools", "supervisor.far"}
 SETTINGS = {
     *("SUPERVISOR_ARTIFACTS_URL", "SUPERVISOR_TEAMS_DIR", "SUPERVISOR_MODEL", "SUPERVISOR_MODEL_RPM"),
     *("SUPERVISOR_MODEL_TPM", "SUPERVISOR_MODEL_STRUCTURED", "SUPERVISOR_MODEL_CACHE"),
-    *("SUPERVISOR_MODEL_IDLE_SECONDS", "SUPERVISOR_CALL_HEADER"),
+    *("SUPERVISOR_MODEL_IDLE_SECONDS", "SUPERVISOR_CALL_HEADER", "SUPERVISOR_MODEL_PLAIN_HTTP"),
+    *("SUPERVISOR_MAX_BUDGET_USD", "SUPERVISOR_MAX_BUDGET_TOKENS", "SUPERVISOR_MAX_PARALLEL"),
+    *("SUPERVISOR_ALLOWED_MODELS", "SUPERVISOR_INLINE_TEAMS", "SUPERVISOR_HEALTH_FILE"),
     *("SUPERVISOR_SUPERVISOR_MODEL", "SUPERVISOR_WORKER_MODEL"),
-    *("SUPERVISOR_MODEL_PLAIN_HTTP", "SUPERVISOR_HEALTH_FILE", "SUPERVISOR_MAX_BUDGET_USD"),
-    *("SUPERVISOR_MAX_BUDGET_TOKENS", "SUPERVISOR_MAX_PARALLEL", "SUPERVISOR_ALLOWED_MODELS"),
-    *("SUPERVISOR_INLINE_TEAMS", "ANTHROPIC_API_KEY_FILE"),
-    *("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL"),
+    *("ANTHROPIC_API_KEY", "ANTHROPIC_API_KEY_FILE", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL"),
 }
 GLOBAL_OPTIONS = {"--address", "--namespace", "--env-file", "--debug"}
 COMMANDS = {

@@ -89,7 +89,6 @@ class NestedInput(Model):
     store_id: str
     subtask_id: str
     depth: int
-    scope: str
     brief: SubtaskBrief
     grant: Amount = Amount()
     root_has_finding: bool = False

@@ -13,7 +13,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.request import RunRequest, parse_request
     from supervision.contract.result import Problem, RunResult
     from supervision.contract.status import Phase
-    from supervision.errors import ErrorKind, SupervisionError
+    from supervision.errors import ErrorKind, SupervisionError, run_kind
     from supervision.run.answer import Answer
     from supervision.run.payload_fit import fit
     from supervision.run.run_state import RunState
@@ -69,7 +69,8 @@ class SupervisorWorkflow(Handlers):
         except SupervisionError as error:
             raise await self._failed(state, Problem(type=error.kind, message=error.message)) from error
         except CallFailed as error:
-            raise await self._failed(state, error.problem) from error
+            problem = error.problem.model_copy(update={"type": run_kind(error.problem.type)})
+            raise await self._failed(state, problem) from error
         except asyncio.CancelledError:
             # Temporal asks for a cancellation once: what closes the books below is not cancelled again.
             result = await self._cancelled(state)
@@ -99,8 +100,7 @@ class SupervisorWorkflow(Handlers):
         run = self._run_ref()
         setup = await activity_calls.prepare_run(
             SetupInput(
-                run_id=run.run_id,
-                scope=run.scope,
+                run=run,
                 request=state.request,
                 brief=self._nested.brief if self._nested else None,
             )
@@ -236,7 +236,7 @@ class SupervisorWorkflow(Handlers):
         nested = self._nested
         if nested is None:
             return RunRef(run_id=workflow.info().workflow_id, store_id="")
-        return RunRef(run_id=nested.root_id, store_id=nested.store_id, scope=nested.scope)
+        return RunRef(run_id=nested.root_id, store_id=nested.store_id)
 
 
 def _nested_input(surplus: tuple[object, ...]) -> tuple[NestedInput | None, tuple[object, ...]]:

@@ -11,22 +11,16 @@ from supervision.contract.ceilings import Ceilings
 from supervision.contract.request import RunRequest
 from supervision.contract.result import Gap, RunResult
 from supervision.contract.team import TeamCard
-from supervision.store_keys import named_key
 
 
 class RunRef(Model):
     """The run that an activity works for, and the store that holds its content.
 
-    A nested supervisor works for its root's run; `scope` keeps its named objects apart.
+    A nested supervisor works for its root's run.
     """
 
     run_id: str
     store_id: str
-    scope: str = ""
-
-    def key(self, name: str) -> str:
-        """Returns the reference of an object that this supervisor has once, such as its goal."""
-        return named_key(self.run_id, f"{self.scope}{name}")
 
 
 class SupervisorCall(Model):
@@ -81,8 +75,7 @@ class SetupInput(Model):
     `brief` is a nested supervisor's assignment by its parent.
     """
 
-    run_id: str
-    scope: str = ""
+    run: RunRef
     request: RunRequest
     brief: SubtaskBrief | None = None
 
@@ -118,7 +111,7 @@ class PublishInput(Model):
 
 
 class Published(Model):
-    """Where the whole result and trace are."""
+    """Where the whole result and trace are: by their hashes, so that a rewritten store is noticed."""
 
     result_ref: str
     trace_ref: str

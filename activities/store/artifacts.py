@@ -21,7 +21,16 @@ from obstore.exceptions import AlreadyExistsError, BaseError
 
 from activities.store.backends import Backend, open_backend, reason
 from supervision import limits
-from supervision.store_keys import STORE_ID, UPLOADS, is_key, output_key, upload_key
+from supervision.store_keys import (
+    STORE_ID,
+    UPLOADS,
+    digest_of,
+    is_ended,
+    is_key,
+    output_key,
+    run_prefix,
+    upload_key,
+)
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta
@@ -47,6 +56,10 @@ class ArtifactMissing(KeyError):
 
 class ArtifactTooLarge(Exception):
     """An object above `limits.ARTIFACT_BYTES`; nothing was written."""
+
+
+class ArtifactChanged(Exception):
+    """Content that is not what its key says: somebody wrote to the store behind our back."""
 
 
 @dataclass(frozen=True)
@@ -110,14 +123,26 @@ class ArtifactStore:
         self._refuse_links(key, f"read '{key}'")
         try:
             if self._root:  # measured: 0.1 ms, against up to 35 ms of an asynchronous call in a burst
-                return bytes(obstore.get(self._backend, key).bytes())
-            return bytes(await (await obstore.get_async(self._backend, key)).bytes_async())
+                data = bytes(obstore.get(self._backend, key).bytes())
+            else:
+                data = bytes(await (await obstore.get_async(self._backend, key)).bytes_async())
         except FileNotFoundError as error:
             if _NO_BUCKET.search(str(error)):
                 raise self._unavailable(f"read '{key}'", error) from None
             return None
         except (BaseError, OSError) as error:
             raise self._unavailable(f"read '{key}'", error) from None
+        digest = digest_of(key)
+        if digest is not None and hashlib.sha256(data).hexdigest() != digest:
+            raise ArtifactChanged(f"'{key}' in artifact store {self.url} is not what was stored: somebody changed it")
+        return data
+
+    async def latest_ended(self, run_id: str) -> bytes | None:
+        """Returns what the latest execution of a run left when it ended; None if none of them ended."""
+        ended = [meta async for meta in self._list(run_prefix(run_id)) if is_ended(meta["path"])]
+        if not ended:
+            return None
+        return await self.find(max(ended, key=lambda meta: meta["last_modified"])["path"])
 
     async def put_output(self, run_id: str, data: bytes) -> str:
         """Stores content under its hash. Returns the key; content that is there is not written again."""

@@ -7,20 +7,19 @@ from typing import Any
 
 from rich.console import Console
 
+from activities.contracts.run_contracts import Published
 from activities.store.artifacts import ArtifactMissing, ArtifactStore, ArtifactUnavailable
 from console.access import Access, web_address
 from console.command import DONE, FAILED, UNREACHABLE, CommandFailed
 from console.console_limits import FOLLOW_LINE_CHARS
 from console.run.run_handle import NO_WORKER, NoAnswer, RunHandle, facts, is_open, state_word, stuck
-from console.run.run_outcome import RunOutcome, exit_code, run_outcome, stored_result
+from console.run.run_outcome import RunOutcome, exit_code, read_result, run_outcome, stored_result
 from console.terminal import print_json, print_out, safe_line
 from console.view.answer_text import print_outcome
 from console.view.live_view import draw
 from console.view.picture import Picture, tree_rows
 from supervision import limits
-from supervision.contract.result import RunResult
 from supervision.contract.status import Status, TraceEvent
-from supervision.store_keys import named_key
 from supervision.text import money
 
 _WIDEST = 120
@@ -89,7 +88,8 @@ async def print_trace(run: RunHandle, store: ArtifactStore) -> int:
     try:
         events = (await run.trace()).events
     except (NoAnswer, CommandFailed) as error:
-        stored = await _stored(store, named_key(run.id, "trace"))
+        published = await store.latest_ended(run.id)
+        stored = await _stored(store, Published.model_validate_json(published).trace_ref) if published else None
         if stored is None and isinstance(error, CommandFailed):
             raise
         if stored is None:
@@ -119,8 +119,7 @@ async def print_result(
     else:
         outcome = await run_outcome(run, store)
     if full and outcome.result and outcome.result.result_ref:
-        whole = await store.get(outcome.result.result_ref)
-        outcome = replace(outcome, result=RunResult.model_validate_json(whole))
+        outcome = replace(outcome, result=await read_result(store, outcome.result.result_ref))
     if outcome.result is None and outcome.problem is None:
         raise CommandFailed(FAILED, f"'{run.id}' has no result")
     return print_outcome(console, run.id, outcome, as_json=as_json, web=web_address(run.client, run.id))

@@ -7,12 +7,12 @@ from temporalio.client import WorkflowFailureError
 from temporalio.exceptions import ApplicationError, TerminatedError, is_cancelled_exception
 from temporalio.exceptions import TimeoutError as TemporalTimeout
 
+from activities.contracts.run_contracts import Published
 from activities.store.artifacts import ArtifactMissing, ArtifactStore, ArtifactUnavailable
 from console.command import CANCELLED, DONE, FAILED
 from console.run.run_handle import NoAnswer, RunHandle, readable_memo
 from supervision.contract.result import RunResult
 from supervision.errors import ErrorKind
-from supervision.store_keys import named_key
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,16 @@ async def stored_result(run_id: str, store: ArtifactStore | None) -> RunResult |
     if store is None:
         return None
     try:
-        return RunResult.model_validate_json(await store.get(named_key(run_id, "result")))
+        published = await store.latest_ended(run_id)
+        return await read_result(store, Published.model_validate_json(published).result_ref) if published else None
     except (ArtifactMissing, ArtifactUnavailable, ValidationError):
         return None
+
+
+async def read_result(store: ArtifactStore, ref: str) -> RunResult:
+    """Returns the whole result at this reference. Raises ArtifactMissing, and ArtifactChanged if it was rewritten."""
+    result = RunResult.model_validate_json(await store.get(ref))
+    return result.model_copy(update={"result_ref": ref})
 
 
 def exit_code(result: RunResult) -> int:

@@ -28,7 +28,7 @@ async def prepare(desk: Desk, notice: str | None = None, ceilings: Ceilings | No
     )
     request = RunRequest(**{"goal": "How large is the pear crop?", "team": team(), **fields})
     setup = RunSetupActivities(desk.store, desk.teams, facts)
-    return await desk.do(setup.prepare_run, SetupInput(run_id=desk.run_id, request=request))
+    return await desk.do(setup.prepare_run, SetupInput(run=await desk.run_ref(), request=request))
 
 
 async def refusal(desk: Desk, **fields: Any) -> tuple[str | None, str]:

@@ -50,7 +50,8 @@ async def test_the_result_is_whole_with_full(read: Cli) -> None:
     short = RunResult.model_validate_json((await read("result", RUN, "--json")).out)
     whole = RunResult.model_validate_json((await read("result", RUN, "--json", "--full")).out)
     assert short.answer == whole.answer
-    assert whole.result_ref == f"{RUN}/result"
+    assert whole.result_ref == short.result_ref
+    assert str(whole.result_ref).startswith(f"{RUN}/outputs/")
 
 
 async def test_the_list_shows_runs_and_no_worker_agents(read: Cli) -> None:

@@ -69,13 +69,11 @@ def nested_input(
             "attachments": [],
         }
     )
-    attempt = state.board[subtask_id].attempts
     nested = NestedInput(
         root_id=context.run.run_id,
         store_id=context.run.store_id,
         subtask_id=subtask_id,
         depth=context.depth + 1,
-        scope=f"{context.run.scope}{subtask_id}.{attempt}.",
         brief=brief,
         grant=grant,
         root_has_finding=state.has_finding,

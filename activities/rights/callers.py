@@ -1,0 +1,76 @@
+"""Who calls an activity, by the server's own word: nothing in here comes from the activity's input."""
+
+from dataclasses import dataclass
+
+from cachetools import LRUCache
+from temporalio import activity
+from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.workflowservice.v1 import (
+    DescribeWorkflowExecutionRequest,
+    DescribeWorkflowExecutionResponse,
+)
+from temporalio.client import Client
+from temporalio.service import RPCError, RPCStatusCode
+
+from supervision import limits
+
+
+@dataclass(frozen=True)
+class Caller:
+    """A workflow execution. `chain_id` is its first run id: it outlives continue-as-new and resets.
+
+    `parent_chain_id` is None for a workflow without a parent, or whose parent the server no longer knows.
+    """
+
+    workflow_id: str
+    chain_id: str
+    workflow_type: str
+    parent_chain_id: str | None
+
+
+class Callers:
+    """Looks callers up at the server, each once in a process."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._known: LRUCache[str, Caller] = LRUCache(limits.KNOWN_CALLERS)
+        self._chains: LRUCache[str, str] = LRUCache(limits.KNOWN_CALLERS)
+
+    async def of(self, info: activity.Info) -> Caller:
+        """Returns the workflow that scheduled this activity. Raises a retryable error while the server is away."""
+        run_id = info.workflow_run_id or ""
+        caller = self._known.get(run_id)
+        if caller is None:
+            caller = self._known[run_id] = await self._look_up(info.workflow_id or "", run_id)
+        return caller
+
+    async def _look_up(self, workflow_id: str, run_id: str) -> Caller:
+        described = (await self._describe(workflow_id, run_id)).workflow_execution_info
+        parent = described.parent_execution
+        return Caller(
+            workflow_id=workflow_id,
+            chain_id=described.first_run_id or run_id,
+            workflow_type=described.type.name,
+            parent_chain_id=await self._chain_of(parent) if parent.run_id else None,
+        )
+
+    async def _chain_of(self, execution: WorkflowExecution) -> str | None:
+        """Returns the first run id of a workflow execution, None if the server no longer knows it."""
+        chain = self._chains.get(execution.run_id)
+        if chain is None:
+            try:
+                described = await self._describe(execution.workflow_id, execution.run_id)
+            except RPCError as error:
+                if error.status is RPCStatusCode.NOT_FOUND:
+                    return None
+                raise
+            chain = described.workflow_execution_info.first_run_id or execution.run_id
+            self._chains[execution.run_id] = chain
+        return chain
+
+    async def _describe(self, workflow_id: str, run_id: str) -> DescribeWorkflowExecutionResponse:
+        execution = WorkflowExecution(workflow_id=workflow_id, run_id=run_id)
+        return await self._client.workflow_service.describe_workflow_execution(
+            DescribeWorkflowExecutionRequest(namespace=self._client.namespace, execution=execution),
+            timeout=limits.CONNECT_TIMEOUT,
+        )
