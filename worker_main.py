@@ -42,8 +42,7 @@ from runtime.health import shown_alive
 from runtime.paths import keep_files_private
 from runtime.process import check_ownership, exit_now, keep_private
 from runtime.settings import Settings, load_settings
-from runtime.signals import stopping_by_signal
-from runtime.watchdog import Watchdog
+from runtime.watchdog import Watchdog, stopping_by_signal
 from runtime.workers import ALL_ROLES, WorkerRole, workers
 from supervision import limits
 from supervision.contract.request import describe_errors

@@ -1,12 +1,11 @@
 """The activity that makes one model call of a worker agent."""
 
-import hashlib
 import json
 
 from temporalio import activity
 
 from activities.contracts.run_contracts import SubtaskBrief
-from activities.contracts.turn_contracts import ConclusionRef, ToolCallRef, TurnInput, TurnReply
+from activities.contracts.turn_contracts import ConclusionRef, ToolCallRef, TurnInput, TurnReply, arguments_sha256
 from activities.model.conversation import Opening
 from activities.model.journalled_call import Answered, ModelCalls
 from activities.model.port import Json
@@ -85,7 +84,7 @@ class AgentTurnActivities:
             stop_reason=message.stop_reason,
             stop_detail=_detail(details),
             preview=cut(conclusion.text if conclusion else text, limits.REPLY_PREVIEW_BYTES),
-            calls=[_tool_call(block) for block in calls],
+            calls=[_tool_call(index, block) for index, block in enumerate(calls)],
             conclusion=await self._stored(turn, conclusion) if conclusion else None,
             usage=answered.usage,
         )
@@ -107,18 +106,13 @@ def _detail(details: Json) -> str | None:
     return cut(str(reason), limits.ERROR_BYTES) if reason else None
 
 
-def arguments_sha256(arguments: object) -> str:
-    """Returns the hash that approvals are bound to: of sorted-key compact UTF-8 JSON."""
-    text = json.dumps(arguments, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _tool_call(block: Json) -> ToolCallRef:
+def _tool_call(index: int, block: Json) -> ToolCallRef:
     arguments = block.get("input")
     preview = json.dumps(arguments, ensure_ascii=False)
     if isinstance(arguments, dict) and len(arguments) == 1:
         preview = str(next(iter(arguments.values())))
     return ToolCallRef(
+        index=index,
         call_id=str(block["id"]),
         name=str(block["name"]),
         arguments_sha256=arguments_sha256(arguments),

@@ -6,9 +6,10 @@ from typing import Any
 
 from temporalio import activity
 
-from activities.contracts.turn_contracts import ToolInput, ToolReply, ToolResultRef
+from activities.contracts.turn_contracts import ToolCallRef, ToolInput, ToolReply, ToolResultRef, arguments_sha256
 from activities.model.conversation import ConversationStore
 from activities.model.heartbeat import beating
+from activities.model.port import Json
 from activities.prompts.agent_prompts import DEADLY_CALL
 from activities.store.artifacts import ArtifactStore
 from activities.store.reading import read_text
@@ -38,18 +39,18 @@ class ToolActivities:
         await self._store.require(request.run.store_id)
         loaded = await self._teams.load(request.team_ref)
         entry = await self._conversations.entry(request.head)
-        arguments = next(
-            (block.get("input") for block in entry.reply.tool_uses() if block.get("id") == request.call.call_id), None
-        )
+        block = _shown_block(entry.reply.tool_uses(), request.call)
         context = ToolContext(
             attachments={a.name: partial(read_text, self._store, a.ref) for a in request.attachments},
-            idempotency_key=f"{request.head}/{request.call.call_id}",
+            idempotency_key=f"{request.head}/{request.call.index}",
             run_id=request.run.run_id,
         )
         role = loaded.team.role(request.role)
         async with contextlib.nullcontext() if activity.info().is_local else beating(dict):
-            if await self._may_begin(loaded.toolbox.get(request.call.name), request.run.run_id):
-                ran = await loaded.toolbox.run(role, request.call.name, arguments, context)
+            if block is None:
+                ran = ToolRun("this call is not the one that was shown: nothing was run", is_error=True)
+            elif await self._may_begin(loaded.toolbox.get(request.call.name), request.run.run_id):
+                ran = await loaded.toolbox.run(role, request.call.name, block.get("input"), context)
             else:
                 ran = ToolRun(DEADLY_CALL, is_error=True)
         ref = await self._store.put_output(request.run.run_id, ran.text.encode("utf-8", "replace"))
@@ -78,3 +79,10 @@ class ToolActivities:
             if await self._store.create(key, b""):
                 return True
         return False
+
+
+def _shown_block(blocks: list[Json], call: ToolCallRef) -> Json | None:
+    """Returns the block of a reply that was shown and hashed as this call; None if it is another one by now."""
+    block = blocks[call.index] if call.index < len(blocks) else {}
+    same = (block.get("id"), block.get("name")) == (call.call_id, call.name)
+    return block if same and arguments_sha256(block.get("input")) == call.arguments_sha256 else None

@@ -1,4 +1,4 @@
-"""The watchdog of a Worker process: a frozen process becomes a dead one, which Temporal survives.
+"""The end of a Worker process: by a signal, in order, or by its watchdog, when it is frozen: Temporal survives that.
 
 While its event loop is frozen, a process still polls for tasks, and keeps what it takes from healthy ones.
 """
@@ -11,11 +11,14 @@ import signal
 import sys
 import threading
 import time
-from types import TracebackType
+from collections.abc import Iterator
+from types import FrameType, TracebackType
 from typing import NoReturn
 
+from runtime.process import exit_now
 from supervision import limits
 
+_STOPPED_TWICE = 130
 FROZEN = 70
 """The exit code of a process whose event loop was silent, or whose shutdown never ended.
 
@@ -86,8 +89,33 @@ class Watchdog:
             self._silent_ticks += 1
 
 
+@contextlib.contextmanager
+def stopping_by_signal(loop: asyncio.AbstractEventLoop, stop: asyncio.Event, watchdog: Watchdog) -> Iterator[None]:
+    """Sets `stop` at the first signal; a second one ends the process at once.
+
+    The handlers are Python's, not the loop's, which would never run them while it is frozen.
+    """
+    stopping = False
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        nonlocal stopping
+        if stopping:
+            exit_now(_STOPPED_TWICE)
+        stopping = True
+        watchdog.stopping()
+        os.write(2, b"stopping: calls in flight may finish; once more to stop at once\n")  # the stream may be in use
+        loop.call_soon_threadsafe(stop.set)
+
+    before = {name: signal.signal(name, on_signal) for name in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for name, handler in before.items():
+            signal.signal(name, handler)
+
+
 def _wind_up() -> None:
-    signal.setitimer(signal.ITIMER_PROF, limits.LOOP_SILENCE.total_seconds())
+    signal.setitimer(signal.ITIMER_PROF, limits.NATIVE_CPU.total_seconds())
 
 
 def end(reason: str) -> NoReturn:

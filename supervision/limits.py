@@ -227,5 +227,6 @@ HEALTH_STALE = timedelta(seconds=60)  # a busy loop is late by seconds, never by
 CACHED_WORKFLOWS = 3000  # more than live workflows: replaying on each task costs 1.9 times
 
 LOOP_SILENCE = timedelta(seconds=15)  # by then its heartbeats are overdue and others do its work: it only harms
+NATIVE_CPU = timedelta(seconds=10)  # of the process in a tick: only code that holds the interpreter takes so much
 WATCHDOG_TICK = timedelta(seconds=1)
 SHUTDOWN_MARGIN = timedelta(seconds=15)  # after GRACEFUL_SHUTDOWN what is left is cancelled; then the process ends

@@ -45,7 +45,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "runtime": (
         *("paths", "process", "experimental", "telemetry", "settings", "payloads", "search_attributes"),
-        *("watchdog", "signals", "health", "workers"),
+        *("watchdog", "health", "workers"),
         *("server", "connection"),
     ),
     "standin": ("server", "extract", "__main__"),
@@ -80,7 +80,6 @@ EXCEPTIONS: dict[str, str] = {
     "runtime/experimental.py": "the experimental parts of the SDK, in one thin module: a new version is checked here",
     "runtime/paths.py": "the cache folder, used by every process",
     "runtime/payloads.py": "the data converter: the one place that enforces the size of payloads",
-    "runtime/signals.py": "stopping a Worker by signals, also while its event loop is frozen",
     "runtime/search_attributes.py": "the search attributes of runs",
     "runtime/telemetry.py": "tracing, by OpenTelemetry's own variables",
     "runtime/server/server_limits.py": "numbers only",

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ class LineProcess:
         self._stdin, self._stdout = self._process.stdin.fileno(), self._process.stdout.fileno()
         for pipe in (self._stdin, self._stdout):
             os.set_blocking(pipe, False)
+        self._finalizer = weakref.finalize(self, _end, self._process)  # with a pool that nobody uses any longer
 
     def ask(self, line: bytes, seconds: float) -> Json | None:
         """Returns the answer to a line; None, with the process ended, where none came in time or it was too long."""
@@ -73,14 +75,18 @@ class LineProcess:
 
     def end(self) -> None:
         """Kills the process."""
-        self._process.kill()
-        self._process.communicate()
+        self._finalizer()
 
     def _write(self, data: bytes, deadline: float) -> None:
         view = memoryview(data)
         while view:
             _wait(self._stdin, select.POLLOUT, deadline)
             view = view[os.write(self._stdin, view[:_CHUNK]) :]
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.communicate()
 
 
 def _wait(pipe: int, event: int, deadline: float) -> None:

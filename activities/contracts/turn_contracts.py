@@ -1,9 +1,18 @@
 """Inputs and replies of a worker agent's turns: model calls and tool calls. History: see `run_contracts`."""
 
+import hashlib
+import json
+
 from activities.contracts.run_contracts import AttachmentRef, RunRef, SubtaskBrief
 from supervision.contract.base import Model
 from supervision.contract.finding import ArtifactRef
 from supervision.contract.usage import Usage
+
+
+def arguments_sha256(arguments: object) -> str:
+    """Returns the hash that approvals are bound to: of sorted-key compact UTF-8 JSON."""
+    text = json.dumps(arguments, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class ToolResultRef(Model):
@@ -31,8 +40,12 @@ class TurnInput(Model):
 
 
 class ToolCallRef(Model):
-    """A tool call that the model asks for; its arguments stay in the conversation."""
+    """A tool call that the model asks for; its arguments stay in the conversation.
 
+    `index` is its place among the calls of the reply: that is how it is found again, whatever ids a model gives.
+    """
+
+    index: int = 0
     call_id: str
     name: str
     arguments_sha256: str

@@ -14,6 +14,7 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from activities.contracts.run_contracts import RunRef
+from activities.model import call_errors
 from activities.model.conversation import Conversation, ConversationStore, Entry, Opening
 from activities.model.heartbeat import beating
 from activities.model.port import (
@@ -112,7 +113,7 @@ class ModelCalls:
 
     async def _complete(self, key: str, request: ModelRequest, progress: StreamProgress) -> ModelMessage:
         try:
-            message = await self.model.complete(request, progress)
+            message = _distinct(await self.model.complete(request, progress))
         except ModelFailure as failure:
             # Temporal counts attempts that were held back as well: an outage would use up all patience.
             self._failures[key][failure.kind] += 1
@@ -146,6 +147,14 @@ class ModelCalls:
             usd=0.0 if self._free else price(message.model, tokens),
         )
         return Answered(key, message, usage)
+
+
+def _distinct(message: ModelMessage) -> ModelMessage:
+    """Returns the message. Raises ModelFailure if its tool calls cannot be told apart: it is no answer to build on."""
+    ids = [block.get("id") for block in message.tool_uses()]
+    if not all(isinstance(call_id, str) and call_id for call_id in ids) or len(set(ids)) < len(ids):
+        raise call_errors.failure(ErrorKind.BAD_RESPONSE, detail="its tool calls lack ids of their own")
+    return message
 
 
 def to_application_error(failure: ModelFailure, failures: int) -> ApplicationError:

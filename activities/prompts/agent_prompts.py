@@ -4,13 +4,14 @@ Plain functions of values. Content in tags is data, never instructions. See also
 `judgement_prompts`.
 """
 
+import re
 from collections.abc import Iterable
 
 from activities.store.reading import FindingExcerpt
 from supervision import limits
 from supervision.contract.plan import Subtask
 from supervision.contract.result import Contradiction, Gap
-from supervision.prompt_marks import ATTACHMENTS, FINDING, GOAL, LAST_TURN_MARK, MISSING, SUBTASK
+from supervision.prompt_marks import ATTACHMENTS, FINDING, GOAL, LAST_TURN_MARK, MISSING, SUBTASK, TAGS
 from supervision.text import cut
 
 DATA_RULE = (
@@ -67,19 +68,33 @@ DEADLY_CALL = (
 NUDGE = "Your message had no text. Write your finding now."
 
 
+_OWN_TAG = re.compile(rf"<(?=\s*/?\s*(?:{'|'.join(TAGS)})\b)", re.IGNORECASE)
+
+
+def plain(text: str) -> str:
+    """Returns `text` so that none of it reads as one of our tags: it can neither close one nor open another."""
+    return _OWN_TAG.sub("&lt;", text.strip())
+
+
 def tag(name: str, text: str) -> str:
-    """Returns `text` between tags."""
-    return f"<{name}>\n{text.strip()}\n</{name}>"
+    """Returns `text`, made `plain`, between tags."""
+    return block(name, [plain(text)])
+
+
+def block(name: str, parts: Iterable[str]) -> str:
+    """Returns parts that have tags of their own between tags."""
+    inner = "\n".join(parts)
+    return f"<{name}>\n{inner}\n</{name}>"
 
 
 def finding_block(finding: FindingExcerpt) -> str:
     """Returns one finding between tags with its subtask and role."""
-    return f'<{FINDING} subtask_id="{finding.subtask_id}" role="{finding.role}">\n{finding.text.strip()}\n</{FINDING}>'
+    return f'<{FINDING} subtask_id="{finding.subtask_id}" role="{finding.role}">\n{plain(finding.text)}\n</{FINDING}>'
 
 
 def findings_block(findings: Iterable[FindingExcerpt]) -> str:
     """Returns the findings of a prompt between tags."""
-    return tag("findings", "\n".join(map(finding_block, findings)))
+    return block("findings", map(finding_block, findings))
 
 
 def gap_blocks(name: str, gaps: list[Gap]) -> list[str]:
@@ -92,9 +107,9 @@ def gap_blocks(name: str, gaps: list[Gap]) -> list[str]:
 def contradiction_block(item: Contradiction) -> str:
     """Returns a conflict between tags, and how a judge settled it."""
     ids = ", ".join(item.subtask_ids)
-    settled = f"\nSettled: {item.resolution.strip()}" if item.resolution.strip() else "\nNot settled."
-    return f'<contradiction subtask_ids="{ids}">\n{item.description.strip()}{settled}\n</contradiction>'
+    settled = f"\nSettled: {plain(item.resolution)}" if item.resolution.strip() else "\nNot settled."
+    return f'<contradiction subtask_ids="{ids}">\n{plain(item.description)}{settled}\n</contradiction>'
 
 
 def _attribute(text: str) -> str:
-    return cut(text, limits.GAP_REASON_SHOWN_BYTES).replace('"', "'").replace("\n", " ")
+    return plain(cut(text, limits.GAP_REASON_SHOWN_BYTES).replace('"', "'").replace("\n", " "))

@@ -1,6 +1,14 @@
 """Prompts of the supervisor's judgement: refining, reviewing, judging, and writing the answer."""
 
-from activities.prompts.agent_prompts import DATA_RULE, contradiction_block, findings_block, gap_blocks, tag
+from activities.prompts.agent_prompts import (
+    DATA_RULE,
+    block,
+    contradiction_block,
+    findings_block,
+    gap_blocks,
+    plain,
+    tag,
+)
 from activities.store.reading import FindingExcerpt
 from supervision import limits
 from supervision.contract.plan import Subtask
@@ -63,12 +71,12 @@ others; never the longest for its length.
 
 def select_request(goal: str, description: str, findings: list[FindingExcerpt]) -> str:
     """Returns the prompt of a choice: the candidates of one subtask, numbered from 1."""
-    candidates = "\n".join(
-        f'<{CANDIDATE} number="{number}" role="{finding.role}">\n{finding.text.strip()}\n</{CANDIDATE}>'
+    candidates = [
+        f'<{CANDIDATE} number="{number}" role="{finding.role}">\n{plain(finding.text)}\n</{CANDIDATE}>'
         for number, finding in enumerate(findings, 1)
-    )
+    ]
     return "\n\n".join(
-        [tag(GOAL, goal), tag(SUBTASK, description), tag("candidates", candidates), "Choose the best candidate."]
+        [tag(GOAL, goal), tag(SUBTASK, description), block("candidates", candidates), "Choose the best candidate."]
     )
 
 

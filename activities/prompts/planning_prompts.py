@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from activities.contracts.planning_contracts import WorkNote
 from activities.contracts.run_contracts import AttachmentRef
-from activities.prompts.agent_prompts import DATA_RULE, tag
+from activities.prompts.agent_prompts import DATA_RULE, block, plain, tag
 from supervision import limits
 from supervision.contract.plan import Plan, Subtask
 from supervision.contract.team import Role, Team
@@ -126,7 +126,7 @@ def history(previous: Plan, done: Iterable[WorkNote]) -> str:
     notes = {note.subtask_id: note for note in done}
     replaced = replacements(previous.subtasks)
     listed = [_outcome(subtask, notes.get(subtask.id), replaced.get(subtask.id, [])) for subtask in previous.subtasks]
-    return tag("plan_so_far", "\n".join(listed))
+    return block("plan_so_far", listed)
 
 
 def plan_repair(problems: list[str]) -> str:
@@ -151,9 +151,9 @@ def _outcome(subtask: Subtask, note: WorkNote | None, replaced_by: list[str]) ->
     after = f' depends_on="{", ".join(subtask.depends_on)}"' if subtask.depends_on else ""
     after += f' replaced_by="{", ".join(replaced_by)}"' if replaced_by else ""
     state, role = (note.state, note.role) if note else ("waiting", subtask.role)
-    text = one_line(note.note, limits.NOTE_BYTES) if note else ""
+    text = plain(one_line(note.note, limits.NOTE_BYTES)) if note else ""
     outcome = f"\n{OUTCOME}{text}" if text else ""
     return (
         f'<{SUBTASK} id="{subtask.id}" role="{role}" state="{state}"{after}>\n'
-        f"{one_line(subtask.description, limits.NOTE_BYTES)}{outcome}\n</{SUBTASK}>"
+        f"{plain(one_line(subtask.description, limits.NOTE_BYTES))}{outcome}\n</{SUBTASK}>"
     )

@@ -1,16 +1,22 @@
 """Turns at the processes of a pool: one question of an owner at a time, first come first served, patience."""
 
 import asyncio
+import gc
 import json
 import threading
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+import psutil
 import pytest
 
 from activities.bounded.fair_pool import FairPool
+from activities.bounded.line_process import LineProcess
+from supervision import limits
 from tests.waiting import until
+
+SETUP = {"module": "json", "seconds": 5, "address": 1 << 29}
 
 
 class Hall:
@@ -90,3 +96,22 @@ async def test_a_cancelled_question_keeps_its_slot_until_its_thread_is_free(hall
     hall.let_go("a1", "c1")
     assert (await last)["answer"] == "c1"
     assert hall.begun == ["a1", "c1"]
+
+
+def test_a_process_that_nobody_uses_any_longer_ends() -> None:
+    before = {child.pid for child in psutil.Process().children()}
+    process: LineProcess | None = LineProcess("activities.bounded.run_bounded", SETUP)
+    assert process is not None
+    assert process.read(30) == {"ready": True}
+    (child,) = [one for one in psutil.Process().children() if one.pid not in before]
+    process = None
+    gc.collect()
+    assert not child.is_running()
+
+
+def test_a_process_that_answers_too_much_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    process = LineProcess("activities.bounded.run_bounded", SETUP)
+    assert process.read(30) == {"ready": True}
+    assert process.ask(json.dumps(["loads", [json.dumps("x" * 100_000)]]).encode(), 30) == {"result": "x" * 100_000}
+    monkeypatch.setattr(limits, "CHILD_REPLY_BYTES", 10_000)
+    assert process.ask(json.dumps(["loads", [json.dumps("x" * 100_000)]]).encode(), 30) is None

@@ -413,6 +413,7 @@ async def test_a_child_that_does_not_heed_its_alarm_is_killed(folder: Path, monk
     monkeypatch.setattr(limits, "SQL_TIMEOUT", timedelta(milliseconds=200))  # the child's own alarm is set to 3 s
     with pytest.raises(ToolMisuse, match=r"longer than 0\.2 s"):
         await store.query(BOMBS[0])
+    monkeypatch.undo()
     assert (await store.query("SELECT 1")).rows == [["1"]]
 
 
