@@ -49,7 +49,7 @@ def _reply(request: ApiRequest) -> ApiReply:
 
 
 def markers(text: str, kind: str) -> Iterator[Fields]:
-    """Gives the fields of all markers of that kind, in order."""
+    """Yields the fields of all markers of that kind, in order."""
     for marker, fields in _MARKER.findall(text):
         if marker == kind:
             yield dict(field.split("=", 1) for field in fields.split())

@@ -1,4 +1,4 @@
-"""Whether a Worker process lives, seen from outside: its event loop renews a file.
+"""The health of a Worker process, seen from outside: its event loop renews a file.
 
 `python -m runtime.health FILE` exits 0 when it was renewed a moment ago. It looks at this one process: server, queues
 and runs are looked at by `starter.py doctor`.
@@ -45,7 +45,7 @@ async def _renew(file: Path) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """0 when the Worker lives, 1 when not, 2 without a file."""
+    """Returns the exit code: 0 when the Worker is alive, 1 when not, 2 without a file."""
     if len(arguments) != 1:
         sys.stderr.write("usage: python -m runtime.health FILE\n")
         return 2

@@ -50,7 +50,7 @@ class Settings(BaseSettings):
     model_idle_seconds: float | None = Field(default=None, gt=0)
     """No content for this long ends an attempt of a call; None is the project's default."""
     model_plain_http: bool = False
-    """Whether the key may go to another machine over plain http; on loopback it always may."""
+    """True if the key may go to another machine over plain http; on loopback it always may."""
     health_file: Path | None = None
     """A file that a Worker renews while it lives, for a container's health check."""
     call_header: Literal["on", "off"] = "on"
@@ -106,7 +106,7 @@ class Settings(BaseSettings):
 
 
 def load_settings(env_file: Path | None = None) -> Settings:
-    """The settings of this process: the environment's, then those of `env_file`, else of ENV_FILE if it exists.
+    """Returns the settings of this process: the environment's, then those of `env_file`, else of ENV_FILE if it exists.
 
     Raises ValueError for a wrong value, for a file that is named and missing or that others can write to, and for a
     file that would send the environment's key to an address of its own: both belong into one place.

@@ -173,7 +173,7 @@ class SupervisorWorkflow(Handlers):
         return result
 
     async def _failed(self, state: RunState, problem: Problem) -> ApplicationError:
-        """Closes the books of a run that gave no answer; the partial result travels in the error."""
+        """Returns the error of a run that gave no answer, the partial result in its details."""
         state.error = f"{problem.type}: {problem.message}"
         result = await self._closed(state, "failed", problem)
         return ApplicationError(cut(problem.message, limits.ERROR_BYTES), result, type=problem.type, non_retryable=True)

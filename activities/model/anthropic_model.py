@@ -180,7 +180,7 @@ class _BoundedClient(anthropic.DefaultAsyncHttpxClient):
         self._endpoint = endpoint
 
     async def send(self, request: httpx2.Request, *, stream: bool = False, **options: Any) -> httpx2.Response:
-        """The answer, its body bounded."""
+        """Returns the answer, its body bounded."""
         raw = await super().send(request, stream=True, **{**options, "follow_redirects": False})
         packed = raw.headers.pop("content-encoding", "identity").strip().lower() != "identity"
         response = httpx2.Response(

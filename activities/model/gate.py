@@ -56,7 +56,7 @@ class ModelGate(LanguageModel):
         self._changed = asyncio.Event()
 
     async def complete(self, request: ModelRequest, progress: StreamProgress) -> ModelMessage:
-        """Sends one request as soon as it may be sent."""
+        """Returns the answer to a request, which is sent as soon as it may be."""
         tokens = await self._tokens.reserve(request) if self._tokens else None
         answered = False
         try:

@@ -88,5 +88,5 @@ def _parts(value: Any) -> list[Any]:
 
 
 def too_large(endpoint: str, part: str, limit: int) -> ModelFailure:
-    """The failure of an endpoint that sends more than anybody can need."""
+    """Returns the failure of an endpoint that sends more than anybody can need."""
     return failure(ErrorKind.BAD_RESPONSE, endpoint=endpoint, detail=f"{part} has more than {limit} bytes")

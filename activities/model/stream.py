@@ -100,7 +100,7 @@ def whole_message(message: Any, request_id: str | None, endpoint: str) -> ModelM
 
 
 def _tokens(value: Any, endpoint: str) -> int:
-    """A count of tokens; a missing one is 0. Budgets are settled by it, so nothing is guessed from a wrong one."""
+    """Returns a count of tokens, 0 for a missing one. Raises ModelFailure for an impossible one: budgets rely on it."""
     if value is None:
         return 0
     if type(value) is not int or not 0 <= value <= limits.MODEL_USAGE_TOKENS:

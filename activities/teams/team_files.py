@@ -92,7 +92,7 @@ class TeamFiles:
         return sorted(name for name in names if is_name(name))
 
     def definition(self, name: str) -> Team:
-        """The team of that name as its file says, without running any code of it; TeamError `UnknownTeam`."""
+        """Returns the team of that name as its file says, without running any code of it; TeamError `UnknownTeam`."""
         team = read_definition(self._folder(name))
         self._require_teams(team)
         return team

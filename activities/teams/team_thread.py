@@ -56,7 +56,7 @@ class TeamThread:
         return not self.stuck and not self._ending
 
     def begin(self, work: Callable[[], T]) -> "Future[T]":
-        """Calls `work` in the thread."""
+        """Calls `work` in the thread. Returns its future."""
         done: Future[T] = Future()
 
         def run() -> None:

@@ -93,7 +93,7 @@ def _model(settings: Settings) -> CheckRow:
 
 
 def _files() -> CheckRow:
-    """Whether other users of this machine can read what this one keeps."""
+    """Returns a row that warns if other users of this machine can read the cache folder."""
     folder = cache_dir()
     if is_readable_by_others(folder.stat()):
         return CheckRow(

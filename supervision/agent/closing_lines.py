@@ -28,7 +28,7 @@ class Conclusion:
 
 
 def conclude(message: str) -> Conclusion:
-    """Splits off the closing lines `Confidence: 0.8` and `Limitations: ...` that roles are asked to write.
+    """Returns a message without its closing lines `Confidence: 0.8` and `Limitations: ...`, and the values of these.
 
     A line that says more than that stays in the text. A message of nothing but closing lines is its own text.
     """

@@ -117,7 +117,7 @@ def _shorter(report: SubtaskReport, step: int) -> SubtaskReport:
 
 
 def _bare(report: SubtaskReport, lean: bool) -> SubtaskReport:
-    """Which subtask it was and what became of it; its cost is then unknown, not 0."""
+    """Returns a report without texts; a `lean` one has id and state only, its cost is unknown, not 0."""
     bare = SubtaskReport(id=report.id, state=report.state, usage=Usage(usd=None))
     if lean:
         return bare

@@ -1,4 +1,4 @@
-"""Cutting keeps to bytes, whatever the text holds."""
+"""Cutting keeps to bytes, cleaning leaves nothing hidden, whatever the text holds."""
 
 import re
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervision.text import cut, one_line, size, slug
+from supervision.text import cap, clean, cut, one_line, size, slug
 from tests.unit.shapes import any_text
 
 
@@ -57,3 +57,43 @@ def test_characters_that_change_how_others_are_shown_are_left_out_of_a_line(char
 
 def test_joined_letters_stay_joined() -> None:
     assert one_line("\U0001f469\u200d\U0001f52c", 50) == "\U0001f469\u200d\U0001f52c"
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("a\tb\nc", "a\tb\nc"),
+        ("a\r\nb\rc", "a\nb\nc"),
+        ("\x1b[1;31mred\x1b[0m", "red"),
+        ("\x1b]8;;http://x\x07link\x1b]8;;\x07", "link"),
+        ("\x1b]52;c;YQ==\x1b\\x", "x"),
+        ("\x1bP1$r\x1b\\x\x1b(Bx\x1bc", "xx"),
+        ("\x1b", ""),
+        ("a\x00\x08\x7f\x9bb", "ab"),
+        ("\ud800x\udfff", "\ufffdx\ufffd"),
+        ("a\u202eb\u200bc\ufeff\U000e0041d", "abcd"),
+        ("日本 é 👩‍💻", "日本 é 👩‍💻"),
+    ],
+)
+def test_text_is_cleaned(text: str, plain: str) -> None:
+    assert clean(text) == plain
+
+
+@given(st.text(st.characters(codec=None), max_size=300), st.integers(100, 300))
+def test_any_text_becomes_storable_and_short(text: str, limit: int) -> None:
+    shown = cap(text, limit)
+    assert len(shown) <= limit
+    assert shown.encode("utf-8").decode("utf-8") == shown
+    assert not {c for c in shown if ord(c) < 32} - {"\n", "\t"}
+    assert "\x1b" not in shown
+
+
+def test_a_cut_says_how_much_is_missing() -> None:
+    shown = cap("x" * 10_000_000, 1000)
+    assert len(shown) <= 1000
+    kept = shown.count("x") - shown.split("\n")[1].count("x")
+    assert shown.endswith(f"\n[cut: {10_000_000 - kept} of 10000000 characters are left out]")
+
+
+def test_text_within_the_limit_is_not_cut() -> None:
+    assert cap("x" * 1000, 1000) == "x" * 1000

@@ -49,7 +49,7 @@ async def write_answer(context: RunContext, drafts: Drafts) -> None:
 
 
 async def _reduced(context: RunContext, findings: list[DependencyRef]) -> list[DependencyRef]:
-    """Condenses groups of findings, in rounds, until all fit into one prompt."""
+    """Returns the findings, condensed by groups, in rounds, until all fit into one prompt."""
     while sum(finding.bytes for finding in findings) > limits.CONTEXT_CHARS and len(findings) > 1:
         condensed = []
         for group in groups([finding.bytes for finding in findings], limits.CONTEXT_CHARS):

@@ -45,7 +45,7 @@ def child_id(subtask_id: str, attempt: int, candidate: int = 0) -> str:
 
 
 async def run_worker_agent(agent: WorkerAgentInput, description: str) -> AttemptOutcome:
-    """Runs a worker agent to its end; see `_run` for how it stops."""
+    """Runs a worker agent and returns its outcome; see `_run` for how it is stopped."""
     workflow_id = child_id(agent.subtask_id, agent.attempt, agent.candidate)
     summary = one_line(f"{agent.subtask_id} · {agent.role.name}: {description}", limits.LABEL_BYTES)
 
@@ -88,7 +88,7 @@ def nested_input(
 
 
 async def run_nested(request: RunRequest, nested: NestedInput, attempt: int, description: str) -> AttemptOutcome:
-    """Runs a nested supervisor to its end, its answer as the finding."""
+    """Runs a nested supervisor and returns its outcome, its answer as the finding."""
     workflow_id = child_id(nested.subtask_id, attempt)
     summary = one_line(f"{nested.subtask_id} · team {request.team_name}: {description}", limits.LABEL_BYTES)
 

@@ -1,17 +1,14 @@
-"""Tools that hand text through: formatting, attachments, and the cleaning that all output goes through."""
+"""Tools that hand text through: formatting and attachments."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from activities.tools.attachment import PAGE, read_attachment
 from activities.tools.document_format import format_document
 from activities.tools.tool import ToolContext, ToolMisuse, ToolOutput
 from supervision import limits
-from supervision.text import cap, clean
 
 
 async def render(title: str, *sections: tuple[str, str]) -> ToolOutput:
@@ -87,43 +84,3 @@ async def test_a_wrong_name_or_offset_is_explained(arguments: dict[str, Any], pr
 async def test_without_attachments_the_misuse_says_none() -> None:
     with pytest.raises(ToolMisuse, match="it has: none"):
         await read(ToolContext(), name="notes")
-
-
-@pytest.mark.parametrize(
-    ("text", "plain"),
-    [
-        ("a\tb\nc", "a\tb\nc"),
-        ("a\r\nb\rc", "a\nb\nc"),
-        ("\x1b[1;31mred\x1b[0m", "red"),
-        ("\x1b]8;;http://x\x07link\x1b]8;;\x07", "link"),
-        ("\x1b]52;c;YQ==\x1b\\x", "x"),
-        ("\x1bP1$r\x1b\\x\x1b(Bx\x1bc", "xx"),
-        ("\x1b", ""),
-        ("a\x00\x08\x7f\x9bb", "ab"),
-        ("\ud800x\udfff", "\ufffdx\ufffd"),
-        ("a\u202eb\u200bc\ufeff\U000e0041d", "abcd"),
-        ("日本 é 👩‍💻", "日本 é 👩‍💻"),
-    ],
-)
-def test_text_is_cleaned(text: str, plain: str) -> None:
-    assert clean(text) == plain
-
-
-@given(st.text(st.characters(codec=None), max_size=300), st.integers(100, 300))
-def test_any_text_becomes_storable_and_short(text: str, limit: int) -> None:
-    shown = cap(text, limit)
-    assert len(shown) <= limit
-    assert shown.encode("utf-8").decode("utf-8") == shown
-    assert not {c for c in shown if ord(c) < 32} - {"\n", "\t"}
-    assert "\x1b" not in shown
-
-
-def test_a_cut_says_how_much_is_missing() -> None:
-    shown = cap("x" * 10_000_000, 1000)
-    assert len(shown) <= 1000
-    kept = shown.count("x") - shown.split("\n")[1].count("x")
-    assert shown.endswith(f"\n[cut: {10_000_000 - kept} of 10000000 characters are left out]")
-
-
-def test_text_within_the_limit_is_not_cut() -> None:
-    assert cap("x" * 1000, 1000) == "x" * 1000
