@@ -18,6 +18,7 @@ import worker_main
 from activities.tools import tool
 from runtime import search_attributes
 from runtime.connection import connect
+from runtime.server.server_record import ServerInfo
 from runtime.settings import Settings
 from runtime.workers import ALL_ROLES
 from supervision import errors, queues
@@ -104,8 +105,10 @@ def test_workflow_types_queries_updates_and_signals(type_: type) -> None:
     assert set(defined.signals) - {None} == expected["signals"]
 
 
-async def test_activity_types(settings: Settings, client: Client) -> None:
-    assert {name for name in registered(client, settings) if name} == ACTIVITIES
+async def test_activity_types(settings: Settings, server: ServerInfo) -> None:
+    # A client of its own: one client refuses a second Worker for the same queue.
+    alone = await connect(address=server.address)
+    assert {name for name in registered(alone, settings) if name} == ACTIVITIES
 
 
 def registered(client: Client, settings: Settings) -> Iterator[str | None]:

@@ -36,6 +36,11 @@ class Grants:
         await self._store.put(_key(grant.run_id, chain_id), grant.model_dump_json().encode())
         self._known.pop((grant.run_id, chain_id), None)
 
+    async def require(self, store_id: str) -> None:
+        """Raises ArtifactUnavailable if the grants of a run are in another store."""
+        if store_id:
+            await self._store.require(store_id)
+
     async def find(self, run_id: str, chain_id: str) -> RunGrant | None:
         """Returns the grant of a supervisor that works for this run, None if it has none there."""
         grant = self._known.get((run_id, chain_id))

@@ -50,6 +50,7 @@ class Guard(Interceptor):
             if not info.is_local:
                 raise NotGranted("only a run itself may do this")
             return
+        await self._grants.require(run.store_id)
         caller = await self._callers.of(info)
         chain_id = caller.parent_chain_id if caller.workflow_type == WORKER_AGENT else caller.chain_id
         grant = await self._grants.find(run.run_id, chain_id) if chain_id else None
@@ -63,6 +64,7 @@ class Guard(Interceptor):
         if not info.is_local:
             raise NotGranted("only a run itself may do this")
         caller, run = await self._callers.of(info), setup.run
+        await self._grants.require(run.store_id)
         if setup.brief is None and run.run_id == caller.workflow_id:
             return caller, None
         parent = await self._grants.find(run.run_id, caller.parent_chain_id) if caller.parent_chain_id else None

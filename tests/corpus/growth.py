@@ -7,7 +7,7 @@ from typing import Any
 
 NOISE = 0.02  # seconds: below it a time says nothing, and is no harm
 RATIO = 3.0  # linear is 2; n log n and a cache that no longer fits stay below
-TRIES = 4
+TRIES = 8
 
 
 def seconds(parse: Callable[[Any], object], text: Any) -> float:

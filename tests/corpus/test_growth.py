@@ -194,4 +194,5 @@ def first_json_of_old(text: str) -> Any:
     ],
 )
 def test_the_measure_catches_a_quadratic_parser(parse: Callable[[str], object], make: Callable[[int], str]) -> None:
-    assert grows_too_fast(parse, make, 1 << 14) is not None
+    # A busy machine may hide a growth once, by a slow measure of the smaller text.
+    assert any(grows_too_fast(parse, make, 1 << 14) for _ in range(5))
