@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup dev temporal demo test check serve worker bench pin-images
+.PHONY: help setup dev temporal demo test corpus check serve worker bench pin-images
 
 # a uv from PATH, else one of our own in .uv
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
@@ -28,6 +28,9 @@ demo: $(READY) ## Start a server, a worker and a run on bundled data; follow it 
 # Most tests wait for processes and timers: three at a time keep two cores busy.
 test: dev ## Run all tests
 	$(VENV) -m pytest -n 3 --dist loadfile
+
+corpus: dev ## Run the security corpus alone
+	$(VENV) -m pytest tests/corpus
 
 check: $(DEV) ## Check format, lint, types and the lock
 	$(VENV) -m ruff format --check .

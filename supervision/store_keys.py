@@ -1,9 +1,11 @@
 """Names of stored objects and of model calls: the layout of the artifact store, the value of the call header.
 
     store-id                                        the store's random id
-    <run>/<name>                                    goal, answer-schema, attachment.<n>, result, trace
+    <run>/team.<sha256>                             a team as frozen for the run
+    <run>/grant.<first run id>                      what a supervisor and its worker agents may do
+    <run>/ended.<workflow run id>                   where the result and trace of an ended run are
     <run>/<workflow run id>/<activity id>           one model call: conversation entry and journal in one
-    <run>/outputs/<sha256>                          plans, teams, tool outputs, findings, drafts, answers
+    <run>/outputs/<sha256>                          goal, plans, tool outputs, findings, answers, result, trace
     <run>/started/<workflow run id>.<activity id>.* the beginnings of local tool calls, see `tool_calls`
     uploads/<sha256>                                texts that users stored before any run, see `starter.py put`
 
