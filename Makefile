@@ -27,7 +27,7 @@ demo: $(READY) ## Start a server, a worker and a run on bundled data; follow it 
 
 # Most tests wait for processes and timers: three at a time keep two cores busy.
 test: dev ## Run all tests
-	$(VENV) -m pytest -n 3 --dist loadfile
+	$(VENV) -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 corpus: dev ## Run the security corpus alone
 	$(VENV) -m pytest tests/corpus

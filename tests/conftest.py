@@ -15,6 +15,14 @@ from tests.serving import settings_for
 from worker_main import serving
 
 
+SLOW = ("tests/recovery", "tests/console", "tests/workflow")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Puts the slowest files first: at the end one of them would keep a single process busy."""
+    items.sort(key=lambda item: not item.nodeid.startswith(SLOW))
+
+
 @pytest.fixture(scope="session")
 async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ServerInfo]:
     """A Temporal server of the tests' own."""
