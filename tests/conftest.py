@@ -14,7 +14,6 @@ from tests.scripted_model import ScriptedModel, scripted_model
 from tests.serving import settings_for
 from worker_main import serving
 
-
 SLOW = ("tests/recovery", "tests/console", "tests/workflow")
 
 
