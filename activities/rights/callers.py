@@ -1,5 +1,6 @@
 """Who calls an activity, by the server's own word: nothing in here comes from the activity's input."""
 
+import asyncio
 from dataclasses import dataclass
 
 from cachetools import LRUCache
@@ -34,7 +35,7 @@ class Callers:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._known: LRUCache[str, Caller] = LRUCache(limits.KNOWN_CALLERS)
-        self._chains: LRUCache[str, str] = LRUCache(limits.KNOWN_CALLERS)
+        self._chains: LRUCache[str, asyncio.Task[str | None]] = LRUCache(limits.KNOWN_CALLERS)
 
     async def of(self, info: activity.Info) -> Caller:
         """Returns the workflow that scheduled this activity. Raises a retryable error while the server is away."""
@@ -56,17 +57,20 @@ class Callers:
 
     async def _chain_of(self, execution: WorkflowExecution) -> str | None:
         """Returns the first run id of a workflow execution, None if the server no longer knows it."""
-        chain = self._chains.get(execution.run_id)
-        if chain is None:
-            try:
-                described = await self._describe(execution.workflow_id, execution.run_id)
-            except RPCError as error:
-                if error.status is RPCStatusCode.NOT_FOUND:
-                    return None
-                raise
-            chain = described.workflow_execution_info.first_run_id or execution.run_id
-            self._chains[execution.run_id] = chain
-        return chain
+        asked = self._chains.get(execution.run_id)
+        if asked is None or (asked.done() and (asked.cancelled() or asked.exception())):
+            # Asked once for all siblings that begin together: a parent of many children is long to describe.
+            asked = self._chains[execution.run_id] = asyncio.create_task(self._ask_chain(execution))
+        return await asyncio.shield(asked)  # a cancelled caller must not end the question of the others
+
+    async def _ask_chain(self, execution: WorkflowExecution) -> str | None:
+        try:
+            described = await self._describe(execution.workflow_id, execution.run_id)
+        except RPCError as error:
+            if error.status is RPCStatusCode.NOT_FOUND:
+                return None
+            raise
+        return described.workflow_execution_info.first_run_id or execution.run_id
 
     async def _describe(self, workflow_id: str, run_id: str) -> DescribeWorkflowExecutionResponse:
         execution = WorkflowExecution(workflow_id=workflow_id, run_id=run_id)
