@@ -57,11 +57,11 @@ class Callers:
 
     async def _chain_of(self, execution: WorkflowExecution) -> str | None:
         """Returns the first run id of a workflow execution, None if the server no longer knows it."""
-        asked = self._chains.get(execution.run_id)
-        if asked is None or (asked.done() and (asked.cancelled() or asked.exception())):
-            # Asked once for all siblings that begin together: a parent of many children is long to describe.
-            asked = self._chains[execution.run_id] = asyncio.create_task(self._ask_chain(execution))
-        return await asyncio.shield(asked)  # a cancelled caller must not end the question of the others
+        question = self._chains.get(execution.run_id)
+        if question is None or (question.done() and (question.cancelled() or question.exception())):
+            # One question for all siblings that begin together: a parent of many children is long to describe.
+            question = self._chains[execution.run_id] = asyncio.create_task(self._ask_chain(execution))
+        return await asyncio.shield(question)  # a cancelled caller must not end the question of the others
 
     async def _ask_chain(self, execution: WorkflowExecution) -> str | None:
         try:
