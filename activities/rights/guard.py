@@ -46,9 +46,7 @@ class Guard(Interceptor):
         """Raises NotGranted if the caller may not have this done."""
         run = getattr(argument, "run", None)
         if not isinstance(run, RunRef):
-            # The server knows nothing of local activities: only workflow code of this process can schedule them.
-            if not info.is_local:
-                raise NotGranted("only a run itself may do this")
+            _require_local(info)
             return
         await self._grants.require(run.store_id)
         caller = await self._callers.of(info)
@@ -61,8 +59,7 @@ class Guard(Interceptor):
 
     async def admit(self, info: activity.Info, setup: SetupInput) -> tuple[Caller, RunGrant | None]:
         """Returns who begins a run, and for a nested supervisor its parent's grant. Raises NotGranted."""
-        if not info.is_local:
-            raise NotGranted("only a run itself may do this")
+        _require_local(info)
         caller, run = await self._callers.of(info), setup.run
         await self._grants.require(run.store_id)
         if setup.brief is None and run.run_id == caller.workflow_id:
@@ -94,6 +91,12 @@ class Guard(Interceptor):
 
 class NotGranted(Exception):
     """The caller has no right to what it asks for."""
+
+
+def _require_local(info: activity.Info) -> None:
+    """The server knows nothing of local activities: only workflow code of this process can schedule them."""
+    if not info.is_local:
+        raise NotGranted("only a run itself may do this")
 
 
 class _Guarded(ActivityInboundInterceptor):

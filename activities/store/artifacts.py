@@ -10,9 +10,10 @@ import hashlib
 import re
 import secrets
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -29,6 +30,7 @@ from supervision.store_keys import (
     is_key,
     output_key,
     run_prefix,
+    team_key,
     upload_key,
 )
 
@@ -146,13 +148,18 @@ class ArtifactStore:
 
     async def put_output(self, run_id: str, data: bytes) -> str:
         """Stores content under its hash. Returns the key; content that is there is not written again."""
-        key = output_key(run_id, hashlib.sha256(data).hexdigest())
-        await self.create(key, data)
-        return key
+        return await self._put_hashed(partial(output_key, run_id), data)
 
     async def put_upload(self, data: bytes) -> str:
         """Stores content that belongs to no run yet. Returns the key that requests may refer to."""
-        key = upload_key(hashlib.sha256(data).hexdigest())
+        return await self._put_hashed(upload_key, data)
+
+    async def put_team(self, run_id: str, data: bytes) -> str:
+        """Stores a team as frozen for a run, under its hash. Returns the key, which no other content can have."""
+        return await self._put_hashed(partial(team_key, run_id), data)
+
+    async def _put_hashed(self, key_for: Callable[[str], str], data: bytes) -> str:
+        key = key_for(hashlib.sha256(data).hexdigest())
         await self.create(key, data)
         return key
 

@@ -1,6 +1,5 @@
 """Teams as they were when a run began: a later edit of a team file changes later runs only."""
 
-import hashlib
 from typing import Literal
 
 from cachetools import LRUCache
@@ -12,7 +11,6 @@ from supervision.contract.base import Model
 from supervision.contract.plan import NewRole
 from supervision.contract.team import Team, TeamCard
 from supervision.planning.new_roles import with_new_roles
-from supervision.store_keys import team_key
 
 
 class StoredTeam(Model):
@@ -72,10 +70,7 @@ class StoredTeams:
         return team_card(await self.load(ref), model)
 
     async def _put(self, run_id: str, stored: StoredTeam) -> str:
-        data = stored.model_dump_json().encode()
-        key = team_key(run_id, hashlib.sha256(data).hexdigest())
-        await self._store.create(key, data)
-        return key
+        return await self._store.put_team(run_id, stored.model_dump_json().encode())
 
     async def _stored(self, ref: str) -> StoredTeam:
         stored = self._cache.get(ref)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from temporalio.client import Client
+from temporalio.exceptions import ApplicationError
 
 from runtime.settings import Settings
 from supervision.contract.result import RunResult
@@ -36,6 +37,15 @@ async def send(client: Client, run_id: str, **fields: Any) -> Handle:
 FRACTION = 'success: must be "any", "all", or a fraction above 0 and at most 1 such as "2/3" or 0.5'
 
 
+async def refused(handle: Handle, model: ScriptedModel, run_id: str, reason: str) -> ApplicationError:
+    """Returns the error of a run that ended for that reason before any model call."""
+    error = await failure(handle)
+    assert error.type == "InvalidRequest"
+    assert error.message.startswith(reason)
+    assert model.of(run_id) == []
+    return error
+
+
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
@@ -63,11 +73,7 @@ FRACTION = 'success: must be "any", "all", or a fraction above 0 and at most 1 s
 async def test_a_request_out_of_bounds_fails_at_once_naming_the_field(
     client: Client, model: ScriptedModel, run_id: str, fields: dict[str, Any], reason: str
 ) -> None:
-    handle = await send(client, run_id, **fields)
-    error = await failure(handle)
-    assert error.type == "InvalidRequest"
-    assert error.message.startswith(reason)
-    assert model.of(run_id) == []
+    await refused(await send(client, run_id, **fields), model, run_id, reason)
 
 
 @pytest.mark.parametrize(
@@ -84,10 +90,7 @@ async def test_an_inline_team_has_only_what_the_operator_registered(
     client: Client, model: ScriptedModel, run_id: str, fields: dict[str, Any], reason: str
 ) -> None:
     handle = await send(client, run_id, **fields)
-    error = await failure(handle)
-    assert error.type == "InvalidRequest"
-    assert error.message.startswith(reason)
-    assert model.of(run_id) == []
+    error = await refused(handle, model, run_id, reason)
     shown = await handle.query(SupervisorWorkflow.status)
     assert (shown.phase, shown.error) == ("failed", f"InvalidRequest: {error.message}")
     assert reason in await details(handle)
