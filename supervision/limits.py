@@ -167,6 +167,8 @@ MODEL_USAGE_TOKENS = 10**9  # of one call: a thousand times the largest window
 SECRET_WINDOW = 12  # so many letters of a credential in a row count as the credential
 MODEL_CONNECT_TIMEOUT = timedelta(seconds=5)
 MODEL_LINGER = timedelta(seconds=1)  # a finished answer waits this long for its connection to become reusable
+GROUNDED_CHARS = 200_000  # of one text, when its figures are looked up: a chapter of a book, about a second of CPU
+GROUNDING_SOURCES_CHARS = 1_000_000  # of all texts that they are looked up in: about 4 s of CPU, off the event loop
 CHARS_PER_TOKEN = 3.5  # English text; only for estimates before the provider has counted
 MODEL_RETRY_INITIAL = timedelta(seconds=1)
 MODEL_RETRY_MAX = timedelta(seconds=60)

@@ -33,7 +33,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
 ROOMS: dict[str, tuple[str, ...]] = {
     "supervision": (
         *("limits", "text", "queues", "prompt_marks", "errors", "store_keys", "trust"),
-        *("contract", "planning", "provider", "agent", "budget", "run"),
+        *("contract", "planning", "provider", "grounding", "agent", "budget", "run"),
     ),
     "activities": (
         *("bounded", "contracts", "store", "model", "tools", "teams", "prompts", "replies"),
