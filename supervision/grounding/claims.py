@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from supervision.grounding.figures import Figure, figures
+from supervision.grounding.written_figures import Figure, figures
 
 ClaimKind = Literal["figure", "quotation", "address"]
 

@@ -14,8 +14,8 @@ from typing import Literal
 
 from supervision import limits
 from supervision.grounding.claims import Claim, claims, pieces, plain_address, plain_text
-from supervision.grounding.figures import SMALL, Figure, Reading, values
 from supervision.grounding.units import exclude_each_other, mentioned_scales, mentioned_units
+from supervision.grounding.written_figures import SMALL, Figure, Reading, values
 
 SourceKind = Literal["data", "computed"]
 

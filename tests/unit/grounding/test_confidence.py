@@ -1,6 +1,7 @@
 """The bound of confidence: what is wrong with an answer's basis lowers it, and nothing raises it."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -31,7 +32,7 @@ def test_a_whole_answer_that_names_its_basis_may_be_sure() -> None:
         {"partial_required": 4},
     ],
 )
-def test_no_answer_with_a_known_fault_reads_as_sure(fault: dict[str, int]) -> None:
+def test_no_answer_with_a_known_fault_reads_as_sure(fault: dict[str, Any]) -> None:
     assert ceiling(replace(WHOLE, **fault)) < SURE
 
 
