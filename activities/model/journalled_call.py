@@ -14,9 +14,9 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from activities.contracts.run_contracts import RunRef
+from activities.heartbeat import show
 from activities.model import call_errors
 from activities.model.conversation import Conversation, ConversationStore, Entry, Opening
-from activities.model.heartbeat import beating
 from activities.model.port import (
     Json,
     LanguageModel,
@@ -97,15 +97,15 @@ class ModelCalls:
             headers={CALL_HEADER: call_header(info.workflow_id or "", step)} if self._call_header else {},
         )
         progress = StreamProgress()
-        async with beating(lambda: {"tokens": progress.output_tokens, "tail": progress.tail}):
-            message = await self._complete(key, request, progress)
-            entry = Entry(
-                opening=None if past else opening,
-                ancestors=[*past.ancestors, past.head] if past else [],
-                input=messages,
-                reply=message,
-            )
-            return self._answered(key, (await self._save(key, entry)).reply)
+        show(lambda: {"tokens": progress.output_tokens, "tail": progress.tail})
+        message = await self._complete(key, request, progress)
+        entry = Entry(
+            opening=None if past else opening,
+            ancestors=[*past.ancestors, past.head] if past else [],
+            input=messages,
+            reply=message,
+        )
+        return self._answered(key, (await self._save(key, entry)).reply)
 
     async def _with_past(self, past: Conversation | None, messages: list[Json]) -> list[Json]:
         new = await self.conversations.resolve(messages)

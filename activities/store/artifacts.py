@@ -40,27 +40,27 @@ if TYPE_CHECKING:
 _NO_BUCKET = re.compile("NoSuchBucket|ContainerNotFound|bucket does not exist")
 
 
-class ArtifactUnavailable(Exception):
+class ArtifactError(Exception):
+    """A failure of the artifact store."""
+
+
+class ArtifactUnavailable(ArtifactError):
     """The store can't be used now, or is not the one that a run uses. A Worker may try again."""
 
 
-class ArtifactMissing(KeyError):
+class ArtifactMissing(ArtifactError):
     """The store works and has no object of that key."""
 
     def __init__(self, key: str, where: str) -> None:
-        super().__init__(key)
+        super().__init__(f"artifact store {where} has no object '{key}': it was never stored there, or pruned")
         self.key = key
-        self._where = where
-
-    def __str__(self) -> str:
-        return f"artifact store {self._where} has no object '{self.key}': it was never stored there, or pruned"
 
 
-class ArtifactTooLarge(Exception):
+class ArtifactTooLarge(ArtifactError):
     """An object above `limits.ARTIFACT_BYTES`; nothing was written."""
 
 
-class ArtifactChanged(Exception):
+class ArtifactChanged(ArtifactError):
     """Content that is not what its key says: somebody wrote to the store behind our back."""
 
 
@@ -178,6 +178,20 @@ class ArtifactStore:
                 newest = max(run.modified, modified)
                 runs[prefix] = StoredRun(prefix, run.bytes + meta["size"], run.objects + 1, newest)
         return sorted(runs.values(), key=lambda run: run.modified)
+
+    async def delete(self, key: str) -> None:
+        """Deletes an object, if there is one of that key."""
+        if not is_key(key):
+            raise ValueError(f"'{key}' is not a key of the artifact store")
+        try:
+            if self._root:
+                (self._root / key).unlink(missing_ok=True)
+            else:
+                await obstore.delete_async(self._backend, key)
+        except FileNotFoundError:
+            pass  # not all backends take it as done
+        except (BaseError, OSError) as error:
+            raise self._unavailable(f"delete '{key}'", error) from None
 
     async def delete_run(self, run_prefix: str) -> int:
         """Deletes all objects of one run. Returns how many there were.

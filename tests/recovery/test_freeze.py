@@ -81,9 +81,9 @@ async def test_a_call_that_ends_its_process_is_not_tried_a_fourth_time(
     workers.environ["SUPERVISOR_TEAMS_DIR"] = str(TEAMS)
     running = await workers.start()
     await start(lone_client, lone_model, run_id, tool, tmp_path / "begun")
-    for _ in range(limits.TOOL_ATTEMPTS):
+    for _ in range(limits.TOOL_DEATHS):
         assert (await dead([running])).process.returncode == 9
         running = await workers.start()
     assert DEADLY_CALL in summary(await result(lone_client, run_id))
     assert running.process.poll() is None
-    assert (tmp_path / "begun").read_text().count("begun") == limits.TOOL_ATTEMPTS
+    assert (tmp_path / "begun").read_text().count("begun") == limits.TOOL_DEATHS
