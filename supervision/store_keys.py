@@ -87,7 +87,12 @@ def deadly_key(run_id: str, sha256: str) -> str:
 
 def home_key(run_id: str, namespace_id: str) -> str:
     """Returns the key of the mark that a namespace, by the id that its server gave it, has a run of this id."""
-    return named_key(run_id, f"{_HOME}{namespace_id}")
+    return run_prefix(run_id) + home_name(namespace_id)
+
+
+def home_name(namespace_id: str) -> str:
+    """Returns the last segment of such a key."""
+    return encode(f"{_HOME}{namespace_id}")
 
 
 def home_of(key: str) -> str | None:

@@ -61,7 +61,7 @@ async def prune(access: Access, older_than: str, confirmed: Callable[[str], bool
         print_out(_line(run.modified, run.bytes, run.objects, run_of(run.run_prefix)))
     for upload in uploads:
         print_out(_line(upload.modified, upload.bytes, 1, upload.ref))
-    total = sum(stored.bytes for stored in [*runs, *uploads])
+    total = sum(run.bytes for run in runs) + sum(upload.bytes for upload in uploads)
     if not confirmed(f"delete {len(runs)} runs and {len(uploads)} uploads, {total:,} bytes, from {store.url}?"):
         print_err("nothing was deleted: pass --yes to delete these")
         return DONE

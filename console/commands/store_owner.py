@@ -12,7 +12,7 @@ from activities.store.artifacts import ArtifactStore
 from activities.store.contents import StoredRun
 from console import console_limits
 from console.run.run_handle import RUN_TYPE, is_open
-from supervision.store_keys import home_key, run_of, run_prefix
+from supervision.store_keys import home_name, run_of, run_prefix
 
 _UPLOAD = re.compile(r"uploads/([0-9a-f]{64})")
 
@@ -47,8 +47,8 @@ class Owner:
             return False
         run_id = run_of(run.run_prefix)
         if run_prefix(run_id) != run.run_prefix:  # too long to be read back from a key
-            mark = await self.store.find(home_key(run_id, self.namespace_id))
-            run_id = (mark or b"").decode("utf-8", "surrogatepass")
+            mark = await self.store.get(run.run_prefix + home_name(self.namespace_id))
+            run_id = mark.decode("utf-8", "surrogatepass")
         try:
             handle = self.client.get_workflow_handle(run_id)
             return not is_open(await handle.describe(rpc_timeout=console_limits.RPC_TIMEOUT))
@@ -76,8 +76,6 @@ class Owner:
             try:
                 values = await self.client.data_converter.decode(payloads)
             except Exception as error:  # converters raise whatever they like
-                raise CommandFailed(
-                    FAILED, f"the request of the open run '{run_id}' cannot be read: {error}"
-                ) from error
+                raise Unreadable(f"the request of the open run '{run_id}' cannot be read") from error
             return set(_UPLOAD.findall(json.dumps(values, default=str)))
         return set()

@@ -44,7 +44,7 @@ async def test_the_first_to_create_an_object_wins(store_url: str) -> None:
 
 async def test_of_many_who_create_at_once_one_wins_and_all_read_the_same(store_url: str) -> None:
     stores = [open_store(store_url) for _ in range(8)]
-    for round_ in range(5):
+    for round_ in range(20):
         key = call_key("run", UUID, str(round_))
         won = await asyncio.gather(*(store.create(key, b"%d" % n) for n, store in enumerate(stores)))
         assert won.count(True) == 1
