@@ -66,9 +66,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
 # modules of other sizes, each with its reason
 EXCEPTIONS: dict[str, str] = {
     "activities/pools.py": "an activity of its own",
-    "activities/heartbeat.py": "the heartbeats of every activity, and what model calls show in them",
     "activities/model/pricing.py": "the one module that knows the price list, for calls and for the run's first checks",
-    "activities/call_record.py": "what is kept of a tool call, apart from how it is run",
     "activities/rights/grants.py": "the grant and where it is kept",
     "activities/teams/tool_kinds.py": "the table of tool kinds: a new kind is one line here",
     "activities/tools/attachment.py": "a tool of its own",
