@@ -5,12 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from console.console_limits import SHOWN_ATTEMPT
 from console.demo.demo_processes import KeptWorker
 from runtime.server.embedded_server import EmbeddedServer
 from supervision.contract.plan import Plan
 from supervision.contract.result import RunResult
 from supervision.contract.status import Status, TraceEvent
 from tests.console.conftest import GOAL, Cli, Model
+from tests.waiting import until
 
 RUN = "report-1"
 
@@ -116,3 +118,21 @@ async def test_the_doctor_names_what_is_missing(alone: Cli) -> None:
     unreachable = await alone("--address", "127.0.0.1:1", "doctor")
     assert unreachable.code == 1
     assert "no Temporal server" in unreachable.out
+
+
+async def test_activities_that_are_tried_again_for_long_are_named(cli: Cli, standin: Model) -> None:
+    run_id = "again-1"
+    await standin.fails(run_id, status=429, type="rate_limit_error", headers={"retry-after": "1"})
+    assert (await cli("run", GOAL, "--id", run_id, "--detach")).code == 0
+
+    async def named() -> bool:
+        return bool(json.loads((await cli("status", run_id, "--json")).out)["retrying"])
+
+    await until(named, 60)
+    (call,) = json.loads((await cli("status", run_id, "--json")).out)["retrying"]
+    assert (call["workflow_id"], call["activity"], call["kind"]) == (run_id, "plan", "RateLimited")
+    assert call["attempt"] >= SHOWN_ATTEMPT
+    sentence = f"plan of '{run_id}' is tried again since {call['since'][:10]}"
+    assert sentence in (await cli("status", run_id)).out.replace("\n", "")
+    assert sentence in (await cli("doctor")).out.replace("\n", "")
+    assert (await cli("cancel", run_id)).code == 0
