@@ -44,11 +44,13 @@ class ErrorKind(StrEnum):
     PROVIDER_BILLING = "ProviderBilling"
     PROVIDER_REJECTED = "ProviderRejected"
     CIRCUIT_OPEN = "CircuitOpen"
-    # The artifact store, payloads, bugs.
+    # The artifact store, the Workers, payloads, bugs.
     ARTIFACT_UNAVAILABLE = "ArtifactUnavailable"
     ARTIFACT_MISSING = "ArtifactMissing"
     ARTIFACT_TOO_LARGE = "ArtifactTooLarge"
     ARTIFACT_CHANGED = "ArtifactChanged"
+    TEAM_UNAVAILABLE = "TeamUnavailable"
+    SERVER_UNAVAILABLE = "ServerUnavailable"
     PAYLOAD_TOO_LARGE = "PayloadTooLarge"
     NOT_GRANTED = "NotGranted"
     UNEXPECTED = "Unexpected"
@@ -72,6 +74,7 @@ class Trait(Flag):
     FATAL = auto()  # says something about the provider or the account, so other subtasks would fail alike
     RESUMABLE = auto()  # no failure of an attempt's work: it goes on from where it stood
     STORE = auto()  # the artifact store failed, not the work
+    AWAITED = auto()  # tried again until it is there: another Worker may have it, or somebody brings it back
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,7 @@ class _KindRow:
 
 _K, _T = ErrorKind, Trait
 _CALL = _T.RETRIED | _T.OUTAGE
+_INFRASTRUCTURE = _T.STORE | _T.AWAITED
 _PERSON = _T.ACCOUNT | _T.FATAL | _T.RESUMABLE
 
 TABLE: tuple[_KindRow, ...] = (
@@ -121,11 +125,13 @@ TABLE: tuple[_KindRow, ...] = (
         _T.RUN | _T.FATAL,
     ),
     _KindRow(_K.CIRCUIT_OPEN, "not sent: the provider is in an outage", _T.WAITING | _T.RESUMABLE),
-    _KindRow(_K.ARTIFACT_UNAVAILABLE, "the artifact store cannot be reached, or is another one", _T.STORE),
+    _KindRow(_K.ARTIFACT_UNAVAILABLE, "the artifact store cannot be reached, or is another one", _INFRASTRUCTURE),
     _KindRow(_K.ARTIFACT_MISSING, "the artifact store does not hold what was referred to", _T.STORE),
     _KindRow(_K.ARTIFACT_TOO_LARGE, "more than the artifact store takes", _T.STORE),
     _KindRow(_K.PAYLOAD_TOO_LARGE, "a payload above the size that a workflow's history takes"),
     _KindRow(_K.ARTIFACT_CHANGED, "what the artifact store holds is not what was stored", _T.STORE),
+    _KindRow(_K.TEAM_UNAVAILABLE, "the Worker cannot load the run's team, or lacks a tool of it", _T.AWAITED),
+    _KindRow(_K.SERVER_UNAVAILABLE, "the Temporal server did not answer a question of the Worker", _T.AWAITED),
     _KindRow(_K.NOT_GRANTED, "the caller does not belong to the run, or asks for more than the run may do", _T.FATAL),
     _KindRow(_K.UNEXPECTED, "nothing that the project anticipates: the message says which"),
 )
@@ -158,6 +164,8 @@ RESUMABLE = _with(Trait.RESUMABLE)
 """Ends of an attempt that are no failure of its work."""
 STORE = _with(Trait.STORE)
 """Failures of the artifact store."""
+AWAITED = _with(Trait.AWAITED)
+"""Failures of the infrastructure that pass: no result of the work that met them, however long they last."""
 
 _RUN_KIND = {
     ErrorKind.PROVIDER_BILLING: ErrorKind.PROVIDER_REJECTED,

@@ -64,7 +64,10 @@ TOOL_OUTPUT_CHARS = 20_000  # what one tool result may add to a conversation
 TOOL_CALLS_PER_TURN = 16  # one turn asking for more is answered with errors for the surplus
 TOOL_TIMEOUT = timedelta(seconds=60)  # one attempt of one tool call
 TOOL_MARGIN = timedelta(seconds=10)  # the tool's own timeout ends it first and tells the model
-TOOL_ATTEMPTS = 3  # a tool that kills its process three times is quarantined
+TOOL_DEATHS = 3  # a tool call that ends its process three times is quarantined, with its arguments
+LOCAL_TOOL_ATTEMPTS = 2  # inside a workflow task; then any Worker may try: this one may lack store or team
+ODD_TOOL_ATTEMPTS = 3  # errors of a call's surroundings that nobody anticipates
+TOOL_RETRY_INITIAL = timedelta(seconds=1)
 LOCAL_TOOL_TIMEOUT = timedelta(seconds=10)  # pure tools finish in milliseconds; must end within a workflow task
 
 TEAM_FILE_BYTES = KIB * KIB  # a team file is written by hand
@@ -203,6 +206,7 @@ GRACEFUL_SHUTDOWN = timedelta(minutes=2)  # SIGTERM lets calls in flight finish:
 SETUP_TIMEOUT = timedelta(seconds=30)  # reads a team file, writes two small objects
 PUBLISH_TIMEOUT = timedelta(seconds=60)
 STORE_ATTEMPTS = 20  # a store that is away for minutes delays a run, it does not end it
+MISSING_ATTEMPTS = 3  # a folder that machines share may show a new file a little later
 STORE_RETRY_INITIAL = timedelta(milliseconds=200)
 STORE_RETRY_MAX = timedelta(seconds=15)
 ARTIFACT_BYTES = 16 * KIB * KIB  # one object

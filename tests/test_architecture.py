@@ -36,8 +36,20 @@ ROOMS: dict[str, tuple[str, ...]] = {
         *("contract", "planning", "provider", "grounding", "agent", "budget", "run"),
     ),
     "activities": (
-        *("bounded", "contracts", "store", "model", "tools", "teams", "prompts", "replies"),
-        *("pools", "run_setup", "planning", "agent_turn", "tool_calls", "judging", "synthesis", "publishing", "rights"),
+        *("bounded", "contracts", "heartbeat", "store", "model", "tools", "teams", "prompts", "replies"),
+        *(
+            "pools",
+            "run_setup",
+            "planning",
+            "agent_turn",
+            "call_record",
+            "tool_calls",
+            "judging",
+            "synthesis",
+            "publishing",
+            "rights",
+        ),
+        "attempts",
     ),
     "workflows": (
         *("failures", "background", "child_contracts", "run_context", "visibility", "handlers", "calls"),
@@ -54,7 +66,6 @@ ROOMS: dict[str, tuple[str, ...]] = {
 # modules of other sizes, each with its reason
 EXCEPTIONS: dict[str, str] = {
     "activities/pools.py": "an activity of its own",
-    "activities/model/heartbeat.py": "the heartbeats of model calls and of tool calls",
     "activities/model/pricing.py": "the one module that knows the price list, for calls and for the run's first checks",
     "activities/rights/grants.py": "the grant and where it is kept",
     "activities/teams/tool_kinds.py": "the table of tool kinds: a new kind is one line here",

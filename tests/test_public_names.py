@@ -51,7 +51,7 @@ CALL_ERRORS = {
     *("RateLimited", "Overloaded", "ProviderError", "ProviderUnreachable", "StreamBroken", "IdleTimeout"),
     *("BadResponse", "ProviderBilling", "CircuitOpen"),
     *("ArtifactUnavailable", "ArtifactMissing", "ArtifactTooLarge", "ArtifactChanged", "PayloadTooLarge"),
-    *("NotGranted", "Unexpected"),
+    *("TeamUnavailable", "ServerUnavailable", "NotGranted", "Unexpected"),
 }
 SEARCH_ATTRIBUTES = {"SupervisorPhase", "SupervisorTeam", "SupervisorWaiting", "SupervisorUsd"}
 QUEUES = {"supervisor", "supervisor-model", "supervisor-tools", "supervisor.far"}

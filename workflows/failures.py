@@ -2,7 +2,7 @@
 
 import asyncio
 
-from temporalio.exceptions import ApplicationError, FailureError, TimeoutType, is_cancelled_exception
+from temporalio.exceptions import ApplicationError, FailureError, is_cancelled_exception
 from temporalio.exceptions import TimeoutError as TemporalTimeout
 
 from supervision.contract.result import Problem
@@ -33,12 +33,6 @@ def problem_of(error: FailureError) -> Problem:
     if isinstance(cause, TemporalTimeout):
         return Problem(type=ErrorKind.TIMEOUT, message=cause.message)
     return Problem(type=ErrorKind.UNEXPECTED, message=f"{type(cause).__name__}: {cause}")
-
-
-def went_silent(failed: CallFailed) -> bool:
-    """True if the process of the last attempt died or froze: its heartbeats ceased."""
-    cause = _innermost(failed.__cause__) if failed.__cause__ else None
-    return isinstance(cause, TemporalTimeout) and cause.type is TimeoutType.HEARTBEAT
 
 
 def details_of(error: FailureError) -> object:

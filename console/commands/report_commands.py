@@ -11,7 +11,8 @@ from activities.contracts.run_contracts import Published
 from activities.store.artifacts import ArtifactMissing, ArtifactStore, ArtifactUnavailable
 from console.access import Access, web_address
 from console.command import DONE, FAILED, UNREACHABLE, CommandFailed
-from console.console_limits import FOLLOW_LINE_CHARS
+from console.console_limits import FOLLOW_LINE_CHARS, SHOWN_RETRYING
+from console.run.retrying import RetryingCall, retrying_calls
 from console.run.run_handle import NO_WORKER, NoAnswer, RunHandle, facts, is_open, state_word, stuck
 from console.run.run_outcome import RunOutcome, exit_code, read_result, run_outcome, stored_result
 from console.terminal import print_json, print_out, safe_line
@@ -32,8 +33,9 @@ async def print_status(run: RunHandle, console: Console, as_json: bool) -> int:
         status = await _whole_status(run)
     except NoAnswer:
         return await _print_facts(run, as_json)
+    retrying = await retrying_calls(run.client, run.id) if is_open(described) else []
     if as_json:
-        print_json(status)
+        print_json({**status.model_dump(mode="json"), "retrying": [call.as_json() for call in retrying]})
         return DONE
     picture = Picture(run.id, web_address(run.client, run.id), described.start_time, state_word(described), status)
     picture.reports = {report.id: report for report in status.subtasks}
@@ -47,7 +49,15 @@ async def print_status(run: RunHandle, console: Console, as_json: bool) -> int:
     console.print(draw(picture, min(console.width, _WIDEST), height))
     for text in [*([status.error] if status.error else []), *status.warnings]:
         print_out(safe_line(text, limits.ERROR_BYTES))
+    _print_retrying(retrying)
     return DONE
+
+
+def _print_retrying(calls: list[RetryingCall]) -> None:
+    for call in calls[:SHOWN_RETRYING]:
+        print_out(safe_line(call.sentence(), limits.ERROR_BYTES))
+    if len(calls) > SHOWN_RETRYING:
+        print_out(f"and {len(calls) - SHOWN_RETRYING} more activities that are tried again")
 
 
 def _limits(status: Status) -> str:
@@ -150,12 +160,14 @@ async def _print_facts(run: RunHandle, as_json: bool) -> int:
         "closed_at": described.close_time.isoformat() if described.close_time else None,
         "notice": notice,
     }
+    retrying = await retrying_calls(run.client, run.id) if is_open(described) else []
     if as_json:
-        print_json(known)
+        print_json({**known, "retrying": [call.as_json() for call in retrying]})
     else:
         for name, value in known.items():
             if value is not None:
                 print_out(f"{name:<12}{value}")
+        _print_retrying(retrying)
     return DONE
 
 
