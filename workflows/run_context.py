@@ -130,8 +130,9 @@ class RunContext:
         """Repeats a call through outages, waits for `resume`, and deadlines that were extended while it ran."""
         pauses = 0
         while True:
+            expires_at = self.expires_at(last)
             try:
-                return await activity(payload, self.expires_at(last))
+                return await activity(payload, expires_at)
             except CallFailed as failed:
                 problem = failed.problem
                 if problem.type is ErrorKind.CIRCUIT_OPEN:
@@ -140,7 +141,8 @@ class RunContext:
                     pauses += 1
                 elif problem.type in ACCOUNT and self.state.has_finding:
                     await self.wait_for_resume(label, problem.message, last=last)
-                elif problem.type is not ErrorKind.TIMEOUT or workflow.now() >= self.expires_at(last):
+                # The end may come long before the deadline, if the provider asked for a longer wait than that.
+                elif problem.type is not ErrorKind.TIMEOUT or self.expires_at(last) <= expires_at:
                     raise SupervisionError(run_kind(problem.type), problem.message) from failed
 
     async def wait_for_provider(

@@ -239,6 +239,11 @@ class Board:
         unfinished.sort(key=lambda report: report.state)
         return sum(self._subtasks[report.id].candidates for report in unfinished[:slots])
 
+    @property
+    def has_finding(self) -> bool:
+        """True if any subtask has a finding, be it one that is worked on again."""
+        return any(report.finding is not None for report in self._reports.values())
+
     def usable(self) -> list[SubtaskReport]:
         """Returns subtasks with a finding: completed ones, and cancelled ones that returned what they had."""
         return [report for report in self._reports.values() if report.finding is not None]
