@@ -229,6 +229,10 @@ class Board:
         """Returns the subtasks of the last revision: without those that were replaced."""
         return [report for report in self._reports.values() if report.replaced_by is None]
 
+    def running(self) -> list[str]:
+        """Returns the ids of the subtasks that are worked on."""
+        return [report.id for report in self._reports.values() if report.state == "running"]
+
     def in_flight(self) -> dict[str, int]:
         """Returns how many subtasks of each role are running."""
         return dict(Counter(report.role for report in self._reports.values() if report.state == "running"))

@@ -38,16 +38,15 @@ async def write_answer(context: RunContext, drafts: Drafts) -> None:
                 findings = [finding for finding in findings if finding.subtask_id not in drafts.folded]
             reply = await _final(context, await _reduced(context, findings), drafts.draft_ref)
     except SupervisionError as error:
-        if context.setup.answer_schema_ref or not state.has_finding:
+        if context.setup.answer_schema_ref or not state.board.has_finding:
             raise
         _take_findings(context, error.message)
         return
-    if reply.answer is None:  # though its JSON fits the schema
+    if reply.answer is None and state.board.has_finding:  # its JSON fits the schema
         _take_findings(context, _EMPTY, reply.answer_json)
-    else:
-        state.answer = Answer(
-            reply.answer, reply.answer_ref, reply.answer_json, reply.confidence, list(reply.citations)
-        )
+    else:  # a direct answer may have got its JSON only
+        text, ref = (reply.answer, reply.answer_ref) if reply.answer else (state.answer.text, state.answer.ref)
+        state.answer = Answer(text, ref, reply.answer_json, reply.confidence, list(reply.citations))
     for contradiction in reply.contradictions:
         state.add_contradiction(contradiction)
 
@@ -131,7 +130,7 @@ async def _call(
         reply = await context.call_model(
             "the answer", activity_calls.synthesize, payload, estimate(findings), last=True
         )
-        if reply.answer is not None:
+        if reply.answer is not None or reply.problems:
             return reply
         if reply.stop_reason == "refusal":
             raise SupervisionError(ErrorKind.PROVIDER_REJECTED, "the model refused to write the answer")
