@@ -17,7 +17,9 @@ def slots(total: int = 2) -> Slots:
 def test_a_slot_is_there_or_not() -> None:
     two = slots()
     first, second = two.take(WIDE), two.take(NARROW)
-    assert first and second and (first.held, second.held) == (True, True)
+    assert first
+    assert second
+    assert (first.held, second.held) == (True, True)
     assert (two.take(WIDE), two.full, two.held) == (None, True, 2)
     two.give_back(first)
     assert (two.full, two.has_room(WIDE), two.has_room(NARROW)) == (False, True, False)
@@ -36,7 +38,8 @@ def test_slots_are_given_in_the_order_of_asking() -> None:
     first, second = Slot(WIDE), Slot(WIDE)
     one.ask(first)
     one.ask(second)
-    assert holder and (first.held, second.held) == (False, False)
+    assert holder
+    assert (first.held, second.held) == (False, False)
     one.give_back(holder)
     assert (first.held, second.held, one.take(WIDE)) == (True, False, None)
 
@@ -53,11 +56,13 @@ def test_who_waits_for_a_full_role_blocks_nobody_else() -> None:
 def test_a_slot_moves_to_a_role_with_room_even_when_the_run_has_none() -> None:
     one = slots(1)
     slot = one.take(WIDE)
-    assert slot and one.move(slot, NARROW)
+    assert slot
+    assert one.move(slot, NARROW)
     assert (slot.role, one.held) == (NARROW, 1)
     two = slots()
     other = two.take(WIDE)
-    assert two.take(NARROW) and other
+    assert two.take(NARROW)
+    assert other
     assert not two.move(other, NARROW)
     assert other.role is WIDE
 
