@@ -143,7 +143,8 @@ class SynthesisActivities:
             reply.confidence = min(1.0, max(0.0, draft.confidence))
             if schema is not None:
                 await _take_json(reply, fields, schema, call.run.run_id)
-        await self._keep(call, reply, draft.answer)
+        if draft.answer.strip():
+            await self._keep(call, reply, draft.answer)
         _take_references(reply, draft, _citable(call, plan))
 
     async def _keep(self, call: SynthesisInput, reply: SynthesisReply, answer: str) -> None:

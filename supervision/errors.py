@@ -42,6 +42,7 @@ class ErrorKind(StrEnum):
     BAD_RESPONSE = "BadResponse"
     PROVIDER_AUTHENTICATION = "ProviderAuthentication"
     PROVIDER_BILLING = "ProviderBilling"
+    MODEL_NOT_SERVED = "ModelNotServed"
     PROVIDER_REJECTED = "ProviderRejected"
     CIRCUIT_OPEN = "CircuitOpen"
     # The artifact store, the Workers, payloads, bugs.
@@ -119,10 +120,11 @@ TABLE: tuple[_KindRow, ...] = (
     _KindRow(_K.BAD_RESPONSE, "no valid answer: HTML, no content, unreadable JSON", _T.RETRIED | _T.ODD),
     _KindRow(_K.PROVIDER_AUTHENTICATION, "the key is wrong, missing or forbidden", _T.RUN | _PERSON),
     _KindRow(_K.PROVIDER_BILLING, "no credit, or a spend limit is reached", _PERSON),
+    _KindRow(_K.MODEL_NOT_SERVED, "the endpoint does not know the model, or is no model endpoint", _PERSON),
     _KindRow(
         _K.PROVIDER_REJECTED,
-        "the provider rejects the request (unknown model, size, account), or stayed away while planning or writing",
-        _T.RUN | _T.FATAL,
+        "the provider rejects the request for what is in it; of a run: it rejects the planner's, or serves no model",
+        _T.RUN,
     ),
     _KindRow(_K.CIRCUIT_OPEN, "not sent: the provider is in an outage", _T.WAITING | _T.RESUMABLE),
     _KindRow(_K.ARTIFACT_UNAVAILABLE, "the artifact store cannot be reached, or is another one", _INFRASTRUCTURE),
@@ -169,6 +171,7 @@ AWAITED = _with(Trait.AWAITED)
 
 _RUN_KIND = {
     ErrorKind.PROVIDER_BILLING: ErrorKind.PROVIDER_REJECTED,
+    ErrorKind.MODEL_NOT_SERVED: ErrorKind.PROVIDER_REJECTED,
     ErrorKind.TIMEOUT: ErrorKind.DEADLINE_EXCEEDED,
     ErrorKind.MODEL_UNAVAILABLE: ErrorKind.PROVIDER_REJECTED,
     ErrorKind.NOT_GRANTED: ErrorKind.INVALID_REQUEST,

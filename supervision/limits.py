@@ -151,6 +151,7 @@ TURN_MAX_TOKENS = 16_000
 SYNTHESIS_MAX_TOKENS = 32_000
 MAX_TOKENS_CEILING = 128_000  # output limit of current models
 CUT_RETRIES = 2  # how often a reply cut by max_tokens is asked for again with more room
+EMPTY_RETRIES = 1  # how often an answer without words is asked for again: a second one is no accident
 PAUSE_TURNS = 5  # `pause_turn` rounds of one call
 CONTEXT_CHARS = 400_000  # ~100k tokens of findings in one prompt: above it the price of small models rises
 AGENT_CONTEXT_CHARS = 60_000  # of findings in a worker agent's brief: every turn reads them again

@@ -49,7 +49,7 @@ SUBTASK_ERRORS = {
 }
 CALL_ERRORS = {
     *("RateLimited", "Overloaded", "ProviderError", "ProviderUnreachable", "StreamBroken", "IdleTimeout"),
-    *("BadResponse", "ProviderBilling", "CircuitOpen"),
+    *("BadResponse", "ProviderBilling", "ModelNotServed", "CircuitOpen"),
     *("ArtifactUnavailable", "ArtifactMissing", "ArtifactTooLarge", "ArtifactChanged", "PayloadTooLarge"),
     *("TeamUnavailable", "ServerUnavailable", "NotGranted", "Unexpected"),
 }

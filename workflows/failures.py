@@ -2,7 +2,14 @@
 
 import asyncio
 
-from temporalio.exceptions import ApplicationError, FailureError, is_cancelled_exception
+from temporalio.exceptions import (
+    ActivityError,
+    ApplicationError,
+    FailureError,
+    RetryState,
+    TimeoutType,
+    is_cancelled_exception,
+)
 from temporalio.exceptions import TimeoutError as TemporalTimeout
 
 from supervision.contract.result import Problem
@@ -24,7 +31,18 @@ def cancelled(error: BaseException) -> bool:
 
 
 def problem_of(error: FailureError) -> Problem:
-    """Returns what went wrong, from the innermost failure that says so."""
+    """Returns what went wrong, from the innermost failure that says so.
+
+    A call whose time was over before its next attempt is a timeout, whatever the last attempt met: the server then
+    ends it with that attempt's failure. The message names it.
+    """
+    problem = _last_problem(error)
+    if isinstance(error, ActivityError) and error.retry_state is RetryState.TIMEOUT:
+        return Problem(type=ErrorKind.TIMEOUT, message=f"{problem.type}: {problem.message}")
+    return problem
+
+
+def _last_problem(error: FailureError) -> Problem:
     cause = _innermost(error)
     if isinstance(cause, ApplicationError):
         kind = ErrorKind(cause.type or "")

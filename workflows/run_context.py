@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol, TypedDict, TypeVar
 
@@ -16,6 +16,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.usage import Usage
     from supervision.errors import ACCOUNT, ErrorKind, SupervisionError, run_kind
     from supervision.run.run_state import RunState
+    from supervision.run.slots import Slot
     from supervision.run.waits import ProviderWait
     from workflows.child_contracts import NestedInput
     from workflows.failures import CallFailed
@@ -44,8 +45,8 @@ R = TypeVar("R", bound=HasUsage)
 class RunContext:
     """One supervisor's surroundings.
 
-    `show` makes a change visible; setting `limits_changed` wakes the dispatch. `plan_ref`, `team_ref` and `team`
-    follow the revisions of the plan: `team` has the roles that the plan added.
+    `show` makes a change visible; setting `limits_changed` or `slot_freed` wakes the dispatch. `plan_ref`, `team_ref`
+    and `team` follow the revisions of the plan: `team` has the roles that the plan added.
     """
 
     state: RunState
@@ -57,6 +58,7 @@ class RunContext:
     team_ref: str
     nested: NestedInput | None = None
     plan_ref: str = ""
+    slot_freed: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def assignable_roles(self) -> TeamCard:
@@ -94,6 +96,31 @@ class RunContext:
         yield
         self.state.own_seconds += (workflow.now() - began).total_seconds()
 
+    async def hold(self, slot: Slot) -> None:
+        """Returns when the slot is held; worker agents that work come before subtasks that are to begin."""
+        if not slot.held:
+            self.state.slots.ask(slot)
+            await workflow.wait_condition(lambda: slot.held)
+
+    def free(self, slot: Slot) -> None:
+        """Gives the slot back: whoever waits for one begins."""
+        self.state.slots.give_back(slot)
+        self.slot_freed.set()
+
+    async def finding_comes(self, subtask_id: str) -> bool:
+        """Returns True once the run has a finding, False when nothing is under way any more that could bring it.
+
+        That is asked for a subtask whose model calls are refused, as those of any other would be: without a finding
+        the run is to fail. Subtasks that are at work decide it, not the order in which the provider answers.
+        """
+        state = self.state
+        state.refused.add(subtask_id)
+        try:
+            await workflow.wait_condition(lambda: state.has_finding or not state.finding_may_come)
+        finally:
+            state.refused.discard(subtask_id)
+        return state.has_finding
+
     async def call_model(
         self,
         label: str,
@@ -130,8 +157,9 @@ class RunContext:
         """Repeats a call through outages, waits for `resume`, and deadlines that were extended while it ran."""
         pauses = 0
         while True:
+            expires_at = self.expires_at(last)
             try:
-                return await activity(payload, self.expires_at(last))
+                return await activity(payload, expires_at)
             except CallFailed as failed:
                 problem = failed.problem
                 if problem.type is ErrorKind.CIRCUIT_OPEN:
@@ -140,7 +168,8 @@ class RunContext:
                     pauses += 1
                 elif problem.type in ACCOUNT and self.state.has_finding:
                     await self.wait_for_resume(label, problem.message, last=last)
-                elif problem.type is not ErrorKind.TIMEOUT or workflow.now() >= self.expires_at(last):
+                # The end may come long before the deadline, if the provider asked for a longer wait than that.
+                elif problem.type is not ErrorKind.TIMEOUT or self.expires_at(last) <= expires_at:
                     raise SupervisionError(run_kind(problem.type), problem.message) from failed
 
     async def wait_for_provider(

@@ -193,28 +193,32 @@ class SupervisorWorkflow(Handlers):
         state.finished_at = workflow.now()
         state.board.close(why)
         self._enter(state, phase)
-        try:
-            result = await self._published(state)
-        except CallFailed:
-            result = fit(state.result())
+        result = await self._published(state)
         # An update that was accepted gets its reply before the run is closed.
         await workflow.wait_condition(workflow.all_handlers_finished)
         return result
 
     async def _published(self, state: RunState) -> RunResult:
-        """Returns the result as it fits into a payload, after all of it was stored."""
+        """Returns the result as it fits into a payload, after all of it was stored.
+
+        If it cannot be stored it is returned all the same, with as much as a payload takes.
+        """
         result = state.result()
         if self._context is None:
             return fit(result)
-        published = await activity_calls.publish_result(
-            PublishInput(
-                run=self._context.run,
-                result=fit(result, limits.PUBLISH_BYTES),
-                plan_ref=self._context.plan_ref or None,
-                answer_ref=state.answer.ref,
-            ),
-            state.trace.recent(limits.PUBLISH_BYTES),
-        )
+        try:
+            published = await activity_calls.publish_result(
+                PublishInput(
+                    run=self._context.run,
+                    result=fit(result, limits.PUBLISH_BYTES),
+                    plan_ref=self._context.plan_ref or None,
+                    answer_ref=state.answer.ref,
+                ),
+                state.trace.recent(limits.PUBLISH_BYTES),
+            )
+        except CallFailed as failed:
+            state.warn(f"the result could not be stored: {failed}")
+            return fit(state.result(), limits.PUBLISH_BYTES)
         result.result_ref = state.result_ref = published.result_ref
         return fit(result)
 

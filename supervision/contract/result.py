@@ -14,7 +14,7 @@ SubtaskState = Literal["completed", "failed", "skipped", "cancelled", "running",
 
 
 class Gap(Model):
-    """A subtask that is missing from the answer, and why."""
+    """A subtask that is missing from the answer, and why; `answer` in its place if no answer could be written."""
 
     subtask_id: str
     reason: str

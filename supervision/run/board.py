@@ -229,6 +229,10 @@ class Board:
         """Returns the subtasks of the last revision: without those that were replaced."""
         return [report for report in self._reports.values() if report.replaced_by is None]
 
+    def running(self) -> list[str]:
+        """Returns the ids of the subtasks that are worked on."""
+        return [report.id for report in self._reports.values() if report.state == "running"]
+
     def in_flight(self) -> dict[str, int]:
         """Returns how many subtasks of each role are running."""
         return dict(Counter(report.role for report in self._reports.values() if report.state == "running"))
@@ -238,6 +242,11 @@ class Board:
         unfinished = [report for report in self._reports.values() if report.state in ("running", "waiting")]
         unfinished.sort(key=lambda report: report.state)
         return sum(self._subtasks[report.id].candidates for report in unfinished[:slots])
+
+    @property
+    def has_finding(self) -> bool:
+        """True if any subtask has a finding, be it one that is worked on again."""
+        return any(report.finding is not None for report in self._reports.values())
 
     def usable(self) -> list[SubtaskReport]:
         """Returns subtasks with a finding: completed ones, and cancelled ones that returned what they had."""

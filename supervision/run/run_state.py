@@ -20,6 +20,7 @@ from supervision.run.answer import Answer, with_gaps
 from supervision.run.board import Board
 from supervision.run.payload_fit import fit_page
 from supervision.run.role_breaker import RoleBreaker
+from supervision.run.slots import Slots
 from supervision.run.timing import timing
 from supervision.run.trace import Trace
 from supervision.run.waits import Waits
@@ -31,7 +32,8 @@ class RunState:
     """Everything a run knows. `now` is the run's clock; times are aware datetimes in UTC.
 
     The parts own their fields: `board` the subtasks, `time_and_budget` the limits and what was consumed, `waits` the
-    breakers and waits, `trace` the events.
+    breakers and waits, `slots` how many work at a time, `trace` the events. `refused` are the subtasks whose model
+    calls the provider refuses for all alike; `child_found` is True once any worker agent returned a finding.
     """
 
     def __init__(
@@ -46,7 +48,10 @@ class RunState:
         self.trace = Trace(now)
         self.answer = Answer()
         self.phase: Phase = "planning"
+        self.slots = Slots(lambda: self.request.max_parallel)
+        self.refused: set[str] = set()
         self.root_has_finding = False
+        self.child_found = False
         self._report_keys: dict[str, str] = {}
         self.resumes = 0
         self.own_seconds = 0.0
@@ -75,7 +80,12 @@ class RunState:
     @property
     def has_finding(self) -> bool:
         """True once there is a finding. From then on the run waits for `resume` instead of failing."""
-        return self.root_has_finding or self.board.counts().completed > 0
+        return self.root_has_finding or self.child_found or self.board.has_finding
+
+    @property
+    def finding_may_come(self) -> bool:
+        """True while work is under way that may bring a finding: by anybody but the subtasks that are `refused`."""
+        return self.slots.held > 0 or not self.refused.issuperset(self.board.running())
 
     def breaker(self, role: str) -> RoleBreaker:
         """Returns the breaker of a role."""

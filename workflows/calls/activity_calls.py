@@ -240,7 +240,7 @@ async def _model(call: Awaitable[T]) -> T:
     except CallFailed as failed:
         problem = failed.problem
         if problem.type is ErrorKind.TIMEOUT:
-            message = "the model did not answer in the time that was left"
+            message = f"the model gave no answer in the time that was left ({problem.message})"
         elif call_kind(problem.type) is not problem.type and problem.type is not ErrorKind.UNEXPECTED:
             message = f"{problem.type}: {problem.message}"
         else:

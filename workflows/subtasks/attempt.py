@@ -14,6 +14,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.errors import ErrorKind, SupervisionError, run_kind
     from supervision.queues import MODEL_QUEUE, pool_queue
     from supervision.run.attempt_rules import AfterAgent, after_agent
+    from supervision.run.slots import Slot
     from workflows.calls.finding_refs import as_refs
     from workflows.calls.judge_calls import select
     from workflows.child_contracts import LoopProgress, WorkerAgentInput, WorkerAgentResult
@@ -45,9 +46,10 @@ async def run_attempt(context: RunContext, subtask_id: str, assignment: Assignme
     state.trace.note("subtask_started", subtask_id, attempt=number, role=assignment.role.name)
     context.show()
     attempt = _Attempt(context, subtask_id, assignment, number)
+    slot = assignment.slot or Slot(assignment.role)
     if candidates == 1:
-        return await attempt.run_candidate(0)
-    return await attempt.run_candidates(candidates)
+        return await attempt.run_candidate(0, slot)
+    return await attempt.run_candidates([slot, *[Slot(assignment.role) for _ in range(1, candidates)]])
 
 
 @dataclass(frozen=True)
@@ -57,9 +59,9 @@ class _Attempt:
     assignment: Assignment
     number: int
 
-    async def run_candidates(self, count: int) -> AttemptOutcome:
-        """Runs several worker agents at once; a judge chooses among their findings. All are paid."""
-        running = [asyncio.create_task(self.run_candidate(k)) for k in range(1, count + 1)]
+    async def run_candidates(self, slots: list[Slot]) -> AttemptOutcome:
+        """Runs several worker agents, as slots allow; a judge chooses among their findings. All are paid."""
+        running = [asyncio.create_task(self.run_candidate(k, slot)) for k, slot in enumerate(slots, 1)]
         try:
             await asyncio.gather(*running)
             outcomes = [task.result() for task in running]
@@ -84,13 +86,21 @@ class _Attempt:
             return indices[0]
         return indices[await select(self.context, self.subtask_id, list(findings.values()))]
 
-    async def run_candidate(self, candidate: int) -> AttemptOutcome:
+    async def run_candidate(self, candidate: int, slot: Slot) -> AttemptOutcome:
+        """Runs one worker agent to its end, in a slot that it gives back while it waits and at the end."""
+        try:
+            return await self._run_candidate(candidate, slot)
+        finally:
+            self.context.free(slot)
+
+    async def _run_candidate(self, candidate: int, slot: Slot) -> AttemptOutcome:
         """Runs one worker agent to its end; it goes on from where it stood after each wait and each refill."""
         context, state = self.context, self.context.state
         account, progress, pauses = f"{self.subtask_id}.{candidate}", LoopProgress(), 0
         result = WorkerAgentResult()
         while True:
             try:
+                await context.hold(slot)
                 funding = await self._fund(account, under_way=progress.turn > 0)
             except asyncio.CancelledError:
                 return stopped(result)
@@ -108,18 +118,21 @@ class _Attempt:
             )
             if step is AfterAgent.END or outcome.problem is None or result.progress is None:
                 return outcome
-            if step is AfterAgent.FAIL_RUN:
-                raise SupervisionError(run_kind(outcome.problem.type), outcome.problem.message)
             progress = result.progress.booked()
+            if step is not AfterAgent.RETRY_FUNDED:
+                context.free(slot)  # for others, while this one waits
             try:
+                if step is AfterAgent.FAIL_RUN and not await context.finding_comes(self.subtask_id):
+                    break
                 if step is AfterAgent.WAIT_PROVIDER:
                     model = self.assignment.role.model
                     await context.wait_for_provider(self.subtask_id, model, result.retry_after, pauses)
                     pauses += 1
-                elif step is AfterAgent.WAIT_RESUME:
+                elif step in (AfterAgent.WAIT_RESUME, AfterAgent.FAIL_RUN):
                     await context.wait_for_resume(self.subtask_id, outcome.problem.message)
             except (asyncio.CancelledError, SupervisionError):  # the run was stopped, or its time is over
                 return stopped(result)
+        raise SupervisionError(run_kind(outcome.problem.type), outcome.problem.message)
 
     async def _fund(self, account: str, *, under_way: bool) -> _Funding | None:
         """Returns a slice of the budget; at its end the last grant for work `under_way`, else None.
@@ -140,6 +153,7 @@ class _Attempt:
         """Books what a worker agent consumed, whatever became of it: in the run's ledger and under its subtask."""
         state = self.context.state
         state.time_and_budget.ledger.settle(account, result.usage)
+        state.child_found |= result.finding is not None and not result.stopped and result.progress is None
         state.board.record(self.subtask_id, result.turns, result.usage)
         state.board.set_nested(self.subtask_id, result.subtasks, result.gaps)
 
