@@ -40,7 +40,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         *("pools", "run_setup", "planning", "agent_turn", "tool_calls", "judging", "synthesis", "publishing", "rights"),
     ),
     "workflows": (
-        *("failures", "background", "child_contracts", "run_context", "visibility", "handlers", "calls"),
+        *("failures", "background", "child_contracts", "nested", "run_context", "visibility", "handlers", "calls"),
         *("tool_loop", "worker_agent", "plan", "subtasks", "answer", "supervisor"),
     ),
     "runtime": (
