@@ -8,70 +8,22 @@ from typing import Any
 import pytest
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError
-from temporalio.service import RPCError
 
 from runtime.settings import Settings
 from supervision.contract.progress import Counts
 from supervision.contract.request import Attachment
 from supervision.contract.result import RunResult
-from tests.scripted_model import OTHERS, Reply, Script, ScriptedModel, Step, answer, plan, status, text, when
+from tests.scripted_model import ScriptedModel, plan, status, text, when
 from tests.serving import own_server
 from tests.waiting import until
 from tests.workflow import runs
 from tests.workflow.runs import GOAL, failure, prompt, started_children, status_of
 from tests.workflow.scripts import item, subtasks
+from tests.workflow.subtasks.trees import DEEP, PLANS, leaves, tree
 from worker_main import serving
 from workflows.supervisor import SupervisorWorkflow
 
 start = functools.partial(runs.start, team="house")
-
-DEEP = ("t1/1", "t1/1/f1/1")
-"""The nested supervisors of the plans in `tree`, from the root down."""
-
-
-def path(step: Step) -> str:
-    """The workflow of a call, below the run."""
-    return step.call.rpartition("/")[0].removeprefix(step.run_id).lstrip("/")
-
-
-def tree(plans: dict[str, Reply], **calls: Reply) -> Script:
-    """A script of plans by workflow below the run; `calls` are other replies by the end of their step's name."""
-
-    def reply(step: Step) -> Reply:
-        where = path(step)
-        special = next((said for end, said in calls.items() if step.call.endswith(end)), None)
-        if special:
-            return special
-        if step.kind == "plan":
-            return plans[where]
-        if step.kind in OTHERS:
-            return OTHERS[step.kind](step)
-        if step.kind == "synthesis":
-            return answer(f"answer of {where or 'the root'}")
-        return text(f"finding of {where}\n\nConfidence: 0.8")
-
-    return reply
-
-
-PLANS = {
-    "": subtasks(item("t1", "storey"), item("t2")),
-    "t1/1": subtasks(item("f1", "bench"), item("f2", "walker")),
-    "t1/1/f1/1": subtasks(item("l1", "finder"), item("l2", "scribe")),
-}
-
-
-async def leaves(client: Client, workflow_id: str, above: str = "") -> dict[str, str]:
-    """The states of all subtasks of a tree that have none below, as each supervisor shows its own."""
-    states: dict[str, str] = {}
-    try:
-        shown = await status_of(client.get_workflow_handle_for(SupervisorWorkflow.run, workflow_id))
-    except RPCError:  # it is about to start
-        return {}
-    for report in shown.subtasks:
-        path = f"{above}{report.id}"
-        below = await leaves(client, report.workflow_id or "", f"{path}/") if report.nested else {}
-        states |= below or {path: report.state}
-    return states
 
 
 @pytest.mark.usefixtures("worker")
