@@ -72,6 +72,7 @@ EXCEPTIONS: dict[str, str] = {
     "supervision/contract/base.py": "the base of all models of the contract",
     "supervision/contract/finding.py": "a noun of the contract",
     "supervision/contract/plan.py": "a noun of the contract",
+    "supervision/contract/progress.py": "nouns of the contract",
     "supervision/contract/updates.py": "nouns of the contract",
     "supervision/contract/usage.py": "a noun of the contract",
     "supervision/trust.py": "rules about files and hosts, for runtime, teams and endpoints alike",

@@ -88,7 +88,7 @@ COMMANDS = {
 }
 CONTRACT = {
     *("RunRequest", "Budget", "Models", "Attachment"),
-    *("RunResult", "SubtaskReport", "Finding", "Gap", "Contradiction", "Citation", "ArtifactRef", "Problem"),
+    *("RunResult", "SubtaskReport", "Finding", "NestedRun", "Gap", "Contradiction", "Citation", "ArtifactRef", "Problem"),
     *("Usage", "Timing", "Plan", "Subtask", "NewRole"),
     *("Status", "Flags", "Counts", "Waiting", "RunLimits", "TraceEvent", "TracePage"),
     *("ExtendLimits", "NewBudget", "Resume", "UpdateReply", "Team", "Role", "ToolEntry"),

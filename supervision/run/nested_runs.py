@@ -99,4 +99,4 @@ def milestone(phase: Phase, flags: Flags, counts: Counts) -> tuple[object, ...]:
     Ended subtasks count in steps of a NESTED_STEPS-th of all: reports would otherwise grow with the run.
     """
     step = max(1, counts.total // limits.NESTED_STEPS)
-    return phase, flags, counts.running > 0, counts.completed > 0, counts.ended // step
+    return phase, *flags.model_dump().values(), counts.running > 0, counts.completed > 0, counts.ended // step
