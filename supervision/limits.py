@@ -129,6 +129,10 @@ PROVIDER_PAUSE = timedelta(seconds=30)  # first durable wait for a provider; gro
 PROVIDER_PAUSE_FACTOR = 1.5
 PROVIDER_PAUSE_MAX = timedelta(minutes=10)
 NESTED_DEADLINE_SHARE = 0.9  # of what is left: the parent must still write its answer
+NESTED_STEPS = 20  # reports of a nested run on its progress: each costs two histories some five events
+NESTED_WAITS = 50  # changed waits in one report; the others follow with the next
+NESTED_RESULT_BYTES = 16 * KIB  # what a nested run returns goes into two histories: its whole result is in the store
+NESTED_GAPS = 20  # missing subtasks of a nested run that the run above lists one by one
 ROLE_BREAKER_FAILURES = 3  # failed attempts in a row, by contract
 ROLE_BREAKER_COOLDOWN = timedelta(seconds=10)  # a role that fails at once may not burn a run's attempts in seconds
 ROLE_BREAKER_COOLDOWN_MAX = timedelta(minutes=5)  # doubled by each failed probe up to here

@@ -52,7 +52,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "attempts",
     ),
     "workflows": (
-        *("failures", "background", "child_contracts", "run_context", "visibility", "handlers", "calls"),
+        *("failures", "background", "child_contracts", "nested", "run_context", "visibility", "handlers", "calls"),
         *("tool_loop", "worker_agent", "plan", "subtasks", "answer", "supervisor"),
     ),
     "runtime": (
@@ -82,6 +82,7 @@ EXCEPTIONS: dict[str, str] = {
     "supervision/contract/base.py": "the base of all models of the contract",
     "supervision/contract/finding.py": "a noun of the contract",
     "supervision/contract/plan.py": "a noun of the contract",
+    "supervision/contract/progress.py": "nouns of the contract",
     "supervision/contract/updates.py": "nouns of the contract",
     "supervision/contract/usage.py": "a noun of the contract",
     "supervision/trust.py": "rules about files and hosts, for runtime, teams and endpoints alike",

@@ -7,7 +7,6 @@ from temporalio.exceptions import (
     ApplicationError,
     FailureError,
     RetryState,
-    TimeoutType,
     is_cancelled_exception,
 )
 from temporalio.exceptions import TimeoutError as TemporalTimeout

@@ -18,8 +18,11 @@ with workflow.unsafe.imports_passed_through():
     from supervision.run.run_state import RunState
     from supervision.run.slots import Slot
     from supervision.run.waits import ProviderWait
+    from supervision.text import cut
     from workflows.child_contracts import NestedInput
     from workflows.failures import CallFailed
+    from workflows.nested.child_links import ChildLinks
+    from workflows.nested.parent_link import ParentLink
 
 
 class HasUsage(Protocol):
@@ -54,9 +57,11 @@ class RunContext:
     run: RunRef
     show: Callable[[], None]
     limits_changed: asyncio.Event
+    children: ChildLinks
     team: TeamCard
     team_ref: str
     nested: NestedInput | None = None
+    parent: ParentLink | None = None
     plan_ref: str = ""
     slot_freed: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -88,6 +93,12 @@ class RunContext:
     def expires_at(self, last: bool = False) -> datetime:
         """Returns when the time for work is over, or for the `last` call, the answer. Both move when limits change."""
         return self.state.time_and_budget.deadline_at if last else self.state.time_and_budget.work_until
+
+    async def more_budget(self, tokens: int) -> bool:
+        """True if so many tokens are free, perhaps since a nested supervisor was given more."""
+        if self.parent is not None:
+            return await self.parent.more_budget(tokens)
+        return self.state.time_and_budget.ledger.has_room(tokens)
 
     @contextlib.contextmanager
     def own_work(self) -> Iterator[None]:
@@ -139,10 +150,11 @@ class RunContext:
         if last and (left := budget.ledger.for_synthesis.tokens) is not None:
             tokens = min(tokens, max(left, 1))
         # Reserved before the await: other calls and grants are decided while this one is under way.
-        if not budget.ledger.reserve_call(tokens, synthesis=last):
-            raise SupervisionError(
-                ErrorKind.BUDGET_EXHAUSTED, f"the budget has no room for {label}: {budget.spent_line()}"
-            )
+        while not budget.ledger.reserve_call(tokens, synthesis=last):
+            if not await self.more_budget(tokens):
+                raise SupervisionError(
+                    ErrorKind.BUDGET_EXHAUSTED, f"the budget has no room for {label}: {budget.spent_line()}"
+                )
         used = Usage()
         try:
             reply = await self._patiently(label, activity, payload, last)
@@ -189,7 +201,8 @@ class RunContext:
     async def wait_for_resume(self, name: str, why: str, *, last: bool = False) -> None:
         """Waits until a person has fixed the account and sends `resume`; raises as `wait_for_provider`."""
         seen = self.state.resumes
-        wait = ProviderWait(name=name, workflow_id=workflow.info().workflow_id, why=why)
+        shown = cut(why, limits.COMPLAINT_BYTES)  # it travels upward, and many may wait
+        wait = ProviderWait(name=name, workflow_id=workflow.info().workflow_id, why=shown)
         self.state.trace.note("waiting_provider", why=why)
         await self._wait(wait, f"{name}: wait for resume", last, lambda: self.state.resumes > seen)
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rich.console import Console
+from temporalio.service import RPCError
 
 from activities.contracts.run_contracts import Published
 from activities.store.artifacts import ArtifactMissing, ArtifactStore, ArtifactUnavailable
@@ -18,8 +19,9 @@ from console.run.run_outcome import RunOutcome, exit_code, read_result, run_outc
 from console.terminal import print_json, print_out, safe_line
 from console.view.answer_text import print_outcome
 from console.view.live_view import draw
-from console.view.picture import Picture, tree_rows
+from console.view.picture import Picture
 from supervision import limits
+from supervision.contract.result import SubtaskReport
 from supervision.contract.status import Status, TraceEvent
 from supervision.text import money
 
@@ -30,7 +32,7 @@ async def print_status(run: RunHandle, console: Console, as_json: bool) -> int:
     """Prints where the run stands, or only the server's facts if no Worker answers."""
     described = await run.require()
     try:
-        status = await _whole_status(run)
+        status = await run.whole_status()
     except NoAnswer:
         return await _print_facts(run, as_json)
     retrying = await retrying_calls(run.client, run.id) if is_open(described) else []
@@ -39,13 +41,14 @@ async def print_status(run: RunHandle, console: Console, as_json: bool) -> int:
         return DONE
     picture = Picture(run.id, web_address(run.client, run.id), described.start_time, state_word(described), status)
     picture.reports = {report.id: report for report in status.subtasks}
+    picture.nested = await _nested(run, status)
     if is_open(described):
         picture.notice = stuck(described)
     else:
         picture.started = None  # the clock of an ended run stands still
     print_out(f"{safe_line(status.goal, FOLLOW_LINE_CHARS)}\nrun {run.id}, {state_word(described)}, team {status.team}")
     print_out(_limits(status))
-    height = len(tree_rows(status.subtasks)) + limits.STATUS_PAGE
+    height = len(picture.tree()) + limits.STATUS_PAGE
     console.print(draw(picture, min(console.width, _WIDEST), height))
     for text in [*([status.error] if status.error else []), *status.warnings]:
         print_out(safe_line(text, limits.ERROR_BYTES))
@@ -135,15 +138,20 @@ async def print_result(
     return print_outcome(console, run.id, outcome, as_json=as_json, web=web_address(run.client, run.id))
 
 
-async def _whole_status(run: RunHandle) -> Status:
-    status = await run.status()
-    cursor = status.next_cursor
-    while cursor is not None:
-        page = await run.status(cursor)
-        status.subtasks += page.subtasks
-        cursor = page.next_cursor
-    status.next_cursor = None
-    return status
+async def _nested(run: RunHandle, status: Status) -> dict[str, dict[str, SubtaskReport]]:
+    """Returns the subtasks of all nested runs by workflow id, as far as these answer."""
+    nested: dict[str, dict[str, SubtaskReport]] = {}
+    pending = [status]
+    while pending:
+        level, pending = pending, []
+        for workflow_id in [r.workflow_id for page in level for r in page.subtasks if r.nested and r.workflow_id]:
+            try:
+                below = await run.whole_status(workflow_id)
+            except (NoAnswer, CommandFailed, RPCError):  # it is about to start, or Temporal has forgotten it
+                continue
+            nested[workflow_id] = {report.id: report for report in below.subtasks}
+            pending.append(below)
+    return nested
 
 
 async def _print_facts(run: RunHandle, as_json: bool) -> int:
