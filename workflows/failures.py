@@ -45,8 +45,11 @@ def _last_problem(error: FailureError) -> Problem:
     cause = _innermost(error)
     if isinstance(cause, ApplicationError):
         kind = ErrorKind(cause.type or "")
-        unlisted = kind is ErrorKind.UNEXPECTED and cause.type is not None
-        return Problem(type=kind, message=f"{cause.type}: {cause.message}" if unlisted else cause.message)
+        if kind is ErrorKind.UNEXPECTED:
+            # Of an input that does not fit the activity only the cause says what is wrong with it.
+            parts = (cause.type, cause.message, None if cause.type else cause.cause)
+            return Problem(type=kind, message=": ".join(str(part) for part in parts if part))
+        return Problem(type=kind, message=cause.message)
     if isinstance(cause, TemporalTimeout):
         return Problem(type=ErrorKind.TIMEOUT, message=cause.message)
     return Problem(type=ErrorKind.UNEXPECTED, message=f"{type(cause).__name__}: {cause}")

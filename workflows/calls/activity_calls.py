@@ -48,10 +48,15 @@ with workflow.unsafe.imports_passed_through():
 
 T = TypeVar("T")
 
+# Errors that say of themselves that they are lasting are not listed. These are raised where they cannot: by the SDK
+# (an input that does not fit the activity has no type) and by servers, for what no other attempt changes.
+_LASTING = ["", "ValidationError", "PayloadsTooLarge", ErrorKind.PAYLOAD_TOO_LARGE]
+
 _MODEL_RETRY = RetryPolicy(
     initial_interval=limits.MODEL_RETRY_INITIAL,
     backoff_coefficient=limits.MODEL_RETRY_FACTOR,
     maximum_interval=limits.MODEL_RETRY_MAX,
+    non_retryable_error_types=_LASTING,
 )
 _TOOL_RETRY = RetryPolicy(initial_interval=limits.TOOL_RETRY_INITIAL, maximum_interval=limits.STORE_RETRY_MAX)
 _LOCAL_TOOL_RETRY = RetryPolicy(
@@ -61,6 +66,7 @@ _STORE_RETRY = RetryPolicy(
     initial_interval=limits.STORE_RETRY_INITIAL,
     maximum_interval=limits.STORE_RETRY_MAX,
     maximum_attempts=limits.STORE_ATTEMPTS,
+    non_retryable_error_types=_LASTING,
 )
 
 

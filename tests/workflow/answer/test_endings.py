@@ -154,7 +154,7 @@ async def test_an_empty_draft_holds_no_finding(client: Client, model: ScriptedMo
 async def test_a_finding_mended_while_a_draft_is_written_reaches_the_answer(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
-    drafted, slow = asyncio.Event(), asyncio.Event()
+    drafted, ended, slow = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     def synthesis(step: Step) -> Reply:
         if "short draft" not in step.prompt:
@@ -172,10 +172,16 @@ async def test_a_finding_mended_while_a_draft_is_written_reaches_the_answer(
     def play(step: Step) -> Reply:
         if step.kind == "review" and step.number == 2:
             drafted.set()
+            return when(ended, again(step))
         return synthesis(step) if step.kind == "synthesis" else again(step)
+
+    async def draft_ended() -> bool:
+        return any(event in ("draft_written", "draft_outdated") for event in await events(handle))
 
     model.play(run_id, play)
     handle = await start(client, run_id, max_reviews=2, incremental_synthesis=1)
+    await until(draft_ended)
+    ended.set()
     result = await handle.result()
     assert (result.status, result.answer) == ("completed", "all")
     final = model.of(run_id)[-1].step.prompt
