@@ -8,7 +8,7 @@ from activities.store.reading import read_plan, read_text
 from supervision import limits
 from supervision.contract.result import RunResult
 from supervision.contract.status import TraceEvent
-from supervision.run.answer import with_gaps
+from supervision.results.answer import with_gaps
 from supervision.store_keys import ended_key
 from supervision.text import cut
 

@@ -27,7 +27,7 @@ from supervision.contract.base import Model
 from supervision.contract.plan import Plan
 from supervision.contract.result import Citation, Contradiction
 from supervision.prompt_marks import DIGEST
-from supervision.run.answer import checked_citations, checked_contradictions
+from supervision.results.answer import checked_citations, checked_contradictions
 from supervision.text import cut
 
 _LAST_WORDS = {"final": FINAL_WORDS, "draft": DRAFT_WORDS, "digest": DIGEST_WORDS}

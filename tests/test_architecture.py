@@ -33,7 +33,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
 ROOMS: dict[str, tuple[str, ...]] = {
     "supervision": (
         *("limits", "text", "queues", "prompt_marks", "errors", "store_keys", "trust"),
-        *("contract", "planning", "provider", "grounding", "agent", "budget", "run"),
+        *("contract", "planning", "provider", "grounding", "agent", "budget", "results", "run"),
     ),
     "activities": (
         *("bounded", "contracts", "heartbeat", "store", "model", "tools", "teams", "prompts", "replies"),
@@ -77,7 +77,7 @@ EXCEPTIONS: dict[str, str] = {
     "supervision/prompt_marks.py": "marks in prompts, shared by `activities` (writes them) and `standin` (reads them)",
     "supervision/agent/finding_budget.py": "the room for findings in a prompt: activities and workflows use it",
     "supervision/agent/turn_rules.py": "the rules of the tool loop as one table by stop reason",
-    "supervision/run/timing.py": "the critical path: a computation on reports, not a part of the run's state",
+    "supervision/results/timing.py": "the critical path: a computation on reports, not a part of the run's state",
     "supervision/run/trace.py": "the trace of a workflow, of supervisors and worker agents alike",
     "supervision/contract/base.py": "the base of all models of the contract",
     "supervision/contract/finding.py": "a noun of the contract",

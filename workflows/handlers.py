@@ -12,7 +12,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.status import Status, TracePage
     from supervision.contract.updates import ExtendLimits, Resume, UpdateReply, read_update
     from supervision.errors import SupervisionError
-    from supervision.run.payload_fit import fit
+    from supervision.results.payload_fit import fit
     from supervision.run.run_state import RunState
     from workflows.child_contracts import NestedReport, NestedRequest, NestedTerms
     from workflows.nested.child_links import ChildLinks

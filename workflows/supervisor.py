@@ -14,10 +14,10 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.request import RunRequest, parse_request
     from supervision.contract.result import Problem, RunResult
     from supervision.errors import ErrorKind, SupervisionError, run_kind
-    from supervision.run.answer import Answer, findings_as_answer
-    from supervision.run.payload_fit import fit
+    from supervision.results.answer import Answer, findings_as_answer
+    from supervision.results.payload_fit import fit
+    from supervision.results.success_rule import explain, importance, met
     from supervision.run.run_state import RunState
-    from supervision.run.success_rule import explain, importance, met
     from supervision.text import cut
     from workflows.answer.drafts import Drafts
     from workflows.answer.review_rounds import review

@@ -17,13 +17,13 @@ from supervision.contract.result import Contradiction, Gap, RunResult, SubtaskRe
 from supervision.contract.status import Flags, Status
 from supervision.contract.updates import NewBudget
 from supervision.contract.usage import Usage
-from supervision.run.answer import Answer, with_gaps
+from supervision.results.answer import Answer, with_gaps
+from supervision.results.payload_fit import fit_page
+from supervision.results.timing import timing
 from supervision.run.board import Board
 from supervision.run.nested_runs import NestedRuns
-from supervision.run.payload_fit import fit_page
 from supervision.run.role_breaker import RoleBreaker
 from supervision.run.slots import Slots
-from supervision.run.timing import timing
 from supervision.run.trace import Trace
 from supervision.run.waits import Waits
 from supervision.run.web_details import markdown

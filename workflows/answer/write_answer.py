@@ -13,7 +13,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.agent.finding_budget import groups
     from supervision.agent.turn_rules import more_room
     from supervision.errors import ErrorKind, SupervisionError
-    from supervision.run.answer import ANSWER, Answer, findings_as_answer
+    from supervision.results.answer import ANSWER, Answer, findings_as_answer
     from workflows.answer.drafts import Drafts
     from workflows.calls import activity_calls
     from workflows.calls.finding_refs import as_refs, estimate

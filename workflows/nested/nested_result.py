@@ -4,7 +4,7 @@ from supervision import limits
 from supervision.contract.finding import Finding
 from supervision.contract.progress import NestedRun
 from supervision.contract.result import Gap, RunResult
-from supervision.run.payload_fit import fit
+from supervision.results.payload_fit import fit
 from supervision.run.run_state import RunState
 from supervision.text import cut, size
 from workflows.child_contracts import NestedResult, WorkerAgentResult

@@ -11,7 +11,7 @@ from supervision.contract.progress import Phase
 from supervision.contract.request import RunRequest
 from supervision.contract.result import Contradiction
 from supervision.contract.usage import Usage
-from supervision.run.answer import Answer
+from supervision.results.answer import Answer
 from supervision.run.run_state import RunState
 from tests.unit.shapes import ERROR, FINDING, START, Clock, plan, subtask
 
