@@ -101,7 +101,7 @@ class ChildLinks:
                 least = max(request.tokens, limits.LEAST_GRANT_TOKENS)
                 if self._parent is not None and await self._parent.more_budget(least):
                     continue
-                if self._nothing_comes_back():
+                if self._nothing_comes_back() or not ledger.exhausted:  # or its grant is settled: nothing to raise
                     break
                 # Several may wake from this wait at once, and the first takes what is free: so the loop asks again.
                 await workflow.wait_condition(
