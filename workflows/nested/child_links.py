@@ -135,6 +135,8 @@ class ChildLinks:
 
     def update(self) -> None:
         """Sends those that have started what is new in their terms, one signal at a time to each."""
+        if not self._links:
+            return  # after every event of a run without nested ones
         has_finding = self._state.has_finding
         for link in self._links.values():
             if has_finding and not link.terms.root_has_finding:
