@@ -88,19 +88,9 @@ COMMANDS = {
 }
 CONTRACT = {
     *("RunRequest", "Budget", "Models", "Attachment"),
-    *(
-        "RunResult",
-        "SubtaskReport",
-        "Finding",
-        "NestedRun",
-        "Gap",
-        "Contradiction",
-        "Citation",
-        "ArtifactRef",
-        "Problem",
-    ),
+    *("RunResult", "SubtaskReport", "Finding", "Gap", "Contradiction", "Citation", "ArtifactRef", "Problem"),
     *("Usage", "Timing", "Plan", "Subtask", "NewRole"),
-    *("Status", "Flags", "Counts", "Waiting", "RunLimits", "TraceEvent", "TracePage"),
+    *("Status", "Flags", "Counts", "NestedRun", "Waiting", "RunLimits", "TraceEvent", "TracePage"),
     *("ExtendLimits", "NewBudget", "Resume", "UpdateReply", "Team", "Role", "ToolEntry"),
 }
 TOOL_MODULE = {"NoOptions", "Arguments", "NewArtifact", "Tool", "ToolContext", "ToolMisuse", "ToolOutput"}

@@ -102,8 +102,11 @@ class Handlers:
     @workflow.signal
     def nested_terms(self, terms: NestedTerms) -> None:
         """New terms for this nested supervisor, from the one above it."""
-        if self._parent is not None and self._parent.take(terms):
-            if self._children is not None and terms.changed:
+        if self._parent is None:
+            return
+        before = self._parent.limits_changes
+        if self._parent.take(terms):
+            if self._children is not None and self._parent.limits_changes != before:
                 self._children.limits_changed()
             self._limits_changed.set()
             self._show()

@@ -252,7 +252,7 @@ class SupervisorWorkflow(Handlers):
             result = state.result()
             return fit(result, limits.PUBLISH_BYTES) if self._parent is None else nested_result(state, result)
         result.result_ref = state.result_ref = published.result_ref
-        result.answer_ref = published.answer_ref
+        result.answer_ref = published.answer_ref or result.answer_ref
         return self._fitted(state, result)
 
     def _fitted(self, state: RunState, result: RunResult) -> RunResult:

@@ -144,6 +144,7 @@ async def test_a_nested_run_that_began_before_the_first_finding_waits_for_the_ac
     await until(root_has_finding)
     found.set()
     await until(lambda: waits_for_provider(handle))
+    assert [wait.workflow_id for wait in (await status_of(handle)).waiting] == [f"{run_id}/t1/1/f1/1"]
     mended.set()
     await handle.execute_update(SupervisorWorkflow.resume, Resume())
     assert (await handle.result()).status == "completed"
