@@ -7,7 +7,7 @@ from temporalio import workflow
 from temporalio.exceptions import FailureError
 
 with workflow.unsafe.imports_passed_through():
-    from pydantic import JsonValue
+    from pydantic import JsonValue, ValidationError
 
     from supervision.contract.plan import Plan
     from supervision.contract.result import RunResult
@@ -82,17 +82,23 @@ class Handlers:
         self._open_run_state()
         read_update(Resume, update)
 
+    # Signals take any number of arguments, undecoded as yet: whatever is raised in a signal would block the run.
+
     @workflow.signal
-    def nested_report(self, report: NestedReport) -> None:
-        """The report of a nested supervisor, for the one tree in `status`."""
-        state = self._state  # an error in a signal would block the run
-        if isinstance(state, RunState) and state.expects(report.subtask_id, report.report_key):
-            state.board.show_nested(report.subtask_id, report.subtasks)
-            state.waits.set_nested(report.subtask_id, report.waits)
+    def nested_report(self, report: object = None, *surplus: object) -> None:
+        """The report of a nested supervisor, for the one tree in `status`; anything else is ignored."""
+        try:
+            valid = NestedReport.model_validate(report)
+        except ValidationError:
+            return
+        state = self._state
+        if isinstance(state, RunState) and state.expects(valid.subtask_id, valid.report_key):
+            state.board.show_nested(valid.subtask_id, valid.subtasks)
+            state.waits.set_nested(valid.subtask_id, valid.waits)
             self._show()
 
     @workflow.signal
-    def nested_resume(self) -> None:
+    def nested_resume(self, *surplus: object) -> None:
         """`resume`, passed on by the root."""
         if isinstance(self._state, RunState):
             self._state.resumes += 1

@@ -8,9 +8,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from supervision import limits
-from supervision.contract.base import StrictModel
+from supervision.contract.base import StrictModel, Undecodable
 from supervision.contract.team import Team
 from supervision.errors import ErrorKind, SupervisionError
+from supervision.json_depth import depth_exceeds
 from supervision.text import cut, one_line, size
 
 _FRACTION = re.compile(r"\d{1,9}/\d{1,9}|\d{0,9}\.?\d{1,20}", re.ASCII)
@@ -163,10 +164,19 @@ def parse_request(value: object, surplus: tuple[object, ...] = ()) -> RunRequest
         )
     if value is None:
         raise SupervisionError(ErrorKind.INVALID_REQUEST, 'no input: pass an object such as {"goal": "..."}')
+    if isinstance(value, Undecodable):
+        raise SupervisionError(
+            ErrorKind.INVALID_REQUEST,
+            f"the input can't be decoded ({value.reason}): pass an object in UTF-8 JSON, encoding json/plain",
+        )
     if not isinstance(value, (dict, RunRequest)):
         kind = {list: "a list", str: "a string", bool: "a boolean", int: "a number", float: "a number"}.get(type(value))
         raise SupervisionError(
             ErrorKind.INVALID_REQUEST, f'the input must be an object such as {{"goal": "..."}}, not {kind or "this"}'
+        )
+    if isinstance(value, dict) and depth_exceeds(value, limits.REQUEST_DEPTH):
+        raise SupervisionError(
+            ErrorKind.INVALID_REQUEST, f"the request is nested too deeply: at most {limits.REQUEST_DEPTH} levels"
         )
     try:
         request = RunRequest.model_validate(value)
