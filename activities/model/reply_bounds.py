@@ -9,8 +9,8 @@ import json
 from activities.model.call_errors import failure
 from activities.model.port import ModelFailure, ModelMessage
 from supervision import limits
+from supervision.contract.base import depth_exceeds
 from supervision.errors import ErrorKind
-from supervision.json_depth import depth_exceeds
 from supervision.provider.credentials import Credentials
 from supervision.text import size
 

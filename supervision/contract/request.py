@@ -8,10 +8,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from supervision import limits
-from supervision.contract.base import StrictModel, Undecodable
+from supervision.contract.base import StrictModel, Undecodable, depth_exceeds
 from supervision.contract.team import Team
 from supervision.errors import ErrorKind, SupervisionError
-from supervision.json_depth import depth_exceeds
 from supervision.text import cut, one_line, size
 
 _FRACTION = re.compile(r"\d{1,9}/\d{1,9}|\d{0,9}\.?\d{1,20}", re.ASCII)

@@ -27,7 +27,7 @@ from supervision import limits
 from supervision.contract.request import RunRequest
 from supervision.contract.result import RunResult
 from supervision.text import size
-from tests.scripted_model import ScriptedModel, plan, script, when
+from tests.scripted_model import ScriptedModel, answer, plan, script, when
 from tests.workflow.runs import Handle
 from workflows.supervisor import SupervisorWorkflow
 
@@ -104,7 +104,7 @@ FIELDS = {
     "answer_schema with 4,300 digits": field("answer_schema", f'{{"minimum": {"9" * 4300}}}'),
     "a key twice": field("goal", '"Weigh the apples"'),
 }  # fmt: skip
-LATE = {"budget.tokens true": "BudgetExhausted"}
+LATE = {"budget.tokens true": "BudgetExhausted", "answer_schema with NaN": "ProviderRejected"}
 """Requests that are valid, with which the run fails later."""
 
 
@@ -159,7 +159,7 @@ async def ends(client: Client, model: ScriptedModel, run_id: str, kind: str, inp
     async def one(number: int, given: Payload | list[Payload]) -> str:
         own = f"{run_id}-{number}"
         payloads = given if isinstance(given, list) else [given]
-        model.play(own, script(plan(answer="Three.")))
+        model.play(own, script(plan(answer="Three."), answer_reply=answer(answer_json={})))
         async with AT_ONCE:
             await begin(client, own, kind, payloads, payloads[0] if payloads else raw("", None))
             ended = await end(client, own)
@@ -267,10 +267,10 @@ async def accepted(request: Awaitable[Any]) -> bool:
     """True if the server's answer is neither an error nor a rejected update."""
     try:
         async with asyncio.timeout(60):
-            answer = await request
+            reply = await request
     except RPCError:
         return False
-    return not (hasattr(answer, "outcome") and answer.outcome.HasField("failure"))
+    return not (hasattr(reply, "outcome") and reply.outcome.HasField("failure"))
 
 
 def update(client: Client, run_id: str, name: str, inputs: Iterable[Payload]) -> Awaitable[Any]:
