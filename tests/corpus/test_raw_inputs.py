@@ -294,7 +294,8 @@ async def test_odd_messages_leave_a_run_as_it_was(client: Client, model: Scripte
     for odd in UNDECODABLE.values():
         assert not await accepted(update(client, run_id, "resume", [odd])), odd
     assert not await accepted(update(client, run_id, "resume", [raw("{}"), raw("{")]))
-    for odd in ODD.values():
+    small = [odd for odd in ODD.values() if len(odd.data) < 10_000]  # signals fill the history, which the server bounds
+    for odd in small:
         for name in ("nested_resume", "nested_report"):
             await client.workflow_service.signal_workflow_execution(
                 SignalWorkflowExecutionRequest(
