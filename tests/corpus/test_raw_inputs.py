@@ -2,26 +2,32 @@
 
 import asyncio
 import json
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from temporalio.api.common.v1 import Header, Memo, Payload, Payloads, WorkflowExecution, WorkflowType
+from temporalio.api.query.v1 import WorkflowQuery
 from temporalio.api.taskqueue.v1 import TaskQueue
+from temporalio.api.update.v1 import Input, Meta, Request
 from temporalio.api.workflowservice.v1 import (
+    QueryWorkflowRequest,
     SignalWithStartWorkflowExecutionRequest,
+    SignalWorkflowExecutionRequest,
     StartWorkflowExecutionRequest,
+    UpdateWorkflowExecutionRequest,
 )
 from temporalio.client import Client, WorkflowFailureError, WorkflowQueryFailedError
 from temporalio.exceptions import ApplicationError
+from temporalio.service import RPCError
 
 from console.run.run_handle import facts, stuck
 from supervision import limits
 from supervision.contract.request import RunRequest
 from supervision.contract.result import RunResult
 from supervision.text import size
-from tests.scripted_model import ScriptedModel, answer, plan, script
+from tests.scripted_model import ScriptedModel, answer, plan, script, when
 from tests.workflow.runs import Handle
 from workflows.supervisor import SupervisorWorkflow
 
@@ -255,3 +261,53 @@ async def test_signals_before_the_first_workflow_task_are_ignored(
 
     endings = await asyncio.gather(*(one(number, *signal) for number, signal in enumerate(sent)))
     assert set(endings) == {"completed"}, list(zip(sent, endings, strict=True))
+
+
+async def accepted(request: Awaitable[Any]) -> bool:
+    """True if the server's answer is neither an error nor a rejected update."""
+    try:
+        async with asyncio.timeout(60):
+            reply = await request
+    except RPCError:
+        return False
+    return not (hasattr(reply, "outcome") and reply.outcome.HasField("failure"))
+
+
+def update(client: Client, run_id: str, name: str, inputs: Iterable[Payload]) -> Awaitable[Any]:
+    request = Request(meta=Meta(update_id=uuid4().hex), input=Input(name=name, args=Payloads(payloads=inputs)))
+    return client.workflow_service.update_workflow_execution(
+        UpdateWorkflowExecutionRequest(namespace=client.namespace, workflow_execution=of_run(run_id), request=request)
+    )
+
+
+@pytest.mark.usefixtures("worker")
+async def test_odd_messages_leave_a_run_as_it_was(client: Client, model: ScriptedModel, run_id: str) -> None:
+    go_on = asyncio.Event()
+    model.play(run_id, script(when(go_on, plan(answer="Three."))))
+    await begin(client, run_id, "SupervisorWorkflow", [field("max_turns", "3")], raw("1"))
+    handle = client.get_workflow_handle_for(SupervisorWorkflow.run, run_id)
+    before = (await handle.query(SupervisorWorkflow.status)).limits
+    budgets = [raw(f'{{"budget": {{"{name}": {value}}}}}') for name in ("tokens", "usd") for value in VALUES[2:]]
+    deadlines = [raw(f'{{"deadline": {value}}}') for value in (*VALUES[2:], "-1e14", '"-P999999999D"')]
+    for odd in [*ODD.values(), *budgets, *deadlines]:
+        assert not await accepted(update(client, run_id, "extend_limits", [odd])), odd
+    for odd in UNDECODABLE.values():
+        assert not await accepted(update(client, run_id, "resume", [odd])), odd
+    assert not await accepted(update(client, run_id, "resume", [raw("{}"), raw("{")]))
+    for odd in ODD.values():
+        for name in ("nested_resume", "nested_report"):
+            await client.workflow_service.signal_workflow_execution(
+                SignalWorkflowExecutionRequest(
+                    namespace=client.namespace,
+                    workflow_execution=of_run(run_id),
+                    signal_name=name,
+                    input=Payloads(payloads=[odd]),
+                )
+            )
+    for odd in UNDECODABLE.values():
+        query = WorkflowQuery(query_type="status", query_args=Payloads(payloads=[odd]))
+        request = QueryWorkflowRequest(namespace=client.namespace, execution=of_run(run_id), query=query)
+        assert not await accepted(client.workflow_service.query_workflow(request)), odd
+    assert (await handle.query(SupervisorWorkflow.status)).limits == before
+    go_on.set()
+    assert await end(client, run_id) == "completed"
