@@ -86,6 +86,11 @@ class RunRequest(StrictModel):
         """The name of the team, named or inline."""
         return self.team if isinstance(self.team, str) else self.team.name
 
+    def without_content(self) -> "RunRequest":
+        """Returns the request without what a run stores: goal, team and attachments; what is shown of them stays."""
+        shown = cut(self.goal, limits.SUMMARY_BYTES)
+        return self.model_copy(update={"goal": shown, "team": self.team_name, "answer_schema": None, "attachments": []})
+
     @field_validator("goal")
     @classmethod
     def _goal(cls, goal: str) -> str:

@@ -24,7 +24,7 @@ from supervision.run.timing import timing
 from supervision.run.trace import Trace
 from supervision.run.waits import Waits
 from supervision.run.web_details import markdown
-from supervision.text import cut, one_line
+from supervision.text import cut, one_line, size
 
 
 class RunState:
@@ -39,6 +39,7 @@ class RunState:
     ) -> None:
         """`grant` is a nested supervisor's slice, in place of the request's budget."""
         self.request = request
+        self.goal_bytes = size(request.goal)
         self.plan = Plan(goal=cut(request.goal, limits.SUMMARY_BYTES))
         self.board = Board(self.plan, now)
         self.time_and_budget = TimeAndBudget(request, now, started_at, grant)
@@ -102,6 +103,10 @@ class RunState:
         """True if a report with this key is from the nested supervisor that works on the subtask now."""
         running = subtask_id in self.board and self.board[subtask_id].state == "running"
         return running and bool(key) and self._report_keys.get(subtask_id) == key
+
+    def content_is_stored(self) -> None:
+        """Lets go of the request's content: a run may be open for days, and is one of many."""
+        self.request = self.request.without_content()
 
     def keep_within(self, ceilings: Ceilings) -> None:
         """Lowers the request's numbers to the operator's ceilings."""
