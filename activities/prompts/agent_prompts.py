@@ -62,8 +62,8 @@ def worker_request(
 
 LAST_TURN = f"{LAST_TURN_MARK}: no more tool calls are possible. Write your finding now from what you have."
 DEADLY_CALL = (
-    f"this tool call ended the Worker process {limits.TOOL_ATTEMPTS} times and is not tried again: go on without it, "
-    "or with other arguments"
+    f"this tool call was begun {limits.TOOL_ATTEMPTS} times, its Worker process ended or fell silent each time, and it "
+    "is not tried again: go on without it, or with other arguments"
 )
 NUDGE = "Your message had no text. Write your finding now."
 

@@ -171,7 +171,7 @@ async def _stuck_runs(client: Client) -> AsyncIterator[CheckRow]:
         if why := stuck(described):
             stuck_ones += 1
             yield CheckRow(
-                "problem", "open run", f"'{execution.id}': {why}", f"`temporal workflow show -w {execution.id}`"
+                "problem", "open run", f"'{execution.id}': {why}", f"`temporal workflow show -w {quote(execution.id)}`"
             )
     if not stuck_ones:
         yield CheckRow("ok", "open runs", f"{looked_at}, none of them stuck")

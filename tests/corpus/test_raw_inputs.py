@@ -4,6 +4,7 @@ import asyncio
 import gc
 import json
 from collections.abc import Awaitable, Iterable
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -35,7 +36,8 @@ from tests.waiting import until
 from tests.workflow.runs import Handle, started_children
 from workflows.supervisor import SupervisorWorkflow
 
-AT_ONCE = asyncio.Semaphore(16)
+AT_ONCE = asyncio.Semaphore(8)
+PATIENCE = timedelta(seconds=60)  # a query that waits behind the others
 REFUSALS = ("InvalidRequest", "UnknownTeam")
 LARGE = 10**400
 
@@ -151,7 +153,7 @@ async def end(client: Client, run_id: str) -> str:
 async def phase(handle: Handle) -> str:
     """Returns the phase of a failed run as `status` has it; one whose input was refused did not begin."""
     try:
-        status = await handle.query(SupervisorWorkflow.status)
+        status = await handle.query(SupervisorWorkflow.status, rpc_timeout=PATIENCE)
     except WorkflowQueryFailedError as refused:
         return "not begun" if "its input was not valid" in str(refused) else str(refused)
     return status.phase
@@ -170,7 +172,7 @@ async def ends(client: Client, model: ScriptedModel, run_id: str, kind: str, inp
             handle = client.get_workflow_handle_for(SupervisorWorkflow.run, own)
             await facts(await handle.describe())
             if kind == "SupervisorWorkflow" and ended == "completed":
-                assert (await handle.query(SupervisorWorkflow.status)).phase == "done"
+                assert (await handle.query(SupervisorWorkflow.status, rpc_timeout=PATIENCE)).phase == "done"
             elif kind == "SupervisorWorkflow" and not ended.startswith("stuck"):
                 assert await phase(handle) in ("failed", "not begun")
         return ended
@@ -316,7 +318,7 @@ class OpenRun:
 
     async def status(self) -> Status:
         """Returns its status."""
-        return await self.handle.query(SupervisorWorkflow.status)
+        return await self.handle.query(SupervisorWorkflow.status, rpc_timeout=PATIENCE)
 
     async def ends(self) -> str:
         """Lets it go on, and returns how it ended."""

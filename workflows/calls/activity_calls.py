@@ -43,7 +43,6 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.team import ToolCard
     from supervision.errors import ErrorKind, call_kind
     from supervision.queues import MODEL_QUEUE, fairness_key, pool_queue
-    from supervision.text import one_line
     from workflows.failures import CallFailed, cancelled, details_of, problem_of
 
 T = TypeVar("T")
@@ -112,7 +111,7 @@ async def run_tool(payload: ToolInput, tool: ToolCard | None, queue: str) -> Too
 
     A tool that may have effects gets one attempt: a lost outcome is for the model to look into.
     """
-    summary = one_line(f"{payload.call.name}: {payload.call.preview}", limits.ARGUMENTS_PREVIEW_BYTES)
+    summary = label(f"{payload.call.name}: {payload.call.preview}", limits.ARGUMENTS_PREVIEW_BYTES)
     retry = RetryPolicy(maximum_attempts=1 if tool and tool.effects == "write" else limits.TOOL_ATTEMPTS)
     if tool is None or tool.local:
         return await _reply(

@@ -17,7 +17,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.result import Gap, Problem, RunResult
     from supervision.contract.team import RoleCard
     from supervision.run.payload_fit import slim
-    from supervision.text import cut, one_line, size
+    from supervision.text import cut, size
     from workflows.child_contracts import NestedInput, WorkerAgentInput, WorkerAgentResult
     from workflows.failures import cancelled, details_of, problem_of
     from workflows.run_context import RunContext
@@ -47,7 +47,7 @@ def child_id(subtask_id: str, attempt: int, candidate: int = 0) -> str:
 async def run_worker_agent(agent: WorkerAgentInput, description: str) -> AttemptOutcome:
     """Runs a worker agent and returns its outcome; see `_run` for how it is stopped."""
     workflow_id = child_id(agent.subtask_id, agent.attempt, agent.candidate)
-    summary = one_line(f"{agent.subtask_id} · {agent.role.name}: {description}", limits.LABEL_BYTES)
+    summary = label(f"{agent.subtask_id} · {agent.role.name}: {description}", limits.LABEL_BYTES)
 
     def start(as_id: str) -> _Start:
         return workflow.start_child_workflow(WorkerAgentWorkflow.run, agent, id=as_id, static_summary=summary)
@@ -90,7 +90,7 @@ def nested_input(
 async def run_nested(request: RunRequest, nested: NestedInput, attempt: int, description: str) -> AttemptOutcome:
     """Runs a nested supervisor and returns its outcome, its answer as the finding."""
     workflow_id = child_id(nested.subtask_id, attempt)
-    summary = one_line(f"{nested.subtask_id} · team {request.team_name}: {description}", limits.LABEL_BYTES)
+    summary = label(f"{nested.subtask_id} · team {request.team_name}: {description}", limits.LABEL_BYTES)
 
     def start(as_id: str) -> _Start:
         return workflow.start_child_workflow(
