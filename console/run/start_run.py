@@ -19,7 +19,7 @@ from supervision import limits
 from supervision.contract.request import RunRequest
 from supervision.contract.result import RunResult
 from supervision.queues import MODEL_QUEUE, WORKFLOW_QUEUE
-from supervision.text import slug
+from supervision.text import label, slug
 
 WORKFLOWS = TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW
 ACTIVITIES = TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY

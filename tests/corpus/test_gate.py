@@ -10,6 +10,7 @@ from unittest.mock import AsyncMock
 
 import httpx2
 import pytest
+import sqlglot
 from temporalio.client import Client, WorkflowQueryFailedError
 from temporalio.contrib.pydantic import PydanticPayloadConverter
 from temporalio.service import RPCError
@@ -24,13 +25,12 @@ from activities.replies.schema_rules import complaint
 from activities.rights import guard
 from activities.rights.grants import RunGrant
 from activities.store import artifacts
-from activities.tools.sql import sql_check
 from activities.tools.sql.table_store import Rows, TableStore
 from runtime.payloads import BoundedPayloadConverter, data_converter
 from runtime.settings import Settings
 from supervision import limits
 from supervision.contract import ceilings, request
-from supervision.contract.base import Undecodable
+from supervision.contract.base import Model, Undecodable
 from supervision.contract.ceilings import Ceilings
 from supervision.contract.request import RunRequest, parse_request
 from supervision.contract.result import RunResult
@@ -98,7 +98,7 @@ def no_activity_takes_a_reference_of_another_run() -> None:
     assert guard.excess(grant, loot, datetime.now(UTC)) == "head belongs to another run"
 
 
-class Loot(guard.BaseModel):
+class Loot(Model):
     """The part of an activity's input that refers to content."""
 
     run: RunRef
@@ -124,7 +124,7 @@ async def no_pattern_holds_the_event_loop() -> None:
 async def no_query_is_parsed_on_the_event_loop(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a,b\n1,2\n")
     store = TableStore([tmp_path / "t.csv"])
-    _, spent = await hostages.captive(store.query("SELECT * FROM t" + " JOIN t" * 14))
+    _, spent = await hostages.captive(store.query("SELECT * FROM t" + " JOIN t" * 16))
     store.close()
     assert spent < hostages.LOOP_CPU
 
@@ -148,16 +148,17 @@ async def inline(function: Callable[..., Any], *arguments: Any, owner: str) -> A
 
 async def parsed_here(self: TableStore, sql: str, run_id: str = "") -> Rows:
     """Parses a query in this process."""
-    sql_check.sqlglot.parse(sql, read="duckdb")
+    sqlglot.parse(sql, read="duckdb")
     return Rows([], [], False, [])
 
 
 def following(patch: Patch) -> None:
     """Lets the SDK's client follow redirects."""
-    plain = anthropic_model._BoundedClient.__mro__[1]
+    plain: Any = anthropic_model._BoundedClient.__mro__[1]
 
     async def send(self: Any, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        return await plain.send(self, request, **{**options, "follow_redirects": True})
+        response: httpx2.Response = await plain.send(self, request, **{**options, "follow_redirects": True})
+        return response
 
     patch.setattr(anthropic_model._BoundedClient, "send", send)
 

@@ -139,7 +139,7 @@ async def end(client: Client, run_id: str) -> str:
     handle = client.get_workflow_handle(run_id, result_type=RunResult)
     try:
         async with asyncio.timeout(30):
-            result = await handle.result()
+            result: RunResult = await handle.result()
     except TimeoutError:
         return f"stuck: {stuck(await handle.describe())}"
     except WorkflowFailureError as failed:

@@ -43,6 +43,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.team import ToolCard
     from supervision.errors import ErrorKind, call_kind
     from supervision.queues import MODEL_QUEUE, fairness_key, pool_queue
+    from supervision.text import label
     from workflows.failures import CallFailed, cancelled, details_of, problem_of
 
 T = TypeVar("T")

@@ -17,7 +17,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.result import Gap, Problem, RunResult
     from supervision.contract.team import RoleCard
     from supervision.run.payload_fit import slim
-    from supervision.text import cut, size
+    from supervision.text import cut, label, size
     from workflows.child_contracts import NestedInput, WorkerAgentInput, WorkerAgentResult
     from workflows.failures import cancelled, details_of, problem_of
     from workflows.run_context import RunContext

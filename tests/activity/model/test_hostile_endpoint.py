@@ -224,7 +224,9 @@ IMPOSSIBLE: list[Any] = [-1, 10**9 + 1, 10**400, "10", 1.5, True, [], {}]
     "field", ["input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"]
 )
 async def test_usage_that_cannot_be_is_refused(field: str, value: Any) -> None:
-    await refused(http.stream(http.start(usage={**http.USAGE, field: value}), *http.finish_with({})))
+    begun = (http.start(usage={**http.USAGE, field: value}), *http.block(0, http.text("hello")))
+    end = http.finish_with({}) if field == "output_tokens" else http.finish()
+    assert "usage" in (await refused(http.stream(*begun, *end))).message
 
 
 @pytest.mark.parametrize("value", [-1, 10**9 + 1, 10**400, 1.5, [], {}], ids=lambda value: str(value)[:12])
