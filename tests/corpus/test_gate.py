@@ -135,7 +135,7 @@ def no_request_is_above_a_ceiling() -> None:
 
 
 def no_goal_is_markup() -> None:
-    assert "](http" not in shown(goal="[Pay](http://evil)")
+    assert r"\[Pay\](http://evil)" in shown(goal="[Pay](http://evil)")
 
 
 # --- what stands in place of a guard ----------------------------------------------------------------
