@@ -90,7 +90,6 @@ EXCEPTIONS: dict[str, str] = {
     "runtime/health.py": "a program of its own: a container's health check",
     "runtime/experimental.py": "the experimental parts of the SDK, in one thin module: a new version is checked here",
     "runtime/paths.py": "the cache folder, used by every process",
-    "runtime/payloads.py": "the data converter: the one place that enforces the size of payloads",
     "runtime/search_attributes.py": "the search attributes of runs",
     "runtime/telemetry.py": "tracing, by OpenTelemetry's own variables",
     "runtime/server/server_limits.py": "numbers only",

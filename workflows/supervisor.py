@@ -53,6 +53,8 @@ class SupervisorWorkflow(Handlers):
             self._state = self._new_state(parse_request(request, surplus))
         except SupervisionError as error:
             self._state = error
+        if isinstance(request, dict):  # the SDK holds the arguments for as long as the run is open
+            request.clear()
 
     def _new_state(self, request: RunRequest) -> RunState:
         nested = self._nested
@@ -119,6 +121,7 @@ class SupervisorWorkflow(Handlers):
             )
         )
         run.store_id = setup.store_id or run.store_id
+        state.content_is_stored()
         if setup.ceilings and not self._nested:
             state.keep_within(setup.ceilings)
         state.warnings, state.model_notice = list(setup.warnings), setup.model_notice

@@ -19,7 +19,7 @@ class TimeAndBudget:
     def __init__(
         self, request: RunRequest, now: Callable[[], datetime], started_at: datetime, grant: Amount | None = None
     ) -> None:
-        self._request = request
+        self._request = request.without_content()
         self._now = now
         self._started_at = started_at
         self.deadline = request.deadline

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from supervision import limits
-from supervision.contract.base import StrictModel
+from supervision.contract.base import StrictModel, Undecodable, depth_exceeds
 from supervision.contract.team import Team
 from supervision.errors import ErrorKind, SupervisionError
 from supervision.text import cut, one_line, size
@@ -85,6 +85,11 @@ class RunRequest(StrictModel):
     def team_name(self) -> str:
         """The name of the team, named or inline."""
         return self.team if isinstance(self.team, str) else self.team.name
+
+    def without_content(self) -> "RunRequest":
+        """Returns the request without what a run stores: goal, team and attachments; what is shown of them stays."""
+        shown = cut(self.goal, limits.SUMMARY_BYTES)
+        return self.model_copy(update={"goal": shown, "team": self.team_name, "answer_schema": None, "attachments": []})
 
     @field_validator("goal")
     @classmethod
@@ -163,10 +168,19 @@ def parse_request(value: object, surplus: tuple[object, ...] = ()) -> RunRequest
         )
     if value is None:
         raise SupervisionError(ErrorKind.INVALID_REQUEST, 'no input: pass an object such as {"goal": "..."}')
+    if isinstance(value, Undecodable):
+        raise SupervisionError(
+            ErrorKind.INVALID_REQUEST,
+            f"the input can't be decoded ({value.reason}): pass an object in UTF-8 JSON, encoding json/plain",
+        )
     if not isinstance(value, (dict, RunRequest)):
         kind = {list: "a list", str: "a string", bool: "a boolean", int: "a number", float: "a number"}.get(type(value))
         raise SupervisionError(
             ErrorKind.INVALID_REQUEST, f'the input must be an object such as {{"goal": "..."}}, not {kind or "this"}'
+        )
+    if isinstance(value, dict) and depth_exceeds(value, limits.REQUEST_DEPTH):
+        raise SupervisionError(
+            ErrorKind.INVALID_REQUEST, f"the request is nested too deeply: at most {limits.REQUEST_DEPTH} levels"
         )
     try:
         request = RunRequest.model_validate(value)

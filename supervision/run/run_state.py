@@ -27,7 +27,7 @@ from supervision.run.slots import Slots
 from supervision.run.trace import Trace
 from supervision.run.waits import Waits
 from supervision.run.web_details import markdown
-from supervision.text import cut, one_line
+from supervision.text import cut, one_line, size
 
 
 class RunState:
@@ -44,6 +44,7 @@ class RunState:
     ) -> None:
         """`grant` is a nested supervisor's slice, in place of the request's budget."""
         self.request = request
+        self.goal_bytes = size(request.goal)
         self.plan = Plan(goal=cut(request.goal, limits.SUMMARY_BYTES))
         self.board = Board(self.plan, now)
         self.time_and_budget = TimeAndBudget(request, now, started_at, grant)
@@ -105,6 +106,10 @@ class RunState:
     def seen(self, request_id: str | None) -> bool:
         """True if a message with that id was taken."""
         return request_id in self._seen_requests
+
+    def content_is_stored(self) -> None:
+        """Lets go of the request's content: a run may be open for days, and is one of many."""
+        self.request = self.request.without_content()
 
     def keep_within(self, ceilings: Ceilings) -> None:
         """Lowers the request's numbers to the operator's ceilings."""

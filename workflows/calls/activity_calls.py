@@ -43,7 +43,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.team import ToolCard
     from supervision.errors import AWAITED, ErrorKind, call_kind
     from supervision.queues import MODEL_QUEUE, fairness_key, pool_queue
-    from supervision.text import one_line
+    from supervision.text import label
     from workflows.failures import CallFailed, cancelled, details_of, problem_of
 
 T = TypeVar("T")
@@ -123,7 +123,7 @@ async def run_tool(payload: ToolInput, tool: ToolCard | None, queue: str) -> Too
     An activity is tried until there is a Worker with the store and the team of the run; how often the tool itself may
     begin is the activity's to count.
     """
-    summary = one_line(f"{payload.call.name}: {payload.call.preview}", limits.ARGUMENTS_PREVIEW_BYTES)
+    summary = label(f"{payload.call.name}: {payload.call.preview}", limits.ARGUMENTS_PREVIEW_BYTES)
     if tool is None or (tool.local and tool.effects == "read"):
         try:
             return await _reply(

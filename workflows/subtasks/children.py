@@ -15,7 +15,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.request import RunRequest
     from supervision.contract.result import Problem
     from supervision.contract.team import RoleCard
-    from supervision.text import cut, one_line
+    from supervision.text import cut, label
     from workflows.child_contracts import (
         NestedInput,
         NestedResult,
@@ -52,7 +52,7 @@ def child_id(subtask_id: str, attempt: int, candidate: int = 0) -> str:
 async def run_worker_agent(agent: WorkerAgentInput, description: str) -> AttemptOutcome:
     """Runs a worker agent and returns its outcome; see `_run` for how it is stopped."""
     workflow_id = child_id(agent.subtask_id, agent.attempt, agent.candidate)
-    summary = one_line(f"{agent.subtask_id} · {agent.role.name}: {description}", limits.LABEL_BYTES)
+    summary = label(f"{agent.subtask_id} · {agent.role.name}: {description}", limits.LABEL_BYTES)
 
     def start(as_id: str) -> _Start:
         return workflow.start_child_workflow(WorkerAgentWorkflow.run, agent, id=as_id, static_summary=summary)
@@ -98,7 +98,7 @@ async def run_nested(
     subtask_id, links = brief.subtask_id, context.children
     request, nested = _nested_input(context, subtask_id, role, brief, links.open(subtask_id, account, grant))
     description = context.state.board.subtask(subtask_id).description
-    summary = one_line(f"{subtask_id} · team {request.team_name}: {description}", limits.LABEL_BYTES)
+    summary = label(f"{subtask_id} · team {request.team_name}: {description}", limits.LABEL_BYTES)
 
     async def start(as_id: str) -> workflow.ChildWorkflowHandle[Any, Any]:
         handle = await workflow.start_child_workflow(
