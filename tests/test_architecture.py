@@ -37,7 +37,18 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "activities": (
         *("bounded", "contracts", "store", "model", "tools", "teams", "prompts", "replies"),
-        *("pools", "run_setup", "planning", "agent_turn", "tool_calls", "judging", "synthesis", "publishing", "rights"),
+        *(
+            "pools",
+            "children",
+            "run_setup",
+            "planning",
+            "agent_turn",
+            "tool_calls",
+            "judging",
+            "synthesis",
+            "publishing",
+            "rights",
+        ),
     ),
     "workflows": (
         *("failures", "background", "child_contracts", "run_context", "visibility", "handlers", "calls"),

@@ -22,7 +22,8 @@ with workflow.unsafe.imports_passed_through():
 class Handlers:
     """Handlers over the state of SupervisorWorkflow, which owns it.
 
-    Updates take any JSON, so that its sender gets to know what is wrong with it.
+    Updates take any JSON, so that its sender gets to know what is wrong with it. So do signals, which may come before
+    the first workflow task: one that raised an error would block the run for ever.
     """
 
     _state: RunState | SupervisionError
@@ -83,16 +84,20 @@ class Handlers:
         read_update(Resume, update)
 
     @workflow.signal
-    def nested_report(self, report: NestedReport) -> None:
+    def nested_report(self, value: object = None, *surplus: object) -> None:
         """The report of a nested supervisor, for the one tree in `status`."""
-        state = self._state  # an error in a signal would block the run
+        state = self._state
+        try:
+            report = NestedReport.model_validate(value)
+        except ValueError:
+            return
         if isinstance(state, RunState) and state.expects(report.subtask_id, report.report_key):
             state.board.show_nested(report.subtask_id, report.subtasks)
             state.waits.set_nested(report.subtask_id, report.waits)
             self._show()
 
     @workflow.signal
-    def nested_resume(self) -> None:
+    def nested_resume(self, *surplus: object) -> None:
         """`resume`, passed on by the root."""
         if isinstance(self._state, RunState):
             self._state.resumes += 1

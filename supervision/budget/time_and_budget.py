@@ -33,9 +33,20 @@ class TimeAndBudget:
         return self._started_at + self.deadline
 
     @property
+    def latest_deadline_at(self) -> datetime:
+        """Where `extend_limits` can move the deadline to at most."""
+        return self._started_at + limits.MAX_DEADLINE
+
+    @property
     def work_until(self) -> datetime:
         """When work on subtasks ends, so that there is time for the synthesis."""
         return self.deadline_at - min(limits.SYNTHESIS_RESERVE, self.deadline * limits.SYNTHESIS_RESERVE_SHARE)
+
+    @property
+    def closing_time(self) -> timedelta:
+        """How long to wait for children that were asked to stop: the answer needs a part of what is left, too."""
+        left = (self.deadline_at - self._now()) * limits.CHILD_CLOSE_SHARE
+        return max(min(limits.CHILD_CLOSE_WAIT, left), limits.LEAST_CALL_TIME)
 
     @property
     def time_left(self) -> bool:
@@ -77,6 +88,10 @@ class TimeAndBudget:
             self.ledger.extend(self.budget.tokens, self.budget.usd)
         if deadline is not None:
             self.deadline = deadline
+
+    def restart_clock(self) -> None:
+        """Lets the whole deadline begin anew: the run was reset, and the time until then is not its own."""
+        self._started_at = self._now()
 
     def keep_within(self, ceilings: Ceilings, request: RunRequest) -> None:
         """Lowers what is above the operator's ceilings, now and in later updates; `request` is lowered already."""

@@ -14,19 +14,14 @@ with workflow.unsafe.imports_passed_through():
     from supervision.errors import ErrorKind, SupervisionError, run_kind
     from supervision.queues import MODEL_QUEUE, pool_queue
     from supervision.run.attempt_rules import AfterAgent, after_agent
+    from workflows.background import stop_all
     from workflows.calls.finding_refs import as_refs
     from workflows.calls.judge_calls import select
     from workflows.child_contracts import LoopProgress, WorkerAgentInput, WorkerAgentResult
     from workflows.run_context import RunContext
     from workflows.subtasks.assignment import Assignment
-    from workflows.subtasks.children import (
-        AttemptOutcome,
-        child_id,
-        nested_input,
-        run_nested,
-        run_worker_agent,
-        stopped,
-    )
+    from workflows.subtasks.child_runs import AttemptOutcome, stopped
+    from workflows.subtasks.children import child_id, nested_input, run_nested, run_worker_agent
 
 
 class _Funding(NamedTuple):
@@ -61,13 +56,15 @@ class _Attempt:
         """Runs several worker agents at once; a judge chooses among their findings. All are paid."""
         running = [asyncio.create_task(self.run_candidate(k)) for k in range(1, count + 1)]
         try:
-            await asyncio.gather(*running)
+            await workflow.wait(running, return_when=asyncio.FIRST_EXCEPTION)
+            if not all(task.done() for task in running):  # one failed the run: the others would work for nothing
+                await stop_all(running)
             outcomes = [task.result() for task in running]
             index = await self._best(outcomes)
         except asyncio.CancelledError:
             # Cancelled while they run, or while the judge does: each returns what it has, the first finding counts.
-            await workflow.wait(running, timeout=limits.CHILD_CLOSE_WAIT.total_seconds())
-            ended = [task.result() for task in running if task.done() and not task.cancelled()]
+            await stop_all(running)
+            ended = [task.result() for task in running if not (task.cancelled() or task.exception())]
             return next((outcome for outcome in ended if outcome.result.finding), stopped())
         self.context.state.board[self.subtask_id].workflow_id = child_id(self.subtask_id, self.number, index + 1)
         return outcomes[index]
@@ -87,7 +84,7 @@ class _Attempt:
     async def run_candidate(self, candidate: int) -> AttemptOutcome:
         """Runs one worker agent to its end; it goes on from where it stood after each wait and each refill."""
         context, state = self.context, self.context.state
-        account, progress, pauses = f"{self.subtask_id}.{candidate}", LoopProgress(), 0
+        account, progress, pauses, number = f"{self.subtask_id}.{candidate}", LoopProgress(), 0, 0
         result = WorkerAgentResult()
         while True:
             try:
@@ -97,9 +94,12 @@ class _Attempt:
             if funding is None:
                 problem = Problem(type=ErrorKind.BUDGET_EXHAUSTED, message=state.time_and_budget.spent_line())
                 return AttemptOutcome(result, problem)
-            outcome = await self._run_agent(candidate, funding, progress)
-            result = outcome.result
+            outcome = await self._run_agent(candidate, number, funding, progress)
+            result, number = outcome.result, number + 1
             self._book(account, result)
+            if outcome.earlier and result.stopped:
+                progress = result.progress.booked() if result.progress else progress
+                continue
             step = after_agent(
                 outcome.problem.type if outcome.problem else None,
                 can_go_on=result.progress is not None and not result.stopped,
@@ -143,14 +143,17 @@ class _Attempt:
         state.board.record(self.subtask_id, result.turns, result.usage)
         state.board.set_nested(self.subtask_id, result.subtasks, result.gaps)
 
-    async def _run_agent(self, candidate: int, funding: _Funding, progress: LoopProgress) -> AttemptOutcome:
+    async def _run_agent(
+        self, candidate: int, number: int, funding: _Funding, progress: LoopProgress
+    ) -> AttemptOutcome:
         """Runs the child: a worker agent, or the supervisor of a team. Its id is the same after each wait."""
         context, role = self.context, self.assignment.role
         description = context.state.board.subtask(self.subtask_id).description
         if role.team:
             request, nested = nested_input(context, self.subtask_id, role, self._brief(), funding.grant)
-            return await run_nested(request, nested, self.number, description)
-        return await run_worker_agent(self._agent_input(candidate, funding, progress), description)
+            return await run_nested(context, request, nested, self.number, number, description)
+        agent = self._agent_input(candidate, funding, progress)
+        return await run_worker_agent(context, agent, number, description)
 
     def _brief(self) -> SubtaskBrief:
         context, board, assignment = self.context, self.context.state.board, self.assignment
@@ -180,8 +183,8 @@ class _Attempt:
             max_turns=min(state.request.max_turns, role.max_turns or limits.MAX_TURNS),
             tools_queue=pool_queue(role.pool) if role.pool else context.setup.tools_queue,
             model_queue=pool_queue(role.pool) if role.pool else MODEL_QUEUE,
-            expires_at=state.started_at + limits.MAX_DEADLINE,
-            timeout_seconds=state.board.subtask(self.subtask_id).timeout_seconds,
+            expires_at=state.time_and_budget.latest_deadline_at,
+            timeout_seconds=state.timeout_of(self.subtask_id),
             grant=funding.grant,
             last_grant=funding.last,
             progress=progress,

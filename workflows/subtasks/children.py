@@ -1,12 +1,11 @@
-"""Running a subtask attempt as a child workflow, and stopping it in a way that always arrives."""
+"""The child workflow of a subtask attempt: a worker agent, or the supervisor of a team. Its input and its result."""
 
-import asyncio
-from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from collections.abc import Coroutine
+from datetime import timedelta
 from typing import Any
 
 from temporalio import workflow
-from temporalio.exceptions import FailureError, WorkflowAlreadyStartedError
+from temporalio.common import WorkflowIDReusePolicy
 
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import SubtaskBrief
@@ -14,29 +13,16 @@ with workflow.unsafe.imports_passed_through():
     from supervision.budget.amount import Amount
     from supervision.contract.finding import Finding
     from supervision.contract.request import RunRequest
-    from supervision.contract.result import Gap, Problem, RunResult
+    from supervision.contract.result import Gap, RunResult
     from supervision.contract.team import RoleCard
     from supervision.run.payload_fit import slim
     from supervision.text import cut, one_line, size
     from workflows.child_contracts import NestedInput, WorkerAgentInput, WorkerAgentResult
-    from workflows.failures import cancelled, details_of, problem_of
     from workflows.run_context import RunContext
+    from workflows.subtasks.child_runs import AttemptOutcome, run_child
     from workflows.worker_agent import WorkerAgentWorkflow
 
 _Start = Coroutine[Any, Any, workflow.ChildWorkflowHandle[Any, Any]]
-
-
-@dataclass(frozen=True)
-class AttemptOutcome:
-    """How an attempt of a subtask ended. `problem` is None if it succeeded or was stopped: `result` says which."""
-
-    result: WorkerAgentResult
-    problem: Problem | None = None
-
-
-def stopped(result: WorkerAgentResult | None = None) -> AttemptOutcome:
-    """Returns the outcome of an attempt that was stopped, with what it had."""
-    return AttemptOutcome((result or WorkerAgentResult()).model_copy(update={"stopped": True}))
 
 
 def child_id(subtask_id: str, attempt: int, candidate: int = 0) -> str:
@@ -44,15 +30,19 @@ def child_id(subtask_id: str, attempt: int, candidate: int = 0) -> str:
     return f"{workflow.info().workflow_id}/{subtask_id}/{attempt}" + (f".{candidate}" if candidate else "")
 
 
-async def run_worker_agent(agent: WorkerAgentInput, description: str) -> AttemptOutcome:
-    """Runs a worker agent and returns its outcome; see `_run` for how it is stopped."""
+async def run_worker_agent(
+    context: RunContext, agent: WorkerAgentInput, number: int, description: str
+) -> AttemptOutcome:
+    """Runs a worker agent and returns its outcome; see `run_child` for `number`, and for how it is stopped."""
     workflow_id = child_id(agent.subtask_id, agent.attempt, agent.candidate)
     summary = one_line(f"{agent.subtask_id} · {agent.role.name}: {description}", limits.LABEL_BYTES)
 
-    def start(as_id: str) -> _Start:
-        return workflow.start_child_workflow(WorkerAgentWorkflow.run, agent, id=as_id, static_summary=summary)
+    def start(as_id: str, reuse: WorkflowIDReusePolicy) -> _Start:
+        return workflow.start_child_workflow(
+            WorkerAgentWorkflow.run, agent, id=as_id, id_reuse_policy=reuse, static_summary=summary
+        )
 
-    return await _run(workflow_id, start, WorkerAgentResult.model_validate)
+    return await run_child(context, workflow_id, number, start, WorkerAgentResult.model_validate)
 
 
 def nested_input(
@@ -61,7 +51,8 @@ def nested_input(
     """Returns a nested supervisor's inputs: the subtask as its goal, a slice of budget and deadline, one level less."""
     state = context.state
     left = (state.time_and_budget.work_until - workflow.now()) * limits.NESTED_DEADLINE_SHARE
-    deadline = max(left, limits.MIN_DEADLINE)
+    own = timedelta(seconds=state.timeout_of(subtask_id) or left.total_seconds())
+    deadline = max(min(left, own), limits.MIN_DEADLINE)
     request = state.request.model_copy(
         update={
             "goal": cut(state.board.subtask(subtask_id).description, limits.GOAL_BYTES),
@@ -87,59 +78,24 @@ def nested_input(
     return request, nested
 
 
-async def run_nested(request: RunRequest, nested: NestedInput, attempt: int, description: str) -> AttemptOutcome:
+async def run_nested(
+    context: RunContext, request: RunRequest, nested: NestedInput, attempt: int, number: int, description: str
+) -> AttemptOutcome:
     """Runs a nested supervisor and returns its outcome, its answer as the finding."""
     workflow_id = child_id(nested.subtask_id, attempt)
     summary = one_line(f"{nested.subtask_id} · team {request.team_name}: {description}", limits.LABEL_BYTES)
 
-    def start(as_id: str) -> _Start:
+    def start(as_id: str, reuse: WorkflowIDReusePolicy) -> _Start:
         return workflow.start_child_workflow(
-            "SupervisorWorkflow", args=[request, nested], id=as_id, static_summary=summary, result_type=RunResult
+            "SupervisorWorkflow",
+            args=[request, nested],
+            id=as_id,
+            id_reuse_policy=reuse,
+            static_summary=summary,
+            result_type=RunResult,
         )
 
-    return await _run(workflow_id, start, _from_nested)
-
-
-async def _run(
-    workflow_id: str,
-    start: Callable[[str], _Start],
-    read: Callable[[object], WorkerAgentResult],
-) -> AttemptOutcome:
-    """Awaits a child; `read` takes its result, or the details of its error.
-
-    When the caller is cancelled the child is stopped and what it had is returned. The child is stopped by its id: a
-    cancel through its handle would reach only its first run, and a worker agent that has continued as new would go on.
-    """
-    stopping = False
-    try:
-        try:
-            handle = await start(workflow_id)
-        except WorkflowAlreadyStartedError:
-            # Ids of children can be guessed: whoever has taken this one must not be able to end the subtask.
-            workflow_id = f"{workflow_id}.{workflow.random().getrandbits(40)}"
-            handle = await start(workflow_id)
-        try:
-            # Shielded: a cancellation that reached the handle would end the wait before the child has answered.
-            return AttemptOutcome(read(await asyncio.shield(handle)))
-        except asyncio.CancelledError:
-            stopping = True
-            await _cancel(workflow_id)
-            return AttemptOutcome(read(await handle))  # whole, if it had finished before the cancellation came
-    except asyncio.CancelledError:
-        return stopped()
-    except FailureError as error:
-        if cancelled(error):
-            return stopped()
-        details = details_of(error)
-        result = read(details) if isinstance(details, dict) else WorkerAgentResult()
-        return stopped(result) if stopping else AttemptOutcome(result, problem_of(error))
-
-
-async def _cancel(workflow_id: str) -> None:
-    try:
-        await workflow.get_external_workflow_handle(workflow_id).cancel()
-    except FailureError:
-        workflow.logger.debug("child %s had ended before it was cancelled", workflow_id)
+    return await run_child(context, workflow_id, number, start, _from_nested)
 
 
 def _from_nested(value: object) -> WorkerAgentResult:
