@@ -81,7 +81,7 @@ class ChildActivities:
         while execution:
             for key in await self._store.list_keys(calls_prefix(run_id, execution)):
                 entry = await self._conversations.entry(key)
-                consumed.usage += usage_of(entry.reply, free=self._free) + Usage(tool_calls=_tool_results(entry))
+                consumed.usage += usage_of(entry.reply, free=self._free) + Usage(tool_calls=_tool_calls(entry))
                 consumed.turns += 1
             following = ""
             async for event in self._events(workflow_id, execution):
@@ -136,12 +136,5 @@ def _chain(execution: WorkflowExecutionInfo) -> str:
     return execution.first_run_id or execution.execution.run_id
 
 
-def _tool_results(entry: Entry) -> int:
-    """Returns how many tool results a call passed on; those of its last turn were passed on by nobody."""
-    contents = [message.get("content") for message in entry.input]
-    return sum(
-        isinstance(block, dict) and block.get("type") == "tool_result"
-        for content in contents
-        if isinstance(content, list)
-        for block in content
-    )
+def _tool_calls(entry: Entry) -> int:
+    return min(len(list(entry.reply.tool_uses())), limits.TOOL_CALLS_PER_TURN)
