@@ -37,7 +37,7 @@ class ToolLoop:
         self._progress = agent.progress
         self._trace = trace
         self._began = workflow.now()
-        self._calling = False
+        self._turn_open = False
 
     @property
     def time_left(self) -> float | None:
@@ -50,7 +50,7 @@ class ToolLoop:
         agent, progress = self._agent, self._progress
         asked_again, note, max_tokens = 0, None, limits.TURN_MAX_TOKENS
         while True:
-            progress.turn += 1
+            progress.turn, self._turn_open = progress.turn + 1, True
             if self._must_conclude() and progress.turn > 1:
                 note = LAST_TURN
             reply = await self._call_model(note, max_tokens)
@@ -78,7 +78,7 @@ class ToolLoop:
     def stopped(self) -> WorkerAgentResult:
         """Returns what a cancelled worker agent has; a run that is reset goes on from there."""
         result = self._result(self._finding_so_far(), stopped=True)
-        result.turns = max(0, result.turns - int(self._calling))
+        result.turns = max(0, result.turns - int(self._turn_open))
         result.progress = self._resumable()
         return result
 
@@ -97,7 +97,7 @@ class ToolLoop:
 
     def _resumable(self) -> LoopProgress:
         """Returns the progress without the turn that is under way."""
-        turn = max(0, self._progress.turn - int(self._calling))
+        turn = max(0, self._progress.turn - int(self._turn_open))
         return self._progress.model_copy(update={"turn": turn, "worked_seconds": self._worked()})
 
     def _worked(self) -> float:
@@ -114,7 +114,6 @@ class ToolLoop:
 
     async def _call_model(self, note: str | None, max_tokens: int) -> TurnReply:
         agent, progress = self._agent, self._progress
-        self._calling = True
         reply = await activity_calls.call_model(
             TurnInput(
                 run=agent.run,
@@ -132,7 +131,7 @@ class ToolLoop:
             agent.expires_at,
             agent.model_queue,
         )
-        self._calling = False
+        self._turn_open = False
         progress.usage += reply.usage
         progress.last_tokens = reply.usage.tokens
         if reply.preview:

@@ -110,6 +110,8 @@ async def test_a_subtask_whose_worker_agent_somebody_cancels_is_cancelled_and_ke
     assert (report.attempts, report.error.message if report.error else "") == (1, "somebody cancelled its worker agent")
     assert [gap.subtask_id for gap in result.gaps] == ["t1"]
     assert report.usage.model_calls == 1
+    assert report.finding is not None
+    assert report.finding.summary == "so far there are three"
 
 
 async def test_a_terminated_worker_agent_costs_what_it_consumed(
