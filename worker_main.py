@@ -19,7 +19,7 @@ from temporalio.client import Client
 from temporalio.worker import Worker
 
 from activities.agent_turn import AgentTurnActivities
-from activities.children import ChildActivities
+from activities.child_records import ChildActivities
 from activities.judging import JudgingActivities
 from activities.model.anthropic_model import AnthropicModel
 from activities.model.conversation import ConversationStore

@@ -75,7 +75,7 @@ class TimeAndBudget:
         if budget is None and deadline is None:
             raise ValueError("nothing to change: give a budget, a deadline, or both")
         if deadline is not None and self._started_at + deadline <= self._now():
-            raise ValueError("the new deadline has passed already: it counts from the run's start")
+            raise ValueError("the new deadline has passed already: it counts from the run's start, or its last reset")
         if budget is not None:
             self._ceilings.check_totals(budget.tokens, budget.usd)
             new = budget.over(self.budget)

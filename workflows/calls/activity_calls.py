@@ -17,7 +17,7 @@ from temporalio.exceptions import FailureError
 
 with workflow.unsafe.imports_passed_through():
     from activities.agent_turn import AgentTurnActivities
-    from activities.children import ChildActivities
+    from activities.child_records import ChildActivities
     from activities.contracts.judgement_contracts import (
         JudgeInput,
         JudgeReply,

@@ -4,7 +4,8 @@ import functools
 from typing import Any
 
 import pytest
-from temporalio.client import Client
+from temporalio.client import Client, WithStartWorkflowOperation, WorkflowUpdateFailedError
+from temporalio.common import WorkflowIDConflictPolicy
 
 from supervision.contract.request import RunRequest
 from tests.scripted_model import ScriptedModel, plan, script
@@ -51,9 +52,6 @@ async def test_a_signal_before_a_bad_request_does_not_block_it(client: Client, r
 async def test_updates_and_queries_with_the_start_do_not_block_it(
     client: Client, model: ScriptedModel, run_id: str, update: str, content: list[Any]
 ) -> None:
-    from temporalio.client import WithStartWorkflowOperation, WorkflowUpdateFailedError
-    from temporalio.common import WorkflowIDConflictPolicy
-
     model.play(run_id, script(plan({"id": "t1"})))
     operation = WithStartWorkflowOperation(
         SupervisorWorkflow.run,

@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import time
 from collections import Counter
 from datetime import timedelta
 
@@ -9,14 +10,18 @@ import pytest
 from temporalio.client import Client, WorkflowHistory
 from temporalio.worker import Replayer
 
+from activities.store.artifacts import open_store
+from runtime.settings import Settings
 from runtime.workers import workflow_runner
 from supervision.contract.result import RunResult
 from supervision.contract.updates import ExtendLimits
 from tests.scripted_model import Reply, ScriptedModel, Step, plan, script, text, tools, when
+from tests.serving import own_server
 from tests.waiting import until
 from tests.workflow import runs
 from tests.workflow.resets import reset, workflow_tasks
 from tests.workflow.runs import Handle, closed, events, failure, sent, started_children, status_of
+from worker_main import serving
 from workflows.supervisor import SupervisorWorkflow
 from workflows.worker_agent import WorkerAgentWorkflow
 
@@ -139,17 +144,24 @@ async def test_an_expired_run_goes_on_after_a_reset_with_new_limits(
     await replays(client, handle)
 
 
-async def test_no_call_is_sent_after_the_deadline(client: Client, model: ScriptedModel, run_id: str) -> None:
-    model.play(run_id, script(plan({"id": "t1"}), {"t1": lambda step: when(asyncio.Event(), text("never"))}))
-    handle = await start(client, run_id, deadline="PT5S")
-    error = await failure(handle)
-    assert error.type == "DeadlineExceeded"
-    deadline = (await handle.describe()).start_time.timestamp() + 5
-    assert [call.step.call for call in model.of(run_id) if call.at > deadline] == []
+async def test_nothing_begins_after_the_deadline(model: ScriptedModel, settings: Settings, run_id: str) -> None:
+    planned = asyncio.Event()
+    model.play(run_id, script(when(planned, plan({"id": "t1"}))))
+    async with own_server() as client, serving(client, settings, ["model"]):
+        async with serving(client, settings, ["workflows", "tools"]):
+            handle = await start(client, run_id, deadline="PT5S")
+            await until(sent(model, run_id, "plan.1.1"))
+        planned.set()  # the plan comes in time, but there is nobody to begin with it
+        work_until = (await handle.describe()).start_time.timestamp() + 4
+        await until(lambda: time.time() > work_until)
+        async with serving(client, settings, ["workflows", "tools"]):
+            assert (await failure(handle)).type == "DeadlineExceeded"
+            assert await started_children(client, run_id) == []
+    assert model.steps(run_id) == ["plan.1.1"]
 
 
 async def test_the_same_run_id_twice_touches_nothing_of_the_first_run(
-    client: Client, model: ScriptedModel, run_id: str, settings: object
+    client: Client, model: ScriptedModel, run_id: str, settings: Settings
 ) -> None:
     results = []
     for words in ("the first finding", "another finding"):
@@ -161,9 +173,7 @@ async def test_the_same_run_id_twice_touches_nothing_of_the_first_run(
         "the first finding",
         "another finding",
     ]
-    from activities.store.artifacts import open_store
-
-    stored = await open_store(settings.artifacts_url).get(first.result_ref or "")  # type: ignore[attr-defined]
+    stored = await open_store(settings.artifacts_url).get(first.result_ref or "")
     kept = RunResult.model_validate_json(stored)
     assert kept.subtasks[0].finding is not None
     assert kept.subtasks[0].finding.summary == "the first finding"
