@@ -39,7 +39,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         *("bounded", "contracts", "store", "model", "tools", "teams", "prompts", "replies"),
         *(
             "pools",
-            "children",
+            "child_records",
             "run_setup",
             "planning",
             "agent_turn",
