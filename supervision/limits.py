@@ -195,9 +195,9 @@ FAIRNESS_KEY_BYTES = 64  # the server refuses longer ones, and the workflow task
 OUTPUT_TOKENS_GUESS = 1000  # of a first answer, until there are recent ones to go by
 
 # --- Heartbeats and recovery ----------------------------------------------------------------------
-HEARTBEAT_EVERY = timedelta(seconds=2)  # carries cancellation to a call and the text's tail to `follow`
-HEARTBEAT_THROTTLE = timedelta(seconds=1.5)  # below the beat, so no beat waits for the next window
-HEARTBEAT_TIMEOUT = timedelta(seconds=10)  # a killed worker's calls are retried after this
+HEARTBEAT_EVERY = timedelta(seconds=1)  # 4 are lost before a call counts as dead; carries cancellation to a call and the text's tail to `follow`
+HEARTBEAT_THROTTLE = timedelta(seconds=0.8)  # below the beat, so no beat waits for the next window
+HEARTBEAT_TIMEOUT = timedelta(seconds=4)  # a killed worker's calls are retried 1 s after this: within 5 s in all
 HEARTBEAT_TAIL_CHARS = 200
 STICKY_TIMEOUT = timedelta(seconds=2)  # a killed worker's workflows move to a live one after this (default 10 s)
 GRACEFUL_SHUTDOWN = timedelta(minutes=2)  # SIGTERM lets calls in flight finish: most model calls are shorter
