@@ -195,7 +195,7 @@ FAIRNESS_KEY_BYTES = 64  # the server refuses longer ones, and the workflow task
 OUTPUT_TOKENS_GUESS = 1000  # of a first answer, until there are recent ones to go by
 
 # --- Heartbeats and recovery ----------------------------------------------------------------------
-HEARTBEAT_EVERY = timedelta(seconds=1)  # 4 are lost before a call counts as dead; carries cancellation to a call and the text's tail to `follow`
+HEARTBEAT_EVERY = timedelta(seconds=1)  # carries cancellation to a call and the text's tail to `follow`; 4 may be late
 HEARTBEAT_THROTTLE = timedelta(seconds=0.8)  # below the beat, so no beat waits for the next window
 HEARTBEAT_TIMEOUT = timedelta(seconds=4)  # a killed worker's calls are retried 1 s after this: within 5 s in all
 HEARTBEAT_TAIL_CHARS = 200
