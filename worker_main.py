@@ -20,6 +20,7 @@ from temporalio.worker import Worker
 
 from activities.agent_turn import AgentTurnActivities
 from activities.attempts import Attempts
+from activities.child_records import ChildActivities
 from activities.judging import JudgingActivities
 from activities.model.anthropic_model import AnthropicModel
 from activities.model.conversation import ConversationStore
@@ -104,11 +105,19 @@ def compose(
         ceilings=settings.ceilings,
     )
     setup, publishing = RunSetupActivities(store, teams, facts), PublishingActivities(store)
+    children = ChildActivities(client, store, conversations, free=settings.model == "standin")
     return workers(
         client,
         roles,
         workflows=[SupervisorWorkflow, WorkerAgentWorkflow],
-        local_activities=[setup.prepare_run, publishing.publish_result, PoolActivities(client).pool_backlog],
+        local_activities=[
+            setup.prepare_run,
+            publishing.publish_result,
+            PoolActivities(client).pool_backlog,
+            children.find_child,
+            children.await_child,
+            children.child_consumed,
+        ],
         model_activities=model_activities(settings, model, store, conversations, teams) if "model" in roles else [],
         tool_activities=[ToolActivities(store, conversations, teams).run_tool],
         interceptors=[Attempts(), Guard(Callers(client), Grants(store), settings.worker_model)],

@@ -26,6 +26,7 @@ MAX_TURNS = 200  # a worker agent that needs more is not converging
 MAX_DEPTH = 3  # levels of nested supervisors
 MIN_DEADLINE = timedelta(seconds=5)  # below it not even a plan can be made
 MAX_DEADLINE = timedelta(days=30)
+MIN_SUBTASK_TIMEOUT = timedelta(seconds=1)  # Temporal's timers are no finer
 GRANT_LIFETIME = timedelta(days=90)  # a deadline stands still while people are awaited, and a reset sets it anew
 KNOWN_CALLERS = 5000  # looked up once in a process; more than live children
 
@@ -143,6 +144,8 @@ ROLE_BREAKER_COOLDOWN_MAX = timedelta(minutes=5)  # doubled by each failed probe
 SYNTHESIS_RESERVE = timedelta(seconds=60)  # kept back from the deadline, at most this
 SYNTHESIS_RESERVE_SHARE = 0.2  # and at most this share of the whole deadline
 CHILD_CLOSE_WAIT = timedelta(seconds=20)  # a cancelled child answers in 0.1 s; a worker restart takes some seconds
+CHILD_CLOSE_SHARE = 0.5  # of what is left of the deadline, if that is less: the other half is for the answer
+CHILD_GIVE_UP_WAIT = timedelta(seconds=5)  # reading from the journal what children consumed that do not answer
 SYNTHESIS_HOLDBACK_SHARE = 0.1  # of the budget: an answer costs about a tenth of a run of a dozen subtasks
 SYNTHESIS_HOLDBACK_TOKENS = 20_000  # the findings of a dozen subtasks and an answer
 LEAST_GRANT_TOKENS = 4000  # two turns with one small tool output: less brings no finding
@@ -204,9 +207,9 @@ FAIRNESS_KEY_BYTES = 64  # the server refuses longer ones, and the workflow task
 OUTPUT_TOKENS_GUESS = 1000  # of a first answer, until there are recent ones to go by
 
 # --- Heartbeats and recovery ----------------------------------------------------------------------
-HEARTBEAT_EVERY = timedelta(seconds=2)  # carries cancellation to a call and the text's tail to `follow`
-HEARTBEAT_THROTTLE = timedelta(seconds=1.5)  # below the beat, so no beat waits for the next window
-HEARTBEAT_TIMEOUT = timedelta(seconds=10)  # a killed worker's calls are retried after this
+HEARTBEAT_EVERY = timedelta(seconds=1)  # carries cancellation to a call and the text's tail to `follow`; 4 may be late
+HEARTBEAT_THROTTLE = timedelta(seconds=0.8)  # below the beat, so no beat waits for the next window
+HEARTBEAT_TIMEOUT = timedelta(seconds=4)  # a killed worker's calls are retried 1 s after this: within 5 s in all
 HEARTBEAT_TAIL_CHARS = 200
 STICKY_TIMEOUT = timedelta(seconds=2)  # a killed worker's workflows move to a live one after this (default 10 s)
 GRACEFUL_SHUTDOWN = timedelta(minutes=2)  # SIGTERM lets calls in flight finish: most model calls are shorter

@@ -37,12 +37,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "activities": (
         *("bounded", "contracts", "heartbeat", "store", "model", "tools", "teams", "prompts", "replies"),
+        *("pools", "child_records", "run_setup", "planning", "agent_turn", "call_record"),
         *(
-            "pools",
-            "run_setup",
-            "planning",
-            "agent_turn",
-            "call_record",
             "tool_calls",
             "judging",
             "synthesis",

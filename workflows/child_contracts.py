@@ -20,6 +20,7 @@ class LoopProgress(Model):
     """Where a tool loop stands; carried over when a worker agent continues as new, and after a wait for the provider.
 
     `turn` counts through; `turns_booked` of them, and all usage before, are in the supervisor's books already.
+    `worked_seconds` is the time that the attempt took so far, without its waits for the provider and for budget.
     """
 
     head: str | None = None
@@ -34,6 +35,7 @@ class LoopProgress(Model):
     sources: list[str] = []
     artifacts: list[ArtifactRef] = []
     trace_seq: int = 0
+    worked_seconds: float = 0.0
 
     def booked(self) -> "LoopProgress":
         """Returns this progress once the supervisor has booked what it took."""
@@ -67,8 +69,8 @@ class WorkerAgentInput(Model):
 class WorkerAgentResult(Model):
     """What a worker agent came to. `stopped`: it was cancelled before it had finished; `finding` is what it had.
 
-    The same value is in the details of a failed attempt's error, so that what it consumed is counted; there
-    `progress` is what a next try can go on from, `retry_after` the seconds that a provider's breaker stays open.
+    The same value is in the details of a failed attempt's error, so that what it consumed is counted. `progress` is
+    what a next try can go on from, `retry_after` the seconds that a provider's breaker stays open.
     """
 
     finding: Finding | None = None

@@ -25,7 +25,8 @@ M = TypeVar("M", bound=BaseModel)
 class Handlers:
     """Handlers over the state of SupervisorWorkflow, which owns it.
 
-    Updates take any JSON, so that its sender gets to know what is wrong with it.
+    Updates take any JSON, so that its sender gets to know what is wrong with it. So do signals, which may come before
+    the first workflow task: one that raised an error would block the run for ever.
     """
 
     _state: RunState | SupervisionError

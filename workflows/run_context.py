@@ -147,6 +147,8 @@ class RunContext:
         Raises SupervisionError if the budget has no room for it, the deadline comes first, or it failed for good.
         """
         budget = self.state.time_and_budget
+        if workflow.now() >= self.expires_at(last):
+            raise SupervisionError(ErrorKind.DEADLINE_EXCEEDED, f"the deadline came before {label}")
         if last and (left := budget.ledger.for_synthesis.tokens) is not None:
             tokens = min(tokens, max(left, 1))
         # Reserved before the await: other calls and grants are decided while this one is under way.

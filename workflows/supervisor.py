@@ -44,13 +44,14 @@ class SupervisorWorkflow(Handlers):
         """Reads the input. What is wrong with it is kept for `run`: an error raised here would block the run."""
         self._nested, surplus = _nested_input(surplus)
         self._visibility = Visibility()
-        self._limits_changed = asyncio.Event()
+        self._limits_changed, self._reset = asyncio.Event(), asyncio.Event()
         self._context: RunContext | None = None
         self._state: RunState | SupervisionError
         self._parent: ParentLink | None = None
         self._children: ChildLinks | None = None
         try:
             self._state = self._new_state(parse_request(request, surplus))
+            workflow.register_random_seed_callback(lambda seed: self._reset.set())
         except SupervisionError as error:
             self._state = error
         if isinstance(request, dict):  # the SDK holds the arguments for as long as the run is open
@@ -74,6 +75,7 @@ class SupervisorWorkflow(Handlers):
         state = self._state
         if isinstance(state, SupervisionError):
             raise ApplicationError(state.message, type=state.kind, non_retryable=True)
+        restarts = asyncio.create_task(self._restart_after_resets(state))
         try:
             return await self._supervise(state)
         except SupervisionError as error:
@@ -92,6 +94,20 @@ class SupervisorWorkflow(Handlers):
             if self._nested is None:
                 raise
             return result
+        finally:
+            restarts.cancel()
+
+    async def _restart_after_resets(self, state: RunState) -> None:
+        """Notices each reset at its place in history: only there the seed of random numbers changes.
+
+        A reset to the very first step is noticed by `prepare_run`.
+        """
+        while True:
+            await self._reset.wait()
+            self._reset.clear()
+            state.restart()
+            self._limits_changed.set()
+            self._show()
 
     async def _supervise(self, state: RunState) -> RunResult:
         """Prepares the run and leads it through its phases."""
@@ -118,12 +134,15 @@ class SupervisorWorkflow(Handlers):
                 run=run,
                 request=state.request,
                 brief=self._nested.brief if self._nested else None,
+                first_run_id=workflow.info().first_execution_run_id,
             )
         )
         run.store_id = setup.store_id or run.store_id
         state.content_is_stored()
         if setup.ceilings and not self._nested:
             state.keep_within(setup.ceilings)
+        if setup.was_reset:
+            state.restart()
         state.warnings, state.model_notice = list(setup.warnings), setup.model_notice
         self._visibility.usable = [] if self._nested else setup.search_attributes
         self._context = RunContext(

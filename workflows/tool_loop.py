@@ -24,7 +24,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.errors import RESUMABLE, STORE, ErrorKind
     from supervision.run.trace import Trace
     from workflows.calls import activity_calls
-    from workflows.child_contracts import WorkerAgentInput, WorkerAgentResult
+    from workflows.child_contracts import LoopProgress, WorkerAgentInput, WorkerAgentResult
     from workflows.failures import CallFailed
 
 
@@ -35,13 +35,21 @@ class ToolLoop:
         self._agent = agent
         self._progress = agent.progress
         self._trace = trace
+        self._began = workflow.now()
+        self._turn_open = False
+
+    @property
+    def time_left(self) -> float | None:
+        """The seconds that the attempt may still take; None without a limit."""
+        limit = self._agent.timeout_seconds
+        return None if limit is None else max(0.0, limit - self._progress.worked_seconds)
 
     async def run(self) -> WorkerAgentResult:
         """Returns the finding. Raises the error that ends the attempt, CallFailed, or CancelledError."""
         agent, progress = self._agent, self._progress
         asked_again, note, max_tokens = 0, None, limits.TURN_MAX_TOKENS
         while True:
-            progress.turn += 1
+            progress.turn, self._turn_open = progress.turn + 1, True
             if self._must_conclude() and progress.turn > 1:
                 note = LAST_TURN
             reply = await self._call_model(note, max_tokens)
@@ -63,23 +71,36 @@ class ToolLoop:
                 raise self.failure(_loop_problem(step, reply, agent.max_turns))
             if workflow.info().is_continue_as_new_suggested():
                 progress.trace_seq = self._trace.last_seq
+                progress.worked_seconds = self._worked()
                 workflow.continue_as_new(agent)
 
     def stopped(self) -> WorkerAgentResult:
-        """Returns what a cancelled worker agent has."""
-        return self._result(self._finding_so_far(), stopped=True)
+        """Returns what a cancelled worker agent has; a run that is reset goes on from there."""
+        result = self._result(self._finding_so_far(), stopped=True)
+        result.turns = max(0, result.turns - int(self._turn_open))
+        result.progress = self._resumable()
+        return result
 
     def failure(self, problem: Problem, retry_after: float = 0.0) -> ApplicationError:
         """Returns the error of this attempt; one that it can go on from later carries where it stands."""
-        progress = self._progress
         consumed = self._result(None)
         if problem.type in RESUMABLE:
             consumed.finding = self._finding_so_far()
             # The turn that could not be made is counted when it is.
             consumed.turns = max(0, consumed.turns - 1)
-            consumed.progress = progress.model_copy(update={"turn": progress.turn - 1})
+            consumed.progress = self._resumable()
             consumed.retry_after = retry_after
+        elif problem.type is ErrorKind.TIMEOUT:
+            consumed.finding = self._finding_so_far()
         return ApplicationError(problem.message, consumed, type=problem.type, non_retryable=True)
+
+    def _resumable(self) -> LoopProgress:
+        """Returns the progress without the turn that is under way."""
+        turn = max(0, self._progress.turn - int(self._turn_open))
+        return self._progress.model_copy(update={"turn": turn, "worked_seconds": self._worked()})
+
+    def _worked(self) -> float:
+        return self._progress.worked_seconds + (workflow.now() - self._began).total_seconds()
 
     def _must_conclude(self) -> bool:
         """True if the call that comes now is the last one, by turns or by budget; raises if there can be none."""
@@ -109,6 +130,7 @@ class ToolLoop:
             agent.expires_at,
             agent.model_queue,
         )
+        self._turn_open = False
         progress.usage += reply.usage
         progress.last_tokens = reply.usage.tokens
         if reply.preview:
@@ -130,7 +152,12 @@ class ToolLoop:
         agent, progress = self._agent, self._progress
         running = [self._run_tool(reply.head, call) for call in reply.calls[: limits.TOOL_CALLS_PER_TURN]]
         # Progress is changed only after all have ended: a cancellation in between finds it as it was at the reply.
-        replies = await asyncio.gather(*running)
+        try:
+            replies = await asyncio.gather(*running)
+        except asyncio.CancelledError:
+            # The turn was made: whoever goes on from here has to answer its calls.
+            progress.results = [_stopped_call(call) for call in reply.calls]
+            raise
         for tool_reply in replies:
             progress.usage += Usage(tool_calls=1)
             progress.sources = list(dict.fromkeys([*progress.sources, *tool_reply.sources]))
@@ -204,6 +231,11 @@ class ToolLoop:
         progress = self._progress
         turns = progress.turn - progress.turns_booked
         return WorkerAgentResult(finding=finding, stopped=stopped, turns=turns, usage=progress.usage)
+
+
+def _stopped_call(call: ToolCallRef) -> ToolResultRef:
+    text = "this call was stopped, its outcome is unknown: check before you try it again"
+    return ToolResultRef(call_id=call.call_id, text=text, is_error=True)
 
 
 def _no_outcome(call: ToolCallRef, failed: CallFailed) -> ToolReply:

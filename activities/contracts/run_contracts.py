@@ -6,11 +6,14 @@ recorded runs live. A *reference* is a key of the artifact store; a *head* is th
 
 from typing import Literal
 
+from pydantic import JsonValue
+
 from supervision.contract.base import Model
 from supervision.contract.ceilings import Ceilings
 from supervision.contract.request import RunRequest
-from supervision.contract.result import Gap, RunResult
+from supervision.contract.result import Gap, Problem, RunResult
 from supervision.contract.team import TeamCard
+from supervision.contract.usage import Usage
 
 
 class RunRef(Model):
@@ -72,12 +75,13 @@ class SubtaskBrief(Model):
 class SetupInput(Model):
     """The first activity's input; a local activity, so the request is not written to history again.
 
-    `brief` is a nested supervisor's assignment by its parent.
+    `brief` is a nested supervisor's assignment by its parent, `first_run_id` the id before any reset.
     """
 
     run: RunRef
     request: RunRequest
     brief: SubtaskBrief | None = None
+    first_run_id: str = ""
 
 
 class RunSetup(Model):
@@ -95,6 +99,7 @@ class RunSetup(Model):
     warnings: list[str] = []
     model_notice: str | None = None
     ceilings: Ceilings | None = None
+    was_reset: bool = False
 
 
 class PublishInput(Model):
@@ -116,3 +121,37 @@ class Published(Model):
     result_ref: str
     trace_ref: str
     answer_ref: str | None = None
+
+
+class ChildQuestion(Model):
+    """Asks for a child that an earlier execution of the same supervisor started.
+
+    `start` is the how-maniest start under that id it was, from 0: the child of an attempt starts anew after a wait.
+    """
+
+    run: RunRef
+    workflow_id: str
+    start: int
+
+
+class ChildRef(Model):
+    """A child workflow of a supervisor, by the first execution of its chain."""
+
+    run: RunRef
+    workflow_id: str
+    first_run_id: str
+
+
+class ChildEnd(Model):
+    """How a child ended: with a result, or with a problem and the details of its error. `lost`: with neither."""
+
+    value: JsonValue = None
+    problem: Problem | None = None
+    lost: bool = False
+
+
+class Consumed(Model):
+    """What a child consumed by the journal of its model calls, and how many turns it made."""
+
+    usage: Usage = Usage()
+    turns: int = 0

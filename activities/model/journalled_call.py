@@ -132,16 +132,20 @@ class ModelCalls:
                 await asyncio.sleep(limits.STORE_RETRY_MAX.total_seconds())
 
     def _answered(self, key: str, message: ModelMessage) -> Answered:
-        tokens = message.usage
-        usage = Usage(
-            model_calls=1,
-            input_tokens=tokens.input_tokens,
-            output_tokens=tokens.output_tokens,
-            cache_read_tokens=tokens.cache_read_tokens,
-            cache_write_tokens=tokens.cache_write_tokens,
-            usd=0.0 if self._free else price(message.model, tokens),
-        )
-        return Answered(key, message, usage)
+        return Answered(key, message, usage_of(message, free=self._free))
+
+
+def usage_of(message: ModelMessage, *, free: bool) -> Usage:
+    """Returns what one answer cost; nothing in dollars if calls are `free`."""
+    tokens = message.usage
+    return Usage(
+        model_calls=1,
+        input_tokens=tokens.input_tokens,
+        output_tokens=tokens.output_tokens,
+        cache_read_tokens=tokens.cache_read_tokens,
+        cache_write_tokens=tokens.cache_write_tokens,
+        usd=0.0 if free else price(message.model, tokens),
+    )
 
 
 def _earlier_failures() -> Counter[str]:

@@ -64,6 +64,7 @@ class RunRequest(StrictModel):
     max_turns: Annotated[int, Field(ge=1, le=limits.MAX_TURNS)] = 10
     max_depth: Annotated[int, Field(ge=1, le=limits.MAX_DEPTH)] = 2
     max_reviews: Annotated[int, Field(ge=0, le=20)] = 3
+    subtask_timeout: timedelta | None = None
     deadline: timedelta = timedelta(minutes=30)
     budget: Budget = Budget()
     success: str | float = "any"
@@ -108,6 +109,13 @@ class RunRequest(StrictModel):
     def _duration(cls, value: timedelta) -> timedelta:
         if not limits.MIN_DEADLINE <= value <= limits.MAX_DEADLINE:
             raise ValueError("must be from PT5S (5 seconds) to P30D (30 days)")
+        return value
+
+    @field_validator("subtask_timeout")
+    @classmethod
+    def _subtask_timeout(cls, value: timedelta | None) -> timedelta | None:
+        if value is not None and not limits.MIN_SUBTASK_TIMEOUT <= value <= limits.MAX_DEADLINE:
+            raise ValueError("must be from PT1S (one second) to P30D (30 days)")
         return value
 
     @field_validator("success", mode="before")

@@ -29,7 +29,7 @@ class NewBudget(StrictModel):
 
 
 class ExtendLimits(StrictModel):
-    """New totals: the deadline counts from the run's start. None leaves a limit as it is."""
+    """New totals: the deadline counts from the run's start, or its last reset. None leaves a limit as it is."""
 
     budget: NewBudget | None = None
     deadline: Annotated[timedelta, Field(le=limits.MAX_DEADLINE)] | None = None

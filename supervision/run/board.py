@@ -173,20 +173,21 @@ class Board:
         """Ends a subtask that succeeded."""
         self._end(subtask_id, "completed").finding = finding
 
-    def fail(self, subtask_id: str, error: Problem) -> None:
-        """Ends a subtask that failed for good."""
-        self._end(subtask_id, "failed").error = _capped(error)
+    def fail(self, subtask_id: str, error: Problem, finding: Finding | None = None) -> None:
+        """Ends a subtask that failed for good; `finding` is what it had."""
+        report = self._end(subtask_id, "failed")
+        report.error, report.finding = _capped(error), finding
 
-    def cancel(self, subtask_id: str, error: Problem, finding: Finding | None = None) -> None:
-        """Ends a subtask that was stopped; `finding` is what it had."""
+    def cancel(self, subtask_id: str, error: Problem | None, finding: Finding | None = None) -> None:
+        """Ends a subtask that was stopped; `finding` is what it had. Without an `error`, `close` gives the reason."""
         report = self._end(subtask_id, "cancelled")
-        report.error = _capped(error)
+        report.error = _capped(error) if error else None
         report.finding = finding
 
     def close(self, error: Problem) -> None:
         """Stops every subtask that has not ended, but one that was reopened keeps the finding it had.
 
-        `error` is the reason for these and for those that were stopped before.
+        `error` is the reason for these and for those that were stopped before without one.
         """
         for report in self._reports.values():
             if report.state in ("waiting", "running"):
@@ -194,7 +195,7 @@ class Board:
                     self.keep(report.id)
                 else:
                     self.cancel(report.id, error)
-            elif report.state == "cancelled":
+            elif report.state == "cancelled" and report.error is None:
                 report.error = _capped(error)
 
     def _end(self, subtask_id: str, state: SubtaskState) -> SubtaskReport:
@@ -255,7 +256,7 @@ class Board:
         return any(report.finding is not None for report in self._reports.values())
 
     def usable(self) -> list[SubtaskReport]:
-        """Returns subtasks with a finding: completed ones, and cancelled ones that returned what they had."""
+        """Returns subtasks with a finding: completed ones, and others that returned what they had."""
         return [report for report in self._reports.values() if report.finding is not None]
 
 

@@ -57,6 +57,7 @@ class RunState:
         self.refused: set[str] = set()
         self.root_has_finding = False
         self.child_found = False
+        self.was_reset = False
         self.resumes = 0
         self.own_seconds = 0.0
         self.warnings: list[str] = []
@@ -120,6 +121,17 @@ class RunState:
         """Sets new totals of budget and deadline; raises ValueError if they are below what is used."""
         self.time_and_budget.extend(budget, deadline)
         self.trace.note("limits_extended", limits=self.time_and_budget.spent_line())
+
+    def restart(self) -> None:
+        """Goes on after `temporal workflow reset`, with the whole deadline anew."""
+        self.was_reset = True
+        self.time_and_budget.restart_clock()
+        self.trace.note("run_reset", deadline_at=self.time_and_budget.deadline_at.isoformat())
+
+    def timeout_of(self, subtask_id: str) -> float | None:
+        """Returns the seconds of work that an attempt of a subtask may take: the plan's, else the request's."""
+        own, usual = self.board.subtask(subtask_id).timeout_seconds, self.request.subtask_timeout
+        return own if own is not None or usual is None else usual.total_seconds()
 
     def warn(self, warning: str) -> None:
         """Adds a warning to the result, once."""

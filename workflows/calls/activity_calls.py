@@ -17,6 +17,7 @@ from temporalio.exceptions import FailureError
 
 with workflow.unsafe.imports_passed_through():
     from activities.agent_turn import AgentTurnActivities
+    from activities.child_records import ChildActivities
     from activities.contracts.judgement_contracts import (
         JudgeInput,
         JudgeReply,
@@ -28,7 +29,16 @@ with workflow.unsafe.imports_passed_through():
         SynthesisReply,
     )
     from activities.contracts.planning_contracts import PlanInput, PlanReply
-    from activities.contracts.run_contracts import Published, PublishInput, RunSetup, SetupInput
+    from activities.contracts.run_contracts import (
+        ChildEnd,
+        ChildQuestion,
+        ChildRef,
+        Consumed,
+        Published,
+        PublishInput,
+        RunSetup,
+        SetupInput,
+    )
     from activities.contracts.turn_contracts import ToolInput, ToolReply, TurnInput, TurnReply
     from activities.judging import JudgingActivities
     from activities.planning import PlanningActivities
@@ -195,6 +205,45 @@ async def pool_backlog(pool: str) -> float:
         )
     except CallFailed:
         return 0.0
+
+
+async def find_child(question: ChildQuestion) -> ChildRef | None:
+    """Returns the child that an execution before a reset started under an id; None if it started none there."""
+    return await _reply(
+        workflow.execute_local_activity_method(
+            ChildActivities.find_child,
+            question,
+            start_to_close_timeout=limits.SETUP_TIMEOUT,
+            retry_policy=_STORE_RETRY,
+            summary=f"find {question.workflow_id}",
+        )
+    )
+
+
+async def await_child(child: ChildRef, label: str) -> ChildEnd:
+    """Returns how a child of an execution before a reset ended, once it has."""
+    return await _reply(
+        workflow.execute_activity_method(
+            ChildActivities.await_child,
+            child,
+            start_to_close_timeout=limits.MAX_DEADLINE,
+            heartbeat_timeout=limits.HEARTBEAT_TIMEOUT,
+            summary=label,
+        )
+    )
+
+
+async def child_consumed(child: ChildRef) -> Consumed:
+    """Returns what a child consumed that ended without saying so."""
+    return await _reply(
+        workflow.execute_local_activity_method(
+            ChildActivities.child_consumed,
+            child,
+            start_to_close_timeout=limits.PUBLISH_TIMEOUT,
+            schedule_to_close_timeout=limits.PUBLISH_TIMEOUT,
+            summary=f"cost of {child.workflow_id}",
+        )
+    )
 
 
 # --- What all of them share -----------------------------------------------------------------------

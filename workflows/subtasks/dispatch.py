@@ -26,7 +26,8 @@ class Timers:
     def at(self, name: str, when: datetime) -> asyncio.Task[None]:
         """Returns a task that ends at `when`."""
         known = self._set.get(name)
-        if known is not None and known[0] == when:
+        # One that is done though `when` is still to come (a clock was set back) would end every wait at once.
+        if known is not None and known[0] == when and not known[1].done():
             return known[1]
         if known is not None:
             known[1].cancel()
@@ -81,7 +82,7 @@ class Dispatch:
 
     async def _dispatch(self, timers: Timers) -> bool:
         """Starts what may start and awaits what ends. Returns True when all has ended, False at the deadline."""
-        while True:
+        while self._state.time_and_budget.time_left or self._is_complete():
             for subtask_id in self._state.board.skip_hopeless():
                 self._state.trace.note("subtask_skipped", subtask_id)
             # Before subtasks start: one that lacks a dependency waits for the revision that may replace it.
@@ -95,8 +96,12 @@ class Dispatch:
             # wakers, and the loop looks at the whole board again: nothing is carried over from before the wait.
             await self._wait(timers, probe_at)
             self._collect()
-            if not self._state.time_and_budget.time_left:
-                return False
+        return False
+
+    def _is_complete(self) -> bool:
+        """True if no subtask is left to be worked on."""
+        counts = self._state.board.counts()
+        return not (self._running or self._replanning.running or counts.waiting or counts.running)
 
     def _start_ready(self) -> datetime | None:
         """Starts each subtask that is ready and has a slot and a role.
@@ -153,13 +158,16 @@ class Dispatch:
 
     async def _stop(self, why: Problem) -> None:
         """Stops what runs, keeps what it had, and closes what had not started."""
-        for task in self._running.values():
-            task.cancel()
-        await self._drafts.stop()
-        await self._replanning.stop()
-        if self._running:
-            # Each cancels its child and books what that had; a child without a Worker is not waited for any longer.
-            await workflow.wait(self._running.values(), timeout=limits.CHILD_CLOSE_WAIT.total_seconds())
+        # Each cancels its child and books what that had. Cancelled once more, it books without waiting for the child.
+        # A level below waits for less, so that its own result still comes in time.
+        for patience in (self._state.time_and_budget.closing_time, limits.CHILD_GIVE_UP_WAIT):
+            running = [task for task in self._running.values() if not task.done()]
+            for task in running:
+                task.cancel()
+            await self._drafts.stop()
+            await self._replanning.stop()
+            if running:
+                await workflow.wait(running, timeout=patience.total_seconds() / self._context.depth)
         self._running.clear()
         self._state.board.close(why)
         self._context.show()
