@@ -175,23 +175,16 @@ async def test_a_child_that_does_not_answer_is_booked_from_the_journal(
     assert result.usage.model_calls == len(answered)
 
 
-async def test_a_candidate_that_fails_the_run_stops_the_others_and_they_are_booked(
+async def test_a_run_fails_once_all_candidates_are_refused_and_they_are_booked(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
-    other_waits = asyncio.Event()
-
     def turns(step: Step) -> Reply:
+        refused = status(401, "authentication_error")
         if "/1.2/" in step.call:
-            return when(other_waits, status(401, "authentication_error"))
-        return tools(("lookup", {"query": "x"})) if step.number == 1 else NEVER
+            return refused
+        return tools(("lookup", {"query": "x"})) if step.number == 1 else refused
 
     model.play(run_id, script(subtasks(item("t1", "finder", candidates=2)), {"t1": turns}))
-    handle = await start(client, run_id)
-    await until(sent(model, run_id, "t1/1.1/turn.2"))
-    other_waits.set()
-    error = await runs.failure(handle)
+    error = await runs.failure(await start(client, run_id))
     assert error.type == "ProviderAuthentication"
-    answered = [call for call in model.of(run_id) if call.answered_at and "1.2" not in call.step.call]
-    assert runs.partial_result(error).usage.model_calls == len(answered) == 2
-    child = await client.get_workflow_handle(f"{run_id}/t1/1.1").describe()
-    assert child.status is WorkflowExecutionStatus.COMPLETED
+    assert runs.partial_result(error).usage.model_calls == 2
