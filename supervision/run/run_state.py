@@ -75,7 +75,7 @@ class RunState:
     @property
     def has_finding(self) -> bool:
         """True once there is a finding. From then on the run waits for `resume` instead of failing."""
-        return self.root_has_finding or self.board.counts().completed > 0
+        return self.root_has_finding or self.board.any_completed
 
     def breaker(self, role: str) -> RoleBreaker:
         """Returns the breaker of a role."""
