@@ -9,7 +9,8 @@ class Row:
 
     `latency` is what each model call takes, in seconds. `floor` is False where the floor has nothing comparable.
     With `new_roles` the plan defines so many roles of its own and gives them all the work, with `dependents` it has so
-    many further worker agents, each of which builds on all `agents`: only the bench's own model server writes such plans.
+    many further worker agents, each of which builds on all `agents`. Only the bench's own model server writes such
+    plans.
     """
 
     name: str

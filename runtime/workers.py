@@ -7,6 +7,7 @@ from temporalio.client import Client
 from temporalio.worker import Interceptor, Worker
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
+from runtime.shown_details import ShownDetails
 from supervision import limits
 from supervision.queues import MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE, pool_queue
 
@@ -39,7 +40,7 @@ def workers(
     """
     common: dict[str, Any] = {
         "client": client,
-        "interceptors": interceptors,
+        "interceptors": [*interceptors, ShownDetails()],
         "max_concurrent_activities": limits.ACTIVITY_SLOTS,
         "graceful_shutdown_timeout": limits.GRACEFUL_SHUTDOWN,
         "max_heartbeat_throttle_interval": limits.HEARTBEAT_THROTTLE,

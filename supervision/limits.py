@@ -48,6 +48,8 @@ FILE_NAME_BYTES = 200  # of an artifact: file systems take 255
 SOURCE_BYTES = 200  # one source of a finding: a title or an address
 FINDING_SOURCES = 20  # that one tool call adds to a finding
 TRACE_EVENTS = 1000  # root events kept for the query, by contract
+STARTED_BYTES = KIB * KIB  # inputs of children whose start is not confirmed: a message to the server holds 4 MiB
+STARTS_AT_ONCE = 50  # and their number: what one workflow task does must take less than a second
 STATUS_PAGE = 100  # subtasks on one page of `status`, by contract
 
 # --- What messages show -----------------------------------------------------------------------------
@@ -223,7 +225,7 @@ WORKER_CONNECT_WAIT = timedelta(seconds=60)  # a Worker may be started together 
 
 # --- Worker processes -----------------------------------------------------------------------------
 ACTIVITY_SLOTS = 1000  # more than live children, so that waiting for a model never queues
-WORKFLOW_TASK_SLOTS = 64
+WORKFLOW_TASK_SLOTS = 8  # they share one interpreter: more replays at once only make each of them late
 HEALTH_BEAT = timedelta(seconds=5)  # how often a Worker shows that its event loop runs
 HEALTH_STALE = timedelta(seconds=60)  # a busy loop is late by seconds, never by a minute
 CACHED_WORKFLOWS = 3000  # more than live workflows: replaying on each task costs 1.9 times

@@ -40,12 +40,21 @@ ROOMS: dict[str, tuple[str, ...]] = {
         *("pools", "run_setup", "planning", "agent_turn", "tool_calls", "judging", "synthesis", "publishing", "rights"),
     ),
     "workflows": (
-        *("failures", "background", "child_contracts", "run_context", "visibility", "handlers", "calls"),
+        *(
+            "failures",
+            "background",
+            "start_window",
+            "child_contracts",
+            "run_context",
+            "visibility",
+            "handlers",
+            "calls",
+        ),
         *("tool_loop", "worker_agent", "plan", "subtasks", "answer", "supervisor"),
     ),
     "runtime": (
         *("paths", "process", "experimental", "telemetry", "settings", "payloads", "search_attributes"),
-        *("watchdog", "health", "workers"),
+        *("watchdog", "health", "shown_details", "workers"),
         *("server", "connection"),
     ),
     "standin": ("server", "extract", "__main__"),

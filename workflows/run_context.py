@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol, TypedDict, TypeVar
 
@@ -19,6 +19,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.run.waits import ProviderWait
     from workflows.child_contracts import NestedInput
     from workflows.failures import CallFailed
+    from workflows.start_window import StartWindow
 
 
 class HasUsage(Protocol):
@@ -44,8 +45,8 @@ R = TypeVar("R", bound=HasUsage)
 class RunContext:
     """One supervisor's surroundings.
 
-    `show` makes a change visible; setting `limits_changed` wakes the dispatch. `plan_ref`, `team_ref` and `team`
-    follow the revisions of the plan: `team` has the roles that the plan added.
+    `show` makes a change visible; setting `limits_changed` wakes the dispatch; `starts` lets children begin.
+    `plan_ref`, `team_ref` and `team` follow the revisions of the plan: `team` has the roles that the plan added.
     """
 
     state: RunState
@@ -57,6 +58,7 @@ class RunContext:
     team_ref: str
     nested: NestedInput | None = None
     plan_ref: str = ""
+    starts: StartWindow = field(default_factory=StartWindow)
 
     @property
     def assignable_roles(self) -> TeamCard:

@@ -5,6 +5,7 @@ import contextlib
 import time
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowHandle
@@ -110,15 +111,15 @@ async def cross(
     )
 
 
-async def _answered(model: ModelControl, calls: int, runs: asyncio.Future[list[object]]) -> None:
+async def _answered(model: ModelControl, calls: int, runs: asyncio.Future[Any]) -> None:
     """Returns once so many calls are answered, or the runs have ended without."""
-    while not runs.done() and sum(entry["event"] == "answered" for entry in model.ledger()) < calls:
+    while not runs.done():
+        if sum(entry["event"] == "answered" for entry in model.ledger()) >= calls:
+            return
         await asyncio.sleep(_LOOK)
 
 
-async def _started_again(
-    worker: Process, model: ModelControl, runs: asyncio.Future[list[object]]
-) -> tuple[float, float | None]:
+async def _started_again(worker: Process, model: ModelControl, runs: asyncio.Future[Any]) -> tuple[float, float | None]:
     """Returns how long the new process took to be ready, and to send the first model call."""
     before = len(model.ledger())
     began = time.time()

@@ -7,9 +7,9 @@ from supervision.contract.plan import Subtask
 
 
 class Readiness:
-    """The dependencies of a plan's subtasks, counted. Of each subtask it knows three things: whether it waits, whether
+    """The dependencies of a plan's subtasks, counted.
 
-    it has ended, and whether it succeeded. `changed` takes every change of these.
+    Of each subtask it knows whether it waits, whether it has ended, and with success: `changed` takes what changes.
     """
 
     def __init__(self, subtasks: list[Subtask], outcome: Callable[[str], tuple[bool, bool | None]]) -> None:

@@ -149,8 +149,8 @@ class _Attempt:
         description = context.state.board.subtask(self.subtask_id).description
         if role.team:
             request, nested = nested_input(context, self.subtask_id, role, self._brief(), funding.grant)
-            return await run_nested(request, nested, self.number, description)
-        return await run_worker_agent(self._agent_input(candidate, funding, progress), description)
+            return await run_nested(context, request, nested, self.number, description)
+        return await run_worker_agent(context, self._agent_input(candidate, funding, progress), description)
 
     def _brief(self) -> SubtaskBrief:
         context, board, assignment = self.context, self.context.state.board, self.assignment

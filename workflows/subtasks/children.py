@@ -44,13 +44,20 @@ def child_id(subtask_id: str, attempt: int, candidate: int = 0) -> str:
     return f"{workflow.info().workflow_id}/{subtask_id}/{attempt}" + (f".{candidate}" if candidate else "")
 
 
-async def run_worker_agent(agent: WorkerAgentInput, description: str) -> AttemptOutcome:
+async def run_worker_agent(context: RunContext, agent: WorkerAgentInput, description: str) -> AttemptOutcome:
     """Runs a worker agent and returns its outcome; see `_run` for how it is stopped."""
     workflow_id = child_id(agent.subtask_id, agent.attempt, agent.candidate)
     summary = one_line(f"{agent.subtask_id} · {agent.role.name}: {description}", limits.LABEL_BYTES)
 
+    try:
+        lease = await context.starts.lease(size(agent.model_dump_json()))
+    except asyncio.CancelledError:
+        return stopped()
+
     def start(as_id: str) -> _Start:
-        return workflow.start_child_workflow(WorkerAgentWorkflow.run, agent, id=as_id, static_summary=summary)
+        return lease.until_started(
+            workflow.start_child_workflow(WorkerAgentWorkflow.run, agent, id=as_id, static_summary=summary)
+        )
 
     return await _run(workflow_id, start, WorkerAgentResult.model_validate)
 
@@ -87,14 +94,23 @@ def nested_input(
     return request, nested
 
 
-async def run_nested(request: RunRequest, nested: NestedInput, attempt: int, description: str) -> AttemptOutcome:
+async def run_nested(
+    context: RunContext, request: RunRequest, nested: NestedInput, attempt: int, description: str
+) -> AttemptOutcome:
     """Runs a nested supervisor and returns its outcome, its answer as the finding."""
     workflow_id = child_id(nested.subtask_id, attempt)
     summary = one_line(f"{nested.subtask_id} · team {request.team_name}: {description}", limits.LABEL_BYTES)
 
+    try:
+        lease = await context.starts.lease(size(request.model_dump_json()) + size(nested.model_dump_json()))
+    except asyncio.CancelledError:
+        return stopped()
+
     def start(as_id: str) -> _Start:
-        return workflow.start_child_workflow(
-            "SupervisorWorkflow", args=[request, nested], id=as_id, static_summary=summary, result_type=RunResult
+        return lease.until_started(
+            workflow.start_child_workflow(
+                "SupervisorWorkflow", args=[request, nested], id=as_id, static_summary=summary, result_type=RunResult
+            )
         )
 
     return await _run(workflow_id, start, _from_nested)
