@@ -46,10 +46,14 @@ LIMITATIONS = 10  # of one finding
 CITATIONS = 100  # of one answer
 FILE_NAME_BYTES = 200  # of an artifact: file systems take 255
 SOURCE_BYTES = 200  # one source of a finding: a title or an address
+AGENT_SOURCES = 100  # of one finding: more are no list that anybody reads
+AGENT_SOURCES_BYTES = 16 * KIB  # and of all of them
+AGENT_ARTIFACTS = 50  # of one finding
 FINDING_SOURCES = 20  # that one tool call adds to a finding
 TRACE_EVENTS = 1000  # root events kept for the query, by contract
 STARTED_BYTES = KIB * KIB  # inputs of children whose start is not confirmed: a message to the server holds 4 MiB
 STARTS_AT_ONCE = 50  # and their number: what one workflow task does must take less than a second
+TRACE_PAGE_BYTES = 160 * KIB  # of one reply to `trace`: the rest comes with its cursor
 STATUS_PAGE = 100  # subtasks on one page of `status`, by contract
 
 # --- What messages show -----------------------------------------------------------------------------
@@ -104,6 +108,7 @@ HEADING_BYTES = 300  # a title or heading of a document
 REPORT_SECTIONS = 50  # of a formatted document
 
 # --- Supervision ----------------------------------------------------------------------------------
+PLAN_REPLY_BYTES = 224 * KIB  # a plan in history, packed: 1,000 subtasks of 200 bytes, or 50,000 dependencies
 PLAN_TRIES = 3  # the first plan and two repairs, by contract
 NEW_ROLES = 5  # that one plan may define: more is a team to be written down
 TEAM_ROLES = 50  # each is a line of the planner's prompt

@@ -51,6 +51,7 @@ class Board:
         self._states: Counter[SubtaskState] = Counter()
         self._in_flight: Counter[str] = Counter()
         self._unfinished: dict[SubtaskState, dict[str, None]] = {"running": {}, "waiting": {}}
+        self._has_candidates = False
         self._readiness = Readiness([], self._outcome)
         self.extend(plan)
 
@@ -58,6 +59,7 @@ class Board:
         """Takes over a later revision: new subtasks are added, replaced ones marked, skipped dependents wait again."""
         for subtask in plan.subtasks:
             self._subtasks[subtask.id] = subtask
+            self._has_candidates = self._has_candidates or subtask.candidates > 1
             report = self._reports.get(subtask.id)
             if report is None:
                 self._reports[subtask.id] = SubtaskReport(
@@ -260,6 +262,8 @@ class Board:
 
     def agents(self, slots: int) -> int:
         """Returns how many worker agents the next `slots` subtasks take, running ones first; each candidate is one."""
+        if not self._has_candidates:
+            return min(slots, sum(map(len, self._unfinished.values())))
         unfinished = islice(chain(self._unfinished["running"], self._unfinished["waiting"]), slots)
         return sum(self._subtasks[subtask_id].candidates for subtask_id in unfinished)
 

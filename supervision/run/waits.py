@@ -69,6 +69,8 @@ class Waits:
     @property
     def current(self) -> list[ProviderWait]:
         """All waits for providers, here and in nested supervisors that run."""
+        if not self._nested:
+            return list(self._own)
         running = {report.id for report in self._board.reports() if report.state == "running"}
         below = (wait for subtask_id, waits in self._nested.items() if subtask_id in running for wait in waits)
         return [*self._own, *below]
