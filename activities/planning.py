@@ -72,8 +72,8 @@ class PlanningActivities:
         if (length := len(reply.model_dump_json())) > limits.PLAN_REPLY_BYTES:
             reply.plan = None
             reply.problems = [
-                f"the plan takes {length} bytes without its descriptions, at most {limits.PLAN_REPLY_BYTES} are possible: "
-                "fewer dependencies (a subtask can build on one that collects what others found), shorter ids"
+                f"the plan takes {length} bytes without its descriptions, at most {limits.PLAN_REPLY_BYTES} are "
+                "possible: give it fewer dependencies (let one subtask collect what others found), or shorter ids"
             ]
             return
         run_id = call.run.run_id

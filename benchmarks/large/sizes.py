@@ -17,9 +17,9 @@ class Size:
 
 
 SIZES = [
-    Size("deep", Row("two runs of 1,000 subtasks, kill -9", 1000, 1, 1.0, runs=2, at_once=2), killed=0.5),
-    Size("many", Row("24 runs of 120 subtasks, kill -9", 120, 1, 1.0, runs=24, at_once=24), killed=0.5),
-    Size("wide", Row("110 subtasks, then 190 that depend on all of them", 110, 1, 1.0, dependents=190)),
+    Size("deep", Row("two runs of 1,000 subtasks, kill -9", 1000, 0, 1.0, runs=2, at_once=2), killed=0.5),
+    Size("many", Row("24 runs of 120 subtasks, kill -9", 120, 0, 1.0, runs=24, at_once=24), killed=0.5),
+    Size("wide", Row("110 subtasks, then 190 that depend on all of them", 110, 0, 1.0, dependents=190)),
 ]
 
 

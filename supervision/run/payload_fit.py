@@ -20,7 +20,7 @@ T = TypeVar("T")
 def fit(result: RunResult, limit: int = limits.PAYLOAD_AIM_BYTES) -> RunResult:
     """Returns `result` in at most `limit` bytes of JSON; `truncated` says that something was shortened.
 
-    Ids and states of all subtasks and gaps stay up to half of PAYLOAD_HARD_BYTES: 1,000 of them are above
+    Ids and states of all subtasks and gaps stay below PAYLOAD_HARD_BYTES: 1,000 of them are above
     PAYLOAD_AIM_BYTES. Beyond that the first ones stay, and a warning counts the others.
     """
     if size(result.model_dump_json()) <= limit:
@@ -40,7 +40,7 @@ def fit(result: RunResult, limit: int = limits.PAYLOAD_AIM_BYTES) -> RunResult:
             "artifacts": [],
         }
     )
-    return _counted(bare, max(limit, limits.PAYLOAD_HARD_BYTES // 2))
+    return _counted(bare, max(limit, limits.PAYLOAD_HARD_BYTES * 7 // 8))
 
 
 def _counted(result: RunResult, limit: int) -> RunResult:

@@ -3,8 +3,8 @@
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts.planning_contracts import WorkNote
     from activities.contracts.packed import DependencyRef
+    from activities.contracts.planning_contracts import WorkNote
     from supervision import limits
     from supervision.budget.amount import call_estimate
     from supervision.contract.result import Gap, SubtaskReport
