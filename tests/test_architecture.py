@@ -70,7 +70,6 @@ EXCEPTIONS: dict[str, str] = {
     "activities/tools/attachment.py": "a tool of its own",
     "activities/tools/files.py": "the files of a team, for the team file and for the tools that read data",
     "workflows/background.py": "the base of the work beside subtasks, in the rooms `plan` and `answer`",
-    "workflows/calls/finding_refs.py": "findings as every activity takes them: three rooms use it",
     "workflows/failures.py": "the one reading of what activities and children raise",
     "supervision/queues.py": "the names of the queues, for workflows, activities and clients alike",
     "supervision/prompt_marks.py": "marks in prompts, shared by `activities` (writes them) and `standin` (reads them)",
