@@ -1,5 +1,6 @@
 """The Temporal Workers of one process: which queues they poll, with which workflows and activities."""
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -48,6 +49,7 @@ def workers(
 
     A process of a `pool` serves that pool's queue alone, with model calls and tools.
     """
+    sys.setswitchinterval(limits.SWITCH_INTERVAL.total_seconds())
     common: dict[str, Any] = {
         "client": client,
         "interceptors": [*interceptors, ShownDetails()],

@@ -230,7 +230,10 @@ WORKER_CONNECT_WAIT = timedelta(seconds=60)  # a Worker may be started together 
 
 # --- Worker processes -----------------------------------------------------------------------------
 ACTIVITY_SLOTS = 1000  # more than live children, so that waiting for a model never queues
-WORKFLOW_TASK_SLOTS = 8  # they share one interpreter: more replays at once only make each of them late
+WORKFLOW_TASK_SLOTS = 4  # they share one interpreter: more replays at once only make each of them late
+# A replay goes to and fro between the event loop and a thread some hundred times, and each time it waits for the
+# interpreter as often as other threads compute: at Python's 5 ms a large replay would take longer than its task may.
+SWITCH_INTERVAL = timedelta(milliseconds=0.5)
 HEALTH_BEAT = timedelta(seconds=5)  # how often a Worker shows that its event loop runs
 HEALTH_STALE = timedelta(seconds=60)  # a busy loop is late by seconds, never by a minute
 CACHED_WORKFLOWS = 3000  # more than live workflows: replaying on each task costs 1.9 times
