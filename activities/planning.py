@@ -68,12 +68,19 @@ class PlanningActivities:
         plan = checked.plan
         if plan is None:
             return
+        reply.plan = shortened(plan)
+        if (length := len(reply.model_dump_json())) > limits.PLAN_REPLY_BYTES:
+            reply.plan = None
+            reply.problems = [
+                f"the plan takes {length} bytes without its descriptions, at most {limits.PLAN_REPLY_BYTES} are "
+                "possible: give it fewer dependencies (let one subtask collect what others found), or shorter ids"
+            ]
+            return
         run_id = call.run.run_id
         if checked.new_roles:
             reply.team_ref = await self._teams.extend(run_id, call.team_ref, checked.new_roles)
             reply.team = await self._teams.card(reply.team_ref, call.model)
         reply.plan_ref = await self._store.put_output(run_id, plan.model_dump_json().encode())
-        reply.plan = shortened(plan)
         if plan.direct_answer:
             answer = plan.direct_answer.encode("utf-8", "replace")
             reply.answer_ref = await self._store.put_output(run_id, answer)

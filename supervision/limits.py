@@ -49,8 +49,14 @@ LIMITATIONS = 10  # of one finding
 CITATIONS = 100  # of one answer
 FILE_NAME_BYTES = 200  # of an artifact: file systems take 255
 SOURCE_BYTES = 200  # one source of a finding: a title or an address
+AGENT_SOURCES = 100  # of one finding: more are no list that anybody reads
+AGENT_SOURCES_BYTES = 16 * KIB  # and of all of them
+AGENT_ARTIFACTS = 50  # of one finding
 FINDING_SOURCES = 20  # that one tool call adds to a finding
 TRACE_EVENTS = 1000  # root events kept for the query, by contract
+STARTED_BYTES = KIB * KIB  # inputs of children whose start is not confirmed: a message to the server holds 4 MiB
+STARTS_AT_ONCE = 50  # and their number: what one workflow task does must take less than a second
+TRACE_PAGE_BYTES = 160 * KIB  # of one reply to `trace`: the rest comes with its cursor
 STATUS_PAGE = 100  # subtasks on one page of `status`, by contract
 
 # --- What messages show -----------------------------------------------------------------------------
@@ -108,6 +114,7 @@ HEADING_BYTES = 300  # a title or heading of a document
 REPORT_SECTIONS = 50  # of a formatted document
 
 # --- Supervision ----------------------------------------------------------------------------------
+PLAN_REPLY_BYTES = 224 * KIB  # a plan in history, packed: 1,000 subtasks of 200 bytes, or 50,000 dependencies
 PLAN_TRIES = 3  # the first plan and two repairs, by contract
 NEW_ROLES = 5  # that one plan may define: more is a team to be written down
 TEAM_ROLES = 50  # each is a line of the planner's prompt
@@ -239,7 +246,10 @@ WORKER_CONNECT_WAIT = timedelta(seconds=60)  # a Worker may be started together 
 
 # --- Worker processes -----------------------------------------------------------------------------
 ACTIVITY_SLOTS = 1000  # more than live children, so that waiting for a model never queues
-WORKFLOW_TASK_SLOTS = 64
+WORKFLOW_TASK_SLOTS = 4  # they share one interpreter: more replays at once only make each of them late
+# A replay goes to and fro between the event loop and a thread some hundred times, and each time it waits for the
+# interpreter as often as other threads compute: at Python's 5 ms a large replay would take longer than its task may.
+SWITCH_INTERVAL = timedelta(milliseconds=0.5)
 HEALTH_BEAT = timedelta(seconds=5)  # how often a Worker shows that its event loop runs
 HEALTH_STALE = timedelta(seconds=60)  # a busy loop is late by seconds, never by a minute
 CACHED_WORKFLOWS = 3000  # more than live workflows: replaying on each task costs 1.9 times

@@ -4,9 +4,10 @@ from datetime import datetime
 
 from activities.contracts.run_contracts import RunRef, SubtaskBrief
 from activities.contracts.turn_contracts import ToolResultRef
+from supervision.agent.grounds import Grounds
 from supervision.budget.amount import Amount
 from supervision.contract.base import Model
-from supervision.contract.finding import ArtifactRef, Finding
+from supervision.contract.finding import Finding
 from supervision.contract.progress import Counts, NestedRun, Phase
 from supervision.contract.result import Gap, RunResult
 from supervision.contract.status import Flags
@@ -32,8 +33,7 @@ class LoopProgress(Model):
     last_tokens: int = 0
     last_preview: str = ""
     last_text_ref: str | None = None
-    sources: list[str] = []
-    artifacts: list[ArtifactRef] = []
+    grounds: Grounds = Grounds()
     trace_seq: int = 0
     worked_seconds: float = 0.0
 

@@ -54,6 +54,10 @@ class Handlers:
         """The result so far."""
         return fit(self._run_state().result())
 
+    def details(self) -> str:
+        """Returns the Markdown for the Web UI: what the SDK's own query for metadata shows."""
+        return self._state.details() if isinstance(self._state, RunState) else self._state.message
+
     @workflow.update
     def extend_limits(self, update: ExtendLimits | JsonValue = None) -> UpdateReply:
         """New totals for budget and deadline; a run that waits or works goes on with them."""

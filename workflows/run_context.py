@@ -23,6 +23,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.failures import CallFailed
     from workflows.nested.child_links import ChildLinks
     from workflows.nested.parent_link import ParentLink
+    from workflows.start_window import StartWindow
 
 
 class HasUsage(Protocol):
@@ -48,8 +49,8 @@ R = TypeVar("R", bound=HasUsage)
 class RunContext:
     """One supervisor's surroundings.
 
-    `show` makes a change visible; setting `limits_changed` or `slot_freed` wakes the dispatch. `plan_ref`, `team_ref`
-    and `team` follow the revisions of the plan: `team` has the roles that the plan added.
+    `show` makes a change visible; setting `limits_changed` or `slot_freed` wakes the dispatch; `starts` lets children
+    begin. `plan_ref`, `team_ref` and `team` follow the revisions of the plan: `team` has the roles that the plan added.
     """
 
     state: RunState
@@ -64,6 +65,7 @@ class RunContext:
     parent: ParentLink | None = None
     plan_ref: str = ""
     slot_freed: asyncio.Event = field(default_factory=asyncio.Event)
+    starts: StartWindow = field(default_factory=StartWindow)
 
     @property
     def assignable_roles(self) -> TeamCard:

@@ -288,9 +288,8 @@ class SupervisorWorkflow(Handlers):
         self._show()
 
     def _show(self) -> None:
-        """Makes a change visible: in the details, in the search attributes, in the parent's status."""
+        """Makes a change visible: in the lists, in the parent's status. Queries render what is asked."""
         state = self._run_state()
-        workflow.set_current_details(state.details())
         self._visibility.waiting(state)
         if self._parent is not None:
             self._parent.report()

@@ -160,10 +160,7 @@ class ToolLoop:
             raise
         for tool_reply in replies:
             progress.usage += Usage(tool_calls=1)
-            progress.sources = list(dict.fromkeys([*progress.sources, *tool_reply.sources]))
-            progress.artifacts += [
-                artifact.model_copy(update={"subtask_id": agent.subtask_id}) for artifact in tool_reply.artifacts
-            ]
+            progress.grounds.add(tool_reply.sources, tool_reply.artifacts, agent.subtask_id)
         surplus = f"at most {limits.TOOL_CALLS_PER_TURN} tool calls are run in one turn: call it again in the next"
         return [tool_reply.result for tool_reply in replies] + [
             ToolResultRef(call_id=call.call_id, text=surplus, is_error=True)
@@ -209,9 +206,9 @@ class ToolLoop:
             text_ref=reply.conclusion.text_ref,
             text_bytes=reply.conclusion.bytes,
             confidence=reply.conclusion.confidence,
-            sources=self._progress.sources,
-            artifacts=self._progress.artifacts,
-            limitations=limitations,
+            sources=self._progress.grounds.sources,
+            artifacts=self._progress.grounds.artifacts,
+            limitations=[*limitations, *self._progress.grounds.limitations()],
         )
 
     def _finding_so_far(self) -> Finding | None:
@@ -222,9 +219,9 @@ class ToolLoop:
         return Finding(
             summary=progress.last_preview,
             text_ref=progress.last_text_ref,
-            sources=progress.sources,
-            artifacts=progress.artifacts,
-            limitations=["the worker agent was stopped before it had finished"],
+            sources=progress.grounds.sources,
+            artifacts=progress.grounds.artifacts,
+            limitations=["the worker agent was stopped before it had finished", *progress.grounds.limitations()],
         )
 
     def _result(self, finding: Finding | None, *, stopped: bool = False) -> WorkerAgentResult:

@@ -4,7 +4,8 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from activities.contracts.run_contracts import DependencyRef, SupervisorCall
+from activities.contracts.packed import FindingRefs
+from activities.contracts.run_contracts import SupervisorCall
 from supervision.contract.base import Model
 from supervision.contract.result import Citation, Contradiction, Gap, Problem
 from supervision.contract.usage import Usage
@@ -33,7 +34,7 @@ class ReviewInput(SupervisorCall):
     """Findings to be checked against the goal."""
 
     round: int
-    findings: list[DependencyRef]
+    findings: FindingRefs
 
 
 class Verdict(Model):
@@ -59,7 +60,7 @@ class JudgeInput(SupervisorCall):
     number: int
     question: Literal["select", "conflict"]
     description: str
-    findings: list[DependencyRef]
+    findings: FindingRefs
 
 
 class JudgeReply(Model):
@@ -79,7 +80,7 @@ class SynthesisInput(SupervisorCall):
     `head` and `problems` send back an `answer_json` that did not fit it.
     """
 
-    findings: list[DependencyRef]
+    findings: FindingRefs
     missing: list[Gap] = []
     open_points: list[Gap] = []
     contradictions: list[Contradiction] = []

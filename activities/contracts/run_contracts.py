@@ -4,10 +4,9 @@ The models of all `*contracts` modules are history: fields may be added with def
 recorded runs live. A *reference* is a key of the artifact store; a *head* is that of a conversation's last entry.
 """
 
-from typing import Literal
-
 from pydantic import JsonValue
 
+from activities.contracts.packed import FindingRefs
 from supervision.contract.base import Model
 from supervision.contract.ceilings import Ceilings
 from supervision.contract.request import RunRequest
@@ -43,17 +42,6 @@ class AttachmentRef(Model):
     bytes: int = 0
 
 
-class DependencyRef(Model):
-    """A finding to build on; `complete` is False if its worker agent was stopped before it was done."""
-
-    subtask_id: str
-    role: str
-    text_ref: str
-    bytes: int = 0
-    importance: Literal["required", "optional"] = "required"
-    complete: bool = True
-
-
 class SubtaskBrief(Model):
     """A worker agent's assignment: its subtask by reference, the findings that it builds on, those that are missing.
 
@@ -64,7 +52,7 @@ class SubtaskBrief(Model):
     goal_ref: str
     plan_ref: str
     subtask_id: str
-    dependencies: list[DependencyRef] = []
+    dependencies: FindingRefs = []
     missing: list[Gap] = []
     attachments: list[AttachmentRef] = []
     description_ref: str | None = None

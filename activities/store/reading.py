@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from cachetools import LRUCache
 
-from activities.contracts.run_contracts import DependencyRef
+from activities.contracts.packed import DependencyRef
 from activities.store.artifacts import ArtifactStore
 from supervision import limits
 from supervision.agent.finding_budget import allot

@@ -1,5 +1,9 @@
 """Making results fit into a payload: texts give way to previews, the reference leads to the whole."""
 
+from typing import TypeVar
+
+from pydantic_core import to_json
+
 from supervision import limits
 from supervision.contract.result import RunResult, SubtaskReport
 from supervision.contract.usage import Usage
@@ -10,12 +14,14 @@ _LEAST_ANSWER_BYTES = 2048
 _KEPT_ITEMS = 20
 _NAME_BYTES = 200
 
+T = TypeVar("T")
+
 
 def fit(result: RunResult, limit: int = limits.PAYLOAD_AIM_BYTES) -> RunResult:
     """Returns `result` in at most `limit` bytes of JSON; `truncated` says that something was shortened.
 
-    Ids and states of all subtasks and gaps stay whatever they take: 1,000 of them are above
-    PAYLOAD_AIM_BYTES, never above PAYLOAD_HARD_BYTES.
+    Ids and states of all subtasks and gaps stay below PAYLOAD_HARD_BYTES: 1,000 of them are above
+    PAYLOAD_AIM_BYTES. Beyond that the first ones stay, and a warning counts the others.
     """
     if size(result.model_dump_json()) <= limit:
         return result
@@ -24,7 +30,7 @@ def fit(result: RunResult, limit: int = limits.PAYLOAD_AIM_BYTES) -> RunResult:
         smaller = _shorter_result(smaller, step, max(limit // 2, _LEAST_ANSWER_BYTES))
         if size(smaller.model_dump_json()) <= limit:
             return smaller
-    return smaller.model_copy(
+    bare = smaller.model_copy(
         update={
             "answer": cut(result.answer, _LEAST_ANSWER_BYTES),
             "subtasks": [_bare(report, lean=len(result.subtasks) > limits.STATUS_PAGE) for report in result.subtasks],
@@ -33,6 +39,19 @@ def fit(result: RunResult, limit: int = limits.PAYLOAD_AIM_BYTES) -> RunResult:
             "contradictions": [],
             "artifacts": [],
         }
+    )
+    return _counted(bare, max(limit, limits.PAYLOAD_HARD_BYTES * 7 // 8))
+
+
+def _counted(result: RunResult, limit: int) -> RunResult:
+    """Returns `result` with as many of its gaps and subtasks as fit; a warning counts the others."""
+    if size(result.model_dump_json()) <= limit:
+        return result
+    gaps, subtasks = _first(result.gaps, limit // 4), _first(result.subtasks, limit // 2)
+    more = [(len(result.gaps) - len(gaps), "gaps"), (len(result.subtasks) - len(subtasks), "subtasks")]
+    warnings = [f"{count} more {kind} stand only in the stored result" for count, kind in more if count]
+    return result.model_copy(
+        update={"gaps": gaps, "subtasks": subtasks, "warnings": [*warnings, *_first(result.warnings, limit // 8)]}
     )
 
 
@@ -94,6 +113,16 @@ def _shorter(report: SubtaskReport, step: int) -> SubtaskReport:
     if error is not None:
         error = error.model_copy(update={"message": cut(error.message, step)})
     return report.model_copy(update={"description": cut(report.description, step), "finding": finding, "error": error})
+
+
+def _first(items: list[T], limit: int) -> list[T]:
+    """Returns the first items that take at most `limit` bytes of JSON together."""
+    used = 0
+    for place, item in enumerate(items):
+        used += len(to_json(item)) + 1
+        if used > limit:
+            return items[:place]
+    return items
 
 
 def _bare(report: SubtaskReport, lean: bool) -> SubtaskReport:

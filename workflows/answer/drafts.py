@@ -39,9 +39,11 @@ class Drafts(BackgroundTask):
             self._folding = set()
 
     def _is_due(self) -> bool:
+        if not self._after:
+            return False
         new = self._new()
         unfinished = any(report.state in ("waiting", "running") for report in self._context.state.board.reports())
-        return bool(self._after and unfinished and new and len(new) + len(self.folded) >= self._after)
+        return bool(unfinished and new and len(new) + len(self.folded) >= self._after)
 
     def _new(self) -> list[SubtaskReport]:
         usable = self._context.state.board.usable()

@@ -8,7 +8,7 @@ with workflow.unsafe.imports_passed_through():
     from pydantic import JsonValue
 
     from activities.contracts.judgement_contracts import SynthesisInput, SynthesisReply
-    from activities.contracts.run_contracts import DependencyRef
+    from activities.contracts.packed import DependencyRef
     from supervision import limits
     from supervision.agent.finding_budget import groups
     from supervision.agent.turn_rules import more_room
@@ -16,7 +16,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.results.answer import ANSWER, Answer, findings_as_answer
     from workflows.answer.drafts import Drafts
     from workflows.calls import activity_calls
-    from workflows.calls.finding_refs import as_refs, estimate
+    from workflows.calls.finding_refs import as_refs, estimate, shown
     from workflows.run_context import RunContext
 
 _EMPTY = "the model gave an empty answer"
@@ -115,8 +115,8 @@ async def _call(
         payload = SynthesisInput(
             **context.call_fields,
             findings=findings,
-            missing=state.board.gaps() if mode == "final" else [],
-            open_points=state.open_points if mode == "final" else [],
+            missing=shown(state.board.gaps()) if mode == "final" else [],
+            open_points=shown(state.open_points) if mode == "final" else [],
             contradictions=state.contradictions,
             mode=mode,
             draft_ref=draft_ref,

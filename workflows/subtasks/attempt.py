@@ -16,7 +16,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.run.attempt_rules import AfterAgent, after_agent
     from supervision.run.slots import Slot
     from workflows.background import stop_all
-    from workflows.calls.finding_refs import as_refs
+    from workflows.calls.finding_refs import as_refs, shown
     from workflows.calls.judge_calls import select
     from workflows.child_contracts import LoopProgress, WorkerAgentInput, WorkerAgentResult
     from workflows.run_context import RunContext
@@ -185,7 +185,7 @@ class _Attempt:
             plan_ref=context.plan_ref,
             subtask_id=self.subtask_id,
             dependencies=as_refs(board.completed_for(self.subtask_id), board),
-            missing=board.missing_for(self.subtask_id),
+            missing=shown(board.missing_for(self.subtask_id)),
             attachments=[attachment for attachment in context.setup.attachments if attachment.name in wanted],
             description_ref=assignment.description_ref,
             feedback=assignment.feedback,

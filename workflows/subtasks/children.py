@@ -1,5 +1,6 @@
 """The child workflow of a subtask attempt: a worker agent, or the supervisor of a team. Its input and its result."""
 
+import asyncio
 from collections.abc import Coroutine
 from datetime import timedelta
 from typing import Any
@@ -13,7 +14,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.budget.amount import Amount
     from supervision.contract.request import RunRequest
     from supervision.contract.team import RoleCard
-    from supervision.text import cut, label
+    from supervision.text import cut, label, size
     from workflows.child_contracts import (
         NestedInput,
         NestedResult,
@@ -23,7 +24,7 @@ with workflow.unsafe.imports_passed_through():
     )
     from workflows.nested.nested_result import as_agent_result
     from workflows.run_context import RunContext
-    from workflows.subtasks.child_runs import AttemptOutcome, run_child
+    from workflows.subtasks.child_runs import AttemptOutcome, run_child, stopped
     from workflows.worker_agent import WorkerAgentWorkflow
 
 _Start = Coroutine[Any, Any, workflow.ChildWorkflowHandle[Any, Any]]
@@ -41,9 +42,16 @@ async def run_worker_agent(
     workflow_id = child_id(agent.subtask_id, agent.attempt, agent.candidate)
     summary = label(f"{agent.subtask_id} · {agent.role.name}: {description}", limits.LABEL_BYTES)
 
+    try:
+        lease = await context.starts.lease(size(agent.model_dump_json()))
+    except asyncio.CancelledError:
+        return stopped()
+
     def start(as_id: str, reuse: WorkflowIDReusePolicy) -> _Start:
-        return workflow.start_child_workflow(
-            WorkerAgentWorkflow.run, agent, id=as_id, id_reuse_policy=reuse, static_summary=summary
+        return lease.until_started(
+            workflow.start_child_workflow(
+                WorkerAgentWorkflow.run, agent, id=as_id, id_reuse_policy=reuse, static_summary=summary
+            )
         )
 
     return await run_child(context, workflow_id, number, start, WorkerAgentResult.model_validate)
@@ -99,21 +107,27 @@ async def run_nested(
     description = context.state.board.subtask(subtask_id).description
     summary = label(f"{subtask_id} · team {request.team_name}: {description}", limits.LABEL_BYTES)
 
-    async def start(as_id: str, reuse: WorkflowIDReusePolicy) -> workflow.ChildWorkflowHandle[Any, Any]:
-        handle = await workflow.start_child_workflow(
-            "SupervisorWorkflow",
-            args=[request, nested],
-            id=as_id,
-            id_reuse_policy=reuse,
-            static_summary=summary,
-            result_type=NestedResult,
-        )
-        links.started(subtask_id, handle)
-        return handle
-
     outcome = AttemptOutcome(WorkerAgentResult())
     try:
+        lease = await context.starts.lease(size(request.model_dump_json()) + size(nested.model_dump_json()))
+
+        async def start(as_id: str, reuse: WorkflowIDReusePolicy) -> workflow.ChildWorkflowHandle[Any, Any]:
+            handle = await lease.until_started(
+                workflow.start_child_workflow(
+                    "SupervisorWorkflow",
+                    args=[request, nested],
+                    id=as_id,
+                    id_reuse_policy=reuse,
+                    static_summary=summary,
+                    result_type=NestedResult,
+                )
+            )
+            links.started(subtask_id, handle)
+            return handle
+
         outcome = await run_child(context, child_id(subtask_id, attempt), number, start, as_agent_result)
+    except asyncio.CancelledError:  # it waited for its start
+        return stopped()
     finally:
         links.close(subtask_id, outcome.result.nested)
     return outcome

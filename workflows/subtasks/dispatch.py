@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Coroutine
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from temporalio import workflow
@@ -59,6 +60,7 @@ class Dispatch:
         self._drafts = drafts
         self._assignments: dict[str, Assignment] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
+        self._ended: list[tuple[str, asyncio.Task[None]]] = []
 
     def reopen(self, subtask_id: str, feedback: str) -> None:
         """Has a completed subtask worked on again, by the same role, with a review's feedback on its finding."""
@@ -127,14 +129,20 @@ class Dispatch:
         self._assignments[subtask_id] = assignment
         # On the board at once, not when the task first runs: the next subtask's role is chosen by what is in flight.
         self._state.board.begin(subtask_id, assignment.role.name)
-        self._running[subtask_id] = asyncio.create_task(run_with_retries(self._context, subtask_id, assignment))
+        task = asyncio.create_task(run_with_retries(self._context, subtask_id, assignment))
+        self._running[subtask_id] = task
+        task.add_done_callback(partial(self._note_end, subtask_id))
+
+    def _note_end(self, subtask_id: str, task: asyncio.Task[None]) -> None:
+        """Wakes the dispatch. It does not wait for the tasks themselves: each wait would cost what they are many."""
+        self._ended.append((subtask_id, task))
+        self._context.limits_changed.set()
 
     async def _wait(self, timers: Timers, probe_at: datetime | None) -> None:
         """Waits until a subtask or background work ends, a slot is free, limits change, or a time has come."""
         limits_changed = asyncio.ensure_future(self._context.limits_changed.wait())
         slot_freed = asyncio.ensure_future(self._context.slot_freed.wait())
         wakers: list[asyncio.Future[Any]] = [
-            *self._running.values(),
             *self._drafts.tasks(),
             *self._replanning.tasks(),
             timers.at("subtasks stop", self._state.time_and_budget.work_until),
@@ -151,8 +159,9 @@ class Dispatch:
 
     def _collect(self) -> None:
         """Forgets the tasks of subtasks that ended, or were put back to wait; raises what ended the run."""
-        for subtask_id, task in list(self._running.items()):
-            if task.done():
+        ended, self._ended = self._ended, []
+        for subtask_id, task in ended:
+            if self._running.get(subtask_id) is task:
                 del self._running[subtask_id]
                 task.result()
 

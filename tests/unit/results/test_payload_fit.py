@@ -123,3 +123,10 @@ def test_a_page_of_subtasks_keeps_all_and_stays_below_the_hard_cap() -> None:
     assert sum(size(r.model_dump_json()) for r in page) <= limits.PAYLOAD_HARD_BYTES
     few = result(2, "漢字").subtasks
     assert fit_page(few) == few
+
+
+def test_more_gaps_than_a_payload_holds_are_counted() -> None:
+    gaps = [Gap(subtask_id=f"t{n}/{m}".ljust(129, "x"), reason="why") for n in range(40) for m in range(100)]
+    fitted = fit(RunResult(gaps=gaps, answer="a", result_ref="run/result"))
+    assert size(fitted.model_dump_json()) < limits.PAYLOAD_HARD_BYTES
+    assert fitted.warnings == [f"{len(gaps) - len(fitted.gaps)} more gaps stand only in the stored result"]
