@@ -68,6 +68,8 @@ EXCEPTIONS: dict[str, str] = {
     "activities/teams/tool_kinds.py": "the table of tool kinds: a new kind is one line here",
     "activities/tools/attachment.py": "a tool of its own",
     "activities/tools/files.py": "the files of a team, for the team file and for the tools that read data",
+    "workflows/answer/publish.py": "how every run ends: one function, and the only caller of its activity",
+    "supervision/results/gaps.py": "the gaps of a board, for the result and for prompts",
     "workflows/background.py": "the base of the work beside subtasks, in the rooms `plan` and `answer`",
     "workflows/calls/finding_refs.py": "findings as every activity takes them: three rooms use it",
     "supervision/queues.py": "the names of the queues, for workflows, activities and clients alike",

@@ -115,7 +115,9 @@ class Ledger:
         if free.usd is not None and grant.usd is not None:
             wanted = max(free.usd / share, least_tokens * token_price(self._spent))
             usd = grant.usd + min(free.usd, wanted)
-        self._grants[subtask_id] = Amount(tokens=tokens, usd=usd)
+        self._promised_tokens -= grant.tokens or 0
+        self._promised_usd -= grant.usd or 0.0
+        self._promise(subtask_id, Amount(tokens=tokens, usd=usd))
         return self._grants[subtask_id]
 
     def shortfall(self, tokens: int) -> int:

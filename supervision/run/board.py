@@ -24,6 +24,7 @@ from supervision.contract.result import Gap, Problem, SubtaskReport, SubtaskStat
 from supervision.contract.usage import Usage
 from supervision.errors import ErrorKind
 from supervision.planning.readiness import Readiness
+from supervision.results.gaps import gap_of, gaps_of
 from supervision.text import cut
 
 _ENDED = ("completed", "failed", "skipped", "cancelled")
@@ -122,7 +123,7 @@ class Board:
 
     def missing_for(self, subtask_id: str) -> list[Gap]:
         """Returns the dependencies of a subtask that did not succeed."""
-        return [_gap(self._reports[d]) for d in self._reports[subtask_id].depends_on if not self._completed(d)]
+        return [gap_of(self._reports[d]) for d in self._reports[subtask_id].depends_on if not self._completed(d)]
 
     def completed_for(self, subtask_id: str) -> list[SubtaskReport]:
         """Returns the dependencies of a subtask that succeeded."""
@@ -238,26 +239,8 @@ class Board:
             del self._in_flight[role]
 
     def gaps(self) -> list[Gap]:
-        """Returns what is missing from the answer, in nested runs, too; not what a completed subtask replaced.
-
-        Of nested runs GAPS_SHOWN are listed one by one; the others are one gap for each run, with their number.
-        """
-        own: list[Gap] = []
-        below: list[Gap] = []
-        for report in self._reports.values():
-            if report.state != "completed":
-                own += [] if self._replaced_well(report) else [_gap(report)]
-            elif len(below) + len(report.gaps) <= limits.GAPS_SHOWN:
-                below += [Gap(subtask_id=f"{report.id}/{gap.subtask_id}", reason=gap.reason) for gap in report.gaps]
-            elif report.gaps:
-                below.append(Gap(subtask_id=report.id, reason=f"{len(report.gaps)} gaps in the answer of its team"))
-        return [*own, *below]
-
-    def _replaced_well(self, report: SubtaskReport) -> bool:
-        """True if the subtask that replaced this one, or that one's replacement, completed."""
-        while report.replaced_by is not None:
-            report = self._reports[report.replaced_by]
-        return report.state == "completed"
+        """Returns what is missing from the answer, in nested runs, too; not what a completed subtask replaced."""
+        return gaps_of(self._reports)
 
     def current(self) -> list[SubtaskReport]:
         """Returns the subtasks of the last revision: without those that were replaced."""
@@ -279,26 +262,13 @@ class Board:
         return sum(self._subtasks[subtask_id].candidates for subtask_id in unfinished)
 
     @property
-    def any_completed(self) -> bool:
-        """True if a subtask stands as completed."""
-        return self._states["completed"] > 0
-
-    @property
     def has_finding(self) -> bool:
         """True if any subtask has a finding, be it one that is worked on again."""
-        return any(report.finding is not None for report in self._reports.values())
+        return self._states["completed"] > 0 or any(report.finding is not None for report in self._reports.values())
 
     def usable(self) -> list[SubtaskReport]:
         """Returns subtasks with a finding: completed ones, and others that returned what they had."""
         return [report for report in self._reports.values() if report.finding is not None]
-
-
-def _gap(report: SubtaskReport) -> Gap:
-    error = report.error
-    if error is None:
-        return Gap(subtask_id=report.id, reason=f"it is {report.state}")
-    reason = error.message if error.type.lower() == report.state else f"{error.type}: {error.message}"
-    return Gap(subtask_id=report.id, reason=cut(f"{report.state}: {reason}", 600))
 
 
 def _capped(error: Problem) -> Problem:

@@ -17,7 +17,6 @@ from temporalio.exceptions import FailureError
 
 with workflow.unsafe.imports_passed_through():
     from activities.agent_turn import AgentTurnActivities
-    from activities.child_records import ChildActivities
     from activities.contracts.judgement_contracts import (
         JudgeInput,
         JudgeReply,
@@ -29,30 +28,16 @@ with workflow.unsafe.imports_passed_through():
         SynthesisReply,
     )
     from activities.contracts.planning_contracts import PlanInput, PlanReply
-    from activities.contracts.run_contracts import (
-        ChildEnd,
-        ChildQuestion,
-        ChildRef,
-        Consumed,
-        Published,
-        PublishInput,
-        RunSetup,
-        SetupInput,
-    )
     from activities.contracts.turn_contracts import ToolInput, ToolReply, TurnInput, TurnReply
     from activities.judging import JudgingActivities
     from activities.planning import PlanningActivities
-    from activities.pools import PoolActivities
-    from activities.publishing import PublishingActivities
-    from activities.run_setup import RunSetupActivities
     from activities.synthesis import SynthesisActivities
     from activities.tool_calls import ToolActivities
     from supervision import limits
     from supervision.contract.result import Problem
-    from supervision.contract.status import TraceEvent
     from supervision.contract.team import ToolCard
     from supervision.errors import AWAITED, ErrorKind, call_kind
-    from supervision.queues import MODEL_QUEUE, fairness_key, pool_queue
+    from supervision.queues import MODEL_QUEUE, fairness_key
     from supervision.text import label
     from workflows.failures import CallFailed, cancelled, details_of, problem_of
 
@@ -60,23 +45,17 @@ T = TypeVar("T")
 
 # Errors that say of themselves that they are lasting are not listed. These are raised where they cannot: by the SDK
 # (an input that does not fit the activity has no type) and by servers, for what no other attempt changes.
-_LASTING = ["", "ValidationError", "PayloadsTooLarge", ErrorKind.PAYLOAD_TOO_LARGE]
+LASTING = ["", "ValidationError", "PayloadsTooLarge", ErrorKind.PAYLOAD_TOO_LARGE]
 
 _MODEL_RETRY = RetryPolicy(
     initial_interval=limits.MODEL_RETRY_INITIAL,
     backoff_coefficient=limits.MODEL_RETRY_FACTOR,
     maximum_interval=limits.MODEL_RETRY_MAX,
-    non_retryable_error_types=_LASTING,
+    non_retryable_error_types=LASTING,
 )
 _TOOL_RETRY = RetryPolicy(initial_interval=limits.TOOL_RETRY_INITIAL, maximum_interval=limits.STORE_RETRY_MAX)
 _LOCAL_TOOL_RETRY = RetryPolicy(
     initial_interval=limits.STORE_RETRY_INITIAL, maximum_attempts=limits.LOCAL_TOOL_ATTEMPTS
-)
-_STORE_RETRY = RetryPolicy(
-    initial_interval=limits.STORE_RETRY_INITIAL,
-    maximum_interval=limits.STORE_RETRY_MAX,
-    maximum_attempts=limits.STORE_ATTEMPTS,
-    non_retryable_error_types=_LASTING,
 )
 
 
@@ -136,7 +115,7 @@ async def run_tool(payload: ToolInput, tool: ToolCard | None, queue: str) -> Too
     summary = label(f"{payload.call.name}: {payload.call.preview}", limits.ARGUMENTS_PREVIEW_BYTES)
     if tool is None or (tool.local and tool.effects == "read"):
         try:
-            return await _reply(
+            return await reply_of(
                 workflow.execute_local_activity_method(
                     ToolActivities.run_tool,
                     payload,
@@ -149,7 +128,7 @@ async def run_tool(payload: ToolInput, tool: ToolCard | None, queue: str) -> Too
             if failed.problem.type not in AWAITED | {ErrorKind.TIMEOUT}:
                 raise
             # This Worker lacks the store or the team: any other one may have them.
-    return await _reply(
+    return await reply_of(
         workflow.execute_activity_method(
             ToolActivities.run_tool,
             payload,
@@ -158,90 +137,6 @@ async def run_tool(payload: ToolInput, tool: ToolCard | None, queue: str) -> Too
             heartbeat_timeout=limits.HEARTBEAT_TIMEOUT,
             retry_policy=_TOOL_RETRY,
             summary=summary,
-        )
-    )
-
-
-# --- The run and its surroundings -----------------------------------------------------------------
-
-
-async def prepare_run(payload: SetupInput) -> RunSetup:
-    """Fixes team, references and process facts for the run; local, so it costs no server round trip."""
-    return await _reply(
-        workflow.execute_local_activity_method(
-            RunSetupActivities.prepare_run,
-            payload,
-            start_to_close_timeout=limits.SETUP_TIMEOUT,
-            retry_policy=_STORE_RETRY,
-            summary="prepare the run",
-        )
-    )
-
-
-async def publish_result(payload: PublishInput, trace: list[TraceEvent]) -> Published:
-    """Stores the whole result and trace; local, so the result is not written to history twice."""
-    return await _reply(
-        workflow.execute_local_activity_method(
-            PublishingActivities.publish_result,
-            args=[payload, trace],
-            start_to_close_timeout=limits.PUBLISH_TIMEOUT,
-            retry_policy=_STORE_RETRY,
-            summary="store result and trace",
-        )
-    )
-
-
-async def pool_backlog(pool: str) -> float:
-    """Returns the seconds that work has waited for the Workers of a pool; 0 when that can't be known."""
-    try:
-        return await _reply(
-            workflow.execute_local_activity_method(
-                PoolActivities.pool_backlog,
-                pool_queue(pool),
-                start_to_close_timeout=limits.CONNECT_TIMEOUT,
-                retry_policy=RetryPolicy(maximum_attempts=1),
-                summary=f"backlog of pool {pool}",
-            )
-        )
-    except CallFailed:
-        return 0.0
-
-
-async def find_child(question: ChildQuestion) -> ChildRef | None:
-    """Returns the child that an execution before a reset started under an id; None if it started none there."""
-    return await _reply(
-        workflow.execute_local_activity_method(
-            ChildActivities.find_child,
-            question,
-            start_to_close_timeout=limits.SETUP_TIMEOUT,
-            retry_policy=_STORE_RETRY,
-            summary=f"find {question.workflow_id}",
-        )
-    )
-
-
-async def await_child(child: ChildRef, label: str) -> ChildEnd:
-    """Returns how a child of an execution before a reset ended, once it has."""
-    return await _reply(
-        workflow.execute_activity_method(
-            ChildActivities.await_child,
-            child,
-            start_to_close_timeout=limits.MAX_DEADLINE,
-            heartbeat_timeout=limits.HEARTBEAT_TIMEOUT,
-            summary=label,
-        )
-    )
-
-
-async def child_consumed(child: ChildRef) -> Consumed:
-    """Returns what a child consumed that ended without saying so."""
-    return await _reply(
-        workflow.execute_local_activity_method(
-            ChildActivities.child_consumed,
-            child,
-            start_to_close_timeout=limits.PUBLISH_TIMEOUT,
-            schedule_to_close_timeout=limits.PUBLISH_TIMEOUT,
-            summary=f"cost of {child.workflow_id}",
         )
     )
 
@@ -278,7 +173,7 @@ def _priority() -> Priority:
     return Priority(fairness_key=fairness_key(info.root.workflow_id if info.root else info.workflow_id))
 
 
-async def _reply(call: Awaitable[T]) -> T:
+async def reply_of(call: Awaitable[T]) -> T:
     """Awaits an activity. A cancelled one ends like any other cancelled await, so that callers need one clause."""
     try:
         return await call
@@ -291,7 +186,7 @@ async def _reply(call: Awaitable[T]) -> T:
 async def _model(call: Awaitable[T]) -> T:
     """Awaits a model call; its problem is of a kind that the work which needs the call can end with."""
     try:
-        return await _reply(call)
+        return await reply_of(call)
     except CallFailed as failed:
         problem = failed.problem
         if problem.type is ErrorKind.TIMEOUT:
