@@ -58,6 +58,10 @@ FIELD_SHOWN_BYTES = 120  # the path of a field in a complaint
 FIELD_COMPLAINT_BYTES = 400  # a complaint about one field
 FIELD_COMPLAINTS = 8  # fields complained about at once
 GAP_REASON_SHOWN_BYTES = 300  # why a finding is missing, in a prompt
+GAP_DESCRIPTION_BYTES = 300  # what a missing finding was for: the first sentence of its subtask
+EVIDENCE_SHOWN_BYTES = 400  # one tool call under a finding, for a reviewer: arguments and the first rows
+UNSUPPORTED_SHOWN = 20  # claims that go back to their author at once, and that a finding or a result lists
+UNSUPPORTED_BYTES = 200  # one of them: a long quotation is known by its beginning
 
 # --- Tools ----------------------------------------------------------------------------------------
 TOOL_OUTPUT_CHARS = 20_000  # what one tool result may add to a conversation
@@ -109,6 +113,7 @@ ROLE_DESCRIPTION_CHARS = 1000  # the planner chooses by it: a paragraph
 ROLE_PROMPT_CHARS = 40_000  # ~11k tokens that every turn pays for
 CANDIDATES = 5  # attempts at one subtask of which the best is kept, by contract
 FEEDBACK_BYTES = 1000  # of a reviewer on one finding: it should be specific
+PLAN_LACKS = 5  # things that a reviewer misses in a plan
 VERDICTS = 50  # of one review: feedback travels in history
 CONFLICTS = 20  # of one review
 SUBTASK_ATTEMPTS = 3  # by contract

@@ -41,7 +41,10 @@ class AttachmentRef(Model):
 
 
 class DependencyRef(Model):
-    """A finding to build on; `complete` is False if its worker agent was stopped before it was done."""
+    """A finding to build on; `complete` is False if its worker agent was stopped before it was done.
+
+    `stale` is True if the finding rests on one that was changed after it.
+    """
 
     subtask_id: str
     role: str
@@ -49,6 +52,8 @@ class DependencyRef(Model):
     bytes: int = 0
     importance: Literal["required", "optional"] = "required"
     complete: bool = True
+    stale: bool = False
+    record_ref: str = ""
 
 
 class SubtaskBrief(Model):

@@ -1,5 +1,7 @@
 """A finding: the result of a worker agent's subtask."""
 
+from typing import Literal
+
 from supervision.contract.base import Model
 
 
@@ -13,9 +15,35 @@ class ArtifactRef(Model):
     subtask_id: str = ""
 
 
-class Finding(Model):
-    """`summary` is at most 2 KB; `text_ref` leads to the whole text, of `text_bytes` bytes."""
+Outcome = Literal["done", "partial"]
 
+
+class Evidence(Model):
+    """A tool call that a finding rests on: what was called with which arguments, and its output by reference."""
+
+    tool: str
+    arguments: str = ""
+    output_ref: str = ""
+    preview: str = ""
+
+
+class FindingRecord(Model):
+    """What is known of a finding beside its text; stored once and read wherever the finding goes."""
+
+    outcome: Outcome = "done"
+    confidence: float | None = None
+    limitations: list[str] = []
+    unsupported: list[str] = []
+    evidence: list[Evidence] = []
+
+
+class Finding(Model):
+    """`summary` is at most 2 KB; `text_ref` leads to the whole text, of `text_bytes` bytes.
+
+    `record_ref` leads to its FindingRecord. `unsupported` are the claims of its text that no tool output has.
+    """
+
+    outcome: Outcome = "done"
     summary: str
     text_ref: str
     text_bytes: int = 0
@@ -23,3 +51,5 @@ class Finding(Model):
     sources: list[str] = []
     artifacts: list[ArtifactRef] = []
     limitations: list[str] = []
+    unsupported: list[str] = []
+    record_ref: str = ""

@@ -14,9 +14,10 @@ SubtaskState = Literal["completed", "failed", "skipped", "cancelled", "running",
 
 
 class Gap(Model):
-    """A subtask that is missing from the answer, and why."""
+    """What is missing from the answer: `description` says what the subtask was for, `reason` why it is missing."""
 
     subtask_id: str
+    description: str = ""
     reason: str
 
 
@@ -33,6 +34,13 @@ class Citation(Model):
 
     claim: str
     subtask_ids: list[str] = []
+
+
+class Unsupported(Model):
+    """A figure, quotation or address that nothing supports, `where` it stands: `answer` or a subtask's id."""
+
+    text: str
+    where: str
 
 
 class Problem(Model):
@@ -90,6 +98,7 @@ class RunResult(Model):
     gaps: list[Gap] = []
     contradictions: list[Contradiction] = []
     citations: list[Citation] = []
+    unsupported: list[Unsupported] = []
     subtasks: list[SubtaskReport] = []
     artifacts: list[ArtifactRef] = []
     usage: Usage = Usage()

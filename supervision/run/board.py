@@ -22,7 +22,7 @@ from supervision.contract.result import Gap, Problem, SubtaskReport, SubtaskStat
 from supervision.contract.status import Counts
 from supervision.contract.usage import Usage
 from supervision.errors import ErrorKind
-from supervision.text import cut
+from supervision.text import cut, one_line
 
 _ENDED = ("completed", "failed", "skipped", "cancelled")
 _FROM: dict[SubtaskState, tuple[SubtaskState, ...]] = {
@@ -216,7 +216,7 @@ class Board:
         below = [(r.id, gap) for r in reports if r.state == "completed" for gap in r.gaps]
         return [
             *[_gap(r) for r in reports if r.state != "completed" and not self._replaced_well(r)],
-            *[Gap(subtask_id=f"{parent}/{gap.subtask_id}", reason=gap.reason) for parent, gap in below],
+            *[gap.model_copy(update={"subtask_id": f"{parent}/{gap.subtask_id}"}) for parent, gap in below],
         ]
 
     def _replaced_well(self, report: SubtaskReport) -> bool:
@@ -246,10 +246,12 @@ class Board:
 
 def _gap(report: SubtaskReport) -> Gap:
     error = report.error
-    if error is None:
-        return Gap(subtask_id=report.id, reason=f"it is {report.state}")
-    reason = error.message if error.type.lower() == report.state else f"{error.type}: {error.message}"
-    return Gap(subtask_id=report.id, reason=cut(f"{report.state}: {reason}", 600))
+    reason = f"it is {report.state}"
+    if error is not None:
+        cause = error.message if error.type.lower() == report.state else f"{error.type}: {error.message}"
+        reason = cut(f"{report.state}: {cause}", 600)
+    description = one_line(report.description, limits.GAP_DESCRIPTION_BYTES)
+    return Gap(subtask_id=report.id, description=description, reason=reason)
 
 
 def _capped(error: Problem) -> Problem:

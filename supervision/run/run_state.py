@@ -120,7 +120,8 @@ class RunState:
 
     def open_point(self, subtask_id: str, reason: str) -> None:
         """Sets the gap in a subtask that did complete."""
-        self._open_points[subtask_id] = Gap(subtask_id=subtask_id, reason=cut(reason, 600))
+        description = one_line(self.board.subtask(subtask_id).description, limits.GAP_DESCRIPTION_BYTES)
+        self._open_points[subtask_id] = Gap(subtask_id=subtask_id, description=description, reason=cut(reason, 600))
 
     def close_point(self, subtask_id: str) -> None:
         """Takes back the gap in a subtask that has a better finding now."""
