@@ -10,7 +10,7 @@ from activities.contracts.turn_contracts import ToolCallRef, ToolInput, ToolRepl
 from activities.model.conversation import ConversationStore
 from activities.model.heartbeat import beating
 from activities.model.port import Json
-from activities.prompts.agent_prompts import DEADLY_CALL
+from activities.prompts.agent_prompts import DEADLY_CALL, FINISH_MISUSE
 from activities.store.artifacts import ArtifactStore
 from activities.store.reading import read_text
 from activities.teams.stored_teams import StoredTeams
@@ -18,6 +18,7 @@ from activities.teams.toolbox import ToolRun
 from activities.tools.tool import Tool, ToolContext
 from supervision import limits
 from supervision.contract.finding import ArtifactRef
+from supervision.prompt_marks import FINISH_TOOL
 from supervision.store_keys import started_key
 from supervision.text import cut, one_line
 
@@ -49,6 +50,8 @@ class ToolActivities:
         async with contextlib.nullcontext() if activity.info().is_local else beating(dict):
             if block is None:
                 ran = ToolRun("this call is not the one that was shown: nothing was run", is_error=True)
+            elif request.call.name == FINISH_TOOL:
+                ran = ToolRun(FINISH_MISUSE, is_error=True)
             elif await self._may_begin(loaded.toolbox.get(request.call.name), request.run.run_id):
                 ran = await loaded.toolbox.run(role, request.call.name, block.get("input"), context)
             else:

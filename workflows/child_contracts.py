@@ -18,6 +18,7 @@ class LoopProgress(Model):
     """Where a tool loop stands; carried over when a worker agent continues as new, and after a wait for the provider.
 
     `turn` counts through; `turns_booked` of them, and all usage before, are in the supervisor's books already.
+    `objected` is True once a conclusion went back to its author.
     """
 
     head: str | None = None
@@ -32,6 +33,7 @@ class LoopProgress(Model):
     sources: list[str] = []
     artifacts: list[ArtifactRef] = []
     trace_seq: int = 0
+    objected: bool = False
 
     def booked(self) -> "LoopProgress":
         """Returns this progress once the supervisor has booked what it took."""

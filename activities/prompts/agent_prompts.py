@@ -12,7 +12,7 @@ from supervision import limits
 from supervision.contract.finding import Evidence
 from supervision.contract.plan import Subtask
 from supervision.contract.result import Contradiction, Gap
-from supervision.prompt_marks import ATTACHMENTS, FINDING, GOAL, LAST_TURN_MARK, MISSING, SUBTASK, TAGS
+from supervision.prompt_marks import ATTACHMENTS, FINDING, FINISH_TOOL, LAST_TURN_MARK, MISSING, SUBTASK, TAGS
 from supervision.text import cut, one_line
 
 DATA_RULE = (
@@ -27,13 +27,19 @@ def worker_system(role_prompt: str) -> str:
     return f"""{role_prompt.strip()}
 
 {DATA_RULE}
-Your last message is your finding: it alone is passed on, so it must stand alone and hold every figure with its \
-unit and source. End it with two lines, "Confidence: " with a number from 0 to 1, and "Limitations: " with what is \
-missing or uncertain, or "none"."""
+
+How to work
+- Make all calls that do not need each other's results in one turn.
+- Every figure, quotation and address of your finding stands in what a tool returned or in your brief: code looks \
+them up. Compute with a tool if you have one that does.
+- A tool's error is no result. When your tools and sources do not hold what is asked, that is your conclusion.
+
+Conclude by calling {FINISH_TOOL} once, alone. finding is all that is passed on: it stands alone and has every figure \
+with its unit, period and source; a few paragraphs are enough. outcome is "partial" when some of the subtask is \
+missing and "impossible" when it cannot be done."""
 
 
 def worker_request(
-    goal: str,
     subtask: Subtask,
     findings: list[FindingExcerpt],
     missing: list[Gap],
@@ -42,7 +48,7 @@ def worker_request(
     previous: str | None = None,
 ) -> str:
     """Returns the prompt of a subtask; `feedback` says what to fix in the finding `previous`."""
-    parts = [tag(GOAL, goal), tag(SUBTASK, subtask.description)]
+    parts = [tag(SUBTASK, subtask.description)]
     if findings:
         parts.append(findings_block(findings))
     if missing:
@@ -55,10 +61,10 @@ def worker_request(
             parts.append(tag("previous_finding", previous))
         parts.append(tag("feedback", feedback))
         parts.append(
-            "A reviewer checked your previous finding against the goal. Fix exactly the points in <feedback>, keep the "
+            "A reviewer checked your previous finding. Fix exactly the points in <feedback>, keep the "
             "rest, and write the whole finding again."
         )
-    parts.append("Do the subtask, not the whole goal.")
+    parts.append("Do this subtask and no more: others work on the rest.")
     return "\n\n".join(parts)
 
 
@@ -68,6 +74,21 @@ DEADLY_CALL = (
     "or with other arguments"
 )
 NUDGE = "Your message had no text. Write your finding now."
+FINISH_TAKEN = "taken"
+FINISH_MISUSE = (
+    f"{FINISH_TOOL} was not taken: call it alone, after the results of your other calls, with an outcome, a summary "
+    "and your finding"
+)
+
+
+def unsupported_note(claims: Iterable[str]) -> str:
+    """Returns what sends a finding back to its author once: its claims that nothing it rests on has."""
+    listed = "\n".join(f"- {plain(claim)}" for claim in claims)
+    return (
+        f"Your finding is not taken yet. No output of a tool, nor your brief, has these figures, quotations or "
+        f"addresses:\n{listed}\nLook each up with your tools, correct it or leave it out, then conclude again with the "
+        "whole finding."
+    )
 
 
 _OWN_TAG = re.compile(rf"<(?=\s*/?\s*(?:{'|'.join(TAGS)})\b)", re.IGNORECASE)
