@@ -179,7 +179,7 @@ def prune_store(
     older_than: Annotated[str, typer.Option(help="such as 30d, 12h or 2w")],
     yes: Annotated[bool, typer.Option("--yes", help="delete without asking")] = False,
 ) -> None:
-    """Delete the objects of old runs from the artifact store; never those of an open run."""
+    """Delete the objects of old runs and old uploads from the artifact store; never what may still be in use."""
     ask_first = console().is_terminal
     do(lambda access: prune(access, older_than, lambda question: yes or (ask_first and typer.confirm(question))))
 

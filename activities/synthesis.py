@@ -29,7 +29,7 @@ from supervision.contract.plan import Plan
 from supervision.contract.result import Citation, Contradiction
 from supervision.grounding.support import Source, unsupported
 from supervision.prompt_marks import DIGEST
-from supervision.run.answer import checked_citations, checked_contradictions, marked_citations, with_valid_marks
+from supervision.results.answer import checked_citations, checked_contradictions, marked_citations, with_valid_marks
 from supervision.text import cut
 
 _LAST_WORDS = {"final": FINAL_WORDS, "draft": DRAFT_WORDS, "digest": DIGEST_WORDS}
@@ -159,7 +159,8 @@ class SynthesisActivities:
                 await _take_json(reply, fields, schema, call.run.run_id)
         citable = _citable(call, plan)
         answer = with_valid_marks(draft.answer, {subtask.id for subtask in plan.subtasks}, citable)
-        await self._keep(call, reply, answer)
+        if answer.strip():
+            await self._keep(call, reply, answer)
         _take_references(reply, draft, answer, citable)
         return answer
 

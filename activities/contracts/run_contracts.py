@@ -43,7 +43,7 @@ class AttachmentRef(Model):
 class DependencyRef(Model):
     """A finding to build on; `complete` is False if its worker agent was stopped before it was done.
 
-    `stale` is True if the finding rests on one that was changed after it.
+    `partial`: its author calls it that. `stale`: it rests on a finding that was changed after it.
     """
 
     subtask_id: str
@@ -52,6 +52,7 @@ class DependencyRef(Model):
     bytes: int = 0
     importance: Literal["required", "optional"] = "required"
     complete: bool = True
+    partial: bool = False
     stale: bool = False
     record_ref: str = ""
 
@@ -116,7 +117,8 @@ class PublishInput(Model):
 
 
 class Published(Model):
-    """Where the whole result and trace are: by their hashes, so that a rewritten store is noticed."""
+    """Where the whole result, trace and answer are: by their hashes, so that a rewritten store is noticed."""
 
     result_ref: str
     trace_ref: str
+    answer_ref: str | None = None

@@ -1,5 +1,6 @@
 """Reading what a run stored: texts, plans, and findings cut to the room that a prompt has for them."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
@@ -22,8 +23,8 @@ _plans: LRUCache[tuple[str, str], Plan] = LRUCache(maxsize=limits.CACHED_PLANS)
 class FindingExcerpt:
     """A finding as prompts show it: its subtask, the role that brought it, its text, and what is known of it.
 
-    `complete` is False for the half of a worker agent that was stopped, `stale` True if it rests on a finding that
-    was changed after it.
+    `complete` is False for what its author calls partial or could not finish. `stale` is True if it rests on a
+    finding that was changed after it.
     """
 
     subtask_id: str
@@ -55,13 +56,20 @@ async def read_findings(
 
     Texts that do not fit are cut, optional findings first; a cut text says how much is missing.
     """
-    texts = [await read_text(store, ref.text_ref) for ref in refs]
+    reading = asyncio.Semaphore(limits.STORE_READS)
+
+    async def read(ref: DependencyRef) -> str:
+        async with reading:
+            return await read_text(store, ref.text_ref)
+
+    texts = await asyncio.gather(*map(read, refs))
     lengths = allot([len(text) for text in texts], [ref.importance == "optional" for ref in refs], budget)
+    records = [await _record(store, ref) for ref in refs]
     return [
         FindingExcerpt(
-            ref.subtask_id, ref.role, _beginning(text, length), await _record(store, ref), ref.complete, ref.stale
+            ref.subtask_id, ref.role, _beginning(text, length), record, ref.complete and not ref.partial, ref.stale
         )
-        for ref, text, length in zip(refs, texts, lengths, strict=True)
+        for ref, text, length, record in zip(refs, texts, lengths, records, strict=True)
     ]
 
 

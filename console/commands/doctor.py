@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from shlex import quote
 from typing import Literal
 
@@ -16,6 +17,7 @@ from temporalio.service import RPCError
 from activities.store.artifacts import ArtifactUnavailable
 from console import console_limits
 from console.access import Access, endpoint, server_address
+from console.run.retrying import retrying_calls
 from console.run.run_handle import RUN_TYPE, stuck
 from console.run.start_run import ACTIVITIES, WORKFLOWS, pollers
 from console.terminal import safe_line
@@ -23,6 +25,7 @@ from runtime import search_attributes
 from runtime.connection import ConnectionFailed
 from runtime.paths import cache_dir
 from runtime.settings import Settings
+from supervision.errors import AWAITED
 from supervision.queues import MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE
 from supervision.trust import is_readable_by_others
 
@@ -109,11 +112,11 @@ async def _of_server(client: Client, store_id: str | None) -> AsyncIterator[Chec
     for queue, kind, work in ((WORKFLOW_QUEUE, WORKFLOWS, "runs"), (MODEL_QUEUE, ACTIVITIES, "model calls")):
         workers = await pollers(client, queue, kind)
         if workers:
-            yield CheckRow("ok", f"queue {queue}", f"{work} are served by {', '.join(workers)}")
+            yield CheckRow("ok", f"queue {queue}", f"{work} are served by {_shown(workers)}")
         else:
             yield CheckRow("problem", f"queue {queue}", f"no worker serves {work}", _START)
     tools = await pollers(client, TOOLS_QUEUE, ACTIVITIES)
-    yield CheckRow("ok", f"queue {TOOLS_QUEUE}", ", ".join(tools) or "no worker: only runs of split processes need one")
+    yield CheckRow("ok", f"queue {TOOLS_QUEUE}", _shown(tools) or "no worker: only runs of split processes need one")
     missing = search_attributes.warnings(await search_attributes.usable(client))
     for warning in missing:
         yield CheckRow("warning", "search attributes", warning, "runs go on without: their phase is in the memo")
@@ -123,6 +126,11 @@ async def _of_server(client: Client, store_id: str | None) -> AsyncIterator[Chec
         yield row
     async for row in _stuck_runs(client):
         yield row
+
+
+def _shown(workers: dict[str, datetime]) -> str:
+    now = datetime.now(UTC)
+    return ", ".join(f"{name} (polled {max(0, (now - at).seconds)} s ago)" for name, at in workers.items())
 
 
 async def _other_store(client: Client, store_id: str | None) -> CheckRow | None:
@@ -173,5 +181,10 @@ async def _stuck_runs(client: Client) -> AsyncIterator[CheckRow]:
             yield CheckRow(
                 "problem", "open run", f"'{execution.id}': {why}", f"`temporal workflow show -w {execution.id}`"
             )
+        for call in (await retrying_calls(client, execution.id))[: console_limits.SHOWN_RETRYING]:
+            level: Level = "warning"
+            if call.kind in AWAITED:
+                level, stuck_ones = "problem", stuck_ones + 1
+            yield CheckRow(level, "open run", call.sentence(), f"`python starter.py status {execution.id}`")
     if not stuck_ones:
         yield CheckRow("ok", "open runs", f"{looked_at}, none of them stuck")

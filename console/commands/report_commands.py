@@ -6,19 +6,22 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rich.console import Console
+from temporalio.service import RPCError
 
 from activities.contracts.run_contracts import Published
 from activities.store.artifacts import ArtifactMissing, ArtifactStore, ArtifactUnavailable
 from console.access import Access, web_address
 from console.command import DONE, FAILED, UNREACHABLE, CommandFailed
-from console.console_limits import FOLLOW_LINE_CHARS
+from console.console_limits import FOLLOW_LINE_CHARS, SHOWN_RETRYING
+from console.run.retrying import RetryingCall, retrying_calls
 from console.run.run_handle import NO_WORKER, NoAnswer, RunHandle, facts, is_open, state_word, stuck
 from console.run.run_outcome import RunOutcome, exit_code, read_result, run_outcome, stored_result
 from console.terminal import print_json, print_out, safe_line
 from console.view.answer_text import print_outcome
 from console.view.live_view import draw
-from console.view.picture import Picture, tree_rows
+from console.view.picture import Picture
 from supervision import limits
+from supervision.contract.result import SubtaskReport
 from supervision.contract.status import Status, TraceEvent
 from supervision.text import money
 
@@ -29,25 +32,35 @@ async def print_status(run: RunHandle, console: Console, as_json: bool) -> int:
     """Prints where the run stands, or only the server's facts if no Worker answers."""
     described = await run.require()
     try:
-        status = await _whole_status(run)
+        status = await run.whole_status()
     except NoAnswer:
         return await _print_facts(run, as_json)
+    retrying = await retrying_calls(run.client, run.id) if is_open(described) else []
     if as_json:
-        print_json(status)
+        print_json({**status.model_dump(mode="json"), "retrying": [call.as_json() for call in retrying]})
         return DONE
     picture = Picture(run.id, web_address(run.client, run.id), described.start_time, state_word(described), status)
     picture.reports = {report.id: report for report in status.subtasks}
+    picture.nested = await _nested(run, status)
     if is_open(described):
         picture.notice = stuck(described)
     else:
         picture.started = None  # the clock of an ended run stands still
     print_out(f"{safe_line(status.goal, FOLLOW_LINE_CHARS)}\nrun {run.id}, {state_word(described)}, team {status.team}")
     print_out(_limits(status))
-    height = len(tree_rows(status.subtasks)) + limits.STATUS_PAGE
+    height = len(picture.tree()) + limits.STATUS_PAGE
     console.print(draw(picture, min(console.width, _WIDEST), height))
     for text in [*([status.error] if status.error else []), *status.warnings]:
         print_out(safe_line(text, limits.ERROR_BYTES))
+    _print_retrying(retrying)
     return DONE
+
+
+def _print_retrying(calls: list[RetryingCall]) -> None:
+    for call in calls[:SHOWN_RETRYING]:
+        print_out(safe_line(call.sentence(), limits.ERROR_BYTES))
+    if len(calls) > SHOWN_RETRYING:
+        print_out(f"and {len(calls) - SHOWN_RETRYING} more activities that are tried again")
 
 
 def _limits(status: Status) -> str:
@@ -125,15 +138,20 @@ async def print_result(
     return print_outcome(console, run.id, outcome, as_json=as_json, web=web_address(run.client, run.id))
 
 
-async def _whole_status(run: RunHandle) -> Status:
-    status = await run.status()
-    cursor = status.next_cursor
-    while cursor is not None:
-        page = await run.status(cursor)
-        status.subtasks += page.subtasks
-        cursor = page.next_cursor
-    status.next_cursor = None
-    return status
+async def _nested(run: RunHandle, status: Status) -> dict[str, dict[str, SubtaskReport]]:
+    """Returns the subtasks of all nested runs by workflow id, as far as these answer."""
+    nested: dict[str, dict[str, SubtaskReport]] = {}
+    pending = [status]
+    while pending:
+        level, pending = pending, []
+        for workflow_id in [r.workflow_id for page in level for r in page.subtasks if r.nested and r.workflow_id]:
+            try:
+                below = await run.whole_status(workflow_id)
+            except (NoAnswer, CommandFailed, RPCError):  # it is about to start, or Temporal has forgotten it
+                continue
+            nested[workflow_id] = {report.id: report for report in below.subtasks}
+            pending.append(below)
+    return nested
 
 
 async def _print_facts(run: RunHandle, as_json: bool) -> int:
@@ -150,12 +168,14 @@ async def _print_facts(run: RunHandle, as_json: bool) -> int:
         "closed_at": described.close_time.isoformat() if described.close_time else None,
         "notice": notice,
     }
+    retrying = await retrying_calls(run.client, run.id) if is_open(described) else []
     if as_json:
-        print_json(known)
+        print_json({**known, "retrying": [call.as_json() for call in retrying]})
     else:
         for name, value in known.items():
             if value is not None:
                 print_out(f"{name:<12}{value}")
+        _print_retrying(retrying)
     return DONE
 
 

@@ -24,16 +24,15 @@ WORKFLOWS = TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW
 ACTIVITIES = TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY
 
 
-async def pollers(client: Client, queue: str, kind: TaskQueueType.ValueType) -> list[str]:
-    """Returns the identities of the Workers that polled a queue a moment ago."""
+async def pollers(client: Client, queue: str, kind: TaskQueueType.ValueType) -> dict[str, datetime]:
+    """Returns when each Worker that serves a queue polled it last, by identity; a dead one is listed for a minute."""
     described = await client.workflow_service.describe_task_queue(
         DescribeTaskQueueRequest(namespace=client.namespace, task_queue=TaskQueue(name=queue), task_queue_type=kind),
         timeout=console_limits.RPC_TIMEOUT,
     )
     oldest = datetime.now(UTC) - console_limits.POLLER_FRESH
-    return sorted(
-        {p.identity for p in described.pollers if p.last_access_time.ToDatetime(tzinfo=UTC) >= oldest},
-    )
+    polls = sorted((p.identity, p.last_access_time.ToDatetime(tzinfo=UTC)) for p in described.pollers)
+    return {identity: polled for identity, polled in polls if polled >= oldest}
 
 
 async def require_workers(client: Client) -> None:

@@ -9,7 +9,7 @@ from rich.text import Text
 from console.run.run_outcome import RunOutcome
 from console.terminal import print_err, print_json, print_out, safe, safe_line
 from supervision.contract.result import RunResult
-from supervision.run.answer import with_gaps
+from supervision.results.answer import with_gaps
 from supervision.text import money
 
 _LINE = 300

@@ -9,7 +9,7 @@ from rich.text import Text
 from console.console_limits import FOLLOW_LINE_CHARS
 from console.terminal import safe_line
 from console.view.event_lines import Line, Mood
-from console.view.picture import LiveCall, Picture, TreeRow, fitted, tree_rows
+from console.view.picture import LiveCall, Picture, TreeRow, fitted
 from supervision import limits
 from supervision.contract.result import SubtaskReport
 from supervision.contract.status import Waiting
@@ -49,7 +49,7 @@ def plain_line(line: Line) -> str:
 def draw(picture: Picture, width: int, height: int, hint: str = "") -> RenderableType:
     """Returns the picture for a terminal of that size; `hint` says which keys there are."""
     parts: list[RenderableType] = [Text("─" * width, style="dim")]
-    tree = tree_rows(list(picture.reports.values()))
+    tree = picture.tree()
     if tree:
         running = sum(1 for row in tree if row.report.state == "running")
         room = max(_LEAST_ROWS, height - _FOOTER_ROWS - len(_waits(picture)) - min(running, height // 4))

@@ -40,7 +40,8 @@ class FindingRecord(Model):
 class Finding(Model):
     """`summary` is at most 2 KB; `text_ref` leads to the whole text, of `text_bytes` bytes.
 
-    `record_ref` leads to its FindingRecord. `unsupported` are the claims of its text that no tool output has.
+    A `partial` one is not whole. `record_ref` leads to its FindingRecord.
+    `unsupported` are the claims of its text that no tool output has.
     """
 
     outcome: Outcome = "done"

@@ -1,18 +1,18 @@
 """Reading runs afterwards: from workers, from the server alone, from the store alone."""
 
 import json
-import os
 from pathlib import Path
 
 import pytest
 
+from console.console_limits import SHOWN_ATTEMPT
 from console.demo.demo_processes import KeptWorker
 from runtime.server.embedded_server import EmbeddedServer
 from supervision.contract.plan import Plan
 from supervision.contract.result import RunResult
 from supervision.contract.status import Status, TraceEvent
-from supervision.store_keys import run_prefix
 from tests.console.conftest import GOAL, Cli, Model
+from tests.waiting import until
 
 RUN = "report-1"
 
@@ -120,29 +120,19 @@ async def test_the_doctor_names_what_is_missing(alone: Cli) -> None:
     assert "no Temporal server" in unreachable.out
 
 
-async def test_pruning_takes_old_ended_runs_and_nothing_else(read: Cli, alone: Cli, tmp_path: Path) -> None:
-    store = tmp_path / "artifacts"
-    pruning = alone.with_environ(SUPERVISOR_ARTIFACTS_URL=str(store))
-    assert (await pruning("run", GOAL, "--id", "open/1", "--detach", "--queue-anyway")).code == 0
-    long_id = "open-" + "ü" * 100
-    assert (await pruning("run", GOAL, "--id", long_id, "--detach", "--queue-anyway")).code == 0
-    upload = (await pruning("put", str(read.folder / "worker.log"))).out.strip()
+async def test_activities_that_are_tried_again_for_long_are_named(cli: Cli, standin: Model) -> None:
+    run_id = "again-1"
+    await standin.fails(run_id, status=429, type="rate_limit_error", headers={"retry-after": "1"})
+    assert (await cli("run", GOAL, "--id", run_id, "--detach")).code == 0
 
-    for run_id in ("open/1", long_id, "ended-1", "young-1"):
-        file = store / run_prefix(run_id) / "result"
-        file.parent.mkdir()
-        file.write_text("{}")
-        if run_id != "young-1":
-            os.utime(file, (1, 1))
-    os.utime(store / upload, (1, 1))
+    async def named() -> bool:
+        return bool(json.loads((await cli("status", run_id, "--json")).out)["retrying"])
 
-    unreachable = await pruning("--address", "127.0.0.1:1", "prune", "--older-than", "30d", "--yes")
-    assert unreachable.code == 3
-    listed = await pruning("prune", "--older-than", "30d")
-    assert [line.split()[-1] for line in listed.out.splitlines()] == ["ended-1"]
-    assert (store / "ended-1").exists()
-    done = await pruning("prune", "--older-than", "30d", "--yes")
-    assert done.code == 0
-    assert not (store / "ended-1").exists()
-    for key in (run_prefix("open/1"), run_prefix(long_id), "young-1", upload):
-        assert (store / key).exists()
+    await until(named, 60)
+    (call,) = json.loads((await cli("status", run_id, "--json")).out)["retrying"]
+    assert (call["workflow_id"], call["activity"], call["kind"]) == (run_id, "plan", "RateLimited")
+    assert call["attempt"] >= SHOWN_ATTEMPT
+    sentence = f"plan of '{run_id}' is tried again since {call['since'][:10]}"
+    assert sentence in (await cli("status", run_id)).out.replace("\n", "")
+    assert sentence in (await cli("doctor")).out.replace("\n", "")
+    assert (await cli("cancel", run_id)).code == 0

@@ -22,6 +22,9 @@ def as_refs(reports: list[SubtaskReport], board: Board | None = None) -> list[De
             bytes=report.finding.text_bytes,
             importance=board.subtask(report.id).importance if board else "required",
             complete=report.state == "completed",
+            partial=report.finding.outcome == "partial",
+            stale=report.stale,
+            record_ref=report.finding.record_ref,
         )
         for report in reports
         if report.finding

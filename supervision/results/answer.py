@@ -9,6 +9,9 @@ from supervision import limits
 from supervision.contract.result import Citation, Contradiction, Gap, SubtaskReport
 from supervision.text import cut, one_line
 
+ANSWER = "answer"
+"""In place of a subtask's id, in the gap of an answer that could not be written."""
+
 _REASON_BYTES = 600
 _MARK = re.compile(r" ?\[([\w./-]{1,64}(?:, ?[\w./-]{1,64}){0,20})\](?!\()")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
@@ -16,9 +19,10 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 
 @dataclass(frozen=True)
 class Answer:
-    """`text` may be shortened: `ref` leads to all of it.
+    """The answer: `text` may be shortened, `ref` leads to all of it.
 
-    `is_findings` is True if the findings stand in for an answer that could not be written.
+    `unsupported` are claims that no finding has. `is_findings` is True if
+    the findings stand in for an answer that could not be written.
     """
 
     text: str = ""
@@ -26,6 +30,7 @@ class Answer:
     as_json: JsonValue = None
     confidence: float | None = None
     citations: list[Citation] = field(default_factory=list)
+    unsupported: list[str] = field(default_factory=list)
     is_findings: bool = False
 
 
