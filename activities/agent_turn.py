@@ -10,10 +10,14 @@ from activities.model.conversation import Opening
 from activities.model.journalled_call import Answered, ModelCalls
 from activities.model.port import Json
 from activities.prompts.agent_prompts import worker_request, worker_system
+from activities.replies.finding_grounds import read_grounds
 from activities.store.reading import read_findings, read_plan, read_text
 from activities.teams.stored_teams import StoredTeams
 from supervision import limits
 from supervision.agent.closing_lines import Conclusion, conclude
+from supervision.agent.finish_call import finish_tool, read_finish
+from supervision.contract.finding import FindingRecord
+from supervision.prompt_marks import FINISH_TOOL
 from supervision.text import cut, one_line
 
 
@@ -44,7 +48,6 @@ class AgentTurnActivities:
         if brief.description_ref is not None:
             subtask = subtask.model_copy(update={"description": await read_text(store, brief.description_ref)})
         text = worker_request(
-            await read_text(store, brief.goal_ref),
             subtask,
             await read_findings(store, brief.dependencies, limits.AGENT_CONTEXT_CHARS),
             brief.missing,
@@ -55,7 +58,7 @@ class AgentTurnActivities:
         opening = Opening(
             system=worker_system(role.system_prompt),
             model=turn.model,
-            tools=loaded.toolbox.definitions(role.tools),
+            tools=[*loaded.toolbox.definitions(role.tools), finish_tool()],
             output_schema=None,
         )
         return opening, text
@@ -78,27 +81,50 @@ class AgentTurnActivities:
         details = message.stop_details or {}
         calls = message.tool_uses() if message.stop_reason == "tool_use" else []
         text = message.text().strip()
-        conclusion = None if calls or not text else conclude(text)
+        finish = _finish_of(calls)
+        conclusion = read_finish(finish.get("input")) if finish else None if calls or not text else conclude(text)
+        finished = finish is not None and conclusion is not None
+        reference = await self._stored(turn, answered.head, conclusion) if conclusion else None
+        if reference and finish:
+            reference.call_id = str(finish["id"])
         return TurnReply(
             head=answered.head,
-            stop_reason=message.stop_reason,
+            stop_reason=FINISH_TOOL if finished else message.stop_reason,
             stop_detail=_detail(details),
             preview=cut(conclusion.text if conclusion else text, limits.REPLY_PREVIEW_BYTES),
-            calls=[_tool_call(index, block) for index, block in enumerate(calls)],
-            conclusion=await self._stored(turn, conclusion) if conclusion else None,
+            calls=[] if finished else [_tool_call(index, block) for index, block in enumerate(calls)],
+            conclusion=reference,
             usage=answered.usage,
         )
 
-    async def _stored(self, turn: TurnInput, conclusion: Conclusion) -> ConclusionRef:
+    async def _stored(self, turn: TurnInput, head: str, conclusion: Conclusion) -> ConclusionRef:
+        """Stores the text and the record of a conclusion, whose claims are looked up in what it rests on."""
+        store, run_id = self._calls.store, turn.run.run_id
+        toolbox = (await self._teams.load(turn.team_ref)).toolbox
+        grounds = await read_grounds(self._calls.conversations, head, toolbox)
+        record = FindingRecord(
+            outcome="done" if conclusion.outcome == "done" else "partial",
+            confidence=conclusion.confidence,
+            limitations=[cut(item, limits.LIMITATION_BYTES) for item in conclusion.limitations[: limits.LIMITATIONS]],
+            unsupported=await grounds.unsupported(conclusion.text),
+            evidence=grounds.evidence,
+        )
         data = conclusion.text.encode("utf-8", "replace")
         return ConclusionRef(
-            text_ref=await self._calls.store.put_output(turn.run.run_id, data),
+            text_ref=await store.put_output(run_id, data),
             bytes=len(data),
-            confidence=conclusion.confidence,
-            limitations=[
-                cut(limitation, limits.LIMITATION_BYTES) for limitation in conclusion.limitations[: limits.LIMITATIONS]
-            ],
+            outcome=conclusion.outcome,
+            summary=conclusion.summary or cut(conclusion.text, limits.SUMMARY_BYTES),
+            confidence=record.confidence,
+            limitations=record.limitations,
+            unsupported=record.unsupported,
+            record_ref=await store.put_output(run_id, record.model_dump_json().encode()),
         )
+
+
+def _finish_of(calls: list[Json]) -> Json | None:
+    """Returns the call of `finish` if it is the only one; beside others it is refused like a wrong call."""
+    return calls[0] if len(calls) == 1 and calls[0].get("name") == FINISH_TOOL else None
 
 
 def _detail(details: Json) -> str | None:

@@ -67,6 +67,13 @@ FIELD_SHOWN_BYTES = 120  # the path of a field in a complaint
 FIELD_COMPLAINT_BYTES = 400  # a complaint about one field
 FIELD_COMPLAINTS = 8  # fields complained about at once
 GAP_REASON_SHOWN_BYTES = 300  # why a finding is missing, in a prompt
+GAP_DESCRIPTION_BYTES = 300  # what a missing finding was for: the first sentence of its subtask
+EVIDENCE_CALLS = 60  # the last ones of a worker agent: what it concluded from
+EVIDENCE_BYTES = 300  # of arguments and output of one tool call in a finding's record
+EVIDENCE_SHOWN_BYTES = 400  # one tool call under a finding, for a reviewer: arguments and the first rows
+UNSUPPORTED_SHOWN = 20  # claims that go back to their author at once, and that a finding or a result lists
+UNSUPPORTED_LISTED = 100  # of a whole run, in its result
+UNSUPPORTED_BYTES = 200  # one of them: a long quotation is known by its beginning
 
 # --- Tools ----------------------------------------------------------------------------------------
 TOOL_OUTPUT_CHARS = 20_000  # what one tool result may add to a conversation
@@ -124,6 +131,7 @@ CAPABILITY_CHARS = 100
 ROLE_PROMPT_CHARS = 40_000  # ~11k tokens that every turn pays for
 CANDIDATES = 5  # attempts at one subtask of which the best is kept, by contract
 FEEDBACK_BYTES = 1000  # of a reviewer on one finding: it should be specific
+PLAN_LACKS = 5  # things that a reviewer misses in a plan
 VERDICTS = 50  # of one review: feedback travels in history
 CONFLICTS = 20  # of one review
 SUBTASK_ATTEMPTS = 3  # by contract

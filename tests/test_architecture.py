@@ -71,7 +71,6 @@ EXCEPTIONS: dict[str, str] = {
     "workflows/answer/publish.py": "how every run ends: one function, and the only caller of its activity",
     "supervision/results/gaps.py": "the gaps of a board, for the result and for prompts",
     "workflows/background.py": "the base of the work beside subtasks, in the rooms `plan` and `answer`",
-    "workflows/calls/finding_refs.py": "findings as every activity takes them: three rooms use it",
     "supervision/queues.py": "the names of the queues, for workflows, activities and clients alike",
     "supervision/prompt_marks.py": "marks in prompts, shared by `activities` (writes them) and `standin` (reads them)",
     "supervision/agent/finding_budget.py": "the room for findings in a prompt: activities and workflows use it",

@@ -22,6 +22,7 @@ class LoopProgress(Model):
 
     `turn` counts through; `turns_booked` of them, and all usage before, are in the supervisor's books already.
     `worked_seconds` is the time that the attempt took so far, without its waits for the provider and for budget.
+    `objected` is True once a conclusion went back to its author.
     """
 
     head: str | None = None
@@ -36,6 +37,7 @@ class LoopProgress(Model):
     grounds: Grounds = Grounds()
     trace_seq: int = 0
     worked_seconds: float = 0.0
+    objected: bool = False
 
     def booked(self) -> "LoopProgress":
         """Returns this progress once the supervisor has booked what it took."""

@@ -14,7 +14,7 @@ with workflow.unsafe.imports_passed_through():
         TurnInput,
         TurnReply,
     )
-    from activities.prompts.agent_prompts import LAST_TURN, NUDGE, UNKNOWN_OUTCOME
+    from activities.prompts.agent_prompts import FINISH_TAKEN, LAST_TURN, NUDGE, UNKNOWN_OUTCOME, unsupported_note
     from supervision import limits
     from supervision.agent.turn_rules import LoopState, Next, more_room, next_step
     from supervision.budget.amount import NextCall, next_call
@@ -23,6 +23,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.usage import Usage
     from supervision.errors import RESUMABLE, STORE, ErrorKind
     from supervision.run.trace import Trace
+    from supervision.text import cut
     from workflows.calls import activity_calls
     from workflows.child_contracts import LoopProgress, WorkerAgentInput, WorkerAgentResult
     from workflows.failures import CallFailed
@@ -60,7 +61,10 @@ class ToolLoop:
                 continue
             progress.head, progress.results, note, asked_again = reply.head, [], None, 0
             if step in (Next.FINISH, Next.FINISH_CUT):
-                return self._result(self._finding(reply, cut=step is Next.FINISH_CUT))
+                note = self._objection(reply)
+                if note is None:
+                    return self._result(self._finding(reply, incomplete=step is Next.FINISH_CUT))
+                continue
             if step is Next.TOOLS:
                 progress.results = await self._run_tools(reply)
             elif step is Next.CONTINUE:
@@ -73,6 +77,24 @@ class ToolLoop:
                 progress.trace_seq = self._trace.last_seq
                 progress.worked_seconds = self._worked()
                 workflow.continue_as_new(agent)
+
+    def _objection(self, reply: TurnReply) -> str | None:
+        """Returns what sends a conclusion back to its author, once and if there is a turn for it.
+
+        Raises the error of an attempt that concluded with `impossible`.
+        """
+        agent, progress, conclusion = self._agent, self._progress, reply.conclusion
+        if conclusion is None:
+            return None
+        if conclusion.outcome == "impossible":
+            raise self.failure(Problem(type=ErrorKind.CANNOT_DO, message=cut(conclusion.summary, limits.ERROR_BYTES)))
+        if not conclusion.unsupported or progress.objected or not self._has_a_turn_left():
+            return None
+        progress.objected = True
+        if conclusion.call_id is not None:
+            progress.results = [ToolResultRef(call_id=conclusion.call_id, text=FINISH_TAKEN)]
+        self._trace.note("finding_returned", agent.subtask_id, unsupported=[*conclusion.unsupported])
+        return unsupported_note(conclusion.unsupported)
 
     def stopped(self) -> WorkerAgentResult:
         """Returns what a cancelled worker agent has; a run that is reset goes on from there."""
@@ -102,11 +124,19 @@ class ToolLoop:
     def _worked(self) -> float:
         return self._progress.worked_seconds + (workflow.now() - self._began).total_seconds()
 
+    def _has_a_turn_left(self) -> bool:
+        """True if turns and budget allow another call that need not be the last one."""
+        return self._progress.turn < self._agent.max_turns and self._allowed() is NextCall.CALL
+
+    def _allowed(self) -> NextCall:
+        agent, progress = self._agent, self._progress
+        estimate = progress.last_tokens + limits.TURN_GROWTH_TOKENS
+        return next_call(agent.grant, progress.usage, estimate, last_grant=agent.last_grant)
+
     def _must_conclude(self) -> bool:
         """True if the call that comes now is the last one, by turns or by budget; raises if there can be none."""
         agent, progress = self._agent, self._progress
-        estimate = progress.last_tokens + limits.TURN_GROWTH_TOKENS
-        allowed = next_call(agent.grant, progress.usage, estimate, last_grant=agent.last_grant)
+        allowed = self._allowed()
         if allowed is NextCall.STOP:
             raise self.failure(Problem(type=ErrorKind.BUDGET_EXHAUSTED, message="its share of the budget is used up"))
         return allowed is NextCall.CONCLUDE or progress.turn == agent.max_turns
@@ -194,17 +224,20 @@ class ToolLoop:
         )
         return reply
 
-    def _finding(self, reply: TurnReply, cut: bool) -> Finding | None:
+    def _finding(self, reply: TurnReply, incomplete: bool) -> Finding | None:
         """Returns the finding of a reply that concludes."""
         if reply.conclusion is None:
             return None
         limitations = list(reply.conclusion.limitations)
-        if cut:
+        if incomplete:
             limitations.append(f"the finding is not whole: the model stopped with {reply.stop_reason}")
         return Finding(
-            summary=reply.preview,
+            outcome="partial" if incomplete or reply.conclusion.outcome == "partial" else "done",
+            summary=reply.conclusion.summary,
             text_ref=reply.conclusion.text_ref,
             text_bytes=reply.conclusion.bytes,
+            unsupported=reply.conclusion.unsupported,
+            record_ref=reply.conclusion.record_ref,
             confidence=reply.conclusion.confidence,
             sources=self._progress.grounds.sources,
             artifacts=self._progress.grounds.artifacts,
@@ -217,6 +250,7 @@ class ToolLoop:
         if not progress.last_text_ref:
             return None
         return Finding(
+            outcome="partial",
             summary=progress.last_preview,
             text_ref=progress.last_text_ref,
             sources=progress.grounds.sources,

@@ -30,26 +30,32 @@ class RefineReply(Model):
     usage: Usage
 
 
-class ReviewInput(SupervisorCall):
-    """Findings to be checked against the goal."""
-
-    round: int
-    findings: FindingRefs
-
-
 class Verdict(Model):
-    """A finding that falls short, and exactly what its worker agent should fix."""
+    """A finding that falls short, and exactly what its worker agent should fix; `anew` not in its old conversation."""
 
     subtask_id: str
     feedback: str
+    anew: bool = False
+
+
+class ReviewInput(SupervisorCall):
+    """Findings to be checked against the goal; `former` are the verdicts of the round before."""
+
+    round: int
+    former: list[Verdict] = []
+    findings: FindingRefs
 
 
 class ReviewReply(Model):
-    """The findings that fall short and those that disagree; `problem` says why a review could not be read."""
+    """The findings that fall short, those that disagree, and what the plan lacks.
+
+    `problem` says why a review could not be read.
+    """
 
     head: str
     verdicts: list[Verdict] = []
     conflicts: list[Contradiction] = []
+    missing: list[str] = []
     problem: str | None = None
     usage: Usage
 
@@ -75,9 +81,11 @@ class JudgeReply(Model):
 class SynthesisInput(SupervisorCall):
     """Findings to write the answer from, the gaps, and the points that a review left open.
 
+    `problems` send back the answer at `head` with what is wrong with it. `doubtful` are claims of digests and drafts
+    that no finding has.
+
     `digest` condenses some findings into one text for a later synthesis; `draft` is an answer from the findings so
-    far, which a later synthesis reads at `draft_ref`. `answer_schema_ref` asks for `answer_json` of that JSON schema;
-    `head` and `problems` send back an `answer_json` that did not fit it.
+    far, which a later synthesis reads at `draft_ref`. `answer_schema_ref` asks for `answer_json` of that JSON schema.
     """
 
     findings: FindingRefs
@@ -89,12 +97,16 @@ class SynthesisInput(SupervisorCall):
     answer_schema_ref: str | None = None
     head: str | None = None
     problems: list[str] = []
+    doubtful: list[str] = []
     number: int = 1
     max_tokens: int
 
 
 class SynthesisReply(Model):
-    """The answer, shortened when it is long (`answer_ref` has all of it, `answer_bytes`); None if there is none."""
+    """The answer, shortened when it is long (`answer_ref` has all of it, `answer_bytes`). None if there is none.
+
+    `problems` say why it cannot be used, `unsupported` what it claims that no finding says.
+    """
 
     head: str
     answer: str | None = None
@@ -105,5 +117,6 @@ class SynthesisReply(Model):
     citations: list[Citation] = []
     contradictions: list[Contradiction] = []
     problems: list[str] = []
+    unsupported: list[str] = []
     stop_reason: str
     usage: Usage

@@ -12,7 +12,11 @@ _SHORT = 20  # lists up to this length stay as people read them in the Web UI
 
 
 class DependencyRef(Model):
-    """A finding to build on; `complete` is False if its worker agent was stopped before it was done."""
+    """A finding to build on; `complete` is False if its worker agent was stopped before it was done.
+
+    `partial`: its author calls it that. `stale`: it rests on a finding that was changed after it. `record_ref` leads
+    to its FindingRecord, in the same folder as its text.
+    """
 
     subtask_id: str
     role: str
@@ -20,6 +24,9 @@ class DependencyRef(Model):
     bytes: int = 0
     importance: Importance = "required"
     complete: bool = True
+    partial: bool = False
+    stale: bool = False
+    record_ref: str = ""
 
 
 def _pack_refs(refs: list[DependencyRef], dump: SerializerFunctionWrapHandler) -> Any:
@@ -35,7 +42,8 @@ def _pack_refs(refs: list[DependencyRef], dump: SerializerFunctionWrapHandler) -
             folders.index(_folder(ref.text_ref)),
             ref.text_ref.rpartition("/")[2],
             ref.bytes,
-            (ref.importance == "required") + 2 * ref.complete,
+            (ref.importance == "required") + 2 * ref.complete + 4 * ref.partial + 8 * ref.stale,
+            ref.record_ref.rpartition("/")[2],
         ]
         for ref in refs
     ]
@@ -54,8 +62,11 @@ def _unpack_refs(value: Any) -> Any:
             bytes=count,
             importance="required" if marks & 1 else "optional",
             complete=bool(marks & 2),
+            partial=bool(marks & 4),
+            stale=bool(marks & 8),
+            record_ref=folders[folder] + record if record else "",
         )
-        for subtask_id, role, folder, name, count, marks in value["rows"]
+        for subtask_id, role, folder, name, count, marks, record in value["rows"]
     ]
 
 

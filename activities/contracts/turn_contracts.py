@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from typing import Literal
 
 from activities.contracts.run_contracts import AttachmentRef, RunRef, SubtaskBrief
 from supervision.contract.base import Model
@@ -53,12 +54,21 @@ class ToolCallRef(Model):
 
 
 class ConclusionRef(Model):
-    """A worker agent's last message, parsed; its text by reference. Its finding adds what its tools gave."""
+    """A worker agent's conclusion; its text by reference. Its finding adds what its tools gave.
+
+    `call_id` is that of the call of `finish`, to be answered if the conversation goes on; None for plain text.
+    `unsupported` are claims of the text that no tool output, nor the brief, has. `record_ref`: see FindingRecord.
+    """
 
     text_ref: str
     bytes: int = 0
+    outcome: Literal["done", "partial", "impossible"] = "done"
+    summary: str = ""
     confidence: float | None = None
     limitations: list[str] = []
+    unsupported: list[str] = []
+    record_ref: str = ""
+    call_id: str | None = None
 
 
 class TurnReply(Model):

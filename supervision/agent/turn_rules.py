@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from supervision import limits
+from supervision.prompt_marks import FINISH_TOOL
 
 
 class Next(Enum):
@@ -36,7 +37,7 @@ def next_step(stop_reason: str, has_text: bool, tool_calls: int, state: LoopStat
         return Next.REFUSED
     if stop_reason == "tool_use" and tool_calls:
         return Next.TOOLS if state.turn < state.max_turns else Next.TURN_LIMIT
-    if stop_reason in ("end_turn", "stop_sequence"):
+    if stop_reason in ("end_turn", "stop_sequence", FINISH_TOOL):
         if has_text:
             return Next.FINISH
         return Next.NUDGE if state.turn < state.max_turns else Next.TURN_LIMIT

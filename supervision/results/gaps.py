@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from supervision import limits
 from supervision.contract.result import Gap, SubtaskReport
-from supervision.text import cut
+from supervision.text import cut, one_line
 
 _REASON_BYTES = 600
 
@@ -36,7 +36,9 @@ def _replaced_well(report: SubtaskReport, reports: Mapping[str, SubtaskReport]) 
 def gap_of(report: SubtaskReport) -> Gap:
     """Returns what is missing with a subtask that did not complete."""
     error = report.error
-    if error is None:
-        return Gap(subtask_id=report.id, reason=f"it is {report.state}")
-    reason = error.message if error.type.lower() == report.state else f"{error.type}: {error.message}"
-    return Gap(subtask_id=report.id, reason=cut(f"{report.state}: {reason}", _REASON_BYTES))
+    reason = f"it is {report.state}"
+    if error is not None:
+        cause = error.message if error.type.lower() == report.state else f"{error.type}: {error.message}"
+        reason = cut(f"{report.state}: {cause}", _REASON_BYTES)
+    description = one_line(report.description, limits.GAP_DESCRIPTION_BYTES)
+    return Gap(subtask_id=report.id, description=description, reason=reason)

@@ -5,7 +5,7 @@ from typing import TypeVar
 from pydantic_core import to_json
 
 from supervision import limits
-from supervision.contract.result import RunResult, SubtaskReport
+from supervision.contract.result import Gap, RunResult, SubtaskReport
 from supervision.contract.usage import Usage
 from supervision.text import cut, size
 
@@ -34,9 +34,10 @@ def fit(result: RunResult, limit: int = limits.PAYLOAD_AIM_BYTES) -> RunResult:
         update={
             "answer": cut(result.answer, _LEAST_ANSWER_BYTES),
             "subtasks": [_bare(report, lean=len(result.subtasks) > limits.STATUS_PAGE) for report in result.subtasks],
-            "gaps": [gap.model_copy(update={"reason": ""}) for gap in result.gaps],
+            "gaps": [gap.model_copy(update={"reason": "", "description": ""}) for gap in result.gaps],
             "citations": [],
             "contradictions": [],
+            "unsupported": [],
             "artifacts": [],
         }
     )
@@ -86,7 +87,8 @@ def _shorter_result(result: RunResult, step: int, answer_bytes: int) -> RunResul
                 )
                 for c in result.contradictions[:_KEPT_ITEMS]
             ],
-            "gaps": [g.model_copy(update={"reason": cut(g.reason, step)}) for g in result.gaps],
+            "unsupported": [u.model_copy(update={"text": cut(u.text, step)}) for u in result.unsupported[:step]],
+            "gaps": [_shorter_gap(gap, step) for gap in result.gaps],
             "artifacts": [
                 a.model_copy(update={"name": cut(a.name, _NAME_BYTES)}) for a in result.artifacts[: max(step // 4, 10)]
             ],
@@ -107,12 +109,20 @@ def _shorter(report: SubtaskReport, step: int) -> SubtaskReport:
                 ],
                 "artifacts": [],
                 "limitations": [cut(text, step) for text in finding.limitations[:3]] if step >= 200 else [],
+                "unsupported": [cut(text, step) for text in finding.unsupported[:3]] if step >= 200 else [],
+                "record_ref": finding.record_ref if step >= 200 else "",
             }
         )
     error = report.error
     if error is not None:
         error = error.model_copy(update={"message": cut(error.message, step)})
     return report.model_copy(update={"description": cut(report.description, step), "finding": finding, "error": error})
+
+
+def _shorter_gap(gap: Gap, step: int) -> Gap:
+    """Returns a gap with its texts shortened; the reason stays longer than the description."""
+    description = cut(gap.description, step) if step >= 200 else ""
+    return gap.model_copy(update={"reason": cut(gap.reason, step), "description": description})
 
 
 def _first(items: list[T], limit: int) -> list[T]:

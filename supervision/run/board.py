@@ -11,7 +11,7 @@ One instance lives in a run. Its methods are the only way a subtask changes stat
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import datetime
 from graphlib import TopologicalSorter
 from itertools import chain, islice
@@ -178,7 +178,24 @@ class Board:
 
     def complete(self, subtask_id: str, finding: Finding) -> None:
         """Ends a subtask that succeeded."""
-        self._end(subtask_id, "completed").finding = finding
+        report = self._end(subtask_id, "completed")
+        report.finding, report.stale = finding, False
+
+    def text_ref(self, subtask_id: str) -> str | None:
+        """Returns the reference of a finding's text; None without a finding."""
+        finding = self._reports[subtask_id].finding
+        return finding.text_ref if finding else None
+
+    def mark_stale(self, changed: Collection[str]) -> dict[str, list[str]]:
+        """Marks the completed subtasks that rest on findings that were changed. Returns these for each of them."""
+        stale = {
+            report.id: of
+            for report in self._reports.values()
+            if report.state == "completed" and (of := [d for d in report.depends_on if d in changed])
+        }
+        for subtask_id in stale:
+            self._reports[subtask_id].stale = True
+        return stale
 
     def fail(self, subtask_id: str, error: Problem, finding: Finding | None = None) -> None:
         """Ends a subtask that failed for good; `finding` is what it had."""

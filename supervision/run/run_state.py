@@ -17,8 +17,11 @@ from supervision.contract.result import Contradiction, Gap, RunResult, SubtaskRe
 from supervision.contract.status import Flags, Status
 from supervision.contract.updates import NewBudget
 from supervision.contract.usage import Usage
-from supervision.results.answer import Answer, with_gaps
+from supervision.grounding.confidence import ceiling
+from supervision.results.answer import ANSWER, Answer, with_gaps
+from supervision.results.basis import basis_of, unsupported_in
 from supervision.results.payload_fit import fit_page
+from supervision.results.success_rule import importance
 from supervision.results.timing import timing
 from supervision.run.board import Board
 from supervision.run.nested_runs import NestedRuns
@@ -28,6 +31,8 @@ from supervision.run.trace import Trace
 from supervision.run.waits import Waits
 from supervision.run.web_details import markdown
 from supervision.text import cut, one_line, size
+
+PLAN_GAP = "plan"  # in place of a subtask's id
 
 
 class RunState:
@@ -69,6 +74,7 @@ class RunState:
         self._now = now
         self._seen_requests: set[str] = set()
         self._open_points: dict[str, Gap] = {}
+        self._lacks: dict[str, Gap] = {}
         self._contradictions: dict[frozenset[str], Contradiction] = {}
         self._numbers: Counter[str] = Counter()
 
@@ -140,7 +146,14 @@ class RunState:
 
     def open_point(self, subtask_id: str, reason: str) -> None:
         """Sets the gap in a subtask that did complete."""
-        self._open_points[subtask_id] = Gap(subtask_id=subtask_id, reason=cut(reason, 600))
+        description = one_line(self.board.subtask(subtask_id).description, limits.GAP_DESCRIPTION_BYTES)
+        self._open_points[subtask_id] = Gap(subtask_id=subtask_id, description=description, reason=cut(reason, 600))
+
+    def lacks(self, point: str) -> None:
+        """Adds a gap of the plan itself: the goal asks for it and no subtask covers it."""
+        self._lacks.setdefault(
+            point, Gap(subtask_id=PLAN_GAP, description=point, reason="no subtask of the plan covers it")
+        )
 
     def close_point(self, subtask_id: str) -> None:
         """Takes back the gap in a subtask that has a better finding now."""
@@ -149,7 +162,7 @@ class RunState:
     @property
     def gaps(self) -> list[Gap]:
         """What is missing from the answer: subtasks without a finding, and points that stayed open."""
-        return [*self.board.gaps(), *self.open_points]
+        return [*self.board.gaps(), *self.open_points, *self._lacks.values()]
 
     @property
     def open_points(self) -> list[Gap]:
@@ -221,10 +234,11 @@ class RunState:
             answer_json=answer.as_json,
             answer_ref=answer.ref,
             result_ref=self.result_ref,
-            confidence=answer.confidence,
+            confidence=self._confidence(),
             gaps=gaps,
             contradictions=self.contradictions,
             citations=answer.citations,
+            unsupported=unsupported_in(answer, self.board.current()),
             subtasks=reports,
             artifacts=self._artifacts(),
             usage=self.usage,
@@ -237,6 +251,15 @@ class RunState:
             plan_revisions=self.plan.revision if self.plan.subtasks or self.plan.direct_answer else 0,
             warnings=self.warnings,
         )
+
+    def _confidence(self) -> float | None:
+        """Returns what the answer says of itself, never above what its basis allows."""
+        if self.answer.confidence is None:
+            return None
+        points = [point for point in self.open_points if point.subtask_id != ANSWER]
+        by_id = importance(self.plan)
+        basis = basis_of(self.answer, self.board.current(), by_id, self.contradictions, points)
+        return min(self.answer.confidence, ceiling(basis))
 
     def _artifacts(self) -> list[ArtifactRef]:
         return [artifact for report in self.board.usable() if report.finding for artifact in report.finding.artifacts]

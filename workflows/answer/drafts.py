@@ -28,6 +28,7 @@ class Drafts(BackgroundTask):
         self._after = after
         self.folded: set[str] = set()
         self.draft_ref: str | None = None
+        self.doubtful: list[str] = []
         self._folding: set[str] = set()
 
     def forget(self, subtask_id: str) -> None:
@@ -72,5 +73,6 @@ class Drafts(BackgroundTask):
             state.trace.note("draft_outdated", number=payload.number)
         elif reply.answer_ref:
             self.draft_ref, self.folded = reply.answer_ref, folding
+            self.doubtful = [*reply.unsupported]
             state.trace.note("draft_written", number=payload.number, findings=len(folding))
         context.show()

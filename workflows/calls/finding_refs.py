@@ -21,7 +21,10 @@ def as_refs(reports: list[SubtaskReport], board: Board | None = None) -> list[De
             text_ref=report.finding.text_ref,
             bytes=report.finding.text_bytes,
             importance=board.subtask(report.id).importance if board else "required",
-            complete=report.state == "completed" and report.finding.outcome == "done",
+            complete=report.state == "completed",
+            partial=report.finding.outcome == "partial",
+            stale=report.stale,
+            record_ref=report.finding.record_ref,
         )
         for report in reports
         if report.finding
@@ -33,6 +36,7 @@ def shown(gaps: list[Gap]) -> list[Gap]:
     return [
         Gap(
             subtask_id=gap.subtask_id,
+            description=gap.description if place < limits.GAPS_SHOWN else "",
             reason=cut(gap.reason, limits.GAP_REASON_SHOWN_BYTES) if place < limits.GAPS_SHOWN else "",
         )
         for place, gap in enumerate(gaps)
