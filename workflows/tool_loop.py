@@ -14,7 +14,7 @@ with workflow.unsafe.imports_passed_through():
         TurnInput,
         TurnReply,
     )
-    from activities.prompts.agent_prompts import LAST_TURN, NUDGE, UNKNOWN_OUTCOME
+    from activities.prompts.agent_prompts import LAST_TURN, NOT_RUN, NUDGE, TURNS_LEFT, UNKNOWN_OUTCOME
     from supervision import limits
     from supervision.agent.turn_rules import LoopState, Next, more_room, next_step
     from supervision.budget.amount import NextCall, next_call
@@ -39,26 +39,36 @@ class ToolLoop:
     async def run(self) -> WorkerAgentResult:
         """Returns the finding. Raises the error that ends the attempt, CallFailed, or CancelledError."""
         agent, progress = self._agent, self._progress
-        asked_again, note, max_tokens = 0, None, limits.TURN_MAX_TOKENS
+        asked_again, note, max_tokens, insisted = 0, None, limits.TURN_MAX_TOKENS, False
         while True:
             progress.turn += 1
-            if self._must_conclude() and progress.turn > 1:
-                note = LAST_TURN
-            reply = await self._call_model(note, max_tokens)
-            state = LoopState(progress.turn, agent.max_turns, asked_again, progress.pauses)
+            last = self._must_conclude()
+            reply = await self._call_model(self._note(last) or note, max_tokens, last=last)
+            state = LoopState(
+                progress.turn,
+                agent.max_turns,
+                asked_again,
+                progress.pauses,
+                last=last,
+                insisted=insisted,
+                can_grow=not reply.fullest and more_room(max_tokens) > max_tokens,
+            )
             step = next_step(reply.stop_reason, reply.conclusion is not None, len(reply.calls), state)
             if step is Next.ASK_AGAIN:
                 asked_again, max_tokens = asked_again + 1, more_room(max_tokens)
                 continue
             progress.head, progress.results, note, asked_again = reply.head, [], None, 0
-            if step in (Next.FINISH, Next.FINISH_CUT):
-                return self._result(self._finding(reply, cut=step is Next.FINISH_CUT))
+            if finding := self._finding(step, reply):
+                return self._result(finding)
             if step is Next.TOOLS:
                 progress.results = await self._run_tools(reply)
             elif step is Next.CONTINUE:
                 progress.pauses += 1
             elif step is Next.NUDGE:
                 note = NUDGE
+            elif step is Next.INSIST:
+                insisted, progress.results = True, _not_run(reply.calls)
+                continue
             else:
                 raise self.failure(_loop_problem(step, reply, agent.max_turns))
             if workflow.info().is_continue_as_new_suggested():
@@ -88,11 +98,19 @@ class ToolLoop:
         allowed = next_call(agent.grant, progress.usage, estimate, last_grant=agent.last_grant)
         if allowed is NextCall.STOP:
             raise self.failure(Problem(type=ErrorKind.BUDGET_EXHAUSTED, message="its share of the budget is used up"))
-        return allowed is NextCall.CONCLUDE or progress.turn == agent.max_turns
+        return allowed is NextCall.CONCLUDE or progress.turn >= agent.max_turns
 
-    async def _call_model(self, note: str | None, max_tokens: int) -> TurnReply:
+    def _note(self, last: bool) -> str | None:
+        """Returns the word on the turns that are left: in the last one, and two before it."""
         agent, progress = self._agent, self._progress
-        reply = await activity_calls.call_model(
+        if last:
+            return LAST_TURN
+        ahead = progress.turn + limits.TURNS_NOTICE == agent.max_turns
+        return TURNS_LEFT if ahead and progress.head is not None else None
+
+    async def _call_model(self, note: str | None, max_tokens: int, *, last: bool) -> TurnReply:
+        agent, progress = self._agent, self._progress
+        call = activity_calls.call_model(
             TurnInput(
                 run=agent.run,
                 team_ref=agent.team_ref,
@@ -103,12 +121,18 @@ class ToolLoop:
                 head=progress.head,
                 results=progress.results,
                 note=note,
+                last=last,
                 max_tokens=max_tokens,
             ),
             progress.turn,
             agent.expires_at,
             agent.model_queue,
         )
+        try:
+            reply = await call
+        except CallFailed as failed:
+            progress.usage += failed.usage
+            raise
         progress.usage += reply.usage
         progress.last_tokens = reply.usage.tokens
         if reply.preview:
@@ -122,6 +146,7 @@ class ToolLoop:
             stop_reason=reply.stop_reason,
             preview=reply.preview[:200],
             tokens=reply.usage.tokens,
+            **({"cache_miss": reply.cache_miss} if reply.cache_miss else {}),
         )
         return reply
 
@@ -170,18 +195,24 @@ class ToolLoop:
         )
         return reply
 
-    def _finding(self, reply: TurnReply, cut: bool) -> Finding | None:
-        """Returns the finding of a reply that concludes."""
-        if reply.conclusion is None:
+    def _finding(self, step: Next, reply: TurnReply) -> Finding | None:
+        """Returns the finding of a reply that concludes, or with which the loop has to end; None if it goes on."""
+        if step in (Next.FINISH, Next.FINISH_CUT):
+            conclusion = reply.conclusion
+        else:
+            conclusion = reply.earlier if step in (Next.TURN_LIMIT, Next.BROKEN) else None
+        if conclusion is None:
             return None
-        limitations = list(reply.conclusion.limitations)
-        if cut:
+        limitations = list(conclusion.limitations)
+        if reply.stop_reason in ("tool_use", "pause_turn") or conclusion is reply.earlier:
+            limitations.append("the finding is not whole: the turns were over before the worker agent concluded")
+        elif step is Next.FINISH_CUT:
             limitations.append(f"the finding is not whole: the model stopped with {reply.stop_reason}")
         return Finding(
             summary=reply.preview,
-            text_ref=reply.conclusion.text_ref,
-            text_bytes=reply.conclusion.bytes,
-            confidence=reply.conclusion.confidence,
+            text_ref=conclusion.text_ref,
+            text_bytes=conclusion.bytes,
+            confidence=conclusion.confidence,
             sources=self._progress.sources,
             artifacts=self._progress.artifacts,
             limitations=limitations,
@@ -204,6 +235,11 @@ class ToolLoop:
         progress = self._progress
         turns = progress.turn - progress.turns_booked
         return WorkerAgentResult(finding=finding, stopped=stopped, turns=turns, usage=progress.usage)
+
+
+def _not_run(calls: list[ToolCallRef]) -> list[ToolResultRef]:
+    """Returns the answers to tool calls of a last turn."""
+    return [ToolResultRef(call_id=call.call_id, text=NOT_RUN, is_error=True) for call in calls]
 
 
 def _no_outcome(call: ToolCallRef, failed: CallFailed) -> ToolReply:

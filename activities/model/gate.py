@@ -9,6 +9,7 @@ from typing import Any
 from opentelemetry import metrics
 
 from activities.model.port import Json, LanguageModel, ModelFailure, ModelMessage, ModelRequest, StreamProgress
+from activities.model.request.prefix_leads import PrefixLeads
 from activities.model.token_limit import TokenLimit
 from supervision import limits
 from supervision.contract.base import Model
@@ -38,8 +39,8 @@ class ModelGate(LanguageModel):
 
     Beside the failures of the model itself it raises ModelFailure CircuitOpen with the remaining seconds while the
     breaker of the request's model is open, and RateLimited if a 429 or `tokens_per_minute` would make the call wait
-    for more than GATE_WAIT. It waits itself for less than that, and for the outcome of calls that decide whether the
-    breaker opens; cancelling ends the wait.
+    for more than GATE_WAIT. It waits itself for less than that, for the outcome of calls that decide whether the
+    breaker opens, and for the first call with a prefix that many share; cancelling ends the wait.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class ModelGate(LanguageModel):
         self._model = model
         self._clock = clock
         self._tokens = TokenLimit(tokens_per_minute, clock) if tokens_per_minute else None
+        self._leads = PrefixLeads(clock)
         self._breakers: dict[str, ProviderBreaker] = {}
         self._seen: dict[str, ProviderState] = {}
         self._changed = asyncio.Event()
@@ -60,7 +62,8 @@ class ModelGate(LanguageModel):
         tokens = await self._tokens.reserve(request) if self._tokens else None
         answered = False
         try:
-            message = await self._send(request, progress, await self._admit(request.model))
+            async with self._leads.turn(request, progress):
+                message = await self._send(request, progress, await self._admit(request.model))
             answered = True
         finally:
             # Content that has come is paid for, even if the call failed or was cancelled later.
@@ -119,7 +122,7 @@ class ModelGate(LanguageModel):
             breaker.answering(ticket, self._clock())
             self._wake()
 
-        progress.on_content = on_content
+        progress.listen(on_content)
         try:
             message = await self._model.complete(request, progress)
             breaker.succeeded(ticket, self._clock())
