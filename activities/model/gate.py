@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from cachetools import LRUCache
 from opentelemetry import metrics
 
 from activities.model.port import Json, LanguageModel, ModelFailure, ModelMessage, ModelRequest, StreamProgress
@@ -53,8 +54,9 @@ class ModelGate(LanguageModel):
         self._clock = clock
         self._tokens = TokenLimit(tokens_per_minute, clock) if tokens_per_minute else None
         self._leads = PrefixLeads(clock)
-        self._breakers: dict[str, ProviderBreaker] = {}
-        self._seen: dict[str, ProviderState] = {}
+        # Bounded, as requests may name models of their own.
+        self._breakers: LRUCache[str, ProviderBreaker] = LRUCache(limits.KNOWN_MODELS)
+        self._seen: LRUCache[str, ProviderState] = LRUCache(limits.KNOWN_MODELS)
         self._changed = asyncio.Event()
 
     async def complete(self, request: ModelRequest, progress: StreamProgress) -> ModelMessage:
@@ -96,7 +98,7 @@ class ModelGate(LanguageModel):
         ]
 
     async def _admit(self, model: str) -> CallTicket:
-        breaker = self._breakers.setdefault(model, ProviderBreaker())
+        breaker = self._breaker(model)
         while True:
             now = self._clock()
             admission = breaker.ask(now, any(other.trusted(now) for other in self._breakers.values()))
@@ -116,7 +118,7 @@ class ModelGate(LanguageModel):
 
     async def _send(self, request: ModelRequest, progress: StreamProgress, ticket: CallTicket) -> ModelMessage:
         """Sends the call and reports its outcome to the breaker, whatever it is."""
-        breaker = self._breakers[request.model]
+        breaker = self._breaker(request.model)
 
         def on_content() -> None:
             breaker.answering(ticket, self._clock())
@@ -141,13 +143,17 @@ class ModelGate(LanguageModel):
             self._wake()
         return message
 
+    def _breaker(self, model: str) -> ProviderBreaker:
+        breaker: ProviderBreaker = self._breakers.setdefault(model, ProviderBreaker())
+        return breaker
+
     def _wake(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
 
     def _note(self, model: str) -> None:
         """Records a change of the breaker's state in metrics and log, once."""
-        breaker, now = self._breakers[model], self._clock()
+        breaker, now = self._breaker(model), self._clock()
         state, before = breaker.state(now), self._seen.get(model, "closed")
         if state == before:
             return
