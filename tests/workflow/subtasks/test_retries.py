@@ -58,7 +58,7 @@ async def test_a_failed_attempt_is_repeated_with_a_description_rewritten_from_it
         "subtask_started",
         "subtask_completed",
     ]
-    assert result.usage.model_calls == 5
+    assert result.usage.model_calls == 6
 
 
 async def test_after_three_attempts_the_fallback_role_has_one(
