@@ -141,6 +141,7 @@ def anthropic_model(settings: Settings) -> AnthropicModel:
         idle_timeout=idle,
         structured=settings.model_structured,
         cache=settings.model_cache,
+        max_output=settings.model_max_tokens,
         plain_http=settings.model_plain_http,
     )
 

@@ -81,7 +81,9 @@ class ChildActivities:
         while execution:
             for key in await self._store.list_keys(calls_prefix(run_id, execution)):
                 entry = await self._conversations.entry(key)
-                consumed.usage += usage_of(entry.reply, free=self._free) + Usage(tool_calls=_tool_calls(entry))
+                reply = entry.reply
+                own = usage_of(reply.model, reply.usage, free=self._free) + entry.spent
+                consumed.usage += own + Usage(tool_calls=_tool_calls(entry))
                 consumed.turns += 1
             following = ""
             async for event in self._events(workflow_id, execution):

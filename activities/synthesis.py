@@ -8,7 +8,7 @@ from temporalio import activity
 
 from activities.contracts.judgement_contracts import SynthesisInput, SynthesisReply
 from activities.model.conversation import Opening
-from activities.model.journalled_call import Answered, ModelCalls
+from activities.model.journalled_call import Answered, CallOptions, ModelCalls
 from activities.model.port import Json, user_message
 from activities.model.structured import first_json
 from activities.prompts.judgement_prompts import (
@@ -103,10 +103,10 @@ class SynthesisActivities:
         step = f"synthesis.{call.number}"
         if call.head is not None:
             repair = user_message(answer_repair(call.problems))
-            return await self._calls.go_on(call.run, step, call.head, [repair], call.max_tokens)
+            return await self._calls.go_on(call.run, step, call.head, [repair], CallOptions(call.max_tokens))
         text = await self._request(call, plan, schema)
         opening = await self._opening(call, schema)
-        return await self._calls.begin(call.run, step, opening, text, call.max_tokens)
+        return await self._calls.begin(call.run, step, opening, text, CallOptions(call.max_tokens))
 
     async def _request(self, call: SynthesisInput, plan: Plan, schema: Json | None) -> str:
         goal = await read_text(self._store, call.goal_ref)

@@ -169,22 +169,26 @@ PLAN_PROMPT_BYTES = 6 * KIB  # the planner's instructions, a team of some roles 
 COVER_TRIES = 20_000  # combinations of roles tried for one subtask: some 10 ms
 
 # --- Model calls ----------------------------------------------------------------------------------
-PLAN_MAX_TOKENS = 32_000
-REFINE_MAX_TOKENS = 8_000  # one description, and the thinking before it
-REVIEW_MAX_TOKENS = 16_000
-JUDGE_MAX_TOKENS = 8_000  # one choice with its reason
-TURN_MAX_TOKENS = 16_000
-SYNTHESIS_MAX_TOKENS = 32_000
+PLAN_MAX_TOKENS = 64_000  # here and below: a backstop, not a target; what is cut is paid and asked for again
+REFINE_MAX_TOKENS = 32_000  # one description, and the thinking before it
+REVIEW_MAX_TOKENS = 64_000
+JUDGE_MAX_TOKENS = 32_000  # one choice with its reason, and the thinking before it
+TURN_MAX_TOKENS = 64_000
+SYNTHESIS_MAX_TOKENS = 64_000
+UNKNOWN_OUTPUT_SHARE = 0.25  # of these for a model whose limit nobody knows: 16,000 fits into most windows
+LEAST_OUTPUT_TOKENS = 1024  # beside a prompt: with less room there is no answer
 MAX_TOKENS_CEILING = 128_000  # output limit of current models
 CUT_RETRIES = 2  # how often a reply cut by max_tokens is asked for again with more room
 EMPTY_RETRIES = 1  # how often an answer without words is asked for again: a second one is no accident
+TURNS_NOTICE = 2  # a worker agent hears so many turns before its last that it will be the last
 PAUSE_TURNS = 5  # `pause_turn` rounds of one call
 CONTEXT_CHARS = 400_000  # ~100k tokens of findings in one prompt: above it the price of small models rises
 AGENT_CONTEXT_CHARS = 60_000  # of findings in a worker agent's brief: every turn reads them again
 FINDING_SUMMARY_CHARS = 1200  # what an optional finding is cut to before required ones are: two paragraphs
-MODEL_CALL_TIMEOUT = timedelta(minutes=10)  # start_to_close of one attempt
+MODEL_CALL_TIMEOUT = timedelta(minutes=5)  # one attempt, beside the time for what it may write
+MODEL_WRITES_PER_SECOND = 30  # tokens of a slow model; a dead stream is ended long before
 LEAST_CALL_TIME = timedelta(seconds=1)  # a call begun at the deadline fails by its timeout
-MODEL_IDLE_TIMEOUT = timedelta(seconds=90)  # no content for this long: the stream is dead, pings or not
+MODEL_IDLE_TIMEOUT = timedelta(seconds=90)  # nothing for this long, or pings outside a block: the stream is dead
 MODEL_ERROR_BODY_BYTES = 64 * KIB  # the provider's errors have some hundred; gateways' HTML pages are cut here
 MODEL_EVENT_BYTES = KIB * KIB  # one event of a stream: a web search's results in one block are the largest
 MODEL_EVENT_LINES = 100  # an event has two; the SDK joins lines in quadratic time
@@ -195,6 +199,9 @@ MODEL_REPLY_DEPTH = 100  # JSON in JSON: parsers give up at 200, and stored repl
 MODEL_NAME_BYTES = 200  # ids, model names and stop reasons of a reply
 MODEL_USAGE_TOKENS = 10**9  # of one call: a thousand times the largest window
 SECRET_WINDOW = 12  # so many letters of a credential in a row count as the credential
+SCHEMA_OPTIONAL = 24  # parameters of a schema that may be left out: the API compiles no more
+SCHEMA_UNIONS = 16  # and those of several types
+KNOWN_MODELS = 256  # models and schemas of which a process remembers what was refused: more than a fleet uses
 MODEL_CONNECT_TIMEOUT = timedelta(seconds=5)
 MODEL_LINGER = timedelta(seconds=1)  # a finished answer waits this long for its connection to become reusable
 GROUNDED_CHARS = 200_000  # of one text, when its figures are looked up: a chapter of a book, about a second of CPU
@@ -216,6 +223,10 @@ BREAKER_TRUST = timedelta(seconds=30)  # a provider that answered this recently 
 CIRCUIT_RETRY_BELOW = timedelta(seconds=30)  # longer outages are the workflow's to wait for, by contract
 PACE_MAX = timedelta(seconds=60)  # a 429 holds the model's other calls back for at most this
 GATE_WAIT = timedelta(seconds=5)  # wait in process for pacing and tokens; a longer one is a later attempt
+LED_PREFIX_TOKENS = 1500  # system and tools of a role: what shorter ones cost is not worth anybody's wait
+PREFIX_WAIT = timedelta(seconds=3)  # for the first content of the call that leads; most models begin sooner
+PREFIX_LIFE = timedelta(minutes=4)  # since a prefix was last used: providers keep it for five minutes
+KNOWN_PREFIXES = 1000  # prefixes of which a process knows when they were used
 TPM_BURST_SHARE = 0.1  # of a minute's tokens at once; the rest flows evenly, so that no minute has more than its own
 TPM_DELAY_MAX = timedelta(seconds=60)  # a caller sent away comes back after at most this
 FAIRNESS_KEY_BYTES = 64  # the server refuses longer ones, and the workflow task with them

@@ -177,6 +177,7 @@ class RunContext:
             try:
                 return await activity(payload, expires_at)
             except CallFailed as failed:
+                self.state.time_and_budget.ledger.settle_call(0, failed.usage)
                 problem = failed.problem
                 if problem.type is ErrorKind.CIRCUIT_OPEN:
                     model = self.setup.supervisor_model

@@ -14,7 +14,15 @@ with workflow.unsafe.imports_passed_through():
         TurnInput,
         TurnReply,
     )
-    from activities.prompts.agent_prompts import FINISH_TAKEN, LAST_TURN, NUDGE, UNKNOWN_OUTCOME, unsupported_note
+    from activities.prompts.agent_prompts import (
+        FINISH_TAKEN,
+        LAST_TURN,
+        NOT_RUN,
+        NUDGE,
+        TURNS_LEFT,
+        UNKNOWN_OUTCOME,
+        unsupported_note,
+    )
     from supervision import limits
     from supervision.agent.turn_rules import LoopState, Next, more_room, next_step
     from supervision.budget.amount import NextCall, next_call
@@ -24,6 +32,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.errors import RESUMABLE, STORE, ErrorKind
     from supervision.run.trace import Trace
     from supervision.text import cut
+    from workflows.agent_findings import finding_of, finding_so_far, loop_problem
     from workflows.calls import activity_calls
     from workflows.child_contracts import LoopProgress, WorkerAgentInput, WorkerAgentResult
     from workflows.failures import CallFailed
@@ -48,22 +57,29 @@ class ToolLoop:
     async def run(self) -> WorkerAgentResult:
         """Returns the finding. Raises the error that ends the attempt, CallFailed, or CancelledError."""
         agent, progress = self._agent, self._progress
-        asked_again, note, max_tokens = 0, None, limits.TURN_MAX_TOKENS
+        asked_again, note, max_tokens, insisted = 0, None, limits.TURN_MAX_TOKENS, False
         while True:
             progress.turn, self._turn_open = progress.turn + 1, True
-            if self._must_conclude() and progress.turn > 1:
-                note = LAST_TURN
-            reply = await self._call_model(note, max_tokens)
-            state = LoopState(progress.turn, agent.max_turns, asked_again, progress.pauses)
+            last = self._must_conclude()
+            reply = await self._call_model(self._note(last) or note, max_tokens, last=last)
+            state = LoopState(
+                progress.turn,
+                agent.max_turns,
+                asked_again,
+                progress.pauses,
+                last=last,
+                insisted=insisted,
+                can_grow=not reply.fullest and more_room(max_tokens) > max_tokens,
+            )
             step = next_step(reply.stop_reason, reply.conclusion is not None, len(reply.calls), state)
             if step is Next.ASK_AGAIN:
                 asked_again, max_tokens = asked_again + 1, more_room(max_tokens)
                 continue
             progress.head, progress.results, note, asked_again = reply.head, [], None, 0
-            if step in (Next.FINISH, Next.FINISH_CUT):
+            if finding := finding_of(step, reply, progress):
                 note = self._objection(reply)
                 if note is None:
-                    return self._result(self._finding(reply, incomplete=step is Next.FINISH_CUT))
+                    return self._result(finding)
                 continue
             if step is Next.TOOLS:
                 progress.results = await self._run_tools(reply)
@@ -71,8 +87,11 @@ class ToolLoop:
                 progress.pauses += 1
             elif step is Next.NUDGE:
                 note = NUDGE
+            elif step is Next.INSIST:
+                insisted, progress.results = True, _not_run(reply.calls)
+                continue
             else:
-                raise self.failure(_loop_problem(step, reply, agent.max_turns))
+                raise self.failure(loop_problem(step, reply, agent.max_turns))
             if workflow.info().is_continue_as_new_suggested():
                 progress.trace_seq = self._trace.last_seq
                 progress.worked_seconds = self._worked()
@@ -98,7 +117,7 @@ class ToolLoop:
 
     def stopped(self) -> WorkerAgentResult:
         """Returns what a cancelled worker agent has; a run that is reset goes on from there."""
-        result = self._result(self._finding_so_far(), stopped=True)
+        result = self._result(finding_so_far(self._progress), stopped=True)
         result.turns = max(0, result.turns - int(self._turn_open))
         result.progress = self._resumable()
         return result
@@ -107,13 +126,13 @@ class ToolLoop:
         """Returns the error of this attempt; one that it can go on from later carries where it stands."""
         consumed = self._result(None)
         if problem.type in RESUMABLE:
-            consumed.finding = self._finding_so_far()
+            consumed.finding = finding_so_far(self._progress)
             # The turn that could not be made is counted when it is.
             consumed.turns = max(0, consumed.turns - 1)
             consumed.progress = self._resumable()
             consumed.retry_after = retry_after
         elif problem.type is ErrorKind.TIMEOUT:
-            consumed.finding = self._finding_so_far()
+            consumed.finding = finding_so_far(self._progress)
         return ApplicationError(problem.message, consumed, type=problem.type, non_retryable=True)
 
     def _resumable(self) -> LoopProgress:
@@ -139,11 +158,19 @@ class ToolLoop:
         allowed = self._allowed()
         if allowed is NextCall.STOP:
             raise self.failure(Problem(type=ErrorKind.BUDGET_EXHAUSTED, message="its share of the budget is used up"))
-        return allowed is NextCall.CONCLUDE or progress.turn == agent.max_turns
+        return allowed is NextCall.CONCLUDE or progress.turn >= agent.max_turns
 
-    async def _call_model(self, note: str | None, max_tokens: int) -> TurnReply:
+    def _note(self, last: bool) -> str | None:
+        """Returns the word on the turns that are left: in the last one, and two before it."""
         agent, progress = self._agent, self._progress
-        reply = await activity_calls.call_model(
+        if last:
+            return LAST_TURN
+        ahead = progress.turn + limits.TURNS_NOTICE == agent.max_turns
+        return TURNS_LEFT if ahead and progress.head is not None else None
+
+    async def _call_model(self, note: str | None, max_tokens: int, *, last: bool) -> TurnReply:
+        agent, progress = self._agent, self._progress
+        call = activity_calls.call_model(
             TurnInput(
                 run=agent.run,
                 team_ref=agent.team_ref,
@@ -154,12 +181,18 @@ class ToolLoop:
                 head=progress.head,
                 results=progress.results,
                 note=note,
+                last=last,
                 max_tokens=max_tokens,
             ),
             progress.turn,
             agent.expires_at,
             agent.model_queue,
         )
+        try:
+            reply = await call
+        except CallFailed as failed:
+            progress.usage += failed.usage
+            raise
         self._turn_open = False
         progress.usage += reply.usage
         progress.last_tokens = reply.usage.tokens
@@ -174,6 +207,7 @@ class ToolLoop:
             stop_reason=reply.stop_reason,
             preview=reply.preview[:200],
             tokens=reply.usage.tokens,
+            **({"cache_miss": reply.cache_miss} if reply.cache_miss else {}),
         )
         return reply
 
@@ -224,44 +258,15 @@ class ToolLoop:
         )
         return reply
 
-    def _finding(self, reply: TurnReply, incomplete: bool) -> Finding | None:
-        """Returns the finding of a reply that concludes."""
-        if reply.conclusion is None:
-            return None
-        limitations = list(reply.conclusion.limitations)
-        if incomplete:
-            limitations.append(f"the finding is not whole: the model stopped with {reply.stop_reason}")
-        return Finding(
-            outcome="partial" if incomplete or reply.conclusion.outcome == "partial" else "done",
-            summary=reply.conclusion.summary,
-            text_ref=reply.conclusion.text_ref,
-            text_bytes=reply.conclusion.bytes,
-            unsupported=reply.conclusion.unsupported,
-            record_ref=reply.conclusion.record_ref,
-            confidence=reply.conclusion.confidence,
-            sources=self._progress.grounds.sources,
-            artifacts=self._progress.grounds.artifacts,
-            limitations=[*limitations, *self._progress.grounds.limitations()],
-        )
-
-    def _finding_so_far(self) -> Finding | None:
-        """Returns the last text of the worker agent, if any, as a finding."""
-        progress = self._progress
-        if not progress.last_text_ref:
-            return None
-        return Finding(
-            outcome="partial",
-            summary=progress.last_preview,
-            text_ref=progress.last_text_ref,
-            sources=progress.grounds.sources,
-            artifacts=progress.grounds.artifacts,
-            limitations=["the worker agent was stopped before it had finished", *progress.grounds.limitations()],
-        )
-
     def _result(self, finding: Finding | None, *, stopped: bool = False) -> WorkerAgentResult:
         progress = self._progress
         turns = progress.turn - progress.turns_booked
         return WorkerAgentResult(finding=finding, stopped=stopped, turns=turns, usage=progress.usage)
+
+
+def _not_run(calls: list[ToolCallRef]) -> list[ToolResultRef]:
+    """Returns the answers to tool calls of a last turn."""
+    return [ToolResultRef(call_id=call.call_id, text=NOT_RUN, is_error=True) for call in calls]
 
 
 def _stopped_call(call: ToolCallRef) -> ToolResultRef:
@@ -274,15 +279,4 @@ def _no_outcome(call: ToolCallRef, failed: CallFailed) -> ToolReply:
     return ToolReply(
         result=ToolResultRef(call_id=call.call_id, text=UNKNOWN_OUTCOME, is_error=True),
         preview=failed.problem.message[:200],
-    )
-
-
-def _loop_problem(step: Next, reply: TurnReply, max_turns: int) -> Problem:
-    if step is Next.REFUSED:
-        detail = f": {reply.stop_detail}" if reply.stop_detail else ""
-        return Problem(type=ErrorKind.REFUSED, message=f"the model refused this subtask{detail}")
-    if step is Next.TURN_LIMIT:
-        return Problem(type=ErrorKind.TURN_LIMIT, message=f"no finding after {max_turns} turns")
-    return Problem(
-        type=ErrorKind.MODEL_UNAVAILABLE, message=f"the model gave no usable reply (stop reason {reply.stop_reason})"
     )

@@ -26,7 +26,10 @@ class ToolResultRef(Model):
 
 
 class TurnInput(Model):
-    """One model call of a worker agent: the brief on the first turn, later the head and the new messages."""
+    """One model call of a worker agent: the brief on the first turn, later the head and the new messages.
+
+    The `last` one may call no tools. `note` is the system's own word to the model.
+    """
 
     run: RunRef
     team_ref: str
@@ -37,6 +40,7 @@ class TurnInput(Model):
     head: str | None = None
     results: list[ToolResultRef] = []
     note: str | None = None
+    last: bool = False
     max_tokens: int
 
 
@@ -72,7 +76,11 @@ class ConclusionRef(Model):
 
 
 class TurnReply(Model):
-    """A model's reply: `preview` is at most 2 KB of its text, `stop_detail` explains a refusal."""
+    """A model's reply: `preview` is at most 2 KB of its text, `stop_detail` explains a refusal.
+
+    A `last` turn without a text of its own has the last text before it as `earlier`. `fullest` says that no more room
+    would make a cut reply longer; `cache_miss` why the provider read less from its cache than it could.
+    """
 
     head: str
     stop_reason: str
@@ -80,6 +88,9 @@ class TurnReply(Model):
     preview: str = ""
     calls: list[ToolCallRef] = []
     conclusion: ConclusionRef | None = None
+    earlier: ConclusionRef | None = None
+    fullest: bool = False
+    cache_miss: str | None = None
     usage: Usage
 
 

@@ -69,6 +69,11 @@ def worker_request(
 
 
 LAST_TURN = f"{LAST_TURN_MARK}: no more tool calls are possible. Write your finding now from what you have."
+TURNS_LEFT = (
+    f"{limits.TURNS_NOTICE} turns are left after this one, and the last of them takes no tool calls. Ask now for what "
+    "you still need, several tools at a time if they do not depend on each other."
+)
+NOT_RUN = "not run: the last turn takes no tool calls"
 DEADLY_CALL = (
     f"this tool is not available with these arguments: the call ended its process {limits.TOOL_DEATHS} times and is "
     "not tried again. Go on without it, or with other arguments"

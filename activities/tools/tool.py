@@ -75,6 +75,7 @@ class ToolContext:
 class Tool(Generic[A]):
     """`local` marks a small pure tool that may run inside a workflow task (milliseconds, no I/O to speak of).
 
+    One that `waits` may take longer than five minutes: it asks a person, or something slow.
     A tool of a `tools.py` is marked `own` when it is loaded, and runs in its team's thread: nobody has bounded it.
     `evidence` says what its outputs prove: `data` of the world, what was `computed` from its arguments, or `nothing`,
     because they only repeat these.
@@ -89,6 +90,7 @@ class Tool(Generic[A]):
     evidence: Literal["data", "computed", "nothing"] = "data"
     local: bool = False
     own: bool = False
+    waits: bool = False
 
     def schema(self) -> dict[str, Any]:
         """Returns the JSON schema of the arguments. It is shared, so do not change it."""

@@ -11,6 +11,7 @@ from collections.abc import Awaitable
 from datetime import datetime, timedelta
 from typing import TypedDict, TypeVar
 
+from pydantic import JsonValue
 from temporalio import workflow
 from temporalio.common import Priority, RetryPolicy
 from temporalio.exceptions import FailureError
@@ -34,8 +35,10 @@ with workflow.unsafe.imports_passed_through():
     from activities.synthesis import SynthesisActivities
     from activities.tool_calls import ToolActivities
     from supervision import limits
+    from supervision.agent.turn_rules import attempt_time
     from supervision.contract.result import Problem
     from supervision.contract.team import ToolCard
+    from supervision.contract.usage import Usage
     from supervision.errors import AWAITED, ErrorKind, call_kind
     from supervision.queues import MODEL_QUEUE, fairness_key
     from supervision.text import label
@@ -67,33 +70,34 @@ async def plan(payload: PlanInput, expires_at: datetime) -> PlanReply:
     summary = "the goal" if payload.revision == 1 else f"revision {payload.revision}"
     if payload.attempt > 1:
         summary += f", try {payload.attempt}"
-    return await _model(
-        workflow.execute_activity_method(PlanningActivities.plan, payload, **_model_options(expires_at, summary))
-    )
+    options = _model_options(expires_at, summary, limits.PLAN_MAX_TOKENS)
+    return await _model(workflow.execute_activity_method(PlanningActivities.plan, payload, **options))
 
 
 async def refine(payload: RefineInput, expires_at: datetime) -> RefineReply:
     """Returns a better description of a subtask whose attempt failed."""
-    options = _model_options(expires_at, f"{payload.subtask_id} after a failure")
+    options = _model_options(expires_at, f"{payload.subtask_id} after a failure", limits.REFINE_MAX_TOKENS)
     return await _model(workflow.execute_activity_method(JudgingActivities.refine, payload, **options))
 
 
 async def review(payload: ReviewInput, expires_at: datetime) -> ReviewReply:
     """Returns the verdicts on the findings, held against the goal."""
-    options = _model_options(expires_at, f"round {payload.round}")
+    options = _model_options(expires_at, f"round {payload.round}", limits.REVIEW_MAX_TOKENS)
     return await _model(workflow.execute_activity_method(JudgingActivities.review, payload, **options))
 
 
 async def judge(payload: JudgeInput, expires_at: datetime) -> JudgeReply:
     """Returns a choice between candidates, or the resolution of a conflict."""
-    options = _model_options(expires_at, f"{payload.question} of {len(payload.findings)} findings")
+    options = _model_options(
+        expires_at, f"{payload.question} of {len(payload.findings)} findings", limits.JUDGE_MAX_TOKENS
+    )
     return await _model(workflow.execute_activity_method(JudgingActivities.judge, payload, **options))
 
 
 async def synthesize(payload: SynthesisInput, expires_at: datetime) -> SynthesisReply:
     """Returns the answer from the findings, a draft of it, or a digest of some."""
     product = {"final": "the answer", "draft": "a draft", "digest": "a digest"}[payload.mode]
-    options = _model_options(expires_at, f"{product} from {len(payload.findings)} findings")
+    options = _model_options(expires_at, f"{product} from {len(payload.findings)} findings", payload.max_tokens)
     return await _model(workflow.execute_activity_method(SynthesisActivities.synthesize, payload, **options))
 
 
@@ -102,7 +106,7 @@ async def synthesize(payload: SynthesisInput, expires_at: datetime) -> Synthesis
 
 async def call_model(payload: TurnInput, turn: int, expires_at: datetime, queue: str) -> TurnReply:
     """Returns the reply to one model call of a worker agent."""
-    options = _model_options(expires_at, f"{payload.role}, turn {turn}", queue)
+    options = _model_options(expires_at, f"{payload.role}, turn {turn}", payload.max_tokens, queue)
     return await _model(workflow.execute_activity_method(AgentTurnActivities.call_model, payload, **options))
 
 
@@ -154,10 +158,10 @@ class _ModelOptions(TypedDict):
     priority: Priority
 
 
-def _model_options(expires_at: datetime, summary: str, queue: str = MODEL_QUEUE) -> _ModelOptions:
+def _model_options(expires_at: datetime, summary: str, max_tokens: int, queue: str = MODEL_QUEUE) -> _ModelOptions:
     return {
         "task_queue": queue,
-        "start_to_close_timeout": limits.MODEL_CALL_TIMEOUT,
+        "start_to_close_timeout": attempt_time(max_tokens),
         # Never nothing: a late call fails by its timeout, not by a bad command.
         "schedule_to_close_timeout": max(expires_at - workflow.now(), limits.LEAST_CALL_TIME),
         "heartbeat_timeout": limits.HEARTBEAT_TIMEOUT,
@@ -195,13 +199,26 @@ async def _model(call: Awaitable[T]) -> T:
             message = f"{problem.type}: {problem.message}"
         else:
             message = problem.message
+        details = _details(failed.__cause__)
         raise CallFailed(
-            Problem(type=call_kind(problem.type), message=message), _breaker_seconds(failed.__cause__)
+            Problem(type=call_kind(problem.type), message=message), _breaker_seconds(details), _spent(details)
         ) from failed
 
 
-def _breaker_seconds(error: BaseException | None) -> float:
-    """Returns how long a provider's breaker stays open, from the details of its error."""
+def _details(error: BaseException | None) -> dict[str, JsonValue]:
     details = details_of(error) if isinstance(error, FailureError) else None
-    remaining = details.get("remaining") if isinstance(details, dict) else None
+    return details if isinstance(details, dict) else {}
+
+
+def _breaker_seconds(details: dict[str, JsonValue]) -> float:
+    """Returns how long a provider's breaker stays open."""
+    remaining = details.get("remaining")
     return float(remaining) if isinstance(remaining, (int, float)) else 0.0
+
+
+def _spent(details: dict[str, JsonValue]) -> Usage:
+    """Returns what the attempts at a call consumed that brought no answer."""
+    try:
+        return Usage.model_validate(details.get("spent") or {})
+    except ValueError:
+        return Usage()

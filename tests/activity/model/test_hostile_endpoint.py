@@ -235,7 +235,7 @@ async def test_final_usage_that_cannot_be_is_refused(value: Any) -> None:
     with pytest.raises(ModelFailure) as caught:
         await call(http.stream(http.start(), *http.finish_with({"output_tokens": value})), progress)
     assert caught.value.kind == "BadResponse"
-    assert progress.output_tokens == 0
+    assert progress.output_tokens == http.USAGE["output_tokens"]
 
 
 # --- the key --------------------------------------------------------------------------------------
