@@ -76,10 +76,13 @@ class ToolLoop:
                 asked_again, max_tokens = asked_again + 1, more_room(max_tokens)
                 continue
             progress.head, progress.results, note, asked_again = reply.head, [], None, 0
+            progress.feedback_due = False
             if finding := finding_of(step, reply, progress):
                 note = self._objection(reply)
                 if note is None:
-                    return self._result(finding)
+                    result = self._result(finding)
+                    result.finish_call_id = reply.conclusion.call_id if reply.conclusion else None
+                    return result
                 continue
             if step is Next.TOOLS:
                 progress.results = await self._run_tools(reply)
@@ -177,7 +180,7 @@ class ToolLoop:
                 role=agent.role.name,
                 model=agent.role.model,
                 step=f"turn.{progress.turn}",
-                brief=agent.brief if progress.head is None else None,
+                brief=agent.brief if progress.head is None or progress.feedback_due else None,
                 head=progress.head,
                 results=progress.results,
                 note=note,
@@ -261,7 +264,9 @@ class ToolLoop:
     def _result(self, finding: Finding | None, *, stopped: bool = False) -> WorkerAgentResult:
         progress = self._progress
         turns = progress.turn - progress.turns_booked
-        return WorkerAgentResult(finding=finding, stopped=stopped, turns=turns, usage=progress.usage)
+        return WorkerAgentResult(
+            finding=finding, stopped=stopped, turns=turns, usage=progress.usage, head=progress.head
+        )
 
 
 def _not_run(calls: list[ToolCallRef]) -> list[ToolResultRef]:

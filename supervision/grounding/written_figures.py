@@ -20,7 +20,7 @@ _FIGURE = re.compile(
     re.IGNORECASE,
 )
 _CURRENCY = re.compile(rf"(?<!\w)(?P<currency>{CURRENCY})\s?[-−]?$", re.IGNORECASE)
-_IN_A_WORD = re.compile(r"(?:[\w.,]|[A-Za-z][-‑])$")
+_IN_A_WORD = re.compile(r"(?:[\w.,]|[A-Za-z][-‑])\Z")  # not $, which also matches before a line's end
 _ABOUT = re.compile(
     r"(?:\b(?:about|around|approximately|approx\.?|roughly|circa|ca\.|some|nearly|almost|over|above|below|under|"
     r"more than|less than|up to|at least|etwa|rund|ungefähr|knapp|fast|über|unter|environ|près de|unos)|[~≈<>])"

@@ -321,7 +321,7 @@ FAULTS: tuple[Fault, ...] = (
             turns={
                 **YEARS.turns,
                 "t1": (*YEARS.turns["t1"], finish(f"{FIRST} Book of 2009.")),
-                "t3": (*YEARS.turns["t3"], finish(GROWTH)),
+                "t3": (*YEARS.turns["t3"], computes("(4950 - 4412) / 4412 * 100"), finish(GROWTH)),
             },
         ),
         replace(

@@ -37,7 +37,8 @@ class Play:
     @property
     def calls(self) -> int:
         """How many model calls the run takes when nothing is sent back."""
-        return 1 + sum(map(len, self.turns.values())) + len(self.reviews) + len(self.answers)
+        judged = len([subtask for subtask in self.plan if subtask.get("candidates")])
+        return 1 + sum(map(len, self.turns.values())) + judged + len(self.reviews) + len(self.answers)
 
     def script(self, store: Path) -> Script:
         """The run's replies; each call of a kind takes the next one."""

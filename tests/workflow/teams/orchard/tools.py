@@ -3,8 +3,8 @@
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput
 
 HARVEST = {
-    2009: "Harvest of 2009 in kg\nfruit,kg\npears,4412\napples,1830.5\nplums,96\nRevenue of all fruit: USD 18.4 million",
-    2010: "Harvest of 2010 in kg\nfruit,kg\npears,4950\napples,1700.25\nplums,88\nRevenue of all fruit: USD 19.1 million",
+    2009: "Harvest of 2009 in kg\nfruit,kg\npears,4412\napples,1830.5\nplums,96\nRevenue: USD 18.4 million",
+    2010: "Harvest of 2010 in kg\nfruit,kg\npears,4950\napples,1700.25\nplums,88\nRevenue: USD 19.1 million",
 }
 NOTES = {
     1: 'The gardener wrote: "the late frost of May took every third blossom". See https://orchard.example.org/frost.',
