@@ -158,7 +158,7 @@ async def serve(settings: Settings, roles: Sequence[WorkerRole], pool: str | Non
     """Runs until SIGTERM or Ctrl-C, then lets calls in flight finish; a second signal ends at once."""
     watchdog.watch(asyncio.get_running_loop())
     tracing = telemetry.configure("temporal-supervisor-worker")
-    client = await connect(tracing, wait=limits.WORKER_CONNECT_WAIT)
+    client = await connect(tracing, wait=limits.WORKER_CONNECT_WAIT, report=say)
     stop = asyncio.Event()
     with stopping_by_signal(asyncio.get_running_loop(), stop, watchdog):
         async with serving(client, settings, roles, pool=pool) as attributes, shown_alive(settings.health_file):

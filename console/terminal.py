@@ -40,6 +40,11 @@ def safe_json(value: JsonValue) -> str:
     return "".join(c if c == "\n" or _allowed(c) == c else _escaped(c) for c in text)
 
 
+def counted(number: int, noun: str) -> str:
+    """Returns `1 finding` or `2 findings`."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
 def _allowed(char: str) -> str:
     if char in "\n\t" or char in _JOINERS:
         return char

@@ -9,7 +9,7 @@ from supervision.contract.base import Model
 from supervision.contract.finding import ArtifactRef, Finding
 from supervision.contract.result import Gap, SubtaskReport
 from supervision.contract.team import RoleCard
-from supervision.contract.usage import Usage
+from supervision.contract.usage import ToolTally, Usage
 from supervision.queues import MODEL_QUEUE
 from supervision.run.waits import ProviderWait
 
@@ -32,10 +32,11 @@ class LoopProgress(Model):
     sources: list[str] = []
     artifacts: list[ArtifactRef] = []
     trace_seq: int = 0
+    tools: dict[str, ToolTally] = {}
 
     def booked(self) -> "LoopProgress":
         """Returns this progress once the supervisor has booked what it took."""
-        return self.model_copy(update={"usage": Usage(), "turns_booked": self.turn})
+        return self.model_copy(update={"usage": Usage(), "turns_booked": self.turn, "tools": {}})
 
 
 class WorkerAgentInput(Model):
@@ -73,6 +74,7 @@ class WorkerAgentResult(Model):
     stopped: bool = False
     turns: int = 0
     usage: Usage = Usage()
+    tools: dict[str, ToolTally] = {}
     progress: LoopProgress | None = None
     retry_after: float = 0.0
     subtasks: list[SubtaskReport] = []

@@ -21,7 +21,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.finding import Finding
     from supervision.contract.result import Problem
     from supervision.contract.team import ToolCard
-    from supervision.contract.usage import Usage
+    from supervision.contract.usage import ToolTally, Usage
     from supervision.errors import RESUMABLE, ErrorKind
     from supervision.run.trace import Trace
     from workflows.calls import activity_calls
@@ -132,8 +132,10 @@ class ToolLoop:
         running = [self._run_tool(reply.head, call) for call in reply.calls[: limits.TOOL_CALLS_PER_TURN]]
         # Progress is changed only after all have ended: a cancellation in between finds it as it was at the reply.
         replies = await asyncio.gather(*running)
-        for tool_reply in replies:
+        for call, tool_reply in zip(reply.calls, replies, strict=False):
             progress.usage += Usage(tool_calls=1)
+            tally = progress.tools.get(call.name, ToolTally())
+            progress.tools[call.name] = tally.counted(tool_reply.preview if tool_reply.result.is_error else None)
             progress.sources = list(dict.fromkeys([*progress.sources, *tool_reply.sources]))
             progress.artifacts += [
                 artifact.model_copy(update={"subtask_id": agent.subtask_id}) for artifact in tool_reply.artifacts
@@ -202,7 +204,9 @@ class ToolLoop:
     def _result(self, finding: Finding | None, *, stopped: bool = False) -> WorkerAgentResult:
         progress = self._progress
         turns = progress.turn - progress.turns_booked
-        return WorkerAgentResult(finding=finding, stopped=stopped, turns=turns, usage=progress.usage)
+        return WorkerAgentResult(
+            finding=finding, stopped=stopped, turns=turns, usage=progress.usage, tools=progress.tools
+        )
 
 
 def _no_outcome(call: ToolCallRef, tool: ToolCard | None, failed: CallFailed) -> ToolReply:

@@ -76,13 +76,14 @@ class Tool(Generic[A]):
     """`local` marks a small pure tool that may run inside a workflow task (milliseconds, no I/O to speak of).
 
     A tool of a `tools.py` is marked `own` when it is loaded, and runs in its team's thread: nobody has bounded it.
+    Its `run` may also be a plain function, which gets a thread for each call, and return just a text.
     `name` is letters, digits, `_` and `-`, at most 64 of them: providers accept no other.
     """
 
     name: str
     description: str
     arguments: type[A]
-    run: Callable[[A, ToolContext], Awaitable[ToolOutput]]
+    run: Callable[[A, ToolContext], Awaitable[ToolOutput]] | Callable[[A, ToolContext], Any]
     effects: Effects = "read"
     local: bool = False
     own: bool = False

@@ -9,6 +9,7 @@ from temporalio.service import RPCError
 from console import console_limits
 from console.command import CommandFailed
 from console.run.run_handle import NO_WORKER, NoAnswer, RunHandle, facts, is_open, state_word, stuck
+from console.run.standstill import observed
 from console.view.event_lines import Line, line
 from console.view.picture import LiveAgent, LiveCall, Picture, tree_rows
 from supervision import limits
@@ -24,6 +25,7 @@ class RunPoller:
         self._cursor = 0
         self._page = 0
         self._next_agent = 0
+        self._rounds = 0
 
     async def poll(self) -> list[Line]:
         """Asks once and returns the events since the last round, in order. Raises CommandFailed and RPCError."""
@@ -38,6 +40,7 @@ class RunPoller:
             lines += map(line, trace.events)
             self._cursor = trace.next_cursor
             self.picture.notice = None
+            await self._observe()
         except NoAnswer:
             await self._poll_server()
         return sorted(lines, key=lambda item: item.at)
@@ -80,6 +83,15 @@ class RunPoller:
         self.picture.state = phase or state_word(described)
         if is_open(described):
             self.picture.notice = stuck(described) or NO_WORKER
+        self.picture.observed = await observed(self._run, described, answered=False)
+
+    async def _observe(self) -> None:
+        """Asks the server, every few rounds, what the run stands still for."""
+        self._rounds += 1
+        if self.ended:
+            self.picture.observed = []
+        elif self._rounds % console_limits.OBSERVED_ROUNDS == 0:
+            self.picture.observed = await observed(self._run, await self._run.describe(), answered=True)
 
     async def _poll_root(self) -> None:
         picture = self.picture

@@ -1,6 +1,13 @@
-"""The base of every model that crosses a boundary."""
+"""The base of every model that crosses a boundary, and durations as people write them."""
 
-from pydantic import BaseModel, ConfigDict
+import re
+from datetime import timedelta
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict
+
+_SHORT = re.compile(r"(\d{1,9})\s?([smhdw])", re.ASCII)
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 class Model(BaseModel):
@@ -13,3 +20,16 @@ class StrictModel(BaseModel):
     """A value that a person or a language model writes. Unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+def _short(value: object) -> object:
+    """Returns the duration of `30m`, `2h` or `7d`; anything else as it is."""
+    match = _SHORT.fullmatch(value.strip().lower()) if isinstance(value, str) else None
+    try:
+        return timedelta(**{_UNITS[match[2]]: int(match[1])}) if match else value
+    except OverflowError:
+        return value
+
+
+Duration = Annotated[timedelta, BeforeValidator(_short)]
+"""A duration: ISO 8601 such as PT30M, short such as 30m, or a number of seconds."""

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import JsonValue
 
 from supervision.contract.base import Model
-from supervision.contract.result import SubtaskReport
+from supervision.contract.result import Problem, SubtaskReport
 from supervision.contract.usage import Usage
 
 Phase = Literal["planning", "approval", "executing", "validating", "synthesizing", "done", "failed", "cancelled"]
@@ -72,7 +72,7 @@ class Status(Model):
     deadline_at: str
     warnings: list[str] = []
     model_notice: str | None = None
-    error: str | None = None
+    error: Problem | None = None
 
 
 class TraceEvent(Model):

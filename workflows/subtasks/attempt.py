@@ -141,6 +141,7 @@ class _Attempt:
         state = self.context.state
         state.time_and_budget.ledger.settle(account, result.usage)
         state.board.record(self.subtask_id, result.turns, result.usage)
+        state.count_tools(result.tools)
         state.board.set_nested(self.subtask_id, result.subtasks, result.gaps)
 
     async def _run_agent(self, candidate: int, funding: _Funding, progress: LoopProgress) -> AttemptOutcome:

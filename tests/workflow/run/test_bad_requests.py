@@ -92,7 +92,7 @@ async def test_an_inline_team_has_only_what_the_operator_registered(
     handle = await send(client, run_id, **fields)
     error = await refused(handle, model, run_id, reason)
     shown = await handle.query(SupervisorWorkflow.status)
-    assert (shown.phase, shown.error) == ("failed", f"InvalidRequest: {error.message}")
+    assert (shown.phase, shown.error) == ("failed", Problem(type=ErrorKind.INVALID_REQUEST, message=error.message))
     assert reason in await details(handle)
 
 
