@@ -84,6 +84,9 @@ EXCEPTIONS: dict[str, str] = {
     "runtime/telemetry.py": "tracing, by OpenTelemetry's own variables",
     "runtime/server/server_limits.py": "numbers only",
     "console/console_limits.py": "numbers only",
+    "console/hints.py": "commands as they can be run here, for every screen that suggests one",
+    "console/run/pollers.py": "the Workers of a queue: the start of a run, `doctor` and standstills ask for them",
+    "console/commands/check_row.py": "a row of `doctor`, for the three modules that make them",
     "standin/__main__.py": "the command line: options, and the parts put together",
 }
 # what clients and process mains may know of the workflows: their types, not what they are made of

@@ -53,6 +53,7 @@ class ModelGate(LanguageModel):
         self._tokens = TokenLimit(tokens_per_minute, clock) if tokens_per_minute else None
         self._breakers: dict[str, ProviderBreaker] = {}
         self._seen: dict[str, ProviderState] = {}
+        self._last_failures: dict[str, str] = {}
         self._changed = asyncio.Event()
 
     async def complete(self, request: ModelRequest, progress: StreamProgress) -> ModelMessage:
@@ -102,7 +103,7 @@ class ModelGate(LanguageModel):
                     self._note(model)
                     return admission.ticket
                 case BreakerOpen():
-                    raise _circuit_open(model, admission.seconds)
+                    raise _circuit_open(model, admission.seconds, self._last_failures.get(model, "not sent"))
                 case Paced() if admission.seconds > limits.GATE_WAIT.total_seconds():
                     raise _paced(model, admission.seconds)
                 case Paced():
@@ -125,6 +126,7 @@ class ModelGate(LanguageModel):
             breaker.succeeded(ticket, self._clock())
         except ModelFailure as failure:
             breaker.failed(ticket, self._clock(), failure.kind, failure.retry_after)
+            self._last_failures[request.model] = failure.message
             cooldown = breaker.remaining(self._clock())
             if failure.retryable and cooldown >= limits.CIRCUIT_RETRY_BELOW.total_seconds():
                 raise _circuit_open(request.model, cooldown, failure.message) from failure

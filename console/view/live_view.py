@@ -1,5 +1,6 @@
 """A followed run on a terminal: the plan as a tree with states, and a footer. All foreign text is made safe here."""
 
+import re
 from collections import Counter
 from datetime import UTC, datetime
 
@@ -30,6 +31,8 @@ _DEEPEST = 6  # further levels are not indented any more
 _FOOTER_ROWS = 7  # of footer and margin
 _LEAST_ROWS = 3
 _LEAST_WIDTH = 20
+_COMMAND = re.compile(r"`[^`]*`")  # stays on one row as long as it fits, to be copied
+_GLUE = "\ue000"
 _WAIT_ROWS = 3
 
 
@@ -154,9 +157,12 @@ def _waits(picture: Picture, width: int, height: int) -> list[Text]:
 
 def wrapped(text: str, width: int, style: str) -> list[Text]:
     """Returns foreign text as rows that fit the terminal: broken between words, indented, nothing cut."""
-    line = Text(safe_line(text, console_limits.STANDSTILL_CHARS), style=style)
-    rows = line.wrap(Console(width=max(_LEAST_WIDTH, width - 2)), max(_LEAST_WIDTH, width - 2))
-    return [Text(" " if number == 0 else "  ", style=style).append_text(row) for number, row in enumerate(rows)]
+    glued = _COMMAND.sub(
+        lambda command: command[0].replace(" ", _GLUE), safe_line(text, console_limits.STANDSTILL_CHARS)
+    )
+    room = max(_LEAST_WIDTH, width - 2)
+    rows = [row.plain.replace(_GLUE, " ").rstrip() for row in Text(glued).wrap(Console(width=room), room)]
+    return [Text(("  " if number else " ") + row, style=style) for number, row in enumerate(rows)]
 
 
 def _faint(text: str) -> Text:

@@ -15,6 +15,7 @@ from supervision.errors import ErrorKind, SupervisionError
 from supervision.text import cut, did_you_mean, one_line, size
 
 _FRACTION = re.compile(r"\d{1,9}/\d{1,9}|\d{0,9}\.?\d{1,20}", re.ASCII)
+_WORD = re.compile(r"[\w.-]{1,64}")
 _DURATION = 'must be a duration such as "30m" or "PT30M", or a number of seconds'
 
 
@@ -198,13 +199,14 @@ def describe_errors(error: ValidationError, root: str = "request", value: object
 
 def _named(location: tuple[int | str, ...], value: object) -> Iterator[str]:
     """Yields the parts of an error's place, an item of a list by its `name` if it has one."""
-    for part in location:
+    for number, part in enumerate(location):
         try:
             value = value[part]  # type: ignore[index]
         except (LookupError, TypeError):
             value = None
         name = value.get("name") if isinstance(part, int) and isinstance(value, dict) else None
-        yield name if isinstance(name, str) and name else str(part)
+        about_the_name = location[number + 1 :] == ("name",)
+        yield name if isinstance(name, str) and _WORD.fullmatch(name) and not about_the_name else str(part)
 
 
 def _fields_at(model_name: str, location: tuple[int | str, ...]) -> list[str]:

@@ -112,8 +112,8 @@ async def test_the_doctor_finds_another_store(read: Cli, tmp_path: Path) -> None
 async def test_the_doctor_names_what_is_missing(alone: Cli) -> None:
     done = await alone("doctor")
     assert done.code == 1
-    assert "no worker serves runs" in done.out
-    assert "no worker serves model calls" in done.out
+    assert "no Worker serves runs" in done.out
+    assert "no Worker serves model calls" in done.out
     assert "ANTHROPIC_API_KEY" in done.out
     unreachable = await alone("--address", "127.0.0.1:1", "doctor")
     assert unreachable.code == 1
