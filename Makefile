@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup dev temporal demo test corpus check serve worker bench pin-images
+.PHONY: help setup dev temporal demo test corpus check serve worker standin bench pin-images
 
 # a uv from PATH, else one of our own in .uv
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
@@ -43,6 +43,9 @@ serve: $(READY) ## Run the embedded Temporal server with its Web UI until Ctrl-C
 
 worker: $(READY) ## Run a Worker process
 	@$(VENV) worker_main.py
+
+standin: $(READY) ## Run the stand-in model on port 8234
+	@$(VENV) -m standin --port 8234
 
 bench: dev ## Run the benchmarks
 	@$(VENV) -m benchmarks

@@ -6,7 +6,6 @@ python worker_main.py [--roles workflows,model,tools | --pool NAME]
 import argparse
 import asyncio
 import contextlib
-import logging
 import os
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -43,6 +42,7 @@ from runtime.paths import keep_files_private
 from runtime.process import check_ownership, exit_now, keep_private
 from runtime.settings import Settings, load_settings
 from runtime.watchdog import Watchdog, stopping_by_signal
+from runtime.worker_log import configure_log
 from runtime.workers import ALL_ROLES, WorkerRole, workers
 from supervision import limits
 from supervision.contract.request import describe_errors
@@ -54,7 +54,8 @@ from workflows.worker_agent import WorkerAgentWorkflow
 STANDIN_NOTICE = "answers come from the stand-in model: it extracts, it does not reason"
 NO_MODEL = (
     "no model to call: set ANTHROPIC_API_KEY (or ANTHROPIC_BASE_URL for a compatible endpoint) in this process's "
-    "environment, or start it with --roles workflows,tools to serve no model calls"
+    "environment, or start it with --roles workflows,tools to serve no model calls. Without a key: start the stand-in "
+    "model with `make standin`, then this with SUPERVISOR_MODEL=standin and ANTHROPIC_BASE_URL=http://127.0.0.1:8234"
 )
 
 
@@ -207,10 +208,11 @@ def main() -> None:
         "--pool", type=parse_pool, help="make the model and tool calls of this pool's roles, only those"
     )
     parser.add_argument("--env-file", type=Path, help="settings, instead of .env beside this program")
+    parser.add_argument("--debug", action="store_true", help="log tracebacks of failed calls, and the SDK's warnings")
     options = parser.parse_args()
     keep_private()
     keep_files_private()
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    configure_log(options.debug)
     check_ownership()
     try:
         settings = load_settings(options.env_file)

@@ -45,7 +45,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "runtime": (
         *("paths", "process", "experimental", "telemetry", "settings", "payloads", "search_attributes"),
-        *("watchdog", "health", "workers"),
+        *("watchdog", "health", "worker_log", "workers"),
         *("server", "connection"),
     ),
     "standin": ("server", "extract", "__main__"),

@@ -13,6 +13,7 @@ from console.terminal import console, print_err, print_json, print_out
 from console.view.answer_text import print_outcome
 from console.view.follow import follow
 from console.view.live_screens import open_screen
+from supervision.errors import ErrorKind
 
 _HINT = "Ctrl-C leaves the run going"
 
@@ -52,7 +53,21 @@ async def follow_run(run: RunHandle, access: Access, *, as_json: bool = False) -
     except asyncio.CancelledError:
         print_err(f"the run goes on: {plain_hint('follow', run.id)}")
         raise
-    return print_outcome(console(), run.id, outcome, as_json=as_json, web=web)
+    code = print_outcome(console(), run.id, outcome, as_json=as_json, web=web)
+    if outcome.error and outcome.error.type == ErrorKind.UNKNOWN_TEAM:
+        _explain_team(access, outcome.error.message)
+    return code
+
+
+def _explain_team(access: Access, message: str) -> None:
+    """Says it if this client has the team that no Worker has."""
+    for folder in access.settings.teams_folders:
+        for file in folder.glob("*/team.toml"):
+            if f"there is no team '{file.parent.name}'" in message:
+                print_err(
+                    f"this client has team '{file.parent.name}' in {folder}, the Worker that prepared the run has not: "
+                    "set SUPERVISOR_TEAMS_DIR where Workers run, too"
+                )
 
 
 def opened(access: Access) -> ArtifactStore | None:
