@@ -97,7 +97,7 @@ class ModelCalls:
             headers={CALL_HEADER: call_header(info.workflow_id or "", step)} if self._call_header else {},
         )
         progress = StreamProgress()
-        async with beating(lambda: {"tokens": progress.output_tokens, "tail": progress.tail}):
+        async with beating(lambda: {"tokens": progress.output_tokens, "tail": progress.tail, "held": progress.held}):
             message = await self._complete(key, request, progress)
             entry = Entry(
                 opening=None if past else opening,
@@ -105,7 +105,7 @@ class ModelCalls:
                 input=messages,
                 reply=message,
             )
-            return self._answered(key, (await self._save(key, entry)).reply)
+            return self._answered(key, (await self._save(key, entry, progress)).reply)
 
     async def _with_past(self, past: Conversation | None, messages: list[Json]) -> list[Json]:
         new = await self.conversations.resolve(messages)
@@ -127,12 +127,13 @@ class ModelCalls:
         self._failures.pop(key, None)
         return message
 
-    async def _save(self, key: str, entry: Entry) -> Entry:
-        """Tries until the attempt ends: giving up would pay for the same answer again."""
+    async def _save(self, key: str, entry: Entry, progress: StreamProgress) -> Entry:
+        """Tries until the attempt ends: giving up would pay for the same answer again. The heartbeat says why."""
         while True:
             try:
                 return await self.conversations.save(key, entry)
             except ArtifactUnavailable as error:
+                progress.held = str(error)
                 activity.logger.warning("an answer can't be stored yet: %s", error)
                 await asyncio.sleep(limits.STORE_RETRY_MAX.total_seconds())
 

@@ -71,11 +71,12 @@ def user_message(text: str) -> Json:
 class StreamProgress:
     """The part of a call's answer that has come; the adapter updates it, the heartbeat reads it.
 
-    `on_content` is called once, when the first content comes.
+    `on_content` is called once, when the first content comes. `held` says why the whole answer can't be stored yet.
     """
 
     output_tokens: int = 0
     tail: str = ""
+    held: str = ""
     has_content: bool = False
     on_content: Callable[[], None] = field(default=lambda: None)
 

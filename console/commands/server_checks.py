@@ -11,7 +11,7 @@ from console.access import server_address
 from console.commands.check_row import CheckRow
 from console.hints import hint, worker_hint
 from console.run.find_run import roots
-from console.run.pollers import ACTIVITIES, WORKFLOWS, pollers
+from console.run.pollers import ACTIVITIES, WORKFLOWS, pollers, shown
 from console.run.run_handle import RunHandle
 from console.run.standstill import observed
 from runtime import search_attributes
@@ -40,16 +40,16 @@ async def _queues(client: Client, teams: list[Path]) -> AsyncIterator[CheckRow]:
     for queue, kind, work in ((WORKFLOW_QUEUE, WORKFLOWS, "runs"), (MODEL_QUEUE, ACTIVITIES, "model calls")):
         workers = await pollers(client, queue, kind)
         if workers:
-            yield CheckRow("ok", f"queue {queue}", f"{work} are served by {', '.join(workers)}")
+            yield CheckRow("ok", f"queue {queue}", f"{work} are served by {shown(workers)}")
         else:
             fix = f"start one with {worker_hint()}"
             yield CheckRow("problem", f"queue {queue}", f"no Worker serves {work}", fix)
     tools = await pollers(client, TOOLS_QUEUE, ACTIVITIES)
-    yield CheckRow("ok", f"queue {TOOLS_QUEUE}", ", ".join(tools) or "no Worker: only runs of split processes need one")
+    yield CheckRow("ok", f"queue {TOOLS_QUEUE}", shown(tools) or "no Worker: only runs of split processes need one")
     for pool, users in _pools(teams).items():
         workers = await pollers(client, pool_queue(pool), ACTIVITIES)
         if workers:
-            yield CheckRow("ok", f"pool {pool}", f"served by {', '.join(workers)}")
+            yield CheckRow("ok", f"pool {pool}", f"served by {shown(workers)}")
         else:
             fix = f"start one with {worker_hint('--pool', pool)}"
             yield CheckRow("warning", f"pool {pool}", f"no Worker, and {', '.join(users)} needs one", fix)

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 from temporalio.api.common.v1 import Payload
 from temporalio.api.common.v1 import WorkflowExecution as WorkflowExecutionRef
+from temporalio.api.workflow.v1 import PendingActivityInfo
 from temporalio.api.workflowservice.v1 import GetWorkflowExecutionHistoryReverseRequest
 from temporalio.client import (
     Client,
@@ -148,6 +149,14 @@ class RunHandle:
                 if event.activity_task_scheduled_event_attributes.activity_id == activity_id:
                     self._first_scheduled[key] = event.event_time.ToDatetime(tzinfo=UTC).isoformat()
         return self._first_scheduled.get(key)
+
+    async def beat(self, activity: PendingActivityInfo) -> Mapping[str, Any]:
+        """Returns the details of an activity's last heartbeat; nothing if there was none, or nobody can read it."""
+        try:
+            details = await self.client.data_converter.decode(activity.heartbeat_details.payloads)
+        except Exception:  # converters raise whatever they like
+            return {}
+        return details[0] if details and isinstance(details[0], dict) else {}
 
     async def require(self) -> WorkflowExecutionDescription:
         """As `describe`; raises CommandFailed if the id is not that of a run."""

@@ -19,7 +19,7 @@ from temporalio.client import WorkflowExecutionDescription
 from console import console_limits
 from console.command import CommandFailed
 from console.hints import hint, worker_hint
-from console.run.pollers import ACTIVITIES, WORKFLOWS, pollers
+from console.run.pollers import ACTIVITIES, WORKFLOWS, pollers, shown
 from console.run.run_handle import RUN_TYPE, RunHandle, is_open, stuck
 from console.terminal import safe_line
 from supervision.contract.status import Status
@@ -36,6 +36,7 @@ _QUEUED, _STARTED = (
     PendingActivityState.PENDING_ACTIVITY_STATE_STARTED,
 )
 _MESSAGE_CHARS = 200
+_STORE_HELPS = "make the artifact store answer, or check SUPERVISOR_ARTIFACTS_URL of the Workers; no work is lost"
 
 
 @dataclass(frozen=True)
@@ -51,9 +52,9 @@ class Standstill:
     @property
     def cause(self) -> str:
         """Who waits for whom, and since when."""
-        shown = ", ".join(self.subjects[: console_limits.STANDSTILL_SUBJECTS])
+        first = ", ".join(self.subjects[: console_limits.STANDSTILL_SUBJECTS])
         more = len(self.subjects) - console_limits.STANDSTILL_SUBJECTS
-        who = f"{shown} and {more} more" if more > 0 else shown
+        who = f"{first} and {more} more" if more > 0 else first
         since = f", since {datetime.fromisoformat(self.since).astimezone():%H:%M:%S}" if self.since else ""
         return safe_line(f"{who} waits for {self.text}{since}", console_limits.STANDSTILL_CHARS)
 
@@ -116,7 +117,7 @@ def _is_served(described: WorkflowExecutionDescription) -> bool:
 
 async def _no_worker(run: RunHandle, described: WorkflowExecutionDescription) -> Standstill:
     seen = await pollers(run.client, WORKFLOW_QUEUE, WORKFLOWS)
-    last = f" (the last one was {', '.join(seen)})" if seen else ""
+    last = f" (the last one was {shown(seen)})" if seen else ""
     pending = described.raw_description.pending_workflow_task
     helps = f"start one with {worker_hint()}; the run is safe and goes on then"
     return Standstill("worker", ("the run",), f"a Worker{last}", helps, _moment(pending.original_scheduled_time))
@@ -154,6 +155,8 @@ async def _of_activity(run: RunHandle, workflow_id: str, activity: PendingActivi
             text = f"Worker {activity.last_worker_identity}, which is silent"
             helps = "another Worker takes over 10 s after the last heartbeat"
             return Standstill("worker", who, text, helps, heard.isoformat())
+    if held := (await run.beat(activity)).get("held"):
+        return Standstill("store", who, f"the artifact store, to keep a received answer: {held}", _STORE_HELPS)
     queued = max(_time(activity.scheduled_time), _time(activity.next_attempt_schedule_time))
     cause = None
     if activity.state == _QUEUED and now - queued > console_limits.QUEUED_LONG:
@@ -195,8 +198,7 @@ def _of_failure(who: tuple[str, ...], activity: PendingActivityInfo, now: dateti
     if failure.HasField("timeout_failure_info"):
         return Standstill("worker", who, f"a Worker that was lost, {tried}", "it goes on by itself")
     if kind in _STORE:
-        helps = "make the artifact store answer, or check SUPERVISOR_ARTIFACTS_URL of the Workers; no work is lost"
-        return Standstill("store", who, f"the artifact store: {text}", helps)
+        return Standstill("store", who, f"the artifact store: {text}", _STORE_HELPS)
     if kind in _ACCOUNT:
         helps = "fix key or account where Workers run"
     elif kind == ErrorKind.RATE_LIMITED:

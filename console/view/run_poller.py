@@ -131,8 +131,7 @@ class RunPoller:
         """Returns the call in flight that shows most: one with a text, else any."""
         calls = []
         for activity in described.raw_description.pending_activities:
-            details = await self._run.client.data_converter.decode(activity.heartbeat_details.payloads)
-            beat = details[0] if details and isinstance(details[0], dict) else {}
+            beat = await self._run.beat(activity)
             trouble = ""
             if activity.attempt > 1:
                 trouble = f"attempt {activity.attempt}, after: {activity.last_failure.message or 'a lost worker'}"
