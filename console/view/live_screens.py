@@ -67,7 +67,10 @@ class LiveScreen:
 
     def log(self, line: Line) -> None:
         """Prints the line above the live part."""
-        self._console.print(log_line(line), no_wrap=True, overflow="ellipsis", crop=True)
+        if line.mood == "head":  # of the console's own: nothing of it is cut
+            self._console.print(log_line(line), no_wrap=False, overflow="fold")
+        else:
+            self._console.print(log_line(line), no_wrap=True, overflow="ellipsis", crop=True)
 
     def show(self, picture: Picture) -> None:
         """Draws the picture."""
