@@ -227,7 +227,7 @@ def prune_store(
     yes: Annotated[bool, typer.Option("--yes", help="delete without asking")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="only list what would be deleted")] = False,
 ) -> None:
-    """Delete the objects of old runs from the artifact store; never those of an open run."""
+    """Delete the objects of old runs and old uploads from the artifact store; never what may still be in use."""
     ask_first = console().is_terminal
 
     def confirmed(question: str) -> bool:

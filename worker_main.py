@@ -18,6 +18,7 @@ from temporalio.client import Client
 from temporalio.worker import Worker
 
 from activities.agent_turn import AgentTurnActivities
+from activities.attempts import Attempts
 from activities.judging import JudgingActivities
 from activities.model.anthropic_model import AnthropicModel
 from activities.model.conversation import ConversationStore
@@ -111,7 +112,7 @@ def compose(
         local_activities=[setup.prepare_run, publishing.publish_result, PoolActivities(client).pool_backlog],
         model_activities=model_activities(settings, model, store, conversations, teams) if "model" in roles else [],
         tool_activities=[ToolActivities(store, conversations, teams).run_tool],
-        interceptors=[Guard(Callers(client), Grants(store), settings.worker_model)],
+        interceptors=[Attempts(), Guard(Callers(client), Grants(store), settings.worker_model)],
         model_rpm=settings.model_rpm,
         pool=pool,
     )

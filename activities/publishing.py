@@ -8,7 +8,7 @@ from activities.store.reading import read_plan, read_text
 from supervision import limits
 from supervision.contract.result import RunResult
 from supervision.contract.status import TraceEvent
-from supervision.run.answer import with_gaps
+from supervision.results.answer import with_gaps
 from supervision.store_keys import ended_key
 from supervision.text import cut
 
@@ -29,15 +29,20 @@ class PublishingActivities:
         run = publication.run
         await self._store.require(run.store_id)
         result = publication.result
-        if publication.answer_ref:
-            answer = await read_text(self._store, publication.answer_ref)
+        answer_ref = publication.answer_ref
+        if answer_ref:
+            answer = await read_text(self._store, answer_ref)
             result = result.model_copy(update={"answer": with_gaps(answer, result.gaps)})
+        elif result.answer:  # findings as they came: no model call has stored them
+            answer_ref = await self._store.put_output(run.run_id, _encoded(result.answer))
+            result = result.model_copy(update={"answer_ref": answer_ref})
         if result.truncated:
             result = await self._restored(result, publication.plan_ref)
         lines = "[" + ",\n".join(event.model_dump_json() for event in trace) + "]\n"
         refs = Published(
             result_ref=await self._store.put_output(run.run_id, _encoded(result.model_dump_json(indent=1))),
             trace_ref=await self._store.put_output(run.run_id, _encoded(lines)),
+            answer_ref=answer_ref,
         )
         info = activity.info()
         if info.workflow_id == run.run_id:  # found by the run's id alone, long after Temporal has forgotten the run

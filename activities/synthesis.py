@@ -27,7 +27,7 @@ from supervision.contract.base import Model
 from supervision.contract.plan import Plan
 from supervision.contract.result import Citation, Contradiction
 from supervision.prompt_marks import DIGEST
-from supervision.run.answer import checked_citations, checked_contradictions
+from supervision.results.answer import checked_citations, checked_contradictions
 from supervision.text import cut
 
 _LAST_WORDS = {"final": FINAL_WORDS, "draft": DRAFT_WORDS, "digest": DIGEST_WORDS}
@@ -143,7 +143,8 @@ class SynthesisActivities:
             reply.confidence = min(1.0, max(0.0, draft.confidence))
             if schema is not None:
                 await _take_json(reply, fields, schema, call.run.run_id)
-        await self._keep(call, reply, draft.answer)
+        if draft.answer.strip():
+            await self._keep(call, reply, draft.answer)
         _take_references(reply, draft, _citable(call, plan))
 
     async def _keep(self, call: SynthesisInput, reply: SynthesisReply, answer: str) -> None:

@@ -1,25 +1,32 @@
 """The activity that runs one tool call of a worker agent, within the rights of its role."""
 
+import asyncio
 import contextlib
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any
+from typing import TypeVar
 
 from temporalio import activity
+from temporalio.exceptions import ApplicationError
 
+from activities.call_record import CallRecord
 from activities.contracts.turn_contracts import ToolCallRef, ToolInput, ToolReply, ToolResultRef, arguments_sha256
 from activities.model.conversation import ConversationStore
-from activities.model.heartbeat import beating
 from activities.model.port import Json
-from activities.prompts.agent_prompts import DEADLY_CALL
-from activities.store.artifacts import ArtifactStore
+from activities.prompts.agent_prompts import DEADLY_CALL, UNKNOWN_OUTCOME
+from activities.store.artifacts import ArtifactError, ArtifactStore, ArtifactUnavailable
 from activities.store.reading import read_text
-from activities.teams.stored_teams import StoredTeams
+from activities.teams.stored_teams import StoredTeams, TeamUnavailable
+from activities.teams.team_files import LoadedTeam
 from activities.teams.toolbox import ToolRun
-from activities.tools.tool import Tool, ToolContext
+from activities.tools.tool import ToolContext
 from supervision import limits
 from supervision.contract.finding import ArtifactRef
-from supervision.store_keys import started_key
+from supervision.errors import ErrorKind
 from supervision.text import cut, one_line
+
+T = TypeVar("T")
+_DEADLY = ToolRun(DEADLY_CALL, is_error=True)
 
 
 class ToolActivities:
@@ -34,29 +41,69 @@ class ToolActivities:
     async def run_tool(self, request: ToolInput) -> ToolReply:
         """Runs the call and stores its output; a failure of the tool is an output, too.
 
-        The arguments come from the conversation, the rights from the stored team: neither from the workflow.
+        The arguments come from the conversation, the rights from the stored team: neither from the workflow. An error
+        that is raised is one of the call's surroundings, and no tool has run, or none that has effects.
         """
+        try:
+            return await self._call(request)
+        except (ArtifactError, TeamUnavailable, ApplicationError):
+            raise
+        except Exception as error:
+            if activity.info().attempt < limits.ODD_TOOL_ATTEMPTS:
+                raise
+            message = cut(f"{type(error).__name__}: {error}", limits.ERROR_BYTES)
+            raise ApplicationError(message, type=ErrorKind.UNEXPECTED, non_retryable=True) from error
+
+    async def _call(self, request: ToolInput) -> ToolReply:
         await self._store.require(request.run.store_id)
-        loaded = await self._teams.load(request.team_ref)
-        entry = await self._conversations.entry(request.head)
+        loaded, entry = await asyncio.gather(
+            self._teams.load(request.team_ref), self._conversations.entry(request.head)
+        )
         block = _shown_block(entry.reply.tool_uses(), request.call)
+        if block is None:
+            ran = ToolRun("this call is not the one that was shown: nothing was run", is_error=True)
+            return await self._reply(request, ran)
+        record = CallRecord(self._store, request, activity.info().workflow_run_id or "", loaded.team.name)
+        run = partial(self._run, request, loaded, block)
+        tool, role = loaded.toolbox.get(request.call.name), loaded.team.role(request.role)
+        if tool is None or tool.name not in role.tools:
+            return await self._reply(request, await run())  # refused there
+        if await record.is_deadly():
+            return await self._reply(request, _DEADLY)
+        if tool.effects == "write":
+            return await self._once(request, record, run)
+        if not await record.begin():
+            return await self._reply(request, _DEADLY)
+        try:
+            ran = await run()
+        except BaseException:  # stopped from outside: the tool's own errors are outputs
+            with contextlib.suppress(ArtifactUnavailable):
+                await asyncio.shield(record.withdraw())
+            raise
+        return await self._reply(request, ran)
+
+    async def _once(self, request: ToolInput, record: CallRecord, run: Callable[[], Awaitable[ToolRun]]) -> ToolReply:
+        """Runs a call with effects unless it was begun before: then its result is returned, if it left one."""
+        if not await record.begin_once():
+            return await record.result() or await self._reply(request, ToolRun(UNKNOWN_OUTCOME, is_error=True))
+        reply = await self._reply(request, await run())
+        await _stored(lambda: record.save_result(reply))
+        return reply
+
+    async def _run(self, request: ToolInput, loaded: LoadedTeam, block: Json) -> ToolRun:
         context = ToolContext(
             attachments={a.name: partial(read_text, self._store, a.ref) for a in request.attachments},
             idempotency_key=f"{request.head}/{request.call.index}",
             run_id=request.run.run_id,
         )
-        role = loaded.team.role(request.role)
-        async with contextlib.nullcontext() if activity.info().is_local else beating(dict):
-            if block is None:
-                ran = ToolRun("this call is not the one that was shown: nothing was run", is_error=True)
-            elif await self._may_begin(loaded.toolbox.get(request.call.name), request.run.run_id):
-                ran = await loaded.toolbox.run(role, request.call.name, block.get("input"), context)
-            else:
-                ran = ToolRun(DEADLY_CALL, is_error=True)
-        ref = await self._store.put_output(request.run.run_id, ran.text.encode("utf-8", "replace"))
+        return await loaded.toolbox.run(loaded.team.role(request.role), request.call.name, block.get("input"), context)
+
+    async def _reply(self, request: ToolInput, ran: ToolRun) -> ToolReply:
+        put = partial(self._store.put_output, request.run.run_id)
+        ref = await _stored(lambda: put(ran.text.encode("utf-8", "replace")))
         artifacts = []
         for new in ran.artifacts:
-            key = await self._store.put_output(request.run.run_id, new.data)
+            key = await _stored(partial(put, new.data))
             artifacts.append(ArtifactRef(name=new.name, media_type=new.media_type, bytes=len(new.data), ref=key))
         return ToolReply(
             result=ToolResultRef(call_id=request.call.call_id, ref=ref, is_error=ran.is_error),
@@ -65,20 +112,17 @@ class ToolActivities:
             artifacts=artifacts,
         )
 
-    async def _may_begin(self, tool: Tool[Any] | None, run_id: str) -> bool:
-        """False if this local call of an author's tool began often enough and never came to an end.
 
-        A local activity that ends its process begins again with every workflow task, and Temporal counts no attempt.
-        So each beginning leaves a mark in the store. One create is the usual price.
-        """
-        info = activity.info()
-        if tool is None or not tool.own or not info.is_local:
-            return True
-        for start in range(limits.TOOL_ATTEMPTS):
-            key = started_key(run_id, info.workflow_run_id or "", info.activity_id, info.attempt, start)
-            if await self._store.create(key, b""):
-                return True
-        return False
+async def _stored(write: Callable[[], Awaitable[T]]) -> T:
+    """Writes what a tool gave, again and again until the attempt ends: the tool has run, and may have had effects."""
+    pause = limits.STORE_RETRY_INITIAL
+    while True:
+        try:
+            return await write()
+        except ArtifactUnavailable as error:
+            activity.logger.warning("a tool's output can't be stored yet: %s", error)
+            await asyncio.sleep(pause.total_seconds())
+            pause = min(2 * pause, limits.STORE_RETRY_MAX)
 
 
 def _shown_block(blocks: list[Json], call: ToolCallRef) -> Json | None:

@@ -42,13 +42,16 @@ class ErrorKind(StrEnum):
     BAD_RESPONSE = "BadResponse"
     PROVIDER_AUTHENTICATION = "ProviderAuthentication"
     PROVIDER_BILLING = "ProviderBilling"
+    MODEL_NOT_SERVED = "ModelNotServed"
     PROVIDER_REJECTED = "ProviderRejected"
     CIRCUIT_OPEN = "CircuitOpen"
-    # The artifact store, payloads, bugs.
+    # The artifact store, the Workers, payloads, bugs.
     ARTIFACT_UNAVAILABLE = "ArtifactUnavailable"
     ARTIFACT_MISSING = "ArtifactMissing"
     ARTIFACT_TOO_LARGE = "ArtifactTooLarge"
     ARTIFACT_CHANGED = "ArtifactChanged"
+    TEAM_UNAVAILABLE = "TeamUnavailable"
+    SERVER_UNAVAILABLE = "ServerUnavailable"
     PAYLOAD_TOO_LARGE = "PayloadTooLarge"
     NOT_GRANTED = "NotGranted"
     UNEXPECTED = "Unexpected"
@@ -72,6 +75,7 @@ class Trait(Flag):
     FATAL = auto()  # says something about the provider or the account, so other subtasks would fail alike
     RESUMABLE = auto()  # no failure of an attempt's work: it goes on from where it stood
     STORE = auto()  # the artifact store failed, not the work
+    AWAITED = auto()  # tried again until it is there: another Worker may have it, or somebody brings it back
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,7 @@ class _KindRow:
 
 _K, _T = ErrorKind, Trait
 _CALL = _T.RETRIED | _T.OUTAGE
+_INFRASTRUCTURE = _T.STORE | _T.AWAITED
 _PERSON = _T.ACCOUNT | _T.FATAL | _T.RESUMABLE
 
 TABLE: tuple[_KindRow, ...] = (
@@ -115,17 +120,20 @@ TABLE: tuple[_KindRow, ...] = (
     _KindRow(_K.BAD_RESPONSE, "no valid answer: HTML, no content, unreadable JSON", _T.RETRIED | _T.ODD),
     _KindRow(_K.PROVIDER_AUTHENTICATION, "the key is wrong, missing or forbidden", _T.RUN | _PERSON),
     _KindRow(_K.PROVIDER_BILLING, "no credit, or a spend limit is reached", _PERSON),
+    _KindRow(_K.MODEL_NOT_SERVED, "the endpoint does not know the model, or is no model endpoint", _PERSON),
     _KindRow(
         _K.PROVIDER_REJECTED,
-        "the provider rejects the request (unknown model, size, account), or stayed away while planning or writing",
-        _T.RUN | _T.FATAL,
+        "the provider rejects the request for what is in it; of a run: it rejects the planner's, or serves no model",
+        _T.RUN,
     ),
     _KindRow(_K.CIRCUIT_OPEN, "not sent: the provider is in an outage", _T.WAITING | _T.RESUMABLE),
-    _KindRow(_K.ARTIFACT_UNAVAILABLE, "the artifact store cannot be reached, or is another one", _T.STORE),
+    _KindRow(_K.ARTIFACT_UNAVAILABLE, "the artifact store cannot be reached, or is another one", _INFRASTRUCTURE),
     _KindRow(_K.ARTIFACT_MISSING, "the artifact store does not hold what was referred to", _T.STORE),
     _KindRow(_K.ARTIFACT_TOO_LARGE, "more than the artifact store takes", _T.STORE),
     _KindRow(_K.PAYLOAD_TOO_LARGE, "a payload above the size that a workflow's history takes"),
     _KindRow(_K.ARTIFACT_CHANGED, "what the artifact store holds is not what was stored", _T.STORE),
+    _KindRow(_K.TEAM_UNAVAILABLE, "the Worker cannot load the run's team, or lacks a tool of it", _T.AWAITED),
+    _KindRow(_K.SERVER_UNAVAILABLE, "the Temporal server did not answer a question of the Worker", _T.AWAITED),
     _KindRow(_K.NOT_GRANTED, "the caller does not belong to the run, or asks for more than the run may do", _T.FATAL),
     _KindRow(_K.UNEXPECTED, "nothing that the project anticipates: the message says which"),
 )
@@ -158,9 +166,12 @@ RESUMABLE = _with(Trait.RESUMABLE)
 """Ends of an attempt that are no failure of its work."""
 STORE = _with(Trait.STORE)
 """Failures of the artifact store."""
+AWAITED = _with(Trait.AWAITED)
+"""Failures of the infrastructure that pass: no result of the work that met them, however long they last."""
 
 _RUN_KIND = {
     ErrorKind.PROVIDER_BILLING: ErrorKind.PROVIDER_REJECTED,
+    ErrorKind.MODEL_NOT_SERVED: ErrorKind.PROVIDER_REJECTED,
     ErrorKind.TIMEOUT: ErrorKind.DEADLINE_EXCEEDED,
     ErrorKind.MODEL_UNAVAILABLE: ErrorKind.PROVIDER_REJECTED,
     ErrorKind.NOT_GRANTED: ErrorKind.INVALID_REQUEST,

@@ -64,7 +64,10 @@ TOOL_OUTPUT_CHARS = 20_000  # what one tool result may add to a conversation
 TOOL_CALLS_PER_TURN = 16  # one turn asking for more is answered with errors for the surplus
 TOOL_TIMEOUT = timedelta(seconds=60)  # one attempt of one tool call
 TOOL_MARGIN = timedelta(seconds=10)  # the tool's own timeout ends it first and tells the model
-TOOL_ATTEMPTS = 3  # a tool that kills its process three times is quarantined
+TOOL_DEATHS = 3  # a tool call that ends its process three times is quarantined, with its arguments
+LOCAL_TOOL_ATTEMPTS = 2  # inside a workflow task; then any Worker may try: this one may lack store or team
+ODD_TOOL_ATTEMPTS = 3  # errors of a call's surroundings that nobody anticipates
+TOOL_RETRY_INITIAL = timedelta(seconds=1)
 LOCAL_TOOL_TIMEOUT = timedelta(seconds=10)  # pure tools finish in milliseconds; must end within a workflow task
 
 TEAM_FILE_BYTES = KIB * KIB  # a team file is written by hand
@@ -126,6 +129,10 @@ PROVIDER_PAUSE = timedelta(seconds=30)  # first durable wait for a provider; gro
 PROVIDER_PAUSE_FACTOR = 1.5
 PROVIDER_PAUSE_MAX = timedelta(minutes=10)
 NESTED_DEADLINE_SHARE = 0.9  # of what is left: the parent must still write its answer
+NESTED_STEPS = 20  # reports of a nested run on its progress: each costs two histories some five events
+NESTED_WAITS = 50  # changed waits in one report; the others follow with the next
+NESTED_RESULT_BYTES = 16 * KIB  # what a nested run returns goes into two histories: its whole result is in the store
+NESTED_GAPS = 20  # missing subtasks of a nested run that the run above lists one by one
 ROLE_BREAKER_FAILURES = 3  # failed attempts in a row, by contract
 ROLE_BREAKER_COOLDOWN = timedelta(seconds=10)  # a role that fails at once may not burn a run's attempts in seconds
 ROLE_BREAKER_COOLDOWN_MAX = timedelta(minutes=5)  # doubled by each failed probe up to here
@@ -148,6 +155,7 @@ TURN_MAX_TOKENS = 16_000
 SYNTHESIS_MAX_TOKENS = 32_000
 MAX_TOKENS_CEILING = 128_000  # output limit of current models
 CUT_RETRIES = 2  # how often a reply cut by max_tokens is asked for again with more room
+EMPTY_RETRIES = 1  # how often an answer without words is asked for again: a second one is no accident
 PAUSE_TURNS = 5  # `pause_turn` rounds of one call
 CONTEXT_CHARS = 400_000  # ~100k tokens of findings in one prompt: above it the price of small models rises
 AGENT_CONTEXT_CHARS = 60_000  # of findings in a worker agent's brief: every turn reads them again
@@ -167,6 +175,8 @@ MODEL_USAGE_TOKENS = 10**9  # of one call: a thousand times the largest window
 SECRET_WINDOW = 12  # so many letters of a credential in a row count as the credential
 MODEL_CONNECT_TIMEOUT = timedelta(seconds=5)
 MODEL_LINGER = timedelta(seconds=1)  # a finished answer waits this long for its connection to become reusable
+GROUNDED_CHARS = 200_000  # of one text, when its figures are looked up: a chapter of a book, about a second of CPU
+GROUNDING_SOURCES_CHARS = 1_000_000  # of all texts that they are looked up in: about 4 s of CPU, off the event loop
 CHARS_PER_TOKEN = 3.5  # English text; only for estimates before the provider has counted
 MODEL_RETRY_INITIAL = timedelta(seconds=1)
 MODEL_RETRY_MAX = timedelta(seconds=60)
@@ -201,6 +211,7 @@ GRACEFUL_SHUTDOWN = timedelta(minutes=2)  # SIGTERM lets calls in flight finish:
 SETUP_TIMEOUT = timedelta(seconds=30)  # reads a team file, writes two small objects
 PUBLISH_TIMEOUT = timedelta(seconds=60)
 STORE_ATTEMPTS = 20  # a store that is away for minutes delays a run, it does not end it
+MISSING_ATTEMPTS = 3  # a folder that machines share may show a new file a little later
 STORE_RETRY_INITIAL = timedelta(milliseconds=200)
 STORE_RETRY_MAX = timedelta(seconds=15)
 ARTIFACT_BYTES = 16 * KIB * KIB  # one object

@@ -6,7 +6,9 @@
     <run>/ended.<workflow run id>                   where the result and trace of an ended run are
     <run>/<workflow run id>/<activity id>           one model call: conversation entry and journal in one
     <run>/outputs/<sha256>                          goal, plans, tool outputs, findings, answers, result, trace
-    <run>/started/<workflow run id>.<activity id>.* the beginnings of local tool calls, see `tool_calls`
+    <run>/started/<a call's id>.*                   the record of a tool call, see `activities/call_record.py`
+    <run>/deadly.<sha256>                           tool and arguments that ended their process too often
+    <run>/home.<namespace id>                       a namespace of a server that has, or had, a run of that id
     uploads/<sha256>                                texts that users stored before any run, see `starter.py put`
 
 Every segment is an encoded id. Workflow run ids are UUIDs, so they are never a name. A nested supervisor's names
@@ -23,6 +25,7 @@ STORE_ID = "store-id"
 _OUTPUTS = "outputs"
 _TEAM = "team."
 _ENDED = "ended."
+_HOME = "home."
 UPLOADS = "uploads"
 _STARTED = "started"
 _OWN = (STORE_ID, UPLOADS, _OUTPUTS, _STARTED)
@@ -62,9 +65,40 @@ def output_key(run_id: str, sha256: str) -> str:
     return f"{encode(run_id)}/{_OUTPUTS}/{encode(sha256)}"
 
 
-def started_key(run_id: str, workflow_run_id: str, activity_id: str, attempt: int, start: int) -> str:
-    """Returns the key of one beginning of one attempt of an activity."""
-    return f"{encode(run_id)}/{_STARTED}/{encode(f'{workflow_run_id}.{activity_id}.{attempt}.{start}')}"
+def started_key(run_id: str, workflow_run_id: str, call: str, start: int) -> str:
+    """Returns the key of one beginning of a tool call in one workflow run; `call` is its place in a conversation."""
+    return f"{encode(run_id)}/{_STARTED}/{encode(f'{workflow_run_id}.{call}.{start}')}"
+
+
+def effect_key(run_id: str, call: str) -> str:
+    """Returns the key of the one beginning of a tool call with effects."""
+    return f"{encode(run_id)}/{_STARTED}/{encode(f'{call}.effect')}"
+
+
+def result_key(run_id: str, call: str) -> str:
+    """Returns the key of the result of a tool call with effects."""
+    return f"{encode(run_id)}/{_STARTED}/{encode(f'{call}.result')}"
+
+
+def deadly_key(run_id: str, sha256: str) -> str:
+    """Returns the key of the mark of a tool and arguments that are quarantined; `sha256` of both, in hex."""
+    return named_key(run_id, f"deadly.{sha256}")
+
+
+def home_key(run_id: str, namespace_id: str) -> str:
+    """Returns the key of the mark that a namespace, by the id that its server gave it, has a run of this id."""
+    return run_prefix(run_id) + home_name(namespace_id)
+
+
+def home_name(namespace_id: str) -> str:
+    """Returns the last segment of such a key."""
+    return encode(f"{_HOME}{namespace_id}")
+
+
+def home_of(key: str) -> str | None:
+    """Returns the id of the namespace that a key of `home_key` names; None for other keys."""
+    _, _, name = key.partition("/")
+    return unquote(name.removeprefix(_HOME)) if name.startswith(_HOME) else None
 
 
 def named_key(run_id: str, name: str) -> str:

@@ -33,14 +33,26 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
 ROOMS: dict[str, tuple[str, ...]] = {
     "supervision": (
         *("limits", "text", "queues", "prompt_marks", "errors", "store_keys", "trust"),
-        *("contract", "planning", "provider", "agent", "budget", "run"),
+        *("contract", "planning", "provider", "grounding", "agent", "budget", "results", "run"),
     ),
     "activities": (
-        *("bounded", "contracts", "store", "model", "tools", "teams", "prompts", "replies"),
-        *("pools", "run_setup", "planning", "agent_turn", "tool_calls", "judging", "synthesis", "publishing", "rights"),
+        *("bounded", "contracts", "heartbeat", "store", "model", "tools", "teams", "prompts", "replies"),
+        *(
+            "pools",
+            "run_setup",
+            "planning",
+            "agent_turn",
+            "call_record",
+            "tool_calls",
+            "judging",
+            "synthesis",
+            "publishing",
+            "rights",
+        ),
+        "attempts",
     ),
     "workflows": (
-        *("failures", "background", "child_contracts", "run_context", "visibility", "handlers", "calls"),
+        *("failures", "background", "child_contracts", "nested", "run_context", "visibility", "handlers", "calls"),
         *("tool_loop", "worker_agent", "plan", "subtasks", "answer", "supervisor"),
     ),
     "runtime": (
@@ -54,7 +66,6 @@ ROOMS: dict[str, tuple[str, ...]] = {
 # modules of other sizes, each with its reason
 EXCEPTIONS: dict[str, str] = {
     "activities/pools.py": "an activity of its own",
-    "activities/model/heartbeat.py": "the heartbeats of model calls and of tool calls",
     "activities/model/pricing.py": "the one module that knows the price list, for calls and for the run's first checks",
     "activities/rights/grants.py": "the grant and where it is kept",
     "activities/teams/tool_kinds.py": "the table of tool kinds: a new kind is one line here",
@@ -62,16 +73,16 @@ EXCEPTIONS: dict[str, str] = {
     "activities/tools/files.py": "the files of a team, for the team file and for the tools that read data",
     "workflows/background.py": "the base of the work beside subtasks, in the rooms `plan` and `answer`",
     "workflows/calls/finding_refs.py": "findings as every activity takes them: three rooms use it",
-    "workflows/failures.py": "the one reading of what activities and children raise",
     "supervision/queues.py": "the names of the queues, for workflows, activities and clients alike",
     "supervision/prompt_marks.py": "marks in prompts, shared by `activities` (writes them) and `standin` (reads them)",
     "supervision/agent/finding_budget.py": "the room for findings in a prompt: activities and workflows use it",
     "supervision/agent/turn_rules.py": "the rules of the tool loop as one table by stop reason",
-    "supervision/run/timing.py": "the critical path: a computation on reports, not a part of the run's state",
+    "supervision/results/timing.py": "the critical path: a computation on reports, not a part of the run's state",
     "supervision/run/trace.py": "the trace of a workflow, of supervisors and worker agents alike",
     "supervision/contract/base.py": "the base of all models of the contract",
     "supervision/contract/finding.py": "a noun of the contract",
     "supervision/contract/plan.py": "a noun of the contract",
+    "supervision/contract/progress.py": "nouns of the contract",
     "supervision/contract/updates.py": "nouns of the contract",
     "supervision/contract/usage.py": "a noun of the contract",
     "supervision/trust.py": "rules about files and hosts, for runtime, teams and endpoints alike",

@@ -29,7 +29,7 @@ WORKFLOWS = {
     "SupervisorWorkflow": {
         "queries": {"status", "plan", "trace", "result"},
         "updates": {"extend_limits", "resume"},
-        "signals": {"nested_report", "nested_resume"},
+        "signals": {"nested_report", "nested_request", "nested_terms", "nested_resume"},
     },
     "WorkerAgentWorkflow": {"queries": {"trace"}, "updates": set(), "signals": set()},
 }
@@ -49,9 +49,9 @@ SUBTASK_ERRORS = {
 }
 CALL_ERRORS = {
     *("RateLimited", "Overloaded", "ProviderError", "ProviderUnreachable", "StreamBroken", "IdleTimeout"),
-    *("BadResponse", "ProviderBilling", "CircuitOpen"),
+    *("BadResponse", "ProviderBilling", "ModelNotServed", "CircuitOpen"),
     *("ArtifactUnavailable", "ArtifactMissing", "ArtifactTooLarge", "ArtifactChanged", "PayloadTooLarge"),
-    *("NotGranted", "Unexpected"),
+    *("TeamUnavailable", "ServerUnavailable", "NotGranted", "Unexpected"),
 }
 SEARCH_ATTRIBUTES = {"SupervisorPhase", "SupervisorTeam", "SupervisorWaiting", "SupervisorUsd"}
 QUEUES = {"supervisor", "supervisor-model", "supervisor-tools", "supervisor.far"}
@@ -91,7 +91,17 @@ COMMANDS = {
 }
 CONTRACT = {
     *("RunRequest", "Budget", "Models", "Attachment"),
-    *("RunResult", "SubtaskReport", "Finding", "Gap", "Contradiction", "Citation", "ArtifactRef", "Problem"),
+    *(
+        "RunResult",
+        "SubtaskReport",
+        "Finding",
+        "NestedRun",
+        "Gap",
+        "Contradiction",
+        "Citation",
+        "ArtifactRef",
+        "Problem",
+    ),
     *("Usage", "Timing", "Plan", "Subtask", "NewRole"),
     *("Status", "Flags", "Counts", "Waiting", "RunLimits", "TraceEvent", "TracePage"),
     *("ExtendLimits", "NewBudget", "Resume", "UpdateReply", "Team", "Role", "ToolEntry"),

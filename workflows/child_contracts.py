@@ -7,11 +7,13 @@ from activities.contracts.turn_contracts import ToolResultRef
 from supervision.budget.amount import Amount
 from supervision.contract.base import Model
 from supervision.contract.finding import ArtifactRef, Finding
-from supervision.contract.result import Gap, SubtaskReport
+from supervision.contract.progress import Counts, NestedRun, Phase
+from supervision.contract.result import Gap, RunResult
+from supervision.contract.status import Flags
 from supervision.contract.team import RoleCard
 from supervision.contract.usage import ToolTally, Usage
 from supervision.queues import MODEL_QUEUE
-from supervision.run.waits import ProviderWait
+from supervision.run.nested_runs import WaitChanges
 
 
 class LoopProgress(Model):
@@ -77,15 +79,15 @@ class WorkerAgentResult(Model):
     tools: dict[str, ToolTally] = {}
     progress: LoopProgress | None = None
     retry_after: float = 0.0
-    subtasks: list[SubtaskReport] = []
+    nested: NestedRun | None = None
     gaps: list[Gap] = []
 
 
 class NestedInput(Model):
     """What a nested supervisor gets beside its request: whose it is, how deep, and what it may use.
 
-    It travels as the workflow's second argument, which only a parent workflow may give. `report_key` is known to
-    the two of them: a report without it is somebody else's.
+    It travels as the workflow's second argument, which only a parent workflow may give. The `report_key` of the
+    terms is known to the two of them: a message without it is somebody else's, or of another attempt.
     """
 
     root_id: str
@@ -93,16 +95,51 @@ class NestedInput(Model):
     subtask_id: str
     depth: int
     brief: SubtaskBrief
-    grant: Amount = Amount()
-    root_has_finding: bool = False
-    report_key: str = ""
+    terms: "NestedTerms"
 
 
 class NestedReport(Model):
-    """A nested supervisor's report to its parent: its subtasks, slim, for the one tree in `status`, and its waits."""
+    """A nested supervisor's report to its parent: sums over all levels below, and how its waits have changed."""
 
     subtask_id: str
     report_key: str = ""
-    phase: str
-    subtasks: list[SubtaskReport] = []
-    waits: list[ProviderWait] = []
+    run: NestedRun
+    flags: Flags = Flags()
+    waits: WaitChanges = WaitChanges()
+
+
+class NestedRequest(Model):
+    """A nested supervisor asks its parent for more budget; `number` counts its requests, from 1."""
+
+    subtask_id: str
+    report_key: str = ""
+    number: int
+    tokens: int
+
+
+class NestedTerms(Model):
+    """What a nested supervisor may use from now on, by its parent: its whole grant, its deadline.
+
+    `answered` is the number of its last request that was decided; `changed` counts how often a person changed the
+    limits of the run.
+    """
+
+    report_key: str = ""
+    grant: Amount
+    deadline_at: datetime
+    root_has_finding: bool = False
+    answered: int = 0
+    changed: int = 0
+
+
+class NestedResult(RunResult):
+    """What a nested supervisor returns, or leaves in the details of its error.
+
+    `finding` is its answer, or what it had when it had to end: then it is `partial`. With the phase `cancelled` it
+    was stopped.
+    """
+
+    finding: Finding | None = None
+    phase: Phase = "done"
+    counts: Counts = Counts()
+    turns: int = 0

@@ -2,7 +2,13 @@
 
 import asyncio
 
-from temporalio.exceptions import ApplicationError, FailureError, TimeoutType, is_cancelled_exception
+from temporalio.exceptions import (
+    ActivityError,
+    ApplicationError,
+    FailureError,
+    RetryState,
+    is_cancelled_exception,
+)
 from temporalio.exceptions import TimeoutError as TemporalTimeout
 
 from supervision.contract.result import Problem
@@ -24,21 +30,29 @@ def cancelled(error: BaseException) -> bool:
 
 
 def problem_of(error: FailureError) -> Problem:
-    """Returns what went wrong, from the innermost failure that says so."""
+    """Returns what went wrong, from the innermost failure that says so.
+
+    A call whose time was over before its next attempt is a timeout, whatever the last attempt met: the server then
+    ends it with that attempt's failure. The message names it.
+    """
+    problem = _last_problem(error)
+    if isinstance(error, ActivityError) and error.retry_state is RetryState.TIMEOUT:
+        return Problem(type=ErrorKind.TIMEOUT, message=f"{problem.type}: {problem.message}")
+    return problem
+
+
+def _last_problem(error: FailureError) -> Problem:
     cause = _innermost(error)
     if isinstance(cause, ApplicationError):
         kind = ErrorKind(cause.type or "")
-        unlisted = kind is ErrorKind.UNEXPECTED and cause.type is not None
-        return Problem(type=kind, message=f"{cause.type}: {cause.message}" if unlisted else cause.message)
+        if kind is ErrorKind.UNEXPECTED:
+            # Of an input that does not fit the activity only the cause says what is wrong with it.
+            parts = (cause.type, cause.message, None if cause.type else cause.cause)
+            return Problem(type=kind, message=": ".join(str(part) for part in parts if part))
+        return Problem(type=kind, message=cause.message)
     if isinstance(cause, TemporalTimeout):
         return Problem(type=ErrorKind.TIMEOUT, message=cause.message)
     return Problem(type=ErrorKind.UNEXPECTED, message=f"{type(cause).__name__}: {cause}")
-
-
-def went_silent(failed: CallFailed) -> bool:
-    """True if the process of the last attempt died or froze: its heartbeats ceased."""
-    cause = _innermost(failed.__cause__) if failed.__cause__ else None
-    return isinstance(cause, TemporalTimeout) and cause.type is TimeoutType.HEARTBEAT
 
 
 def details_of(error: FailureError) -> object:

@@ -1,10 +1,8 @@
 """The messages that a run takes: queries, updates, and the signals between supervisors."""
 
 import asyncio
-import contextlib
 
 from temporalio import workflow
-from temporalio.exceptions import FailureError
 
 with workflow.unsafe.imports_passed_through():
     from pydantic import JsonValue
@@ -14,9 +12,11 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.status import Status, TracePage
     from supervision.contract.updates import ExtendLimits, Resume, UpdateReply, read_update
     from supervision.errors import SupervisionError
-    from supervision.run.payload_fit import fit
+    from supervision.results.payload_fit import fit
     from supervision.run.run_state import RunState
-    from workflows.child_contracts import NestedReport
+    from workflows.child_contracts import NestedReport, NestedRequest, NestedTerms
+    from workflows.nested.child_links import ChildLinks
+    from workflows.nested.parent_link import ParentLink
 
 
 class Handlers:
@@ -27,6 +27,8 @@ class Handlers:
 
     _state: RunState | SupervisionError
     _limits_changed: asyncio.Event
+    _parent: ParentLink | None
+    _children: ChildLinks | None
 
     @workflow.query
     def status(self, cursor: int = 0) -> Status:
@@ -54,6 +56,8 @@ class Handlers:
         state, new = self._run_state(), read_update(ExtendLimits, update)
         if state.once(new.request_id):
             state.extend(new.budget, new.deadline)
+            if self._children is not None:
+                self._children.limits_changed()
             self._limits_changed.set()
             self._show()
         return UpdateReply(accepted=True, phase=state.phase, message=state.time_and_budget.spent_line())
@@ -61,6 +65,10 @@ class Handlers:
     @extend_limits.validator
     def _extend_limits_valid(self, update: ExtendLimits | JsonValue = None) -> None:
         state, new = self._open_run_state(), read_update(ExtendLimits, update)
+        if self._parent is not None:
+            raise ValueError(
+                f"this is a nested run, its limits are its root's: extend those of '{self._parent.root_id}'"
+            )
         if not state.seen(new.request_id):
             state.time_and_budget.check(new.budget, new.deadline)
 
@@ -69,12 +77,7 @@ class Handlers:
         """Go on after a wait for the provider, here and in nested supervisors."""
         state = self._run_state()
         if state.once(read_update(Resume, update).request_id):
-            state.resumes += 1
-            waiting = {wait.workflow_id for wait in state.waits.for_resume}
-            # A list of its own: while a signal is on its way, nested supervisors begin and end waits.
-            for workflow_id in sorted(waiting - {workflow.info().workflow_id}):
-                with contextlib.suppress(FailureError):  # it has ended
-                    await workflow.get_external_workflow_handle(workflow_id).signal("nested_resume")
+            await self._resume(state)
         return UpdateReply(accepted=True, phase=state.phase)
 
     @resume.validator
@@ -82,20 +85,40 @@ class Handlers:
         self._open_run_state()
         read_update(Resume, update)
 
+    # An error in a signal would block the run: what does not fit is ignored.
+
     @workflow.signal
     def nested_report(self, report: NestedReport) -> None:
-        """The report of a nested supervisor, for the one tree in `status`."""
-        state = self._state  # an error in a signal would block the run
-        if isinstance(state, RunState) and state.expects(report.subtask_id, report.report_key):
-            state.board.show_nested(report.subtask_id, report.subtasks)
-            state.waits.set_nested(report.subtask_id, report.waits)
+        """The report of a nested supervisor."""
+        if self._children is not None and self._children.take(report):
             self._show()
 
     @workflow.signal
-    def nested_resume(self) -> None:
-        """`resume`, passed on by the root."""
+    async def nested_request(self, request: NestedRequest) -> None:
+        """A nested supervisor's request for more budget."""
+        if self._children is not None:
+            await self._children.fund(request)
+
+    @workflow.signal
+    def nested_terms(self, terms: NestedTerms) -> None:
+        """New terms for this nested supervisor, from the one above it."""
+        if self._parent is not None and self._parent.take(terms):
+            if self._children is not None and terms.changed:
+                self._children.limits_changed()
+            self._limits_changed.set()
+            self._show()
+
+    @workflow.signal
+    async def nested_resume(self) -> None:
+        """`resume`, passed on from above."""
         if isinstance(self._state, RunState):
-            self._state.resumes += 1
+            await self._resume(self._state)
+
+    async def _resume(self, state: RunState) -> None:
+        """Ends the waits for a person at the provider, here and on all levels below."""
+        state.resumes += 1
+        if self._children is not None:
+            await self._children.resume()
 
     def _show(self) -> None:
         """Makes a change of the state visible."""

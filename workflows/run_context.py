@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol, TypedDict, TypeVar
 
@@ -16,9 +16,13 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.usage import Usage
     from supervision.errors import ACCOUNT, ErrorKind, SupervisionError, run_kind
     from supervision.run.run_state import RunState
+    from supervision.run.slots import Slot
     from supervision.run.waits import ProviderWait
+    from supervision.text import cut
     from workflows.child_contracts import NestedInput
     from workflows.failures import CallFailed
+    from workflows.nested.child_links import ChildLinks
+    from workflows.nested.parent_link import ParentLink
 
 
 class HasUsage(Protocol):
@@ -44,8 +48,8 @@ R = TypeVar("R", bound=HasUsage)
 class RunContext:
     """One supervisor's surroundings.
 
-    `show` makes a change visible; setting `limits_changed` wakes the dispatch. `plan_ref`, `team_ref` and `team`
-    follow the revisions of the plan: `team` has the roles that the plan added.
+    `show` makes a change visible; setting `limits_changed` or `slot_freed` wakes the dispatch. `plan_ref`, `team_ref`
+    and `team` follow the revisions of the plan: `team` has the roles that the plan added.
     """
 
     state: RunState
@@ -53,10 +57,13 @@ class RunContext:
     run: RunRef
     show: Callable[[], None]
     limits_changed: asyncio.Event
+    children: ChildLinks
     team: TeamCard
     team_ref: str
     nested: NestedInput | None = None
+    parent: ParentLink | None = None
     plan_ref: str = ""
+    slot_freed: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def assignable_roles(self) -> TeamCard:
@@ -87,12 +94,43 @@ class RunContext:
         """Returns when the time for work is over, or for the `last` call, the answer. Both move when limits change."""
         return self.state.time_and_budget.deadline_at if last else self.state.time_and_budget.work_until
 
+    async def more_budget(self, tokens: int) -> bool:
+        """True if so many tokens are free, perhaps since a nested supervisor was given more."""
+        if self.parent is not None:
+            return await self.parent.more_budget(tokens)
+        return self.state.time_and_budget.ledger.has_room(tokens)
+
     @contextlib.contextmanager
     def own_work(self) -> Iterator[None]:
         """Counts the time of the block as the supervisor's own, if it ends without an error."""
         began = workflow.now()
         yield
         self.state.own_seconds += (workflow.now() - began).total_seconds()
+
+    async def hold(self, slot: Slot) -> None:
+        """Returns when the slot is held; worker agents that work come before subtasks that are to begin."""
+        if not slot.held:
+            self.state.slots.ask(slot)
+            await workflow.wait_condition(lambda: slot.held)
+
+    def free(self, slot: Slot) -> None:
+        """Gives the slot back: whoever waits for one begins."""
+        self.state.slots.give_back(slot)
+        self.slot_freed.set()
+
+    async def finding_comes(self, subtask_id: str) -> bool:
+        """Returns True once the run has a finding, False when nothing is under way any more that could bring it.
+
+        That is asked for a subtask whose model calls are refused, as those of any other would be: without a finding
+        the run is to fail. Subtasks that are at work decide it, not the order in which the provider answers.
+        """
+        state = self.state
+        state.refused.add(subtask_id)
+        try:
+            await workflow.wait_condition(lambda: state.has_finding or not state.finding_may_come)
+        finally:
+            state.refused.discard(subtask_id)
+        return state.has_finding
 
     async def call_model(
         self,
@@ -112,10 +150,11 @@ class RunContext:
         if last and (left := budget.ledger.for_synthesis.tokens) is not None:
             tokens = min(tokens, max(left, 1))
         # Reserved before the await: other calls and grants are decided while this one is under way.
-        if not budget.ledger.reserve_call(tokens, synthesis=last):
-            raise SupervisionError(
-                ErrorKind.BUDGET_EXHAUSTED, f"the budget has no room for {label}: {budget.spent_line()}"
-            )
+        while not budget.ledger.reserve_call(tokens, synthesis=last):
+            if not await self.more_budget(tokens):
+                raise SupervisionError(
+                    ErrorKind.BUDGET_EXHAUSTED, f"the budget has no room for {label}: {budget.spent_line()}"
+                )
         used = Usage()
         try:
             reply = await self._patiently(label, activity, payload, last)
@@ -130,8 +169,9 @@ class RunContext:
         """Repeats a call through outages, waits for `resume`, and deadlines that were extended while it ran."""
         pauses = 0
         while True:
+            expires_at = self.expires_at(last)
             try:
-                return await activity(payload, self.expires_at(last))
+                return await activity(payload, expires_at)
             except CallFailed as failed:
                 problem = failed.problem
                 if problem.type is ErrorKind.CIRCUIT_OPEN:
@@ -140,7 +180,8 @@ class RunContext:
                     pauses += 1
                 elif problem.type in ACCOUNT and self.state.has_finding:
                     await self.wait_for_resume(label, problem.message, last=last)
-                elif problem.type is not ErrorKind.TIMEOUT or workflow.now() >= self.expires_at(last):
+                # The end may come long before the deadline, if the provider asked for a longer wait than that.
+                elif problem.type is not ErrorKind.TIMEOUT or self.expires_at(last) <= expires_at:
                     raise SupervisionError(run_kind(problem.type), problem.message) from failed
 
     async def wait_for_provider(
@@ -160,7 +201,8 @@ class RunContext:
     async def wait_for_resume(self, name: str, why: str, *, last: bool = False) -> None:
         """Waits until a person has fixed the account and sends `resume`; raises as `wait_for_provider`."""
         seen = self.state.resumes
-        wait = ProviderWait(name=name, workflow_id=workflow.info().workflow_id, why=why)
+        shown = cut(why, limits.COMPLAINT_BYTES)  # it travels upward, and many may wait
+        wait = ProviderWait(name=name, workflow_id=workflow.info().workflow_id, why=shown)
         self.state.trace.note("waiting_provider", why=why)
         await self._wait(wait, f"{name}: wait for resume", last, lambda: self.state.resumes > seen)
 

@@ -10,14 +10,14 @@ with workflow.unsafe.imports_passed_through():
 
     from activities.contracts.run_contracts import PublishInput, RunRef, SetupInput
     from supervision import limits
+    from supervision.contract.progress import Phase
     from supervision.contract.request import RunRequest, parse_request
     from supervision.contract.result import Problem, RunResult
-    from supervision.contract.status import Phase
     from supervision.errors import ErrorKind, SupervisionError, run_kind
-    from supervision.run.answer import Answer
-    from supervision.run.payload_fit import fit
+    from supervision.results.answer import Answer, findings_as_answer
+    from supervision.results.payload_fit import fit
+    from supervision.results.success_rule import explain, importance, met
     from supervision.run.run_state import RunState
-    from supervision.run.success_rule import explain, importance, met
     from supervision.text import cut
     from workflows.answer.drafts import Drafts
     from workflows.answer.review_rounds import review
@@ -26,6 +26,9 @@ with workflow.unsafe.imports_passed_through():
     from workflows.child_contracts import NestedInput
     from workflows.failures import CallFailed
     from workflows.handlers import Handlers
+    from workflows.nested.child_links import ChildLinks
+    from workflows.nested.nested_result import nested_result
+    from workflows.nested.parent_link import ParentLink
     from workflows.plan.make_plan import Replanning, make_plan
     from workflows.run_context import RunContext
     from workflows.subtasks.dispatch import Dispatch
@@ -44,6 +47,8 @@ class SupervisorWorkflow(Handlers):
         self._limits_changed = asyncio.Event()
         self._context: RunContext | None = None
         self._state: RunState | SupervisionError
+        self._parent: ParentLink | None = None
+        self._children: ChildLinks | None = None
         try:
             self._state = self._new_state(parse_request(request, surplus))
         except SupervisionError as error:
@@ -51,8 +56,11 @@ class SupervisorWorkflow(Handlers):
 
     def _new_state(self, request: RunRequest) -> RunState:
         nested = self._nested
-        state = RunState(request, workflow.now, workflow.info().start_time, nested.grant if nested else None)
-        state.root_has_finding = nested.root_has_finding if nested else False
+        state = RunState(request, workflow.now, workflow.info().start_time, nested.terms.grant if nested else None)
+        if nested is not None:
+            state.root_has_finding = nested.terms.root_has_finding
+            self._parent = ParentLink(nested, state)
+        self._children = ChildLinks(state, self._parent)
         return state
 
     @workflow.run
@@ -67,9 +75,14 @@ class SupervisorWorkflow(Handlers):
         try:
             return await self._supervise(state)
         except SupervisionError as error:
-            raise await self._failed(state, Problem(type=error.kind, message=error.message)) from error
+            problem = Problem(type=error.kind, message=error.message)
+            if self._keep_findings(state, problem):
+                return await self._done(state)
+            raise await self._failed(state, problem) from error
         except CallFailed as error:
             problem = error.problem.model_copy(update={"type": run_kind(error.problem.type)})
+            if self._keep_findings(state, problem):
+                return await self._done(state)
             raise await self._failed(state, problem) from error
         except asyncio.CancelledError:
             # Temporal asks for a cancellation once: what closes the books below is not cancelled again.
@@ -116,9 +129,11 @@ class SupervisorWorkflow(Handlers):
             run=run,
             show=self._show,
             limits_changed=self._limits_changed,
+            children=self._children or ChildLinks(state, self._parent),
             team=setup.team,
             team_ref=setup.team_ref,
             nested=self._nested,
+            parent=self._parent,
         )
         return self._context
 
@@ -139,7 +154,9 @@ class SupervisorWorkflow(Handlers):
         """Asks the planner for the next subtask. Returns False if it needs none, or gives no usable answer."""
         state = context.state
         room = len(state.plan.subtasks) < state.request.max_subtasks
-        if not room or not state.time_and_budget.time_left or state.time_and_budget.out_of_budget:
+        if not room or not state.time_and_budget.time_left:
+            return False
+        if not await context.more_budget(limits.LEAST_GRANT_TOKENS):
             return False
         try:
             return not (await make_plan(context, "step")).finished
@@ -165,6 +182,19 @@ class SupervisorWorkflow(Handlers):
         if rule != "any" and not met(rule, reports, by_id):
             raise SupervisionError(ErrorKind.QUORUM_NOT_MET, explain(rule, reports, by_id))
 
+    def _keep_findings(self, state: RunState, why: Problem) -> bool:
+        """Has the findings of a nested supervisor stand in for its answer, so that they are not lost upward.
+
+        Returns False if there are none.
+        """
+        if self._parent is None or not state.board.usable():
+            return False
+        state.board.close(why)
+        if not state.answer.text:
+            state.answer = Answer(findings_as_answer(state.board.usable(), why.message), is_findings=True)
+            state.warn(f"no answer could be written: {why.message}")
+        return True
+
     async def _done(self, state: RunState) -> RunResult:
         state.finished_at = workflow.now()
         self._enter(state, "done")
@@ -184,6 +214,7 @@ class SupervisorWorkflow(Handlers):
         A nested supervisor returns it, as worker agents do: the root counts all that was paid.
         """
         why = Problem(type=ErrorKind.CANCELLED, message="the run was cancelled")
+        self._keep_findings(state, why)
         result = await self._closed(state, "cancelled", why)
         if self._nested is None:
             self._visibility.keep_partial(result)
@@ -193,30 +224,40 @@ class SupervisorWorkflow(Handlers):
         state.finished_at = workflow.now()
         state.board.close(why)
         self._enter(state, phase)
-        try:
-            result = await self._published(state)
-        except CallFailed:
-            result = fit(state.result())
+        result = await self._published(state)
         # An update that was accepted gets its reply before the run is closed.
         await workflow.wait_condition(workflow.all_handlers_finished)
         return result
 
     async def _published(self, state: RunState) -> RunResult:
-        """Returns the result as it fits into a payload, after all of it was stored."""
+        """Returns the result as it fits into a payload, after all of it was stored.
+
+        If it cannot be stored it is returned all the same, with as much as a payload takes.
+        """
         result = state.result()
         if self._context is None:
-            return fit(result)
-        published = await activity_calls.publish_result(
-            PublishInput(
-                run=self._context.run,
-                result=fit(result, limits.PUBLISH_BYTES),
-                plan_ref=self._context.plan_ref or None,
-                answer_ref=state.answer.ref,
-            ),
-            state.trace.recent(limits.PUBLISH_BYTES),
-        )
+            return self._fitted(state, result)
+        try:
+            published = await activity_calls.publish_result(
+                PublishInput(
+                    run=self._context.run,
+                    result=fit(result, limits.PUBLISH_BYTES),
+                    plan_ref=self._context.plan_ref or None,
+                    answer_ref=state.answer.ref,
+                ),
+                state.trace.recent(limits.PUBLISH_BYTES),
+            )
+        except CallFailed as failed:
+            state.warn(f"the result could not be stored: {failed}")
+            result = state.result()
+            return fit(result, limits.PUBLISH_BYTES) if self._parent is None else nested_result(state, result)
         result.result_ref = state.result_ref = published.result_ref
-        return fit(result)
+        result.answer_ref = published.answer_ref
+        return self._fitted(state, result)
+
+    def _fitted(self, state: RunState, result: RunResult) -> RunResult:
+        """Returns the result as it fits into a payload; a nested supervisor's is for the one above it."""
+        return fit(result) if self._parent is None else nested_result(state, result)
 
     def _enter(self, state: RunState, phase: Phase) -> None:
         state.phase = phase
@@ -229,8 +270,10 @@ class SupervisorWorkflow(Handlers):
         state = self._run_state()
         workflow.set_current_details(state.details())
         self._visibility.waiting(state)
-        if self._nested is not None:
-            self._visibility.report_to_parent(self._nested, state)
+        if self._parent is not None:
+            self._parent.report()
+        if self._children is not None:
+            self._children.update()
 
     def _run_ref(self) -> RunRef:
         nested = self._nested

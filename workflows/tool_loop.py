@@ -14,19 +14,18 @@ with workflow.unsafe.imports_passed_through():
         TurnInput,
         TurnReply,
     )
-    from activities.prompts.agent_prompts import DEADLY_CALL, LAST_TURN, NUDGE
+    from activities.prompts.agent_prompts import LAST_TURN, NUDGE, UNKNOWN_OUTCOME
     from supervision import limits
     from supervision.agent.turn_rules import LoopState, Next, more_room, next_step
     from supervision.budget.amount import NextCall, next_call
     from supervision.contract.finding import Finding
     from supervision.contract.result import Problem
-    from supervision.contract.team import ToolCard
     from supervision.contract.usage import ToolTally, Usage
-    from supervision.errors import RESUMABLE, ErrorKind
+    from supervision.errors import RESUMABLE, STORE, ErrorKind
     from supervision.run.trace import Trace
     from workflows.calls import activity_calls
     from workflows.child_contracts import WorkerAgentInput, WorkerAgentResult
-    from workflows.failures import CallFailed, went_silent
+    from workflows.failures import CallFailed
 
 
 class ToolLoop:
@@ -160,7 +159,9 @@ class ToolLoop:
         try:
             reply = await activity_calls.run_tool(payload, granted.get(call.name), agent.tools_queue)
         except CallFailed as failed:
-            reply = _no_outcome(call, granted.get(call.name), failed)
+            if failed.problem.type in STORE | {ErrorKind.NOT_GRANTED}:
+                raise  # what the run needs is gone, which is no result of the tool
+            reply = _no_outcome(call, failed)
         self._trace.note(
             "tool",
             agent.subtask_id,
@@ -209,13 +210,11 @@ class ToolLoop:
         )
 
 
-def _no_outcome(call: ToolCallRef, tool: ToolCard | None, failed: CallFailed) -> ToolReply:
+def _no_outcome(call: ToolCallRef, failed: CallFailed) -> ToolReply:
     """Returns what the model gets to know of a tool call that gave no result, though it may have had effects."""
-    text = f"the outcome of this call is unknown ({failed.problem.type}): check before you try it again"
-    if tool and tool.effects == "read" and went_silent(failed):  # in each attempt that such a call has
-        text = DEADLY_CALL
     return ToolReply(
-        result=ToolResultRef(call_id=call.call_id, text=text, is_error=True), preview=failed.problem.message[:200]
+        result=ToolResultRef(call_id=call.call_id, text=UNKNOWN_OUTCOME, is_error=True),
+        preview=failed.problem.message[:200],
     )
 
 

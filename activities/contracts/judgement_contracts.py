@@ -93,7 +93,7 @@ class SynthesisInput(SupervisorCall):
 
 
 class SynthesisReply(Model):
-    """The answer, shortened when it is long (`answer_ref` has all of it, `answer_bytes`). None if it was refused."""
+    """The answer, shortened when it is long (`answer_ref` has all of it, `answer_bytes`); None if there is none."""
 
     head: str
     answer: str | None = None

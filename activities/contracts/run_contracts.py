@@ -111,7 +111,8 @@ class PublishInput(Model):
 
 
 class Published(Model):
-    """Where the whole result and trace are: by their hashes, so that a rewritten store is noticed."""
+    """Where the whole result, trace and answer are: by their hashes, so that a rewritten store is noticed."""
 
     result_ref: str
     trace_ref: str
+    answer_ref: str | None = None

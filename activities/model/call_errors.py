@@ -29,6 +29,7 @@ _MEANINGS: dict[ErrorKind, str] = {
         "{endpoint} refused the credential: check ANTHROPIC_API_KEY and what the key may do"
     ),
     ErrorKind.PROVIDER_BILLING: "{endpoint} stopped serving this account: credit or spend limit",
+    ErrorKind.MODEL_NOT_SERVED: "{endpoint} cannot be asked like this: check ANTHROPIC_BASE_URL and the credential",
     ErrorKind.PROVIDER_REJECTED: "{endpoint} rejects this request",
     ErrorKind.CIRCUIT_OPEN: "{endpoint} is in an outage: not sent",
 }
@@ -59,7 +60,7 @@ _BY_TYPE: dict[str, ErrorKind] = {
     "api_error": ErrorKind.PROVIDER_ERROR,
     "timeout_error": ErrorKind.PROVIDER_ERROR,
     "conflict_error": ErrorKind.PROVIDER_ERROR,
-    "not_found_error": ErrorKind.PROVIDER_REJECTED,
+    "not_found_error": ErrorKind.MODEL_NOT_SERVED,
     "request_too_large": ErrorKind.PROVIDER_REJECTED,
 }
 
@@ -67,6 +68,8 @@ _BY_STATUS: dict[int, ErrorKind] = {
     401: ErrorKind.PROVIDER_AUTHENTICATION,
     402: ErrorKind.PROVIDER_BILLING,
     403: ErrorKind.PROVIDER_AUTHENTICATION,
+    404: ErrorKind.MODEL_NOT_SERVED,
+    405: ErrorKind.MODEL_NOT_SERVED,
     408: ErrorKind.PROVIDER_ERROR,
     409: ErrorKind.PROVIDER_ERROR,
     429: ErrorKind.RATE_LIMITED,
@@ -78,10 +81,10 @@ _BY_STATUS: dict[int, ErrorKind] = {
 _BY_TRANSPORT: dict[str, ErrorKind] = {
     "ReadTimeout": ErrorKind.IDLE_TIMEOUT,
     "WriteTimeout": ErrorKind.IDLE_TIMEOUT,
-    "LocalProtocolError": ErrorKind.PROVIDER_REJECTED,  # a header that HTTP cannot carry
-    "UnsupportedProtocol": ErrorKind.PROVIDER_REJECTED,  # ANTHROPIC_BASE_URL is no http(s) address
-    "InvalidURL": ErrorKind.PROVIDER_REJECTED,
-    "UnicodeEncodeError": ErrorKind.PROVIDER_REJECTED,
+    "LocalProtocolError": ErrorKind.MODEL_NOT_SERVED,  # a header that HTTP cannot carry
+    "UnsupportedProtocol": ErrorKind.MODEL_NOT_SERVED,  # ANTHROPIC_BASE_URL is no http(s) address
+    "InvalidURL": ErrorKind.MODEL_NOT_SERVED,
+    "UnicodeEncodeError": ErrorKind.MODEL_NOT_SERVED,
     "DecodingError": ErrorKind.BAD_RESPONSE,
     "TooManyRedirects": ErrorKind.BAD_RESPONSE,
 }
@@ -160,7 +163,7 @@ def _status_failure(error: Any, model: str, endpoint: str, credentials: Credenti
     should_retry = headers.get("x-should-retry")
     if should_retry == "false":
         retryable = False
-    elif should_retry == "true" and kind == ErrorKind.PROVIDER_REJECTED:
+    elif should_retry == "true" and kind in (ErrorKind.MODEL_NOT_SERVED, ErrorKind.PROVIDER_REJECTED):
         kind, retryable = ErrorKind.PROVIDER_ERROR, True
     text = _BY_STATUS_MEANINGS.get(status // 100 if status < 400 else status, _MEANINGS[kind])
     text = text.format(endpoint=endpoint, model=model)

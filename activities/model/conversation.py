@@ -17,7 +17,7 @@ from cachetools import LRUCache
 
 from activities.contracts.turn_contracts import ToolResultRef
 from activities.model.port import Json, ModelMessage
-from activities.store.artifacts import ArtifactStore, ArtifactUnavailable
+from activities.store.artifacts import ArtifactChanged, ArtifactStore
 from supervision import limits
 from supervision.contract.base import Model
 
@@ -72,7 +72,8 @@ def _cache(capacity: int) -> _Cache[T]:
 class ConversationStore:
     """Conversations in an artifact store; entries that were read stay in the process, up to `cache_bytes`.
 
-    Entries are shared with that cache: read them, never change them. All methods raise ArtifactUnavailable.
+    Entries are shared with that cache: read them, never change them. All methods raise as the store
+    does, and ArtifactChanged for an object that is no entry.
     """
 
     def __init__(self, store: ArtifactStore, cache_bytes: int = limits.ENTRY_CACHE_BYTES) -> None:
@@ -94,7 +95,7 @@ class ConversationStore:
             if entry.reply.content:  # the provider refuses an empty message inside a conversation
                 messages.append({"role": "assistant", "content": [dict(block) for block in entry.reply.content]})
         if (opening := chain[0].opening) is None:
-            raise ArtifactUnavailable(
+            raise ArtifactChanged(
                 f"the conversation at '{head}' has no opening: its first entry belongs to another conversation"
             )
         return Conversation(opening, messages, list(last.ancestors), head)
@@ -143,7 +144,7 @@ class ConversationStore:
         try:
             value = parse(data)
         except (ValueError, KeyError, TypeError):
-            raise ArtifactUnavailable(
+            raise ArtifactChanged(
                 f"artifact store {self._store.url} holds a damaged object '{key}': restore it, or start a new run"
             ) from None
         with contextlib.suppress(ValueError):  # larger than the whole cache

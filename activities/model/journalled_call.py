@@ -5,7 +5,7 @@ before anything else is awaited, so a call whose answer was stored is never sent
 """
 
 import asyncio
-from collections import Counter, defaultdict
+from collections import Counter
 from dataclasses import dataclass
 from datetime import timedelta
 from secrets import SystemRandom
@@ -14,9 +14,9 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from activities.contracts.run_contracts import RunRef
+from activities.heartbeat import show
 from activities.model import call_errors
 from activities.model.conversation import Conversation, ConversationStore, Entry, Opening
-from activities.model.heartbeat import beating
 from activities.model.port import (
     Json,
     LanguageModel,
@@ -35,6 +35,7 @@ from supervision.store_keys import call_header, call_key
 from supervision.text import cut
 
 CALL_HEADER = "x-supervisor-call"
+_FAILURES = "failures"
 
 _jitter = SystemRandom()
 
@@ -66,7 +67,6 @@ class ModelCalls:
         self.conversations = conversations
         self._call_header = call_header
         self._free = free
-        self._failures: defaultdict[str, Counter[str]] = defaultdict(Counter)
 
     async def begin(self, run: RunRef, step: str, opening: Opening, text: str, max_tokens: int) -> Answered:
         """Makes the first call of a conversation."""
@@ -97,35 +97,37 @@ class ModelCalls:
             headers={CALL_HEADER: call_header(info.workflow_id or "", step)} if self._call_header else {},
         )
         progress = StreamProgress()
-        async with beating(lambda: {"tokens": progress.output_tokens, "tail": progress.tail, "held": progress.held}):
-            message = await self._complete(key, request, progress)
-            entry = Entry(
-                opening=None if past else opening,
-                ancestors=[*past.ancestors, past.head] if past else [],
-                input=messages,
-                reply=message,
-            )
-            return self._answered(key, (await self._save(key, entry, progress)).reply)
+        message = await self._complete(request, progress)
+        entry = Entry(
+            opening=None if past else opening,
+            ancestors=[*past.ancestors, past.head] if past else [],
+            input=messages,
+            reply=message,
+        )
+        return self._answered(key, (await self._save(key, entry, progress)).reply)
 
     async def _with_past(self, past: Conversation | None, messages: list[Json]) -> list[Json]:
         new = await self.conversations.resolve(messages)
         return [*past.messages, *new] if past else new
 
-    async def _complete(self, key: str, request: ModelRequest, progress: StreamProgress) -> ModelMessage:
+    async def _complete(self, request: ModelRequest, progress: StreamProgress) -> ModelMessage:
+        # Temporal counts attempts that were held back as well: an outage would use up all patience. So failures are
+        # counted by kind, and the heartbeats take the counts to the next attempt, in whichever process.
+        failures = _earlier_failures()
+        show(
+            lambda: {
+                "tokens": progress.output_tokens,
+                "tail": progress.tail,
+                "held": progress.held,
+                _FAILURES: failures,
+            }
+        )
         try:
-            message = _distinct(await self.model.complete(request, progress))
+            return _distinct(await self.model.complete(request, progress))
         except ModelFailure as failure:
-            # Temporal counts attempts that were held back as well: an outage would use up all patience.
-            self._failures[key][failure.kind] += 1
-            error = to_application_error(failure, self._failures[key][failure.kind])
-            if error.non_retryable:
-                del self._failures[key]
-            raise error from failure
-        except asyncio.CancelledError:
-            self._failures.pop(key, None)
-            raise
-        self._failures.pop(key, None)
-        return message
+            failures[failure.kind] += 1
+            activity.heartbeat({_FAILURES: failures})
+            raise to_application_error(failure, failures[failure.kind]) from failure
 
     async def _save(self, key: str, entry: Entry, progress: StreamProgress) -> Entry:
         """Tries until the attempt ends: giving up would pay for the same answer again. The heartbeat says why."""
@@ -148,6 +150,13 @@ class ModelCalls:
             usd=0.0 if self._free else price(message.model, tokens),
         )
         return Answered(key, message, usage)
+
+
+def _earlier_failures() -> Counter[str]:
+    """Returns how often earlier attempts at this call failed, by kind."""
+    details = activity.info().heartbeat_details
+    counts = details[0].get(_FAILURES) if details and isinstance(details[0], dict) else None
+    return Counter(counts if isinstance(counts, dict) else {})
 
 
 def _distinct(message: ModelMessage) -> ModelMessage:

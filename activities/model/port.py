@@ -80,6 +80,10 @@ class StreamProgress:
     has_content: bool = False
     on_content: Callable[[], None] = field(default=lambda: None)
 
+    def shown(self) -> Json:
+        """Returns what the heartbeat shows of it."""
+        return {"tokens": self.output_tokens, "tail": self.tail, "held": self.held}
+
     def begin_content(self) -> None:
         """Takes note of the first content."""
         self.has_content = True

@@ -62,9 +62,10 @@ def worker_request(
 
 LAST_TURN = f"{LAST_TURN_MARK}: no more tool calls are possible. Write your finding now from what you have."
 DEADLY_CALL = (
-    f"this tool call ended the Worker process {limits.TOOL_ATTEMPTS} times and is not tried again: go on without it, "
-    "or with other arguments"
+    f"this tool is not available with these arguments: the call ended its process {limits.TOOL_DEATHS} times and is "
+    "not tried again. Go on without it, or with other arguments"
 )
+UNKNOWN_OUTCOME = "the outcome of this call is unknown: check before you try it again"
 NUDGE = "Your message had no text. Write your finding now."
 
 

@@ -7,6 +7,7 @@ from cachetools import LRUCache
 from temporalio import activity
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.workflowservice.v1 import (
+    DescribeNamespaceRequest,
     DescribeWorkflowExecutionRequest,
     DescribeWorkflowExecutionResponse,
 )
@@ -34,8 +35,18 @@ class Callers:
 
     def __init__(self, client: Client) -> None:
         self._client = client
+        self._namespace_id: str | None = None
         self._known: LRUCache[str, Caller] = LRUCache(limits.KNOWN_CALLERS)
         self._chains: LRUCache[str, asyncio.Task[str | None]] = LRUCache(limits.KNOWN_CALLERS)
+
+    async def namespace_id(self) -> str:
+        """Returns the id that the server gave to the namespace: unlike its name, no other server's has it."""
+        if self._namespace_id is None:
+            described = await self._client.workflow_service.describe_namespace(
+                DescribeNamespaceRequest(namespace=self._client.namespace), timeout=limits.CONNECT_TIMEOUT
+            )
+            self._namespace_id = described.namespace_info.id
+        return self._namespace_id
 
     async def of(self, info: activity.Info) -> Caller:
         """Returns the workflow that scheduled this activity. Raises a retryable error while the server is away."""

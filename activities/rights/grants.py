@@ -7,7 +7,7 @@ from cachetools import LRUCache
 from activities.store.artifacts import ArtifactStore
 from supervision import limits
 from supervision.contract.base import Model
-from supervision.store_keys import named_key
+from supervision.store_keys import home_key, named_key
 
 
 class RunGrant(Model):
@@ -35,6 +35,10 @@ class Grants:
         """Stores the grant of a supervisor; one that was reset to its first step writes it again."""
         await self._store.put(_key(grant.run_id, chain_id), grant.model_dump_json().encode())
         self._known.pop((grant.run_id, chain_id), None)
+
+    async def settle(self, run_id: str, namespace_id: str) -> None:
+        """Marks the run's objects as those of a namespace: only from there they may ever be deleted."""
+        await self._store.create(home_key(run_id, namespace_id), run_id.encode("utf-8", "surrogatepass"))
 
     async def require(self, store_id: str) -> None:
         """Raises ArtifactUnavailable if the grants of a run are in another store."""

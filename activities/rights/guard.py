@@ -63,6 +63,7 @@ class Guard(Interceptor):
         caller, run = await self._callers.of(info), setup.run
         await self._grants.require(run.store_id)
         if setup.brief is None and run.run_id == caller.workflow_id:
+            await self._grants.settle(run.run_id, await self._callers.namespace_id())
             return caller, None
         parent = await self._grants.find(run.run_id, caller.parent_chain_id) if caller.parent_chain_id else None
         if parent is None:

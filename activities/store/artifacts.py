@@ -11,8 +11,6 @@ import re
 import secrets
 import shutil
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -40,38 +38,28 @@ if TYPE_CHECKING:
 _NO_BUCKET = re.compile("NoSuchBucket|ContainerNotFound|bucket does not exist")
 
 
-class ArtifactUnavailable(Exception):
+class ArtifactError(Exception):
+    """A failure of the artifact store."""
+
+
+class ArtifactUnavailable(ArtifactError):
     """The store can't be used now, or is not the one that a run uses. A Worker may try again."""
 
 
-class ArtifactMissing(KeyError):
+class ArtifactMissing(ArtifactError):
     """The store works and has no object of that key."""
 
     def __init__(self, key: str, where: str) -> None:
-        super().__init__(key)
+        super().__init__(f"artifact store {where} has no object '{key}': it was never stored there, or pruned")
         self.key = key
-        self._where = where
-
-    def __str__(self) -> str:
-        return f"artifact store {self._where} has no object '{self.key}': it was never stored there, or pruned"
 
 
-class ArtifactTooLarge(Exception):
+class ArtifactTooLarge(ArtifactError):
     """An object above `limits.ARTIFACT_BYTES`; nothing was written."""
 
 
-class ArtifactChanged(Exception):
+class ArtifactChanged(ArtifactError):
     """Content that is not what its key says: somebody wrote to the store behind our back."""
-
-
-@dataclass(frozen=True)
-class StoredRun:
-    """The objects of one run; `modified` is the time of the newest."""
-
-    run_prefix: str
-    bytes: int
-    objects: int
-    modified: datetime
 
 
 class ArtifactStore:
@@ -141,7 +129,7 @@ class ArtifactStore:
 
     async def latest_ended(self, run_id: str) -> bytes | None:
         """Returns what the latest execution of a run left when it ended; None if none of them ended."""
-        ended = [meta async for meta in self._list(run_prefix(run_id)) if is_ended(meta["path"])]
+        ended = [meta async for meta in self.objects(run_prefix(run_id)) if is_ended(meta["path"])]
         if not ended:
             return None
         return await self.find(max(ended, key=lambda meta: meta["last_modified"])["path"])
@@ -151,8 +139,13 @@ class ArtifactStore:
         return await self._put_hashed(partial(output_key, run_id), data)
 
     async def put_upload(self, data: bytes) -> str:
-        """Stores content that belongs to no run yet. Returns the key that requests may refer to."""
-        return await self._put_hashed(upload_key, data)
+        """Stores content that belongs to no run yet. Returns the key that requests may refer to.
+
+        Content that is there is written again, so that its age is counted from now.
+        """
+        key = upload_key(hashlib.sha256(data).hexdigest())
+        await self.put(key, data)
+        return key
 
     async def put_team(self, run_id: str, data: bytes) -> str:
         """Stores a team as frozen for a run, under its hash. Returns the key, which no other content can have."""
@@ -165,19 +158,21 @@ class ArtifactStore:
 
     async def list_keys(self, prefix: str = "") -> list[str]:
         """Returns all keys below `prefix`, sorted; it is whole segments that end in "/", as `run_prefix` gives."""
-        return sorted([meta["path"] async for meta in self._list(prefix)])
+        return sorted([meta["path"] async for meta in self.objects(prefix)])
 
-    async def runs(self) -> list[StoredRun]:
-        """Returns each run that has objects, oldest first; uploads belong to none."""
-        runs: dict[str, StoredRun] = {}
-        async for meta in self._list(""):
-            segment, slash, _ = meta["path"].partition("/")
-            if slash and segment != UPLOADS:
-                prefix, modified = segment + slash, meta["last_modified"]
-                run = runs.get(prefix) or StoredRun(prefix, 0, 0, modified)
-                newest = max(run.modified, modified)
-                runs[prefix] = StoredRun(prefix, run.bytes + meta["size"], run.objects + 1, newest)
-        return sorted(runs.values(), key=lambda run: run.modified)
+    async def delete(self, key: str) -> None:
+        """Deletes an object, if there is one of that key."""
+        if not is_key(key):
+            raise ValueError(f"'{key}' is not a key of the artifact store")
+        try:
+            if self._root:
+                (self._root / key).unlink(missing_ok=True)
+            else:
+                await obstore.delete_async(self._backend, key)
+        except FileNotFoundError:
+            pass  # not all backends take it as done
+        except (BaseError, OSError) as error:
+            raise self._unavailable(f"delete '{key}'", error) from None
 
     async def delete_run(self, run_prefix: str) -> int:
         """Deletes all objects of one run. Returns how many there were.
@@ -218,7 +213,8 @@ class ArtifactStore:
             raise self._unavailable(f"write '{key}'", error) from None
         return True
 
-    async def _list(self, prefix: str) -> AsyncIterator["ObjectMeta"]:
+    async def objects(self, prefix: str = "") -> AsyncIterator["ObjectMeta"]:
+        """Yields path, size and time of each object below `prefix`, in no order."""
         try:
             async for batch in obstore.list(self._backend, prefix or None, chunk_size=1000):
                 for meta in batch:

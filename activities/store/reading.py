@@ -1,5 +1,6 @@
 """Reading what a run stored: texts, plans, and findings cut to the room that a prompt has for them."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -47,7 +48,13 @@ async def read_findings(
 
     Texts that do not fit are cut, optional findings first; a cut text says how much is missing.
     """
-    texts = [await read_text(store, ref.text_ref) for ref in refs]
+    reading = asyncio.Semaphore(limits.STORE_READS)
+
+    async def read(ref: DependencyRef) -> str:
+        async with reading:
+            return await read_text(store, ref.text_ref)
+
+    texts = await asyncio.gather(*map(read, refs))
     lengths = allot([len(text) for text in texts], [ref.importance == "optional" for ref in refs], budget)
     return [
         FindingExcerpt(ref.subtask_id, ref.role, _beginning(text, length))

@@ -5,6 +5,7 @@ from typing import Literal
 from cachetools import LRUCache
 
 from activities.store.artifacts import ArtifactStore
+from activities.teams.team_definition import TeamError
 from activities.teams.team_files import LoadedTeam, TeamFiles, team_card
 from supervision import limits
 from supervision.contract.base import Model
@@ -19,6 +20,10 @@ class StoredTeam(Model):
     source: Literal["file", "inline"]
     team: Team
     worker_model: str | None = None
+
+
+class TeamUnavailable(Exception):
+    """This Worker cannot load the team of a run, or lacks one of its tools. Another one may have it."""
 
 
 class StoredTeams:
@@ -43,7 +48,7 @@ class StoredTeams:
         return await self._put(run_id, stored), loaded
 
     async def extend(self, run_id: str, ref: str, new_roles: list[NewRole]) -> str:
-        """Stores the team at `ref` with a plan's new roles. Returns its reference; raises TeamError.
+        """Stores the team at `ref` with a plan's new roles. Returns its reference; raises TeamUnavailable.
 
         The roles must be without `new_role_problems`.
         """
@@ -55,14 +60,24 @@ class StoredTeams:
         return await self._put(run_id, extended)
 
     async def load(self, ref: str) -> LoadedTeam:
-        """Returns the team of a run with its tools. Raises TeamError if its files are gone."""
+        """Returns the team of a run with its tools. Raises TeamUnavailable if this process does not have all of it."""
         stored = await self._stored(ref)
-        if stored.source == "inline":
-            await self._files.read(*self._files.names())
-            return self._files.load_inline(stored.team)
-        await self._files.read(stored.team.name)
-        current = self._files.load(stored.team.name)
-        return LoadedTeam(team=stored.team, folder=current.folder, toolbox=current.toolbox)
+        team = stored.team
+        try:
+            if stored.source == "inline":
+                await self._files.read(*self._files.names())
+                return self._files.load_inline(team)
+            await self._files.read(team.name)
+            current = self._files.load(team.name)
+        except TeamError as error:
+            raise TeamUnavailable(error.message) from error
+        named = {tool for role in team.roles for tool in role.tools} | set(team.toolbox)
+        if lacking := sorted(named.difference(current.toolbox.names())):
+            raise TeamUnavailable(
+                f"{current.folder}: the run was started with tools that team '{team.name}' does not have here: "
+                f"{', '.join(lacking)}"
+            )
+        return LoadedTeam(team=team, folder=current.folder, toolbox=current.toolbox)
 
     async def card(self, ref: str, default_model: str) -> TeamCard:
         """Returns the card of the team at `ref`; `default_model` is for teams stored without one."""

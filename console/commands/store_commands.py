@@ -1,22 +1,20 @@
-"""The commands `put` and `prune`: storing a text, and deleting the objects of ended runs by age."""
+"""The commands `put` and `prune`: storing a text, and deleting what nobody uses any more, by age."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
-from temporalio.client import Client
-from temporalio.service import RPCError, RPCStatusCode
 
-from activities.store.artifacts import ArtifactStore, StoredRun
-from console import console_limits
+from activities.store.artifacts import ArtifactStore
+from activities.store.contents import Contents, StoredRun, StoredUpload, read_contents
 from console.access import Access
 from console.command import BAD_INPUT, DONE, CommandFailed
+from console.commands.store_owner import Owner, Unreadable
 from console.run.request_options import read_text_file
-from console.run.run_handle import RUN_TYPE, is_open
 from console.terminal import print_err, print_out
 from supervision.contract.base import Duration
-from supervision.store_keys import run_of, run_prefix
+from supervision.store_keys import digest_of, run_of
 
 _DURATION: TypeAdapter[timedelta] = TypeAdapter(Duration)
 
@@ -37,10 +35,11 @@ def parse_age(text: str) -> timedelta:
 
 
 async def prune(access: Access, older_than: str, confirmed: Callable[[str], bool]) -> int:
-    """Lists the ended runs that stored nothing since that age, and deletes their objects once `confirmed`.
+    """Lists what nobody uses any more and stored nothing since that age, and deletes it once `confirmed`.
 
-    A run with any younger object stays whole, and so does every open run: the server is asked for all open runs
-    first, and again for each run right before its objects are deleted.
+    That is ended runs of this namespace, by its own server's word, which is asked again right before each is deleted;
+    runs of other namespaces and servers that share the store are left and counted. And uploads that neither a run that
+    stays nor an open run's request has.
     """
     age = parse_age(older_than)
     client, store = await access.client(), access.store
@@ -48,40 +47,50 @@ async def prune(access: Access, older_than: str, confirmed: Callable[[str], bool
         oldest = datetime.now(UTC) - age
     except OverflowError:
         raise CommandFailed(BAD_INPUT, f"'{older_than}' is before all time") from None
-    in_use = await _open_prefixes(client)
-    old = [run for run in await store.runs() if run.modified < oldest and run.run_prefix not in in_use]
-    ended = [run for run in old if not await _is_open(client, run)]
-    if not ended:
+    owner = await Owner.of(client, store)
+    contents = await read_contents(store)
+    if foreign := sum(run.modified < oldest and not owner.owns(run) for run in contents.runs):
+        print_err(f"left alone: {foreign} old runs that another namespace or server may use")
+    runs = [run for run in contents.runs if run.modified < oldest and await owner.has_ended(run)]
+    uploads = await _unused_uploads(owner, contents, runs, oldest)
+    if not runs and not uploads:
         print_err(f"nothing to delete: no ended run stored its last object before {oldest:%Y-%m-%d %H:%M} UTC")
         return DONE
-    for run in ended:
-        size = f"{run.bytes:>12,} bytes  {run.objects:>6} objects"
-        print_out(f"{run.modified:%Y-%m-%d}  {size}  {run_of(run.run_prefix)}")
-    total = sum(run.bytes for run in ended)
-    if not confirmed(f"delete {len(ended)} runs, {total:,} bytes, from {store.url}?"):
+    for run in runs:
+        print_out(_line(run.modified, run.bytes, run.objects, run_of(run.run_prefix)))
+    for upload in uploads:
+        print_out(_line(upload.modified, upload.bytes, 1, upload.ref))
+    total = sum(run.bytes for run in runs) + sum(upload.bytes for upload in uploads)
+    if not confirmed(f"delete {len(runs)} runs and {len(uploads)} uploads, {total:,} bytes, from {store.url}?"):
         print_err("nothing was deleted: pass --yes to delete these")
         return DONE
     deleted = 0
-    for run in ended:
-        if not await _is_open(client, run):  # it may have been started again in the meantime
+    for run in runs:
+        if await owner.has_ended(run):  # it may have been started again in the meantime
             deleted += await store.delete_run(run.run_prefix)
-    print_err(f"deleted {deleted} objects of {len(ended)} runs")
+    for upload in uploads:
+        await store.delete(upload.ref)
+    print_err(f"deleted {deleted} objects of {len(runs)} runs, and {len(uploads)} uploads")
     return DONE
 
 
-async def _open_prefixes(client: Client) -> set[str]:
-    query = f"WorkflowType = '{RUN_TYPE}' AND ExecutionStatus = 'Running'"
-    return {run_prefix(execution.id) async for execution in client.list_workflows(query)}
-
-
-async def _is_open(client: Client, run: StoredRun) -> bool:
-    """True if the server has the run open. For ids too long to be read back the list of open runs decides."""
-    if "~" in run.run_prefix:
-        return run.run_prefix in await _open_prefixes(client)
+async def _unused_uploads(
+    owner: Owner, contents: Contents, ended: list[StoredRun], oldest: datetime
+) -> list[StoredUpload]:
+    """Returns the old uploads that no other run than the ended ones has, and that no open run asks for."""
+    old = [upload for upload in contents.uploads if upload.modified < oldest]
+    if not old:
+        return []
+    stays = [run for run in contents.runs if run not in ended]
     try:
-        handle = client.get_workflow_handle(run_of(run.run_prefix))
-        return is_open(await handle.describe(rpc_timeout=console_limits.RPC_TIMEOUT))
-    except RPCError as error:
-        if error.status is RPCStatusCode.NOT_FOUND:
-            return False
-        raise
+        in_use = await owner.requested(stays)
+    except Unreadable as error:
+        print_err(f"uploads are left alone: {error}")
+        return []
+    for run in stays:
+        in_use |= run.digests
+    return [upload for upload in old if digest_of(upload.ref) not in in_use]
+
+
+def _line(modified: datetime, size: int, objects: int, name: str) -> str:
+    return f"{modified:%Y-%m-%d}  {size:>12,} bytes  {objects:>6} objects  {name}"

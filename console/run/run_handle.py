@@ -61,9 +61,21 @@ class RunHandle:
         self._first_scheduled: dict[tuple[str, str], str] = {}
         self.handle: WorkflowHandle[object, RunResult] = client.get_workflow_handle(run_id, result_type=RunResult)
 
-    async def status(self, cursor: int = 0) -> Status:
-        """Returns where the run stands, with its subtasks from `cursor` on."""
-        return await self._query("status", cursor, Status)
+    async def status(self, cursor: int = 0, workflow_id: str | None = None) -> Status:
+        """Returns where the run stands, or one nested in it, with its subtasks from `cursor` on."""
+        return await self._query("status", cursor, Status, workflow_id)
+
+    async def whole_status(self, workflow_id: str | None = None) -> Status:
+        """Returns the status with all its pages in one."""
+        status = await self.status(0, workflow_id)
+        cursor = status.next_cursor
+        while cursor is not None:
+            page = await self.status(cursor, workflow_id)
+            status.subtasks += page.subtasks
+            status.waiting += page.waiting
+            cursor = page.next_cursor
+        status.next_cursor = None
+        return status
 
     async def plan(self) -> Plan:
         """Returns the plan, which is empty while it is being made."""

@@ -27,16 +27,26 @@ from supervision.errors import ErrorKind
 from supervision.queues import MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE
 from supervision.run.web_details import breaker_note
 
-WaitsFor = Literal["provider", "worker", "store", "person", "code", "tool"]
+WaitsFor = Literal["provider", "worker", "store", "server", "person", "code", "tool"]
 
-_STORE = (ErrorKind.ARTIFACT_UNAVAILABLE,)
-_ACCOUNT = (ErrorKind.PROVIDER_AUTHENTICATION, ErrorKind.PROVIDER_BILLING)
 _QUEUED, _STARTED = (
     PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED,
     PendingActivityState.PENDING_ACTIVITY_STATE_STARTED,
 )
 _MESSAGE_CHARS = 200
 _STORE_HELPS = "make the artifact store answer, or check SUPERVISOR_ARTIFACTS_URL of the Workers; no work is lost"
+
+
+_TEAM_HELPS = "set SUPERVISOR_TEAMS_DIR of that Worker, or end it: another one may have the team"
+_PROVIDER_HELPS = "it goes on when the provider answers; try that from here:"
+_BY_KIND: dict[str, tuple[WaitsFor, str, str]] = {
+    ErrorKind.ARTIFACT_UNAVAILABLE: ("store", "the artifact store", _STORE_HELPS),
+    ErrorKind.ARTIFACT_MISSING: ("store", "the artifact store", _STORE_HELPS),
+    ErrorKind.TEAM_UNAVAILABLE: ("worker", "a Worker with the run's team", _TEAM_HELPS),
+    ErrorKind.SERVER_UNAVAILABLE: ("server", "the Temporal server", "it goes on when the server answers"),
+    ErrorKind.RATE_LIMITED: ("provider", "the model provider", "it goes on by itself, more slowly"),
+}
+"""Whom a call waits for that failed with an error of some kind, and what helps; for other kinds it is the provider."""
 
 
 @dataclass(frozen=True)
@@ -194,20 +204,13 @@ def _of_failure(who: tuple[str, ...], activity: PendingActivityInfo, now: dateti
     wait = (_time(activity.next_attempt_schedule_time) - now).total_seconds()
     # under way: its number says so; else the next attempt has its own
     tried = f"attempt {activity.attempt}" + (f" in {wait:.0f} s" if wait > 0 else " under way")
-    text = f"{message}, {tried}"
     if failure.HasField("timeout_failure_info"):
         return Standstill("worker", who, f"a Worker that was lost, {tried}", "it goes on by itself")
-    if kind in _STORE:
-        return Standstill("store", who, f"the artifact store: {text}", _STORE_HELPS)
-    if kind in _ACCOUNT:
-        helps = "fix key or account where Workers run"
-    elif kind == ErrorKind.RATE_LIMITED:
-        helps = "it goes on by itself"
-    else:
-        helps = f"it goes on when the provider answers; {hint('doctor')} tries it from here"
-    if activity.activity_type.name == "run_tool":
-        return Standstill("tool", who, f"a tool: {text}", "it is tried again by itself")
-    return Standstill("provider", who, f"the model provider: {text}", helps)
+    unlisted: tuple[WaitsFor, str, str] = ("provider", "the model provider", f"{_PROVIDER_HELPS} {hint('doctor')}")
+    waits_for, whom, helps = _BY_KIND.get(kind, unlisted)
+    if waits_for == "provider" and activity.activity_type.name == "run_tool":
+        waits_for, whom, helps = "tool", "a tool", "it is tried again by itself"
+    return Standstill(waits_for, who, f"{whom}: {message}, {tried}", helps)
 
 
 def _innermost(failure: Failure) -> Failure:

@@ -11,7 +11,7 @@ from console.run.run_outcome import RunOutcome
 from console.terminal import counted, print_err, print_json, print_out, safe, safe_line
 from console.view.live_view import wrapped
 from supervision.contract.result import RunResult
-from supervision.run.answer import with_gaps
+from supervision.results.answer import with_gaps
 from supervision.text import money
 
 _LINE = 300

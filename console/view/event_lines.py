@@ -96,6 +96,7 @@ _WORDS: dict[str, tuple[Callable[[dict[str, JsonValue]], str], Mood]] = {
     "conflict": (lambda data: f"conflict between {_joined(data.get('subtasks'))}{_settled(data)}", "bad"),
     "draft_written": (lambda data: f"a draft from {_number(data.get('findings'), 'finding')}", "faint"),
     "draft_failed": (lambda _: "there is no draft", "faint"),
+    "draft_outdated": (lambda _: "a draft is dropped: a finding in it is done again", "faint"),
     "waiting_provider": (lambda data: f"waits for `resume`: {data.get('why')}", "bad"),
     "limits_extended": (lambda data: f"new limits: {data.get('limits')}", "good"),
     "deadline_reached": (lambda _: "the deadline is reached: writing the answer from what exists", "bad"),

@@ -12,7 +12,7 @@ from console import console_limits
 from console.console_limits import FOLLOW_LINE_CHARS
 from console.terminal import safe_line
 from console.view.event_lines import Line, Mood
-from console.view.picture import LiveCall, Picture, TreeRow, fitted, tree_rows
+from console.view.picture import LiveCall, Picture, TreeRow, fitted
 from supervision import limits
 from supervision.contract.result import SubtaskReport
 from supervision.text import money
@@ -53,7 +53,7 @@ def plain_line(line: Line) -> str:
 def draw(picture: Picture, width: int, height: int, hint: str = "") -> RenderableType:
     """Returns the picture for a terminal of that size; `hint` says which keys there are."""
     parts: list[RenderableType] = [Text("─" * width, style="dim")]
-    tree = tree_rows(list(picture.reports.values()))
+    tree = picture.tree()
     if tree:
         running = sum(1 for row in tree if row.report.state == "running")
         rows = _FOOTER_ROWS + len(_waits(picture, width, height))

@@ -1,5 +1,6 @@
 """The picture of a run that is followed: where it stands, its worker agents, and its plan as a tree."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -37,7 +38,10 @@ class LiveAgent:
 
 @dataclass
 class Picture:
-    """Where a run stands, as far as it was seen. `notice` says why there is nothing newer."""
+    """Where a run stands, as far as it was seen. `notice` says why there is nothing newer.
+
+    `reports` are its subtasks by id, `nested` those of the nested runs below it, by workflow id.
+    """
 
     run_id: str
     web: str | None = None
@@ -45,6 +49,7 @@ class Picture:
     state: str = ""
     status: Status | None = None
     reports: dict[str, SubtaskReport] = field(default_factory=dict)
+    nested: dict[str, dict[str, SubtaskReport]] = field(default_factory=dict)
     agents: dict[str, LiveAgent] = field(default_factory=dict)
     root_call: LiveCall | None = None
     notice: str | None = None
@@ -63,15 +68,18 @@ class Picture:
     @property
     def tokens(self) -> int:
         """Tokens of ended subtasks and of the turns of running ones."""
-        return (self.status.usage.tokens if self.status else 0) + sum(map(self._live_tokens, self.reports.values()))
+        return (self.status.usage.tokens if self.status else 0) + sum(
+            self._live_tokens(row.report) for row in self.tree()
+        )
+
+    def tree(self) -> list["TreeRow"]:
+        """Returns the subtasks of all levels."""
+        return tree_rows(list(self.reports.values()), self.nested)
 
     def _live_tokens(self, report: SubtaskReport) -> int:
         """Returns the tokens of a running subtask that its supervisor has not booked yet."""
-        if report.state != "running":
-            return 0
-        agent = self.agent(report)
-        nested = sum(below.usage.tokens + self._live_tokens(below) for below in report.subtasks)
-        return nested + (agent.tokens if agent else 0)
+        agent = self.agent(report) if report.state == "running" else None
+        return agent.tokens if agent else 0
 
 
 @dataclass(frozen=True)
@@ -87,10 +95,15 @@ class TreeRow:
     path: str
 
 
-def tree_rows(reports: list[SubtaskReport], above: str = "", depth: int = 0) -> list[TreeRow]:
+def tree_rows(
+    reports: list[SubtaskReport],
+    nested: Mapping[str, Mapping[str, SubtaskReport]] | None = None,
+    above: str = "",
+    depth: int = 0,
+) -> list[TreeRow]:
     """Returns every subtask once, each under the last of its dependencies, siblings in the order of the plan.
 
-    The subtasks of a nested supervisor stand under the subtask that it works on.
+    The subtasks of `nested` runs, by workflow id, stand under the subtask that theirs works on.
     """
     known = {report.id for report in reports}
     children: dict[str | None, list[SubtaskReport]] = {}
@@ -103,7 +116,8 @@ def tree_rows(reports: list[SubtaskReport], above: str = "", depth: int = 0) -> 
         report, level = pending.pop()
         path = f"{above}{report.id}"
         tree.append(TreeRow(report, level, report.depends_on[:-1], path))
-        tree += tree_rows(report.subtasks, f"{path}/", level + 1)
+        if nested and (below := nested.get(report.workflow_id or "")):
+            tree += tree_rows(list(below.values()), nested, f"{path}/", level + 1)
         pending += [(child, level + 1) for child in reversed(children.pop(report.id, []))]
     return tree
 

@@ -11,7 +11,7 @@ from console.command import CommandFailed
 from console.run.run_handle import NO_WORKER, NoAnswer, RunHandle, facts, is_open, state_word, stuck
 from console.run.standstill import observed
 from console.view.event_lines import Line, line
-from console.view.picture import LiveAgent, LiveCall, Picture, tree_rows
+from console.view.picture import LiveAgent, LiveCall, Picture
 from supervision import limits
 from supervision.contract.status import Status, TraceEvent
 
@@ -26,12 +26,18 @@ class RunPoller:
         self._page = 0
         self._next_agent = 0
         self._rounds = 0
+        self._next_nested = 0
+        self._nested_pages: dict[str, int] = {}
+        self._nested_ended: set[str] = set()
+        self._ending: set[str] = set()
 
     async def poll(self) -> list[Line]:
         """Asks once and returns the events since the last round, in order. Raises CommandFailed and RPCError."""
         lines: list[Line] = []
         try:
             await self._update(await self._run.status())
+            await asyncio.gather(*map(self._poll_nested, self._chosen_nested()))
+            self._name_agents()
             for agent_lines in await asyncio.gather(*map(self._poll_agent, self._chosen_agents())):
                 lines += agent_lines
             await self._poll_root()
@@ -66,13 +72,44 @@ class RunPoller:
             pages.append(await self._run.status(self._page))
         for report in (report for page in pages for report in page.subtasks):
             self.picture.reports[report.id] = report
-        tree = tree_rows(list(self.picture.reports.values()))
+
+    def _name_agents(self) -> None:
+        """Finds the worker agents and nested runs in the tree."""
+        tree = self.picture.tree()
         for row in tree:
             if row.report.workflow_id:
                 self.picture.agents.setdefault(row.report.workflow_id, LiveAgent(row.path))
         live = {row.report.workflow_id for row in tree if row.report.state == "running"}
         for workflow_id, agent in self.picture.agents.items():
             agent.ended = workflow_id not in live
+
+    def _chosen_nested(self) -> list[str]:
+        """Returns the nested runs to ask in this round, in rotation; ended ones once more, for their last states."""
+        rows = [row.report for row in self.picture.tree() if row.report.nested and row.report.workflow_id]
+        open_ids = [r.workflow_id or "" for r in rows if r.workflow_id not in self._nested_ended]
+        start = self._next_nested % len(open_ids) if open_ids else 0
+        chosen = (open_ids + open_ids)[start : start + min(len(open_ids), console_limits.FOLLOW_CHILDREN)]
+        self._next_nested += len(chosen)
+        running = {report.workflow_id for report in rows if report.state == "running"}
+        self._ending = {workflow_id for workflow_id in chosen if workflow_id not in running}
+        return chosen
+
+    async def _poll_nested(self, workflow_id: str) -> None:
+        """Takes over the first page of a nested run, and one further page a round."""
+        try:
+            first = await self._run.status(0, workflow_id)
+            pages = [first]
+            if first.next_cursor is not None:
+                page = self._nested_pages.get(workflow_id, 0) + limits.STATUS_PAGE
+                page = page if page < first.counts.total else limits.STATUS_PAGE
+                self._nested_pages[workflow_id] = page
+                pages.append(await self._run.status(page, workflow_id))
+        except (NoAnswer, CommandFailed, RPCError):  # it is about to start, or no Worker has it: asked again
+            return
+        reports = self.picture.nested.setdefault(workflow_id, {})
+        reports |= {report.id: report for page in pages for report in page.subtasks}
+        if workflow_id in self._ending and len(reports) >= first.counts.total:
+            self._nested_ended.add(workflow_id)
 
     async def _poll_server(self) -> None:
         """Asks the server alone, if no Worker answers: it still knows whether the run is open."""

@@ -62,7 +62,7 @@ class Ledger:
 
         The synthesis of the answer may use what is held back for it.
         """
-        fits = self.can_synthesize(estimate_tokens) if synthesis else self._fits(self.free, estimate_tokens)
+        fits = self.can_synthesize(estimate_tokens) if synthesis else self.has_room(estimate_tokens)
         if fits:
             self._reserved += estimate_tokens
         return fits
@@ -71,6 +71,10 @@ class Ledger:
         """Ends a reservation of `reserve_call` with what the call consumed: nothing, when it failed."""
         self._reserved = max(0, self._reserved - estimate_tokens)
         self._spent += usage
+
+    def has_room(self, tokens: int) -> bool:
+        """True if so many tokens are free."""
+        return self._fits(self.free, tokens)
 
     def can_synthesize(self, estimate_tokens: int) -> bool:
         """True if a synthesis of that many tokens can be paid."""
@@ -93,6 +97,33 @@ class Ledger:
         )
         self._grants[subtask_id] = grant
         return grant
+
+    def top_up(self, subtask_id: str, share_of: int, least_tokens: int) -> Amount | None:
+        """Adds to an open grant, from what is free, a share or `least_tokens`, whichever is more.
+
+        Returns the whole grant; None if nothing is free, or if there is no such grant. `share_of` as for `grant`.
+        """
+        grant = self._grants.get(subtask_id)
+        if grant is None or self.exhausted:
+            return None
+        free, share = self.free, max(1, share_of)
+        tokens = usd = None
+        if free.tokens is not None and grant.tokens is not None:
+            tokens = grant.tokens + min(free.tokens, max(free.tokens // share, least_tokens))
+        if free.usd is not None and grant.usd is not None:
+            wanted = max(free.usd / share, least_tokens * token_price(self._spent))
+            usd = grant.usd + min(free.usd, wanted)
+        self._grants[subtask_id] = Amount(tokens=tokens, usd=usd)
+        return self._grants[subtask_id]
+
+    def shortfall(self, tokens: int) -> int:
+        """Returns by how much the total must grow until that many tokens are free."""
+        if self._total.tokens is None:
+            return 0
+        needed = self._gone()[0] + tokens
+        share, held_back = limits.SYNTHESIS_HOLDBACK_SHARE, limits.SYNTHESIS_HOLDBACK_TOKENS
+        total = min(2 * needed, max(math.ceil(needed / (1 - share)) + 1, needed + held_back))  # as `_reserve` has it
+        return max(0, total - self._total.tokens)
 
     def last_grant(self, subtask_id: str) -> Amount:
         """Returns whatever is free, even nothing: for the one call in which an attempt can still conclude."""
@@ -123,6 +154,14 @@ class Ledger:
         """Sets new totals; raises ValueError as `check`."""
         self.check(tokens, usd)
         self._total = Amount(tokens=tokens, usd=usd)
+
+    def raise_to(self, grant: Amount) -> Amount:
+        """Raises the totals to those of `grant` where they are below; None is no limit. Returns the totals."""
+        old = self._total
+        tokens = None if None in (grant.tokens, old.tokens) else max(grant.tokens or 0, old.tokens or 0)
+        usd = None if None in (grant.usd, old.usd) else max(grant.usd or 0.0, old.usd or 0.0)
+        self._total = Amount(tokens=tokens, usd=usd)
+        return self._total
 
     def card(self) -> dict[str, JsonValue]:
         """Returns the account for `status`; `usd_accounted` is False once a price was unknown."""

@@ -78,6 +78,11 @@ class TimeAndBudget:
         if deadline is not None:
             self.deadline = deadline
 
+    def set_slice(self, grant: Amount, deadline_at: datetime) -> None:
+        """Sets the deadline of a nested supervisor, and raises its slice to `grant`."""
+        self.budget = Budget.model_construct(**self.ledger.raise_to(grant).model_dump())
+        self.deadline = deadline_at - self._started_at
+
     def keep_within(self, ceilings: Ceilings, request: RunRequest) -> None:
         """Lowers what is above the operator's ceilings, now and in later updates; `request` is lowered already."""
         self._request, self._ceilings = request, ceilings

@@ -1,5 +1,7 @@
 """A finding: the result of a worker agent's subtask."""
 
+from typing import Literal
+
 from supervision.contract.base import Model
 
 
@@ -14,7 +16,10 @@ class ArtifactRef(Model):
 
 
 class Finding(Model):
-    """`summary` is at most 2 KB; `text_ref` leads to the whole text, of `text_bytes` bytes."""
+    """`summary` is at most 2 KB; `text_ref` leads to the whole text, of `text_bytes` bytes.
+
+    A `partial` one is what there was when the work had to end.
+    """
 
     summary: str
     text_ref: str
@@ -23,3 +28,4 @@ class Finding(Model):
     sources: list[str] = []
     artifacts: list[ArtifactRef] = []
     limitations: list[str] = []
+    outcome: Literal["done", "partial"] = "done"

@@ -7,6 +7,7 @@ from pydantic import Field, JsonValue, SerializerFunctionWrapHandler, field_seri
 from supervision import limits
 from supervision.contract.base import Model
 from supervision.contract.finding import ArtifactRef, Finding
+from supervision.contract.progress import NestedRun, RunStatus
 from supervision.contract.usage import Usage
 from supervision.errors import ErrorKind
 
@@ -14,7 +15,7 @@ SubtaskState = Literal["completed", "failed", "skipped", "cancelled", "running",
 
 
 class Gap(Model):
-    """A subtask that is missing from the answer, and why."""
+    """A subtask that is missing from the answer, and why; `answer` in its place if no answer could be written."""
 
     subtask_id: str
     reason: str
@@ -45,8 +46,8 @@ class Problem(Model):
 class SubtaskReport(Model):
     """One subtask as it ended, or as it stands; times are ISO 8601 in UTC.
 
-    `replaced_by` names the subtask that a later revision of the plan put in its place. `subtasks` are those of the
-    nested supervisor that worked on it, `gaps` those of its answer, which the run lists among its own.
+    `replaced_by` names the subtask that a later revision of the plan put in its place. `nested` is the
+    nested supervisor that works on it, `gaps` those of its answer, which the run lists among its own.
     """
 
     id: str
@@ -63,7 +64,7 @@ class SubtaskReport(Model):
     usage: Usage = Usage()
     workflow_id: str | None = None
     replaced_by: str | None = None
-    subtasks: list["SubtaskReport"] = []
+    nested: NestedRun | None = None
     gaps: Annotated[list[Gap], Field(exclude=True)] = []
 
 
@@ -83,7 +84,7 @@ class RunResult(Model):
     to the text of the answer.
     """
 
-    status: Literal["completed", "partial", "running"] = "running"
+    status: RunStatus = "running"
     answer: str = ""
     answer_json: JsonValue = None
     confidence: float | None = None

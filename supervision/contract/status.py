@@ -1,14 +1,11 @@
 """The replies to the queries `status` and `trace`."""
 
-from typing import Literal
-
 from pydantic import JsonValue
 
 from supervision.contract.base import Model
+from supervision.contract.progress import Counts, Phase
 from supervision.contract.result import Problem, SubtaskReport
 from supervision.contract.usage import Usage
-
-Phase = Literal["planning", "approval", "executing", "validating", "synthesizing", "done", "failed", "cancelled"]
 
 
 class Flags(Model):
@@ -17,18 +14,6 @@ class Flags(Model):
     paused: bool = False
     waiting_provider: bool = False
     waiting_human: bool = False
-
-
-class Counts(Model):
-    """Subtasks by state."""
-
-    total: int = 0
-    waiting: int = 0
-    running: int = 0
-    completed: int = 0
-    failed: int = 0
-    skipped: int = 0
-    cancelled: int = 0
 
 
 class Waiting(Model):

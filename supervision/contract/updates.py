@@ -6,8 +6,8 @@ from pydantic import Field, ValidationError
 
 from supervision import limits
 from supervision.contract.base import Duration, Model, StrictModel
+from supervision.contract.progress import Phase
 from supervision.contract.request import Budget, describe_errors
-from supervision.contract.status import Phase
 
 
 class Resume(StrictModel):

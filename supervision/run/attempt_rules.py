@@ -3,7 +3,9 @@
 from enum import Enum, auto
 
 from supervision import limits
-from supervision.errors import ACCOUNT, FATAL, RESUMABLE, ErrorKind
+from supervision.errors import ACCOUNT, FATAL, RESUMABLE, STORE, ErrorKind
+
+_OTHERS_DOING = {ErrorKind.BUDGET_EXHAUSTED, ErrorKind.CANCELLED, ErrorKind.PROVIDER_REJECTED}
 
 
 class AfterAgent(Enum):
@@ -52,8 +54,8 @@ def next_try(problem: ErrorKind, failures: int, *, has_fallback: bool) -> NextTr
 
 
 def counts_against_role(problem: ErrorKind) -> bool:
-    """True if an attempt's failure counts against its role: not the provider's, the budget's or a person's doing."""
-    return problem not in FATAL | {ErrorKind.BUDGET_EXHAUSTED, ErrorKind.CANCELLED}
+    """True if an attempt's failure counts against its role: it is not the doing of provider, store, budget, person."""
+    return problem not in FATAL | STORE | _OTHERS_DOING
 
 
 def must_be_refined(problem: ErrorKind) -> bool:

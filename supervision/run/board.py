@@ -18,8 +18,8 @@ from graphlib import TopologicalSorter
 from supervision import limits
 from supervision.contract.finding import Finding
 from supervision.contract.plan import Plan, Subtask
+from supervision.contract.progress import Counts, NestedRun
 from supervision.contract.result import Gap, Problem, SubtaskReport, SubtaskState
-from supervision.contract.status import Counts
 from supervision.contract.usage import Usage
 from supervision.errors import ErrorKind
 from supervision.text import cut
@@ -137,7 +137,7 @@ class Board:
         """Begins the next attempt of a subtask and returns its number, from 1."""
         report = self._move(subtask_id, "running")
         report.attempts += 1
-        report.workflow_id, report.subtasks, report.gaps = workflow_id, [], []
+        report.workflow_id, report.nested, report.gaps = workflow_id, None, []
         report.started_at = report.started_at or self._now().isoformat()
         return report.attempts
 
@@ -155,14 +155,13 @@ class Board:
             self._move(subtask_id, "running")
         self._end(subtask_id, "completed")
 
-    def set_nested(self, subtask_id: str, reports: list[SubtaskReport], gaps: Sequence[Gap] = ()) -> None:
-        """Shows the subtasks of a nested supervisor under the one it works on; `gaps` is what its answer lacks."""
-        if report := self._reports.get(subtask_id):
-            report.subtasks, report.gaps = reports or report.subtasks, list(gaps)
+    def show_nested(self, subtask_id: str, run: NestedRun | None) -> None:
+        """Shows a nested supervisor under the subtask that it works on."""
+        self._reports[subtask_id].nested = run
 
-    def show_nested(self, subtask_id: str, reports: list[SubtaskReport]) -> None:
-        """Shows the subtasks of a nested supervisor that is still at work; gaps are known at its end."""
-        self._reports[subtask_id].subtasks = reports
+    def set_gaps(self, subtask_id: str, gaps: Sequence[Gap]) -> None:
+        """Sets what the answer of a nested supervisor lacks: it is known at its end."""
+        self._reports[subtask_id].gaps = list(gaps)
 
     def record(self, subtask_id: str, turns: int, usage: Usage) -> None:
         """Adds what an attempt consumed, whatever became of it."""
@@ -211,13 +210,20 @@ class Board:
         return report
 
     def gaps(self) -> list[Gap]:
-        """Returns what is missing from the answer, in nested runs, too; not what a completed subtask replaced."""
-        reports = self._reports.values()
-        below = [(r.id, gap) for r in reports if r.state == "completed" for gap in r.gaps]
-        return [
-            *[_gap(r) for r in reports if r.state != "completed" and not self._replaced_well(r)],
-            *[Gap(subtask_id=f"{parent}/{gap.subtask_id}", reason=gap.reason) for parent, gap in below],
-        ]
+        """Returns what is missing from the answer, in nested runs, too; not what a completed subtask replaced.
+
+        Of nested runs GAPS_SHOWN are listed one by one; the others are one gap for each run, with their number.
+        """
+        own: list[Gap] = []
+        below: list[Gap] = []
+        for report in self._reports.values():
+            if report.state != "completed":
+                own += [] if self._replaced_well(report) else [_gap(report)]
+            elif len(below) + len(report.gaps) <= limits.GAPS_SHOWN:
+                below += [Gap(subtask_id=f"{report.id}/{gap.subtask_id}", reason=gap.reason) for gap in report.gaps]
+            elif report.gaps:
+                below.append(Gap(subtask_id=report.id, reason=f"{len(report.gaps)} gaps in the answer of its team"))
+        return [*own, *below]
 
     def _replaced_well(self, report: SubtaskReport) -> bool:
         """True if the subtask that replaced this one, or that one's replacement, completed."""
@@ -229,6 +235,10 @@ class Board:
         """Returns the subtasks of the last revision: without those that were replaced."""
         return [report for report in self._reports.values() if report.replaced_by is None]
 
+    def running(self) -> list[str]:
+        """Returns the ids of the subtasks that are worked on."""
+        return [report.id for report in self._reports.values() if report.state == "running"]
+
     def in_flight(self) -> dict[str, int]:
         """Returns how many subtasks of each role are running."""
         return dict(Counter(report.role for report in self._reports.values() if report.state == "running"))
@@ -238,6 +248,11 @@ class Board:
         unfinished = [report for report in self._reports.values() if report.state in ("running", "waiting")]
         unfinished.sort(key=lambda report: report.state)
         return sum(self._subtasks[report.id].candidates for report in unfinished[:slots])
+
+    @property
+    def has_finding(self) -> bool:
+        """True if any subtask has a finding, be it one that is worked on again."""
+        return any(report.finding is not None for report in self._reports.values())
 
     def usable(self) -> list[SubtaskReport]:
         """Returns subtasks with a finding: completed ones, and cancelled ones that returned what they had."""

@@ -11,16 +11,19 @@ from supervision.budget.time_and_budget import TimeAndBudget
 from supervision.contract.ceilings import Ceilings
 from supervision.contract.finding import ArtifactRef
 from supervision.contract.plan import Plan
+from supervision.contract.progress import Phase
 from supervision.contract.request import RunRequest
 from supervision.contract.result import Contradiction, Gap, Problem, RunResult, SubtaskReport
-from supervision.contract.status import Flags, Phase, Status
+from supervision.contract.status import Flags, Status
 from supervision.contract.updates import NewBudget
 from supervision.contract.usage import ToolTally, Usage
-from supervision.run.answer import Answer, with_gaps
+from supervision.results.answer import Answer, with_gaps
+from supervision.results.payload_fit import fit_page
+from supervision.results.timing import timing
 from supervision.run.board import Board
-from supervision.run.payload_fit import fit_page
+from supervision.run.nested_runs import NestedRuns
 from supervision.run.role_breaker import RoleBreaker
-from supervision.run.timing import timing
+from supervision.run.slots import Slots
 from supervision.run.trace import Trace
 from supervision.run.waits import Waits
 from supervision.run.web_details import markdown
@@ -30,8 +33,10 @@ from supervision.text import cut, one_line
 class RunState:
     """Everything a run knows. `now` is the run's clock; times are aware datetimes in UTC.
 
-    The parts own their fields: `board` the subtasks, `time_and_budget` the limits and what was consumed, `waits` the
-    breakers and waits, `trace` the events.
+    The parts own their fields: `board` the subtasks, `time_and_budget` the limits and what was consumed, `nested` the
+    reports of nested supervisors, `waits` the breakers and waits, `slots` how many work at a time, `trace` the events.
+    `refused` are the subtasks whose model calls the provider refuses for all alike; `child_found` is True once any
+    worker agent returned a finding.
     """
 
     def __init__(
@@ -42,12 +47,15 @@ class RunState:
         self.plan = Plan(goal=cut(request.goal, limits.SUMMARY_BYTES))
         self.board = Board(self.plan, now)
         self.time_and_budget = TimeAndBudget(request, now, started_at, grant)
-        self.waits = Waits(self.board, now)
+        self.nested = NestedRuns()
+        self.waits = Waits(now, self.nested.waits)
         self.trace = Trace(now)
         self.answer = Answer()
         self.phase: Phase = "planning"
+        self.slots = Slots(lambda: self.request.max_parallel)
+        self.refused: set[str] = set()
         self.root_has_finding = False
-        self._report_keys: dict[str, str] = {}
+        self.child_found = False
         self.resumes = 0
         self.own_seconds = 0.0
         self.warnings: list[str] = []
@@ -71,12 +79,17 @@ class RunState:
     @property
     def flags(self) -> Flags:
         """The conditions beside the phase."""
-        return Flags(waiting_provider=bool(self.waits.current))
+        return Flags(waiting_provider=bool(self.waits.current), waiting_human=self.nested.waiting_for_people)
 
     @property
     def has_finding(self) -> bool:
-        """True once there is a finding. From then on the run waits for `resume` instead of failing."""
-        return self.root_has_finding or self.board.counts().completed > 0
+        """True once there is a finding on any level. From then on the run waits for `resume` instead of failing."""
+        return self.root_has_finding or self.child_found or self.board.has_finding or self.nested.has_finding
+
+    @property
+    def finding_may_come(self) -> bool:
+        """True while work is under way that may bring a finding: by anybody but the subtasks that are `refused`."""
+        return self.slots.held > 0 or not self.refused.issuperset(self.board.running())
 
     def breaker(self, role: str) -> RoleBreaker:
         """Returns the breaker of a role."""
@@ -93,16 +106,6 @@ class RunState:
     def seen(self, request_id: str | None) -> bool:
         """True if a message with that id was taken."""
         return request_id in self._seen_requests
-
-    def expect_reports(self, subtask_id: str, key: str) -> str:
-        """Lets reports about a subtask in from the nested supervisor that gets this key. Returns the key."""
-        self._report_keys[subtask_id] = key
-        return key
-
-    def expects(self, subtask_id: str, key: str) -> bool:
-        """True if a report with this key is from the nested supervisor that works on the subtask now."""
-        running = subtask_id in self.board and self.board[subtask_id].state == "running"
-        return running and bool(key) and self._report_keys.get(subtask_id) == key
 
     def keep_within(self, ceilings: Ceilings) -> None:
         """Lowers the request's numbers to the operator's ceilings."""
@@ -171,11 +174,11 @@ class RunState:
         return list(self._contradictions.values())
 
     def status(self, cursor: int = 0) -> Status:
-        """Returns the status, with the page of subtasks at `cursor`."""
-        reports = self.board.reports()
+        """Returns the status, with the page at `cursor` of the subtasks and of what waits for a person."""
+        reports, waiting = self.board.reports(), self.waits.for_resume
         cursor = max(0, cursor)
-        page = reports[cursor : cursor + limits.STATUS_PAGE]
         following = cursor + limits.STATUS_PAGE
+        page, waiting_page = reports[cursor:following], waiting[cursor:following]
         deadline_at = self.time_and_budget.deadline_at.isoformat()
         return Status(
             goal=one_line(self.request.goal, 400),
@@ -185,11 +188,11 @@ class RunState:
             revision=self.plan.revision if self.plan.subtasks or self.plan.direct_answer else 0,
             counts=self.board.counts(),
             subtasks=fit_page(page),
-            next_cursor=following if following < len(reports) else None,
-            usage=self.usage,
+            next_cursor=following if following < max(len(reports), len(waiting)) else None,
+            usage=self.usage + self.nested.usage,
             limits=self.time_and_budget.card(),
-            waiting=[wait.request(deadline_at) for wait in self.waits.for_resume],
-            breakers=[*self.waits.cards()],
+            waiting=[wait.request(deadline_at) for wait in waiting_page],
+            breakers=[*self.waits.cards()[: limits.STATUS_PAGE]],
             review=f"up to {self.request.max_reviews} rounds" if self.request.max_reviews else "off",
             deadline_at=deadline_at,
             warnings=self.all_warnings,
@@ -246,4 +249,10 @@ class RunState:
 
 def _complete(reports: list[SubtaskReport]) -> bool:
     """True if nothing is missing, on any level."""
-    return all(r.state == "completed" and _complete(r.subtasks) for r in reports if r.replaced_by is None)
+    return all(
+        r.state == "completed"
+        and (r.nested is None or r.nested.status == "completed")
+        and (r.finding is None or r.finding.outcome == "done")
+        for r in reports
+        if r.replaced_by is None
+    )

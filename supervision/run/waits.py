@@ -8,7 +8,6 @@ from pydantic import JsonValue
 
 from supervision.contract.base import Model
 from supervision.contract.status import Waiting
-from supervision.run.board import Board
 from supervision.run.role_breaker import RoleBreaker
 from supervision.run.web_details import breaker_note
 
@@ -21,6 +20,11 @@ class ProviderWait(Model):
     model: str = ""
     why: str = ""
     retry_at: str | None = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Tells waits apart in a tree of runs; candidates of one subtask that wait alike are one."""
+        return self.workflow_id, self.name
 
     def card(self) -> dict[str, JsonValue]:
         """Returns what `status` shows of the provider's breaker."""
@@ -38,14 +42,16 @@ class ProviderWait(Model):
 
 
 class Waits:
-    """The breakers of a run's roles, and its waits for providers. `now` is the run's clock."""
+    """The breakers of a run's roles, and its waits for providers.
 
-    def __init__(self, board: Board, now: Callable[[], datetime]) -> None:
-        self._board = board
+    `now` is the run's clock, `below` returns what nested supervisors wait for.
+    """
+
+    def __init__(self, now: Callable[[], datetime], below: Callable[[], list[ProviderWait]]) -> None:
         self._now = now
+        self._below = below
         self._breakers: dict[str, RoleBreaker] = {}
         self._own: list[ProviderWait] = []
-        self._nested: dict[str, list[ProviderWait]] = {}
 
     def breaker(self, role: str) -> RoleBreaker:
         """Returns the breaker of a role."""
@@ -62,16 +68,10 @@ class Waits:
         finally:
             self._own.remove(wait)
 
-    def set_nested(self, subtask_id: str, waits: list[ProviderWait]) -> None:
-        """Takes over what the nested supervisor of a subtask waits for."""
-        self._nested[subtask_id] = waits
-
     @property
     def current(self) -> list[ProviderWait]:
-        """All waits for providers, here and in nested supervisors that run."""
-        running = {report.id for report in self._board.reports() if report.state == "running"}
-        below = (wait for subtask_id, waits in self._nested.items() if subtask_id in running for wait in waits)
-        return [*self._own, *below]
+        """All waits for providers, here and in nested supervisors."""
+        return [*self._own, *self._below()]
 
     @property
     def for_resume(self) -> list[ProviderWait]:

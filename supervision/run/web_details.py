@@ -5,8 +5,9 @@ from collections.abc import Mapping
 
 from pydantic import JsonValue
 
+from supervision.contract.progress import Counts, Phase
 from supervision.contract.result import SubtaskReport
-from supervision.contract.status import Counts, Flags, Phase
+from supervision.contract.status import Flags
 from supervision.contract.usage import Usage
 from supervision.text import money, one_line
 

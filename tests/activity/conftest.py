@@ -1,12 +1,15 @@
 """Artifact stores to test against: a local directory, and a bucket of a real S3 API server on loopback."""
 
+import threading
 import urllib.request
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
-from moto.server import ThreadedMotoServer
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+from werkzeug.serving import make_server
 
 from tests.activity.supervising import Desk
 from tests.scripted_model import ScriptedModel
@@ -14,11 +17,19 @@ from tests.scripted_model import ScriptedModel
 
 @pytest.fixture(scope="session")
 def s3_endpoint() -> Iterator[str]:
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
+    serve, one_at_a_time = DomainDispatcherApplication(create_backend_app), threading.Lock()
+
+    def app(environ: Any, start_response: Any) -> Any:
+        # moto looks whether an object is there, then writes it, without a lock: two that create at once both win.
+        with one_at_a_time:
+            return serve(environ, start_response)
+
+    server = make_server("127.0.0.1", 0, app, threaded=True, request_handler=MotoRequestHandler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
 
 
 @pytest.fixture

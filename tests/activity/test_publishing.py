@@ -10,7 +10,7 @@ from supervision.contract.finding import Finding
 from supervision.contract.plan import Subtask
 from supervision.contract.result import Gap, RunResult, SubtaskReport
 from supervision.contract.status import TraceEvent
-from supervision.run.answer import with_gaps
+from supervision.results.answer import with_gaps
 from tests.activity.supervising import Desk
 
 EVENT = TraceEvent(seq=1, at="2026-01-01T00:00:00Z", type="phase")

@@ -14,8 +14,9 @@ from console.hints import hint
 from console.view.event_lines import Line, line
 from console.view.live_view import draw, log_line, plain_line
 from console.view.picture import LiveAgent, LiveCall, Picture, fitted, tree_rows
+from supervision.contract.progress import Counts
 from supervision.contract.result import SubtaskReport
-from supervision.contract.status import Counts, RunLimits, Status, TraceEvent, Waiting
+from supervision.contract.status import RunLimits, Status, TraceEvent, Waiting
 
 NASTY = "[bold]markup[/bold] [link=https://evil.example]x[/link] \x1b[31mred\x1b]8;;https://evil.example\x07 :smile:"
 
@@ -63,9 +64,10 @@ def test_what_runs_stays_on_a_low_screen() -> None:
 
 
 def test_the_subtasks_of_a_nested_supervisor_stand_under_the_one_it_works_on() -> None:
-    deep = SubtaskReport(id="t2", subtasks=[SubtaskReport(id="t1")])
-    crew = SubtaskReport(id="t1", subtasks=[SubtaskReport(id="t1"), deep])
-    tree = tree_rows([crew, SubtaskReport(id="t2", depends_on=["t1"])])
+    deep = SubtaskReport(id="t2", workflow_id="w1/w2")
+    crew = SubtaskReport(id="t1", workflow_id="w1")
+    nested = {"w1": {"t1": SubtaskReport(id="t1"), "t2": deep}, "w1/w2": {"t1": SubtaskReport(id="t1")}}
+    tree = tree_rows([crew, SubtaskReport(id="t2", depends_on=["t1"])], nested)
     assert [(row.path, row.depth) for row in tree] == [
         ("t1", 0),
         ("t1/t1", 1),

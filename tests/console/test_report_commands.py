@@ -1,7 +1,6 @@
 """Reading runs afterwards: from workers, from the server alone, from the store alone."""
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ from runtime.server.embedded_server import EmbeddedServer
 from supervision.contract.plan import Plan
 from supervision.contract.result import RunResult
 from supervision.contract.status import Status, TraceEvent
-from supervision.store_keys import run_prefix
 from tests.console.conftest import GOAL, Cli, Model
 
 RUN = "report-1"
@@ -118,31 +116,3 @@ async def test_the_doctor_names_what_is_missing(alone: Cli) -> None:
     unreachable = await alone("--address", "127.0.0.1:1", "doctor")
     assert unreachable.code == 1
     assert "no Temporal server" in unreachable.out
-
-
-async def test_pruning_takes_old_ended_runs_and_nothing_else(read: Cli, alone: Cli, tmp_path: Path) -> None:
-    store = tmp_path / "artifacts"
-    pruning = alone.with_environ(SUPERVISOR_ARTIFACTS_URL=str(store))
-    assert (await pruning("run", GOAL, "--id", "open/1", "--detach", "--queue-anyway")).code == 0
-    long_id = "open-" + "ü" * 100
-    assert (await pruning("run", GOAL, "--id", long_id, "--detach", "--queue-anyway")).code == 0
-    upload = (await pruning("put", str(read.folder / "worker.log"))).out.strip()
-
-    for run_id in ("open/1", long_id, "ended-1", "young-1"):
-        file = store / run_prefix(run_id) / "result"
-        file.parent.mkdir()
-        file.write_text("{}")
-        if run_id != "young-1":
-            os.utime(file, (1, 1))
-    os.utime(store / upload, (1, 1))
-
-    unreachable = await pruning("--address", "127.0.0.1:1", "prune", "--older-than", "30d", "--yes")
-    assert unreachable.code == 3
-    listed = await pruning("prune", "--older-than", "30d")
-    assert [line.split()[-1] for line in listed.out.splitlines()] == ["ended-1"]
-    assert (store / "ended-1").exists()
-    done = await pruning("prune", "--older-than", "30d", "--yes")
-    assert done.code == 0
-    assert not (store / "ended-1").exists()
-    for key in (run_prefix("open/1"), run_prefix(long_id), "young-1", upload):
-        assert (store / key).exists()

@@ -21,10 +21,10 @@ TEAMS = Path(__file__).parent / "teams"
 
 
 async def start(client: Client, model: ScriptedModel, run_id: str, tool: str, path: Path) -> None:
-    """A run whose one worker agent calls `tool` and then says what came back."""
+    """A run whose one worker agent calls `tool` twice and then says what came back."""
 
     def turns(step: Step) -> Reply:
-        return tools((tool, {"path": str(path)})) if step.number == 1 else text(step.prompt)
+        return tools((tool, {"path": str(path)})) if step.number < 3 else text(step.prompt)
 
     model.play(run_id, script(plan({"id": "t1", "role": "daredevil"}), {"t1": turns}))
     request = RunRequest(goal="survive", team="hazard", max_reviews=0)
@@ -75,15 +75,15 @@ async def test_a_frozen_worker_dies_and_another_finishes_the_run(
 
 
 @pytest.mark.parametrize("tool", ["die", "die_locally"])
-async def test_a_call_that_ends_its_process_is_not_tried_a_fourth_time(
+async def test_a_call_that_ends_its_process_is_not_tried_a_fourth_time_by_any_call(
     lone_client: Client, lone_model: ScriptedModel, workers: WorkerProcesses, run_id: str, tmp_path: Path, tool: str
 ) -> None:
     workers.environ["SUPERVISOR_TEAMS_DIR"] = str(TEAMS)
     running = await workers.start()
     await start(lone_client, lone_model, run_id, tool, tmp_path / "begun")
-    for _ in range(limits.TOOL_ATTEMPTS):
+    for _ in range(limits.TOOL_DEATHS):
         assert (await dead([running])).process.returncode == 9
         running = await workers.start()
     assert DEADLY_CALL in summary(await result(lone_client, run_id))
     assert running.process.poll() is None
-    assert (tmp_path / "begun").read_text().count("begun") == limits.TOOL_ATTEMPTS
+    assert (tmp_path / "begun").read_text().count("begun") == limits.TOOL_DEATHS

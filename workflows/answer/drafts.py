@@ -18,7 +18,8 @@ with workflow.unsafe.imports_passed_through():
 class Drafts(BackgroundTask):
     """From `after` findings on (0 is never), a draft folds in what has arrived; the final answer takes it up.
 
-    `folded` are the subtasks whose findings the draft at `draft_ref` holds.
+    `folded` are the subtasks whose findings the draft at `draft_ref` holds, `_folding` those of the draft that is
+    being written.
     """
 
     def __init__(self, context: RunContext, after: int) -> None:
@@ -27,12 +28,15 @@ class Drafts(BackgroundTask):
         self._after = after
         self.folded: set[str] = set()
         self.draft_ref: str | None = None
+        self._folding: set[str] = set()
 
     def forget(self, subtask_id: str) -> None:
-        """Drops the draft if it holds the finding of a subtask that is done again."""
+        """Drops the draft if it holds the finding of a subtask that is done again, and one that is being written."""
         if subtask_id in self.folded:
             self.folded.clear()
             self.draft_ref = None
+        if subtask_id in self._folding:
+            self._folding = set()
 
     def _is_due(self) -> bool:
         new = self._new()
@@ -45,6 +49,7 @@ class Drafts(BackgroundTask):
 
     async def _work(self) -> None:
         context, state, new = self._context, self._context.state, self._new()
+        folding = self._folding = self.folded.union(report.id for report in new)
         payload = SynthesisInput(
             **context.call_fields,
             findings=as_refs(new),
@@ -54,14 +59,16 @@ class Drafts(BackgroundTask):
             max_tokens=limits.SYNTHESIS_MAX_TOKENS,
         )
         try:
-            # Findings that arrive while this waits are new to the next draft, or to the answer.
+            # Findings that arrive while this waits are new to the next draft, or to the answer. Those that a review
+            # has done again meanwhile are forgotten.
             reply = await context.call_model("a draft", activity_calls.synthesize, payload, estimate(payload.findings))
         except (SupervisionError, asyncio.CancelledError):
             state.trace.note("draft_failed")
             self._after = 0  # a draft saves time: what keeps one from being written is not worth trying again
             return
-        if reply.answer_ref:
-            self.draft_ref = reply.answer_ref
-            self.folded.update(report.id for report in new)
-            state.trace.note("draft_written", number=payload.number, findings=len(self.folded))
+        if self._folding is not folding:
+            state.trace.note("draft_outdated", number=payload.number)
+        elif reply.answer_ref:
+            self.draft_ref, self.folded = reply.answer_ref, folding
+            state.trace.note("draft_written", number=payload.number, findings=len(folding))
         context.show()

@@ -5,26 +5,28 @@ from typing import Literal
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
+    from pydantic import JsonValue
+
     from activities.contracts.judgement_contracts import SynthesisInput, SynthesisReply
     from activities.contracts.run_contracts import DependencyRef
     from supervision import limits
     from supervision.agent.finding_budget import groups
     from supervision.agent.turn_rules import more_room
     from supervision.errors import ErrorKind, SupervisionError
-    from supervision.run.answer import Answer, findings_as_answer
+    from supervision.results.answer import ANSWER, Answer, findings_as_answer
     from workflows.answer.drafts import Drafts
     from workflows.calls import activity_calls
     from workflows.calls.finding_refs import as_refs, estimate
     from workflows.run_context import RunContext
 
-
-_OUT_OF_MEANS = (ErrorKind.DEADLINE_EXCEEDED, ErrorKind.BUDGET_EXHAUSTED)
+_EMPTY = "the model gave an empty answer"
 
 
 async def write_answer(context: RunContext, drafts: Drafts) -> None:
-    """Puts the answer into the run's state; raises SupervisionError if none could be written.
+    """Puts the answer into the run's state.
 
-    When time or budget do not suffice for it, the findings as they came are the answer, unless it should be JSON.
+    Whatever keeps it from being written, the findings as they came are the answer then. Raises SupervisionError only
+    if there is no finding, or if the answer should be JSON.
     """
     state = context.state
     try:
@@ -36,16 +38,25 @@ async def write_answer(context: RunContext, drafts: Drafts) -> None:
                 findings = [finding for finding in findings if finding.subtask_id not in drafts.folded]
             reply = await _final(context, await _reduced(context, findings), drafts.draft_ref)
     except SupervisionError as error:
-        if error.kind not in _OUT_OF_MEANS or context.setup.answer_schema_ref:
+        if context.setup.answer_schema_ref or not state.board.has_finding:
             raise
-        state.answer = Answer(findings_as_answer(state.board.usable(), error.message), is_findings=True)
-        state.warn(f"no answer could be written: {error.message}")
+        _take_findings(context, error.message)
         return
-    state.answer = Answer(
-        reply.answer or "", reply.answer_ref, reply.answer_json, reply.confidence, list(reply.citations)
-    )
+    if reply.answer is None and state.board.has_finding:  # its JSON fits the schema
+        _take_findings(context, _EMPTY, reply.answer_json)
+    else:  # a direct answer may have got its JSON only
+        text, ref = (reply.answer, reply.answer_ref) if reply.answer else (state.answer.text, state.answer.ref)
+        state.answer = Answer(text, ref, reply.answer_json, reply.confidence, list(reply.citations))
     for contradiction in reply.contradictions:
         state.add_contradiction(contradiction)
+
+
+def _take_findings(context: RunContext, why: str, as_json: JsonValue = None) -> None:
+    """Lets the findings as they came stand in for an answer in words."""
+    state = context.state
+    state.answer = Answer(findings_as_answer(state.board.usable(), why), as_json=as_json, is_findings=True)
+    state.open_point(ANSWER, f"no answer could be written: {why}")
+    state.warn(f"no answer could be written: {why}")
 
 
 async def _reduced(context: RunContext, findings: list[DependencyRef]) -> list[DependencyRef]:
@@ -94,10 +105,13 @@ async def _call(
     head: str | None = None,
     problems: list[str] | None = None,
 ) -> SynthesisReply:
-    """Returns a reply with a whole text; a reply that was cut is asked for again with more room."""
+    """Returns a reply with a whole text, or with JSON that fits the schema.
+
+    A reply that was cut is asked for again with more room, an empty one once more.
+    """
     state, setup = context.state, context.setup
-    max_tokens = limits.SYNTHESIS_MAX_TOKENS
-    for _ in range(limits.CUT_RETRIES + 1):
+    max_tokens, cut_replies, empty_replies = limits.SYNTHESIS_MAX_TOKENS, 0, 0
+    while cut_replies <= limits.CUT_RETRIES and empty_replies <= limits.EMPTY_RETRIES:
         payload = SynthesisInput(
             **context.call_fields,
             findings=findings,
@@ -116,9 +130,15 @@ async def _call(
         reply = await context.call_model(
             "the answer", activity_calls.synthesize, payload, estimate(findings), last=True
         )
-        if reply.answer is not None:
+        if reply.answer is not None or reply.problems:
             return reply
         if reply.stop_reason == "refusal":
             raise SupervisionError(ErrorKind.PROVIDER_REJECTED, "the model refused to write the answer")
-        max_tokens = more_room(max_tokens)
-    raise SupervisionError(ErrorKind.PROVIDER_REJECTED, "the model gave no whole answer")
+        if reply.stop_reason == "max_tokens":
+            cut_replies, max_tokens = cut_replies + 1, more_room(max_tokens)
+        else:
+            empty_replies += 1
+    if reply.answer_json is not None:
+        return reply
+    why = _EMPTY if empty_replies > limits.EMPTY_RETRIES else "the model gave no whole answer"
+    raise SupervisionError(ErrorKind.PROVIDER_REJECTED, why)

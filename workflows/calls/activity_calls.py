@@ -41,22 +41,32 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.result import Problem
     from supervision.contract.status import TraceEvent
     from supervision.contract.team import ToolCard
-    from supervision.errors import ErrorKind, call_kind
+    from supervision.errors import AWAITED, ErrorKind, call_kind
     from supervision.queues import MODEL_QUEUE, fairness_key, pool_queue
     from supervision.text import one_line
     from workflows.failures import CallFailed, cancelled, details_of, problem_of
 
 T = TypeVar("T")
 
+# Errors that say of themselves that they are lasting are not listed. These are raised where they cannot: by the SDK
+# (an input that does not fit the activity has no type) and by servers, for what no other attempt changes.
+_LASTING = ["", "ValidationError", "PayloadsTooLarge", ErrorKind.PAYLOAD_TOO_LARGE]
+
 _MODEL_RETRY = RetryPolicy(
     initial_interval=limits.MODEL_RETRY_INITIAL,
     backoff_coefficient=limits.MODEL_RETRY_FACTOR,
     maximum_interval=limits.MODEL_RETRY_MAX,
+    non_retryable_error_types=_LASTING,
+)
+_TOOL_RETRY = RetryPolicy(initial_interval=limits.TOOL_RETRY_INITIAL, maximum_interval=limits.STORE_RETRY_MAX)
+_LOCAL_TOOL_RETRY = RetryPolicy(
+    initial_interval=limits.STORE_RETRY_INITIAL, maximum_attempts=limits.LOCAL_TOOL_ATTEMPTS
 )
 _STORE_RETRY = RetryPolicy(
     initial_interval=limits.STORE_RETRY_INITIAL,
     maximum_interval=limits.STORE_RETRY_MAX,
     maximum_attempts=limits.STORE_ATTEMPTS,
+    non_retryable_error_types=_LASTING,
 )
 
 
@@ -110,20 +120,25 @@ async def call_model(payload: TurnInput, turn: int, expires_at: datetime, queue:
 async def run_tool(payload: ToolInput, tool: ToolCard | None, queue: str) -> ToolReply:
     """Returns the output of one tool call: small pure tools inside the workflow task, the others as activities.
 
-    A tool that may have effects gets one attempt: a lost outcome is for the model to look into.
+    An activity is tried until there is a Worker with the store and the team of the run; how often the tool itself may
+    begin is the activity's to count.
     """
     summary = one_line(f"{payload.call.name}: {payload.call.preview}", limits.ARGUMENTS_PREVIEW_BYTES)
-    retry = RetryPolicy(maximum_attempts=1 if tool and tool.effects == "write" else limits.TOOL_ATTEMPTS)
-    if tool is None or tool.local:
-        return await _reply(
-            workflow.execute_local_activity_method(
-                ToolActivities.run_tool,
-                payload,
-                start_to_close_timeout=limits.LOCAL_TOOL_TIMEOUT,
-                retry_policy=retry,
-                summary=summary,
+    if tool is None or (tool.local and tool.effects == "read"):
+        try:
+            return await _reply(
+                workflow.execute_local_activity_method(
+                    ToolActivities.run_tool,
+                    payload,
+                    start_to_close_timeout=limits.LOCAL_TOOL_TIMEOUT + limits.TOOL_MARGIN,
+                    retry_policy=_LOCAL_TOOL_RETRY,
+                    summary=summary,
+                )
             )
-        )
+        except CallFailed as failed:
+            if failed.problem.type not in AWAITED | {ErrorKind.TIMEOUT}:
+                raise
+            # This Worker lacks the store or the team: any other one may have them.
     return await _reply(
         workflow.execute_activity_method(
             ToolActivities.run_tool,
@@ -131,7 +146,7 @@ async def run_tool(payload: ToolInput, tool: ToolCard | None, queue: str) -> Too
             task_queue=queue,
             start_to_close_timeout=limits.TOOL_TIMEOUT + limits.TOOL_MARGIN,
             heartbeat_timeout=limits.HEARTBEAT_TIMEOUT,
-            retry_policy=retry,
+            retry_policy=_TOOL_RETRY,
             summary=summary,
         )
     )
@@ -231,7 +246,7 @@ async def _model(call: Awaitable[T]) -> T:
     except CallFailed as failed:
         problem = failed.problem
         if problem.type is ErrorKind.TIMEOUT:
-            message = "the model did not answer in the time that was left"
+            message = f"the model gave no answer in the time that was left ({problem.message})"
         elif call_kind(problem.type) is not problem.type and problem.type is not ErrorKind.UNEXPECTED:
             message = f"{problem.type}: {problem.message}"
         else:

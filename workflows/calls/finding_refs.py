@@ -21,7 +21,7 @@ def as_refs(reports: list[SubtaskReport], board: Board | None = None) -> list[De
             text_ref=report.finding.text_ref,
             bytes=report.finding.text_bytes,
             importance=board.subtask(report.id).importance if board else "required",
-            complete=report.state == "completed",
+            complete=report.state == "completed" and report.finding.outcome == "done",
         )
         for report in reports
         if report.finding

@@ -9,7 +9,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision import limits
     from supervision.budget.ledger import plan_estimate
     from supervision.errors import ErrorKind, SupervisionError
-    from supervision.run.success_rule import importance, reachable
+    from supervision.results.success_rule import importance, reachable
     from supervision.text import cut, size
     from workflows.background import BackgroundTask
     from workflows.calls import activity_calls

@@ -10,6 +10,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.team import RoleCard
     from supervision.planning.capabilities import role_for
     from supervision.run.role_breaker import RoleTicket
+    from supervision.run.slots import Slot
     from workflows.calls import activity_calls
     from workflows.run_context import RunContext
 
@@ -18,12 +19,13 @@ with workflow.unsafe.imports_passed_through():
 class Assignment:
     """A subtask in the hands of a role, over all its attempts.
 
-    `ticket` is the permission that the role's breaker gave for the next attempt, or for the one that runs. In a round
-    of review `previous` is the finding to improve by `feedback`.
+    `ticket` is the permission that the role's breaker gave for the next attempt, or for the one that runs, `slot` its
+    right to work. In a round of review `previous` is the finding to improve by `feedback`.
     """
 
     role: RoleCard
     ticket: RoleTicket | None = None
+    slot: Slot | None = None
     failures: int = 0
     fell_back: bool = False
     description_ref: str | None = None
@@ -36,29 +38,33 @@ def assign(context: RunContext, subtask_id: str) -> Assignment:
     board, roles = context.state.board, context.assignable_roles
 
     def is_free(role: RoleCard) -> bool:
-        return not is_full(context, role) and context.state.breaker(role.name).admits()
+        return context.state.slots.has_room(role) and context.state.breaker(role.name).admits()
 
     return Assignment(roles.role(role_for(board.subtask(subtask_id), roles, board.in_flight(), is_free)))
 
 
-def is_full(context: RunContext, role: RoleCard) -> bool:
-    """True if the role works on as many subtasks as it may at a time."""
-    load = context.state.board.in_flight().get(role.name, 0)
-    return role.max_parallel is not None and load >= role.max_parallel
-
-
 def take_role(context: RunContext, assignment: Assignment) -> bool:
-    """Takes the permission for an attempt, of the fallback role if the own one's breaker gives none.
+    """Takes permission and slot for an attempt, of the fallback role if the own one's breaker gives no permission.
 
-    Returns False if neither gives one: the subtask has to wait.
+    Returns False if there are none: the subtask has to wait.
     """
-    assignment.ticket = context.state.breaker(assignment.role.name).admit()
     fallback = unused_fallback(context, assignment)
-    if assignment.ticket is None and fallback is not None:
-        assignment.ticket = context.state.breaker(fallback.name).admit()
-        if assignment.ticket is not None:
-            assignment.role, assignment.fell_back = fallback, True
+    if context.state.breaker(assignment.role.name).admits():
+        _take(context, assignment)
+    elif (
+        fallback is not None
+        and context.state.breaker(fallback.name).admits()
+        and context.state.slots.has_room(fallback)
+    ):
+        assignment.role, assignment.fell_back = fallback, True
+        _take(context, assignment)
     return assignment.ticket is not None
+
+
+def _take(context: RunContext, assignment: Assignment) -> None:
+    assignment.slot = context.state.slots.take(assignment.role)
+    if assignment.slot is not None:
+        assignment.ticket = context.state.breaker(assignment.role.name).admit()
 
 
 def next_probe_at(context: RunContext, assignment: Assignment) -> datetime | None:
@@ -86,7 +92,7 @@ def count_outcome(context: RunContext, assignment: Assignment, *, succeeded: boo
 
 
 def give_back(context: RunContext, assignment: Assignment) -> None:
-    """Gives the permission back: the attempt says nothing about its role."""
+    """Gives the permission back: the attempt says nothing about its role. Its slot ends with the attempt itself."""
     if assignment.ticket is not None:
         context.state.breaker(assignment.role.name).released(assignment.ticket)
         assignment.ticket = None
@@ -98,9 +104,11 @@ async def divert(context: RunContext, subtask_id: str, assignment: Assignment) -
     if role.pool is None or backup is None:
         return
     waited = await activity_calls.pool_backlog(role.pool)
-    # Asked only now: other subtasks may have taken the backup's probe while the backlog was looked up.
-    ticket = context.state.breaker(backup.name).admit() if waited > role.backlog_seconds else None
-    if ticket is not None:
+    if waited <= role.backlog_seconds or assignment.slot is None:
+        return
+    # Asked only now: other subtasks may have taken the backup's slots or its probe while the backlog was looked up.
+    breaker, slots = context.state.breaker(backup.name), context.state.slots
+    if breaker.admits() and slots.move(assignment.slot, backup) and (ticket := breaker.admit()):
         give_back(context, assignment)
         assignment.role, assignment.ticket = backup, ticket
         context.state.trace.note(

@@ -11,9 +11,10 @@ with workflow.unsafe.imports_passed_through():
     from supervision import limits
     from supervision.budget.amount import Amount
     from supervision.contract.result import Problem
-    from supervision.errors import ErrorKind, SupervisionError, run_kind
+    from supervision.errors import ACCOUNT, ErrorKind, SupervisionError, run_kind
     from supervision.queues import MODEL_QUEUE, pool_queue
     from supervision.run.attempt_rules import AfterAgent, after_agent
+    from supervision.run.slots import Slot
     from workflows.calls.finding_refs import as_refs
     from workflows.calls.judge_calls import select
     from workflows.child_contracts import LoopProgress, WorkerAgentInput, WorkerAgentResult
@@ -22,7 +23,6 @@ with workflow.unsafe.imports_passed_through():
     from workflows.subtasks.children import (
         AttemptOutcome,
         child_id,
-        nested_input,
         run_nested,
         run_worker_agent,
         stopped,
@@ -45,9 +45,10 @@ async def run_attempt(context: RunContext, subtask_id: str, assignment: Assignme
     state.trace.note("subtask_started", subtask_id, attempt=number, role=assignment.role.name)
     context.show()
     attempt = _Attempt(context, subtask_id, assignment, number)
+    slot = assignment.slot or Slot(assignment.role)
     if candidates == 1:
-        return await attempt.run_candidate(0)
-    return await attempt.run_candidates(candidates)
+        return await attempt.run_candidate(0, slot)
+    return await attempt.run_candidates([slot, *[Slot(assignment.role) for _ in range(1, candidates)]])
 
 
 @dataclass(frozen=True)
@@ -57,9 +58,9 @@ class _Attempt:
     assignment: Assignment
     number: int
 
-    async def run_candidates(self, count: int) -> AttemptOutcome:
-        """Runs several worker agents at once; a judge chooses among their findings. All are paid."""
-        running = [asyncio.create_task(self.run_candidate(k)) for k in range(1, count + 1)]
+    async def run_candidates(self, slots: list[Slot]) -> AttemptOutcome:
+        """Runs several worker agents, as slots allow; a judge chooses among their findings. All are paid."""
+        running = [asyncio.create_task(self.run_candidate(k, slot)) for k, slot in enumerate(slots, 1)]
         try:
             await asyncio.gather(*running)
             outcomes = [task.result() for task in running]
@@ -84,52 +85,69 @@ class _Attempt:
             return indices[0]
         return indices[await select(self.context, self.subtask_id, list(findings.values()))]
 
-    async def run_candidate(self, candidate: int) -> AttemptOutcome:
+    async def run_candidate(self, candidate: int, slot: Slot) -> AttemptOutcome:
+        """Runs one worker agent to its end, in a slot that it gives back while it waits and at the end."""
+        try:
+            return await self._run_candidate(candidate, slot)
+        finally:
+            self.context.free(slot)
+
+    async def _run_candidate(self, candidate: int, slot: Slot) -> AttemptOutcome:
         """Runs one worker agent to its end; it goes on from where it stood after each wait and each refill."""
         context, state = self.context, self.context.state
         account, progress, pauses = f"{self.subtask_id}.{candidate}", LoopProgress(), 0
         result = WorkerAgentResult()
         while True:
             try:
+                await context.hold(slot)
                 funding = await self._fund(account, under_way=progress.turn > 0)
             except asyncio.CancelledError:
                 return stopped(result)
             if funding is None:
-                problem = Problem(type=ErrorKind.BUDGET_EXHAUSTED, message=state.time_and_budget.spent_line())
-                return AttemptOutcome(result, problem)
-            outcome = await self._run_agent(candidate, funding, progress)
+                spent = Problem(type=ErrorKind.BUDGET_EXHAUSTED, message=state.time_and_budget.spent_line())
+                return AttemptOutcome(result, spent)
+            outcome = await self._run_agent(candidate, account, funding, progress)
             result = outcome.result
             self._book(account, result)
+            problem = outcome.problem
+            # A nested supervisor waits itself; one that was refused before there was any finding begins anew.
+            anew = bool(self.assignment.role.team) and problem is not None and problem.type in ACCOUNT
             step = after_agent(
-                outcome.problem.type if outcome.problem else None,
-                can_go_on=result.progress is not None and not result.stopped,
+                problem.type if problem else None,
+                can_go_on=(anew or result.progress is not None) and not result.stopped,
                 had_last_grant=funding.last,
                 has_finding=state.has_finding,
             )
-            if step is AfterAgent.END or outcome.problem is None or result.progress is None:
+            if step is AfterAgent.END or problem is None:
                 return outcome
-            if step is AfterAgent.FAIL_RUN:
-                raise SupervisionError(run_kind(outcome.problem.type), outcome.problem.message)
-            progress = result.progress.booked()
+            progress = result.progress.booked() if result.progress else LoopProgress()
+            if step is not AfterAgent.RETRY_FUNDED:
+                context.free(slot)  # for others, while this one waits
             try:
+                if step is AfterAgent.FAIL_RUN and not await context.finding_comes(self.subtask_id):
+                    break
                 if step is AfterAgent.WAIT_PROVIDER:
                     model = self.assignment.role.model
                     await context.wait_for_provider(self.subtask_id, model, result.retry_after, pauses)
                     pauses += 1
-                elif step is AfterAgent.WAIT_RESUME:
-                    await context.wait_for_resume(self.subtask_id, outcome.problem.message)
+                elif step in (AfterAgent.WAIT_RESUME, AfterAgent.FAIL_RUN):
+                    await context.wait_for_resume(self.subtask_id, problem.message)
             except (asyncio.CancelledError, SupervisionError):  # the run was stopped, or its time is over
                 return stopped(result)
+        raise SupervisionError(run_kind(problem.type), problem.message)
 
     async def _fund(self, account: str, *, under_way: bool) -> _Funding | None:
         """Returns a slice of the budget; at its end the last grant for work `under_way`, else None.
 
-        While other worker agents hold grants it waits: they may give back some of theirs.
+        A nested supervisor asks for more first. While other worker agents hold grants it waits: they may give back
+        some of theirs.
         """
         budget, board = self.context.state.time_and_budget, self.context.state.board
         ledger = budget.ledger
         agents = self.context.state.request.max_parallel
         while (grant := ledger.grant(account, budget.shares(board.agents(agents)))) is None:
+            if await self.context.more_budget(limits.LEAST_GRANT_TOKENS):
+                continue
             if not ledger.open_grants:
                 return _Funding(ledger.last_grant(account), last=True) if under_way else None
             # Several may wake from this wait at once, and the first takes what is free: so the loop asks again.
@@ -140,17 +158,19 @@ class _Attempt:
         """Books what a worker agent consumed, whatever became of it: in the run's ledger and under its subtask."""
         state = self.context.state
         state.time_and_budget.ledger.settle(account, result.usage)
+        state.child_found |= result.finding is not None and not result.stopped and result.progress is None
         state.board.record(self.subtask_id, result.turns, result.usage)
         state.count_tools(result.tools)
-        state.board.set_nested(self.subtask_id, result.subtasks, result.gaps)
+        state.board.set_gaps(self.subtask_id, result.gaps)
 
-    async def _run_agent(self, candidate: int, funding: _Funding, progress: LoopProgress) -> AttemptOutcome:
+    async def _run_agent(
+        self, candidate: int, account: str, funding: _Funding, progress: LoopProgress
+    ) -> AttemptOutcome:
         """Runs the child: a worker agent, or the supervisor of a team. Its id is the same after each wait."""
         context, role = self.context, self.assignment.role
-        description = context.state.board.subtask(self.subtask_id).description
         if role.team:
-            request, nested = nested_input(context, self.subtask_id, role, self._brief(), funding.grant)
-            return await run_nested(request, nested, self.number, description)
+            return await run_nested(context, role, self._brief(), self.number, account, funding.grant)
+        description = context.state.board.subtask(self.subtask_id).description
         return await run_worker_agent(self._agent_input(candidate, funding, progress), description)
 
     def _brief(self) -> SubtaskBrief:

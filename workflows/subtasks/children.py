@@ -12,14 +12,19 @@ with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import SubtaskBrief
     from supervision import limits
     from supervision.budget.amount import Amount
-    from supervision.contract.finding import Finding
     from supervision.contract.request import RunRequest
-    from supervision.contract.result import Gap, Problem, RunResult
+    from supervision.contract.result import Problem
     from supervision.contract.team import RoleCard
-    from supervision.run.payload_fit import slim
-    from supervision.text import cut, one_line, size
-    from workflows.child_contracts import NestedInput, WorkerAgentInput, WorkerAgentResult
+    from supervision.text import cut, one_line
+    from workflows.child_contracts import (
+        NestedInput,
+        NestedResult,
+        NestedTerms,
+        WorkerAgentInput,
+        WorkerAgentResult,
+    )
     from workflows.failures import cancelled, details_of, problem_of
+    from workflows.nested.nested_result import as_agent_result
     from workflows.run_context import RunContext
     from workflows.worker_agent import WorkerAgentWorkflow
 
@@ -55,20 +60,18 @@ async def run_worker_agent(agent: WorkerAgentInput, description: str) -> Attempt
     return await _run(workflow_id, start, WorkerAgentResult.model_validate)
 
 
-def nested_input(
-    context: RunContext, subtask_id: str, role: RoleCard, brief: SubtaskBrief, grant: Amount
+def _nested_input(
+    context: RunContext, subtask_id: str, role: RoleCard, brief: SubtaskBrief, terms: NestedTerms
 ) -> tuple[RunRequest, NestedInput]:
     """Returns a nested supervisor's inputs: the subtask as its goal, a slice of budget and deadline, one level less."""
     state = context.state
-    left = (state.time_and_budget.work_until - workflow.now()) * limits.NESTED_DEADLINE_SHARE
-    deadline = max(left, limits.MIN_DEADLINE)
     request = state.request.model_copy(
         update={
             "goal": cut(state.board.subtask(subtask_id).description, limits.GOAL_BYTES),
             "team": role.team,
             "strategy": "auto",
             "success": "any",
-            "deadline": deadline,
+            "deadline": terms.deadline_at - workflow.now(),
             "incremental_synthesis": 0,
             "answer_schema": None,
             "attachments": [],
@@ -80,24 +83,36 @@ def nested_input(
         subtask_id=subtask_id,
         depth=context.depth + 1,
         brief=brief,
-        grant=grant,
-        root_has_finding=state.has_finding,
-        report_key=state.expect_reports(subtask_id, str(workflow.uuid4())),
+        terms=terms,
     )
     return request, nested
 
 
-async def run_nested(request: RunRequest, nested: NestedInput, attempt: int, description: str) -> AttemptOutcome:
-    """Runs a nested supervisor and returns its outcome, its answer as the finding."""
-    workflow_id = child_id(nested.subtask_id, attempt)
-    summary = one_line(f"{nested.subtask_id} · team {request.team_name}: {description}", limits.LABEL_BYTES)
+async def run_nested(
+    context: RunContext, role: RoleCard, brief: SubtaskBrief, attempt: int, account: str, grant: Amount
+) -> AttemptOutcome:
+    """Runs the supervisor of a role that is a team, and returns its outcome, its answer as the finding.
 
-    def start(as_id: str) -> _Start:
-        return workflow.start_child_workflow(
-            "SupervisorWorkflow", args=[request, nested], id=as_id, static_summary=summary, result_type=RunResult
+    `grant` is that of `account` in the ledger: it grows while the nested supervisor runs, if it asks for more.
+    """
+    subtask_id, links = brief.subtask_id, context.children
+    request, nested = _nested_input(context, subtask_id, role, brief, links.open(subtask_id, account, grant))
+    description = context.state.board.subtask(subtask_id).description
+    summary = one_line(f"{subtask_id} · team {request.team_name}: {description}", limits.LABEL_BYTES)
+
+    async def start(as_id: str) -> workflow.ChildWorkflowHandle[Any, Any]:
+        handle = await workflow.start_child_workflow(
+            "SupervisorWorkflow", args=[request, nested], id=as_id, static_summary=summary, result_type=NestedResult
         )
+        links.started(subtask_id, handle)
+        return handle
 
-    return await _run(workflow_id, start, _from_nested)
+    outcome = AttemptOutcome(WorkerAgentResult())
+    try:
+        outcome = await _run(child_id(subtask_id, attempt), start, as_agent_result)
+    finally:
+        links.close(subtask_id, outcome.result.nested)
+    return outcome
 
 
 async def _run(
@@ -140,32 +155,3 @@ async def _cancel(workflow_id: str) -> None:
         await workflow.get_external_workflow_handle(workflow_id).cancel()
     except FailureError:
         workflow.logger.debug("child %s had ended before it was cancelled", workflow_id)
-
-
-def _from_nested(value: object) -> WorkerAgentResult:
-    """Returns the answer of a nested supervisor as a finding; what it could not find out is carried upward.
-
-    A nested run returns without an answer only if it was cancelled.
-    """
-    result = RunResult.model_validate(value)
-    return WorkerAgentResult(
-        finding=_answer_as_finding(result) if result.answer_ref else None,
-        stopped=result.answer_ref is None,
-        turns=sum(report.turns for report in result.subtasks),
-        usage=result.usage,
-        subtasks=slim(result.subtasks),
-        gaps=[Gap(subtask_id=gap.subtask_id, reason=cut(gap.reason, 300)) for gap in result.gaps[: limits.GAPS_SHOWN]],
-    )
-
-
-def _answer_as_finding(result: RunResult) -> Finding:
-    sources = [source for report in result.subtasks if report.finding for source in report.finding.sources]
-    return Finding(
-        summary=cut(result.answer, limits.SUMMARY_BYTES),
-        text_ref=result.answer_ref or "",
-        text_bytes=size(result.answer),
-        confidence=result.confidence,
-        sources=list(dict.fromkeys(sources))[:20],
-        artifacts=result.artifacts[:20],
-        limitations=[cut(warning, 300) for warning in result.warnings[:10]],
-    )

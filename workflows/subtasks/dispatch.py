@@ -13,7 +13,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.errors import ErrorKind, SupervisionError
     from workflows.background import BackgroundTask
     from workflows.run_context import RunContext
-    from workflows.subtasks.assignment import Assignment, assign, is_full, next_probe_at, take_role
+    from workflows.subtasks.assignment import Assignment, assign, next_probe_at, take_role
     from workflows.subtasks.retries import run_with_retries
 
 
@@ -104,14 +104,14 @@ class Dispatch:
         Returns when the first of the breakers that keep subtasks waiting admits an attempt; None if none does.
         """
         board, probes = self._state.board, []
+        if self._state.refused and not self._state.has_finding:
+            return None  # others would be refused, too: those at work decide whether the run fails
         for subtask_id in board.ready():
-            if len(self._running) >= self._state.request.max_parallel:
+            if self._state.slots.full:
                 break
             if self._replanning.running and board.missing_for(subtask_id):
                 continue
             assignment = self._assignments.get(subtask_id) or assign(self._context, subtask_id)
-            if is_full(self._context, assignment.role):
-                continue
             if take_role(self._context, assignment):
                 self._start(subtask_id, assignment)
             elif probe_at := next_probe_at(self._context, assignment):
@@ -125,23 +125,27 @@ class Dispatch:
         self._running[subtask_id] = asyncio.create_task(run_with_retries(self._context, subtask_id, assignment))
 
     async def _wait(self, timers: Timers, probe_at: datetime | None) -> None:
-        """Waits until a subtask or background work ends, limits change, a breaker admits a probe, or time is over."""
+        """Waits until a subtask or background work ends, a slot is free, limits change, or a time has come."""
         limits_changed = asyncio.ensure_future(self._context.limits_changed.wait())
+        slot_freed = asyncio.ensure_future(self._context.slot_freed.wait())
         wakers: list[asyncio.Future[Any]] = [
             *self._running.values(),
             *self._drafts.tasks(),
             *self._replanning.tasks(),
             timers.at("subtasks stop", self._state.time_and_budget.work_until),
             limits_changed,
+            slot_freed,
         ]
         if probe_at is not None:
             wakers.append(timers.at("breaker probe", probe_at))
         await workflow.wait(wakers, return_when=asyncio.FIRST_COMPLETED)
         limits_changed.cancel()
+        slot_freed.cancel()
         self._context.limits_changed.clear()
+        self._context.slot_freed.clear()
 
     def _collect(self) -> None:
-        """Frees the slots of subtasks that ended, or were put back to wait; raises what ended the run."""
+        """Forgets the tasks of subtasks that ended, or were put back to wait; raises what ended the run."""
         for subtask_id, task in list(self._running.items()):
             if task.done():
                 del self._running[subtask_id]

@@ -34,6 +34,9 @@ async def run_with_retries(context: RunContext, subtask_id: str, assignment: Ass
         # The dispatch cancels this task at any await here or below; attempts themselves return what they have.
         give_back(context, assignment)
         _stop(context, subtask_id, assignment, WorkerAgentResult(stopped=True))
+    finally:
+        if assignment.slot is not None:  # no attempt took it up
+            context.free(assignment.slot)
 
 
 async def _run_with_retries(context: RunContext, subtask_id: str, assignment: Assignment) -> None:
@@ -52,6 +55,8 @@ async def _run_with_retries(context: RunContext, subtask_id: str, assignment: As
             return
         if not counts_against_role(outcome.problem.type):
             give_back(context, assignment)
+            if outcome.problem.type in FATAL and assignment.previous is None:
+                await context.finding_comes(subtask_id)
             _fail(context, subtask_id, assignment, outcome.problem)
             return
         count_outcome(context, assignment, succeeded=False)

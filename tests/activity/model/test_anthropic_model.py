@@ -111,8 +111,8 @@ ERROR_ANSWERS: list[tuple[str, Reply, str, bool, str]] = [
     ),
     ("402", http.error(402, "billing_error", "add credit"), "ProviderBilling", False, "add credit"),
     ("403", http.error(403, "permission_error"), "ProviderAuthentication", False, "ANTHROPIC_API_KEY"),
-    ("404", http.error(404, "not_found_error", "model: x"), "ProviderRejected", False, "claude-haiku-5-5"),
-    ("404 plain", http.plain(404, "Not Found", "text/plain"), "ProviderRejected", False, "ANTHROPIC_BASE_URL"),
+    ("404", http.error(404, "not_found_error", "model: x"), "ModelNotServed", False, "claude-haiku-5-5"),
+    ("404 plain", http.plain(404, "Not Found", "text/plain"), "ModelNotServed", False, "ANTHROPIC_BASE_URL"),
     ("408", http.error(408, "timeout_error"), "ProviderError", True, "408"),
     ("409", http.error(409, "conflict_error"), "ProviderError", True, "409"),
     ("413", http.error(413, "request_too_large", "too long"), "ProviderRejected", False, "too long"),
@@ -264,7 +264,7 @@ async def test_a_header_that_http_cannot_carry_is_rejected_without_a_retry() -> 
     async with http.model_server(http.message()) as server, adapter(server) as model:
         with pytest.raises(ModelFailure) as caught:
             await model.complete(ask(headers={"x-supervisor-call": "a\nb"}), StreamProgress())
-    assert (caught.value.kind, caught.value.retryable) == ("ProviderRejected", False)
+    assert (caught.value.kind, caught.value.retryable) == ("ModelNotServed", False)
     assert server.requests == []
 
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from activities.contracts.turn_contracts import ToolResultRef
 from activities.model.conversation import Conversation, ConversationStore, Entry, Opening
 from activities.model.port import Json, ModelMessage, ModelUsage
-from activities.store.artifacts import ArtifactMissing, ArtifactStore, ArtifactUnavailable, open_store
+from activities.store.artifacts import ArtifactChanged, ArtifactMissing, ArtifactStore, open_store
+from activities.store.contents import read_contents
 from supervision.store_keys import call_key
 
 ROOT = Path(__file__).parents[3]
@@ -128,7 +129,7 @@ async def test_what_is_stored_grows_with_the_turns_not_with_their_square(tmp_pat
     async def stored_bytes(turns: int) -> int:
         store = open_store(tmp_path / str(turns))
         await talk(store, turns, output_chars=100)
-        return sum(run.bytes for run in await store.runs())
+        return sum(run.bytes for run in (await read_contents(store)).runs)
 
     twenty, forty, eighty = [await stored_bytes(turns) for turns in (20, 40, 80)]
     assert eighty - forty < 2.3 * (forty - twenty)
@@ -311,7 +312,7 @@ async def test_a_damaged_entry_is_reported_not_believed(tmp_path: Path, damage: 
     store = open_store(tmp_path)
     await store.put(key_of(1), damage)
     for doing in (ConversationStore(store).find(key_of(1)), ConversationStore(store).load(key_of(1))):
-        with pytest.raises(ArtifactUnavailable, match=f"damaged object '{key_of(1)}'"):
+        with pytest.raises(ArtifactChanged, match=f"damaged object '{key_of(1)}'"):
             await doing
 
 

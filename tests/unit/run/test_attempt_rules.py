@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from supervision import limits
-from supervision.errors import ACCOUNT, FATAL, RESUMABLE, ErrorKind
+from supervision.errors import ACCOUNT, FATAL, RESUMABLE, STORE, ErrorKind
 from supervision.run.attempt_rules import (
     AfterAgent,
     NextTry,
@@ -65,7 +65,8 @@ def test_a_subtask_is_tried_thrice_then_once_by_its_fallback(kind: ErrorKind, fa
 
 def test_only_the_works_own_failures_count_against_a_role() -> None:
     elsewhere = {kind for kind in ErrorKind if not counts_against_role(kind)}
-    assert elsewhere == FATAL | {ErrorKind.BUDGET_EXHAUSTED, ErrorKind.CANCELLED}
+    others = {ErrorKind.BUDGET_EXHAUSTED, ErrorKind.CANCELLED, ErrorKind.PROVIDER_REJECTED}
+    assert elsewhere == FATAL | STORE | others
 
 
 def test_a_refusal_is_not_tried_again_with_the_same_words() -> None:

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from supervision import limits
 from supervision.contract.plan import Plan
-from supervision.contract.result import Problem
+from supervision.contract.result import Gap, Problem
 from supervision.contract.usage import Usage
 from supervision.run.board import Board
 from tests.unit.shapes import ERROR, FINDING, START, Clock, acyclic_plans, plan, subtask
@@ -156,3 +157,15 @@ def test_a_board_of_nothing_has_ended() -> None:
     board = Board(Plan(), Clock())
     assert not in_state(board, "waiting") | in_state(board, "running")
     assert (board.ready(), board.skip_hopeless(), board.gaps()) == ([], [], [])
+
+
+def test_gaps_of_nested_runs_are_listed_up_to_a_limit_and_then_counted() -> None:
+    board = Board(plan(*[subtask(f"t{n}") for n in range(8)]), Clock())
+    for report in board.reports():
+        board.start(report.id, f"run/{report.id}/1")
+        board.complete(report.id, FINDING)
+        board.set_gaps(report.id, [Gap(subtask_id=f"s{n}", reason="failed") for n in range(20)])
+    gaps = board.gaps()
+    assert len(gaps) == limits.GAPS_SHOWN + 3
+    assert gaps[0] == Gap(subtask_id="t0/s0", reason="failed")
+    assert gaps[-1] == Gap(subtask_id="t7", reason="20 gaps in the answer of its team")

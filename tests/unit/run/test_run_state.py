@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from supervision import limits
 from supervision.contract.finding import ArtifactRef
 from supervision.contract.plan import Plan, Subtask
+from supervision.contract.progress import Phase
 from supervision.contract.request import RunRequest
 from supervision.contract.result import Contradiction
-from supervision.contract.status import Phase
 from supervision.contract.usage import Usage
-from supervision.run.answer import Answer
+from supervision.results.answer import Answer
 from supervision.run.run_state import RunState
 from tests.unit.shapes import ERROR, FINDING, START, Clock, plan, subtask
 

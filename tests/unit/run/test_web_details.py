@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from supervision.contract.progress import Counts
 from supervision.contract.result import Problem, SubtaskReport
-from supervision.contract.status import Counts, Flags
+from supervision.contract.status import Flags
 from supervision.contract.usage import Usage
 from supervision.run.web_details import markdown
 from supervision.text import money

@@ -10,60 +10,20 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError
 
 from runtime.settings import Settings
+from supervision.contract.progress import Counts
 from supervision.contract.request import Attachment
-from supervision.contract.result import RunResult, SubtaskReport
-from tests.scripted_model import OTHERS, Reply, Script, ScriptedModel, Step, answer, plan, status, text, when
+from supervision.contract.result import RunResult
+from tests.scripted_model import ScriptedModel, plan, status, text, when
 from tests.serving import own_server
 from tests.waiting import until
 from tests.workflow import runs
-from tests.workflow.runs import GOAL, failure, prompt, started_children
+from tests.workflow.runs import GOAL, failure, prompt, started_children, status_of
 from tests.workflow.scripts import item, subtasks
+from tests.workflow.subtasks.trees import DEEP, PLANS, leaves, tree
 from worker_main import serving
 from workflows.supervisor import SupervisorWorkflow
 
 start = functools.partial(runs.start, team="house")
-
-DEEP = ("t1/1", "t1/1/f1/1")
-"""The nested supervisors of the plans in `tree`, from the root down."""
-
-
-def path(step: Step) -> str:
-    """The workflow of a call, below the run."""
-    return step.call.rpartition("/")[0].removeprefix(step.run_id).lstrip("/")
-
-
-def tree(plans: dict[str, Reply], **calls: Reply) -> Script:
-    """A script of plans by workflow below the run; `calls` are other replies by the end of their step's name."""
-
-    def reply(step: Step) -> Reply:
-        where = path(step)
-        special = next((said for end, said in calls.items() if step.call.endswith(end)), None)
-        if special:
-            return special
-        if step.kind == "plan":
-            return plans[where]
-        if step.kind in OTHERS:
-            return OTHERS[step.kind](step)
-        if step.kind == "synthesis":
-            return answer(f"answer of {where or 'the root'}")
-        return text(f"finding of {where}\n\nConfidence: 0.8")
-
-    return reply
-
-
-PLANS = {
-    "": subtasks(item("t1", "storey"), item("t2")),
-    "t1/1": subtasks(item("f1", "bench"), item("f2", "walker")),
-    "t1/1/f1/1": subtasks(item("l1", "finder"), item("l2", "scribe")),
-}
-
-
-def leaves(reports: list[SubtaskReport], above: str = "") -> dict[str, str]:
-    """The states of all subtasks of a tree that have none below."""
-    found: dict[str, str] = {}
-    for report in reports:
-        found |= leaves(report.subtasks, f"{above}{report.id}/") or {f"{above}{report.id}": report.state}
-    return found
 
 
 @pytest.mark.usefixtures("worker")
@@ -75,23 +35,28 @@ async def test_three_levels_answer_upward_and_are_one_tree_in_status_and_result(
     handle = await start(client, run_id, max_depth=3)
 
     async def seen() -> bool:
-        reports = (await handle.query(SupervisorWorkflow.status)).subtasks
-        return leaves(reports) == {
+        return await leaves(client, run_id) == {
             "t1/f1/l1": "completed", "t1/f1/l2": "running", "t1/f2": "completed", "t2": "completed",
         }  # fmt: skip
 
+    async def counted() -> bool:
+        nested = (await status_of(handle)).subtasks[0].nested
+        return nested is not None and nested.counts == Counts(total=4, running=2, completed=2)
+
     await until(seen)
+    await until(counted)
     hold.set()
     result = await handle.result()
     assert (result.status, result.answer) == ("completed", "answer of the root")
-    assert set(leaves(result.subtasks).values()) == {"completed"}
+    assert set((await leaves(client, run_id)).values()) == {"completed"}
     assert "answer of t1/1" in prompt(model, run_id, "synthesis.1")
     assert "answer of t1/1/f1/1" in prompt(model, run_id, "t1/1/synthesis.1")
     assert "late pears" in prompt(model, run_id, "t1/1/f1/1/synthesis.1")
     assert result.usage.model_calls == len(model.of(run_id)) == 3 + 3 + 4
     nested = result.subtasks[0]
     assert (nested.workflow_id, nested.turns) == (f"{run_id}/t1/1", 3)
-    assert nested.subtasks[0].workflow_id == f"{run_id}/t1/1/f1/1"
+    assert nested.nested is not None
+    assert (nested.nested.status, nested.nested.counts) == ("completed", Counts(total=4, completed=4))
     assert await started_children(client, run_id) == [f"{run_id}/t1/1", f"{run_id}/t2/1"]
     child = await client.get_workflow_handle(f"{run_id}/t1/1").describe()
     assert (child.workflow_type, child.parent_id, child.root_id) == ("SupervisorWorkflow", run_id, run_id)
@@ -160,7 +125,7 @@ async def test_a_budget_that_ends_below_is_a_gap_above_and_all_that_was_paid_is_
     plans = {"": PLANS[""], "t1/1": subtasks(*[item(f"f{n}", "walker") for n in range(6)])}
     model.play(run_id, tree(plans, **{f"f{n}/1/turn.1": dear for n in range(6)}))
     result = await (await start(client, run_id, max_parallel=1, budget={"tokens": 120_000})).result()
-    states = leaves(result.subtasks)
+    states = await leaves(client, run_id)
     assert {states[f"t1/f{n}"] for n in range(6)} == {"completed", "failed"}
     assert result.usage.model_calls == len(model.of(run_id))
     assert all(gap.subtask_id.startswith("t1/f") and "BudgetExhausted" in gap.reason for gap in result.gaps)
@@ -173,8 +138,8 @@ async def test_a_nested_supervisor_answers_at_its_own_deadline_before_the_parent
 ) -> None:
     never = asyncio.Event()
     model.play(run_id, tree(PLANS, **{"t1/1/f1/1/l1/1/turn.1": when(never, text(""))}))
-    result = await (await start(client, run_id, max_depth=3, deadline="PT12S")).result()
-    assert leaves(result.subtasks) == {
+    await (await start(client, run_id, max_depth=3, deadline="PT12S")).result()
+    assert await leaves(client, run_id) == {
         "t1/f1/l1": "cancelled", "t1/f1/l2": "completed", "t1/f2": "completed", "t2": "completed",
     }  # fmt: skip
     assert "answer of t1/1" in prompt(model, run_id, "synthesis.1")
@@ -229,7 +194,7 @@ async def test_cancelling_the_root_stops_every_level_and_keeps_what_there_was(
     handle = await start(client, run_id, max_depth=3)
 
     async def others_done() -> bool:
-        states = leaves((await handle.query(SupervisorWorkflow.status)).subtasks)
+        states = await leaves(client, run_id)
         return states.get("t1/f1/l2") == states.get("t1/f2") == "completed"
 
     await until(others_done)
@@ -244,7 +209,7 @@ async def test_cancelling_the_root_stops_every_level_and_keeps_what_there_was(
     open_call = next(call for call in model.of(run_id) if call.step.call.endswith("l1/1/turn.1"))
     await until(lambda: open_call.aborted_at is not None)
     partial = await handle.query(SupervisorWorkflow.result)
-    assert leaves(partial.subtasks) == {
+    assert await leaves(client, run_id) == {
         "t1/f1/l1": "cancelled", "t1/f1/l2": "completed", "t1/f2": "completed", "t2": "completed",
     }  # fmt: skip
     assert partial.usage.model_calls == calls - 1
@@ -302,14 +267,14 @@ async def test_a_hundred_subtasks_over_three_levels_leave_a_small_history_in_the
         handle = await start(client, run_id, max_depth=3, max_subtasks=100, max_parallel=20)
         result: RunResult = await handle.result()
         assert result.status == "completed"
-        assert sum(1 + sum(1 + len(s.subtasks) for s in r.subtasks) for r in result.subtasks) == 100
+        assert sum(1 + (r.nested.counts.total if r.nested else 0) for r in result.subtasks) == 100
         assert result.usage.model_calls == len(model.of(run_id))
         info = (await handle.describe()).raw_description.workflow_execution_info
         events = [event async for event in handle.fetch_history_events()]
         signals = sum(e.event_type == EventType.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED for e in events)
         assert info.history_length < 4000
         assert info.history_size_bytes < 4_000_000
-        assert signals < 400
+        assert signals < 200
         for n in range(4):
             nested = await client.get_workflow_handle(f"{run_id}/t{n}/1").describe()
             assert nested.raw_description.workflow_execution_info.history_size_bytes < 4_000_000

@@ -46,26 +46,6 @@ def fit_page(reports: list[SubtaskReport], limit: int = limits.PAYLOAD_HARD_BYTE
     return page
 
 
-def slim(reports: list[SubtaskReport]) -> list[SubtaskReport]:
-    """Returns what a parent shows of a nested supervisor's subtasks: ids, states and costs."""
-    return [
-        SubtaskReport(
-            id=report.id,
-            role=report.role,
-            description=cut(report.description, _STEPS[3]),
-            depends_on=report.depends_on[:_KEPT_ITEMS],
-            state=report.state,
-            attempts=report.attempts,
-            turns=report.turns,
-            usage=report.usage,
-            workflow_id=report.workflow_id,
-            replaced_by=report.replaced_by,
-            subtasks=slim(report.subtasks),
-        )
-        for report in reports
-    ]
-
-
 def _shorter_result(result: RunResult, step: int, answer_bytes: int) -> RunResult:
     """Lists keep at most as many items as a text keeps bytes: both are what a payload has room for."""
     return result.model_copy(

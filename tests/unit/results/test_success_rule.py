@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from supervision.contract.plan import Importance, Plan
 from supervision.contract.result import SubtaskReport, SubtaskState
-from supervision.run.success_rule import explain, importance, met, needed, reachable
+from supervision.results.success_rule import explain, importance, met, needed, reachable
 from tests.unit.shapes import subtask
 
 STATES: list[SubtaskState] = ["completed", "failed", "skipped", "cancelled", "running", "waiting"]

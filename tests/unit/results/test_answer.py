@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from supervision.contract.result import Citation, Contradiction, Gap
-from supervision.run.answer import checked_citations, checked_contradictions, with_gaps
+from supervision.results.answer import checked_citations, checked_contradictions, with_gaps
 from tests.unit.shapes import any_text
 
 ids = st.sampled_from(["t1", "t2", "t3", "ghost", ""])

@@ -8,6 +8,9 @@ from supervision import limits
 from supervision.contract.result import Citation, Contradiction, Gap, SubtaskReport
 from supervision.text import cut, one_line
 
+ANSWER = "answer"
+"""In place of a subtask's id, in the gap of an answer that could not be written."""
+
 _REASON_BYTES = 600
 
 

@@ -9,7 +9,7 @@ from supervision import limits
 from supervision.contract.finding import ArtifactRef, Finding
 from supervision.contract.result import Citation, Contradiction, Gap, Problem, RunResult, SubtaskReport
 from supervision.contract.usage import Usage
-from supervision.run.payload_fit import fit, fit_page
+from supervision.results.payload_fit import fit, fit_page
 from supervision.text import size
 
 STATES = ["completed", "failed", "skipped", "cancelled", "running", "waiting"]

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
+from contextvars import ContextVar
 from typing import Any
 
 from temporalio import activity
@@ -11,20 +12,37 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from supervision import limits
 from supervision.errors import ErrorKind
 
+Details = Callable[[], dict[str, Any]]
+
+
+class _Beat:
+    details: Details = dict
+
+
+_beat: ContextVar[_Beat] = ContextVar("beat")
+
+
+def show(details: Details) -> None:
+    """Lets the heartbeats of this attempt carry `details()` from now on."""
+    if beat := _beat.get(None):
+        beat.details = details
+
 
 @contextlib.asynccontextmanager
-async def beating(details: Callable[[], dict[str, Any]]) -> AsyncIterator[None]:
-    """Heartbeats with `details()` until the block ends. The idle watchdog, not the heartbeat, detects a stalled call.
+async def beating() -> AsyncIterator[None]:
+    """Heartbeats until the block ends. The idle watchdog, not the heartbeat, detects a stalled call.
 
     If the activity's workflow is gone, its cancellation ends as a benign ApplicationError, which keeps stack traces of
     deliberate cancellations out of the Worker's log.
     """
+    shown = _Beat()
 
     async def beat() -> None:
         while True:
             await asyncio.sleep(limits.HEARTBEAT_EVERY.total_seconds())
-            activity.heartbeat(details())
+            activity.heartbeat(shown.details())
 
+    token = _beat.set(shown)
     task = asyncio.create_task(beat())
     try:
         yield
@@ -40,3 +58,4 @@ async def beating(details: Callable[[], dict[str, Any]]) -> AsyncIterator[None]:
         raise
     finally:
         task.cancel()
+        _beat.reset(token)

@@ -1,0 +1,60 @@
+"""The contents of an artifact store, as `starter.py prune` needs them: its runs, its uploads, and who uses them."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from activities.store.artifacts import ArtifactStore
+from supervision.store_keys import UPLOADS, digest_of, home_of
+
+
+@dataclass
+class StoredRun:
+    """The objects of one run; `modified` is the time of the newest.
+
+    `homes` are the ids of the namespaces, each of one server, that have or had a run of this id. `digests` are the
+    hashes of its content: also of uploads that it copied.
+    """
+
+    run_prefix: str
+    modified: datetime
+    bytes: int = 0
+    objects: int = 0
+    homes: set[str] = field(default_factory=set)
+    digests: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True)
+class StoredUpload:
+    """A text that belongs to no run."""
+
+    ref: str
+    bytes: int
+    modified: datetime
+
+
+@dataclass(frozen=True)
+class Contents:
+    """All runs and all uploads, oldest first."""
+
+    runs: list[StoredRun]
+    uploads: list[StoredUpload]
+
+
+async def read_contents(store: ArtifactStore) -> Contents:
+    """Returns what is in the store, by one listing. Raises as the store does."""
+    runs: dict[str, StoredRun] = {}
+    uploads = []
+    async for meta in store.objects():
+        key, modified = meta["path"], meta["last_modified"]
+        segment, slash, _ = key.partition("/")
+        if segment == UPLOADS and slash:
+            uploads.append(StoredUpload(key, meta["size"], modified))
+        elif slash:
+            run = runs.setdefault(segment, StoredRun(segment + slash, modified))
+            run.modified = max(run.modified, modified)
+            run.bytes += meta["size"]
+            run.objects += 1
+            run.homes |= {home} if (home := home_of(key)) else set()
+            run.digests |= {digest} if (digest := digest_of(key)) else set()
+    by_age = sorted(runs.values(), key=lambda run: run.modified)
+    return Contents(by_age, sorted(uploads, key=lambda upload: upload.modified))

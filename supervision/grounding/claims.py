@@ -1,0 +1,89 @@
+"""What a text claims that can be looked up: its figures, quotations and addresses."""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from supervision.grounding.written_figures import Figure, figures
+
+ClaimKind = Literal["figure", "quotation", "address"]
+
+_QUOTED = re.compile(r"“([^“”]{1,2000})”|„([^„“”]{1,2000})[“”]|«([^«»]{1,2000})»|\"([^\"\n]{1,2000})\"", re.DOTALL)
+_BLOCK_QUOTE = re.compile(r"(?:^[ \t]{0,3}>[^\n]*\n?)+", re.MULTILINE)
+_QUOTE_WORDS = 4  # fewer are a name or a term
+_TLD = r"(?:com|org|net|gov|edu|mil|int|io|ai|info|eu|de|at|ch|fr|it|es|nl|uk|jp|cn|us|ca|au)"
+_ADDRESS = re.compile(
+    r"\bhttps?://[^\s<>\"'`|\\^{}]{3,2000}|\bwww\.[^\s<>\"'`|\\^{}]{3,2000}"
+    r"|\b[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}"
+    r"|\b10\.\d{4,9}/[^\s<>\"'`|\\^{}]{2,300}"
+    rf"|(?<![\w@.])(?:[a-z0-9-]{{1,63}}\.){{1,5}}{_TLD}(?![\w-])(?:/[^\s<>\"'`|\\^{{}}]{{0,2000}})?",
+    re.IGNORECASE,
+)
+_TRAILING = ".,;:!?)]}*_'\"’”"
+_FENCED = re.compile(r"^[ \t]*```.*?(?:^[ \t]*```|\Z)", re.MULTILINE | re.DOTALL)
+_INLINE_CODE = re.compile(r"`[^`\n]*[^\W\d_][^`\n]*`")  # code with a letter; a figure alone stays a figure
+_MARK = re.compile(r"\[[\w.,;: /-]{1,80}\](?!\()")  # [t2], [12], [a-document]
+_ELLIPSIS = re.compile(r"\[?(?:\.{3}|…)\]?|\[[^\]]{0,40}\]")
+_QUOTE_MARKS = str.maketrans("‘’‚‛′“”„«»‐‑‒–—−", "'''''\"\"\"\"\"------")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """`text` is as written; a figure has what was read in it."""
+
+    kind: ClaimKind
+    text: str
+    figure: Figure | None = None
+
+
+def claims(text: str) -> Iterator[Claim]:
+    """Yields what a text claims that can be looked up; code and marks of citations claim nothing."""
+    rest = _blank(_FENCED, text)
+    for match in _ADDRESS.finditer(rest):
+        yield Claim("address", match[0].rstrip(_TRAILING))
+    rest = _blank(_ADDRESS, rest)
+    quotes = []
+    for pattern in (_BLOCK_QUOTE, _QUOTED):
+        for match in pattern.finditer(rest):
+            quote = re.sub(r"^[ \t]{0,3}>", "", match[0], flags=re.MULTILINE) if pattern is _BLOCK_QUOTE else match[0]
+            quote = quote.strip().strip('“”„«»"').strip()
+            if len(quote.split()) >= _QUOTE_WORDS:
+                yield Claim("quotation", quote)
+                quotes.append(match.span())
+        rest = _blanked(rest, quotes)
+        quotes = []
+    rest = _blank(_MARK, _blank(_INLINE_CODE, rest))
+    for figure in figures(rest):
+        yield Claim("figure", figure.text, figure)
+
+
+def pieces(quotation: str) -> list[str]:
+    """Returns the parts of a quotation between its omissions and insertions, as `plain_text` has them."""
+    parts = [plain_text(part).strip(" .,;:!?\"'") for part in _ELLIPSIS.split(quotation)]
+    return [part for part in parts if part]
+
+
+def plain_text(text: str) -> str:
+    """Returns a text without what makes equal quotations differ: case, white space, kinds of quotes, emphasis."""
+    folded = unicodedata.normalize("NFKC", text).casefold().translate(_QUOTE_MARKS)
+    return re.sub(r"\s+", " ", re.sub(r"[*_`]+", "", folded))
+
+
+def plain_address(text: str) -> str:
+    """Returns an address or a text of addresses without what makes equal ones differ."""
+    return re.sub(r"https?://(?:www\.)?|(?<![\w.])www\.", "", text.lower())
+
+
+def _blank(pattern: re.Pattern[str], text: str) -> str:
+    return _blanked(text, [match.span() for match in pattern.finditer(text)])
+
+
+def _blanked(text: str, spans: list[tuple[int, int]]) -> str:
+    """Returns a text with spaces in these places; everything else stays where it is."""
+    parts, at = [], 0
+    for start, end in sorted(spans):
+        parts += [text[at:start], re.sub(r"[^\n]", " ", text[start:end])]
+        at = end
+    return "".join([*parts, text[at:]])

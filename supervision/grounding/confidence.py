@@ -1,0 +1,75 @@
+"""The upper bound of a run's confidence, computed from what its answer rests on.
+
+The model says how sure it is; this rule says how sure it may be. Each fault of the answer's basis has a bound of its
+own and the lowest one counts, because a chain is as strong as its weakest link; what is missing lowers it in
+proportion. The figures are chosen so that an answer with any known fault never reads as sure (0.75 and more), and
+one with a figure from nowhere reads as less likely right than wrong or close to it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+SURE = 0.75  # from here on a reader takes an answer for granted
+_UNSUPPORTED_IN_ANSWER = 0.5
+_UNSUPPORTED_IN_FINDING = 0.65
+_EACH_MORE = 0.05
+_LEAST = 0.1
+_UNSETTLED = 0.6  # findings disagree and nothing decided between them
+_OPEN_POINT = 0.65  # the reviewer's last word was that something falls short
+_STALE = 0.7  # a finding rests on one that was changed afterwards
+_UNCITED = 0.6  # nothing of the answer names what it rests on
+_REQUIRED, _OPTIONAL = 1.0, 0.5  # shares of the plan
+_PARTIAL = 0.5  # of what a whole finding counts
+
+
+@dataclass(frozen=True)
+class Basis:
+    """What an answer rests on. Counts are of subtasks of the plan's last revision, `own` what cited findings claim.
+
+    `partial_required` and `partial_optional` are completed with a finding that its author calls partial.
+    """
+
+    required: int = 0
+    optional: int = 0
+    missing_required: int = 0
+    missing_optional: int = 0
+    partial_required: int = 0
+    partial_optional: int = 0
+    unsupported_in_answer: int = 0
+    unsupported_in_findings: int = 0
+    unsettled: int = 0
+    open_points: int = 0
+    stale: int = 0
+    citations: int = 0
+    own: Sequence[float] = ()
+
+
+def ceiling(basis: Basis) -> float:
+    """Returns the highest confidence that the answer may claim, 0 to 1; 0 if nothing of its plan completed."""
+    bounds = [1.0]
+    if basis.unsupported_in_answer:
+        bounds.append(_UNSUPPORTED_IN_ANSWER - _EACH_MORE * (basis.unsupported_in_answer - 1))
+    if basis.unsupported_in_findings:
+        bounds.append(_UNSUPPORTED_IN_FINDING - _EACH_MORE * (basis.unsupported_in_findings - 1))
+    if basis.unsettled:
+        bounds.append(_UNSETTLED)
+    if basis.open_points:
+        bounds.append(_OPEN_POINT)
+    if basis.stale:
+        bounds.append(_STALE)
+    if basis.required + basis.optional and not basis.citations:
+        bounds.append(_UNCITED)
+    if basis.own:
+        bounds.append(sum(basis.own) / len(basis.own))
+    share = _share(basis)
+    return round(share and share * max(_LEAST, min(bounds)), 2)
+
+
+def _share(basis: Basis) -> float:
+    """Returns how much of the plan the answer has, by weight; an answer without a plan has all of it."""
+    planned = _REQUIRED * basis.required + _OPTIONAL * basis.optional
+    if not planned:
+        return 1.0
+    missing = basis.missing_required + _PARTIAL * basis.partial_required
+    missing_optional = basis.missing_optional + _PARTIAL * basis.partial_optional
+    return max(0.0, (planned - _REQUIRED * missing - _OPTIONAL * missing_optional) / planned)

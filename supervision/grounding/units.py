@@ -1,0 +1,113 @@
+"""Units and scales of figures: how they are written, and which of them exclude each other."""
+
+import re
+from decimal import Decimal
+
+_UNITS: dict[str, dict[str, str]] = {
+    "share": {
+        "%": r"%|percent(?:age points?)?|per cent|prozent(?:punkte)?|pour cent|por ciento|pp",
+        "bps": r"bps?|basis points?",
+    },
+    "currency": {
+        "USD": r"US\$|\$|USD|(?:us |u\.s\. |international )?dollars?",
+        "EUR": r"€|EUR|euros?",
+        "GBP": r"£|GBP|pounds sterling",
+        "JPY": r"¥|JPY|yen",
+        "CHF": r"CHF|(?:swiss )?francs?",
+        "CNY": r"CNY|RMB|yuan",
+        "INR": r"₹|INR|rupees?",
+    },
+    "length": {
+        "km": r"km|kilomet(?:er|re)s?",
+        "m": r"met(?:er|re)s?",
+        "cm": r"cm|centimet(?:er|re)s?",
+        "mm": r"mm|millimet(?:er|re)s?",
+        "mi": r"miles?",
+        "ft": r"ft|feet|foot",
+    },
+    "mass": {
+        "g": r"grams?|gramm",
+        "kg": r"kg|kilograms?|kilogramm",
+        "t": r"tonnes?|tons?|tonnen",
+        "lb": r"lbs?|pounds",
+    },
+    "energy": {
+        "kWh": r"kwh|kilowatt[- ]?hours?|kilowattstunden",
+        "MWh": r"mwh|megawatt[- ]?hours?|megawattstunden",
+        "GWh": r"gwh|gigawatt[- ]?hours?|gigawattstunden",
+        "TWh": r"twh|terawatt[- ]?hours?|terawattstunden",
+    },
+    "power": {"kW": r"kw|kilowatts?", "MW": r"mw|megawatts?", "GW": r"gw|gigawatts?"},
+    "temperature": {
+        "C": r"°\s?C|degrees celsius|celsius|grad celsius",
+        "F": r"°\s?F|degrees fahrenheit|fahrenheit",
+    },
+    "data": {"MB": r"mb|megabytes?", "GB": r"gb|gigabytes?", "TB": r"tb|terabytes?"},
+    "time": {
+        "seconds": r"seconds?|sekunden?|secs?",
+        "minutes": r"minutes?|minuten?|mins?",
+        "hours": r"hours?|stunden?|hrs?",
+        "days": r"days?|tagen?",
+        "weeks": r"weeks?|wochen?",
+        "months": r"months?|monaten?",
+        "years": r"years?|jahren?",
+    },
+}
+_SCALES: dict[Decimal, str] = {
+    Decimal(10) ** 3: r"thousands?|tausend",
+    Decimal(10) ** 6: r"millions?|millionen|mill?ones|mio\.?|mn|mln",
+    Decimal(10) ** 9: r"billions?|milliarden|milliards?|bn|bln|mrd\.?",
+    Decimal(10) ** 12: r"trillions?|billionen|tn|trn",
+}
+_LETTER_SCALES = {"k": Decimal(10) ** 3, "m": Decimal(10) ** 6, "b": Decimal(10) ** 9, "t": Decimal(10) ** 12}
+
+# Sources that give figures in a table name the unit once, in its head: a column such as `net_generation_gwh`.
+_NAMED_ONCE = ("currency", "length", "mass", "energy", "power", "temperature", "data")
+DIMENSIONS = {unit: dimension for dimension, units in _UNITS.items() for unit in units}
+
+
+UNIT = rf"(?:{'|'.join(p for units in _UNITS.values() for p in units.values())})(?![\w])"
+CURRENCY = rf"(?:{'|'.join(_UNITS['currency'].values())})"
+SCALE = rf"(?:{'|'.join(_SCALES.values())})(?!\w)"
+LETTER_SCALE = r"[kKMmBbT](?!\w)"
+
+_UNIT_OF = [
+    (re.compile(rf"(?:{pattern})", re.IGNORECASE), unit) for units in _UNITS.values() for unit, pattern in units.items()
+]
+_SCALE_OF = [(re.compile(rf"(?:{pattern})", re.IGNORECASE), scale) for scale, pattern in _SCALES.items()]
+_MENTIONS = [
+    (re.compile(rf"(?<![^\W_])(?:{pattern})(?![^\W_])", re.IGNORECASE), unit)
+    for dimension in _NAMED_ONCE
+    for unit, pattern in _UNITS[dimension].items()
+]
+_SCALE_MENTIONS = [
+    (re.compile(rf"(?<![^\W_])(?:{pattern})(?![^\W_])", re.IGNORECASE), scale) for scale, pattern in _SCALES.items()
+]
+
+
+def unit_of(written: str) -> str | None:
+    """Returns the unit that is written so, None if it is none."""
+    return next((unit for pattern, unit in _UNIT_OF if pattern.fullmatch(written.strip())), None)
+
+
+def scale_of(written: str) -> Decimal:
+    """Returns what a figure followed by this word or letter is multiplied by; 1 if it is no scale."""
+    word = written.strip()
+    if len(word) == 1:
+        return _LETTER_SCALES.get(word.lower(), Decimal(1))
+    return next((scale for pattern, scale in _SCALE_OF if pattern.fullmatch(word)), Decimal(1))
+
+
+def mentioned_units(text: str) -> frozenset[str]:
+    """Returns the units that a text names anywhere, of the kinds that a table names once for all its figures."""
+    return frozenset(unit for pattern, unit in _MENTIONS if pattern.search(text))
+
+
+def mentioned_scales(text: str) -> frozenset[Decimal]:
+    """Returns the scales that a text names anywhere, and 1."""
+    return frozenset({Decimal(1), *(scale for pattern, scale in _SCALE_MENTIONS if pattern.search(text))})
+
+
+def exclude_each_other(unit: str, other: str) -> bool:
+    """True if both measure the same but differ: a figure in one is not the same figure in the other."""
+    return unit != other and DIMENSIONS[unit] == DIMENSIONS[other] and DIMENSIONS[unit] != "share"

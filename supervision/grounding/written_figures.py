@@ -1,0 +1,186 @@
+"""Reading the figures of a text: how each is written, what it may mean, and how exactly it is given."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+
+from supervision.grounding.units import CURRENCY, DIMENSIONS, LETTER_SCALE, SCALE, UNIT, scale_of, unit_of
+
+SMALL = 13  # whole numbers below it are counts of everyday speech and need no support
+_WHOLE = 100  # per cent: a word for all
+_SIGNIFICANT = 3  # a round number with so many digits that count is as exact as one with decimals
+
+# The first digit stands alone so that a search skips to it.
+_DIGITS = r"\d(?:\d{0,2}(?:[,.'’\u00a0\u2009\u202f ]\d{3})+(?!\d)(?:[.,]\d{1,12})?|\d{0,23}(?:[.,]\d{1,24})?)"
+_POWER = r"(?:[eE][-+]?\d{1,3}|\s?[x×·*]\s?10(?:\^|\*\*)?[-−]?[\d⁰¹²³⁴⁵⁶⁷⁸⁹⁻]{1,3})"
+_FIGURE = re.compile(
+    rf"(?P<digits>{_DIGITS})(?P<power>{_POWER})?(?:[\s\u00a0]?(?P<scale>{SCALE})|(?P<letter>{LETTER_SCALE}))?"
+    rf"(?:[\s\u00a0-]?(?P<unit>{UNIT}))?",
+    re.IGNORECASE,
+)
+_CURRENCY = re.compile(rf"(?<!\w)(?P<currency>{CURRENCY})\s?[-−]?$", re.IGNORECASE)
+_IN_A_WORD = re.compile(r"(?:[\w.,]|[A-Za-z][-‑])$")
+_ABOUT = re.compile(
+    r"(?:\b(?:about|around|approximately|approx\.?|roughly|circa|ca\.|some|nearly|almost|over|above|below|under|"
+    r"more than|less than|up to|at least|etwa|rund|ungefähr|knapp|fast|über|unter|environ|près de|unos)|[~≈<>])"
+    r"\s?[$€£¥]?$",
+    re.IGNORECASE,
+)
+# What comes before the number of a section, a standard or a step: the number is a name there.
+_LABEL = re.compile(
+    r"(?:\b(?:sections?|chapters?|tables?|figures?|fig\.|steps?|items?|no\.|numbers?|points?|questions?|appendix|"
+    r"articles?|pages?|p\.|pp\.|lines?|rows?|columns?|notes?|versions?|releases?|phases?|levels?|parts?|options?|"
+    r"rule|rank|top|abschnitt|kapitel|tabelle|seite|schritt|punkt|nr\.)\s|[#№§]\s?)$",
+    re.IGNORECASE,
+)
+_ACRONYM = re.compile(
+    r"\b(?!(?:IN|OF|TO|BY|AT|ON|IS|WAS|AND|OR|THE|FROM|FOR|USD|EUR|GBP|JPY|CHF|CNY|INR)\b)[A-Z&]{2,6} $"
+)
+_JOINED = re.compile(r"[A-Za-z_]|\.[A-Za-z]|\.\d+\.\d")  # 21st, 5G, 2010.csv, 1.2.3
+_LIST_NUMBER = re.compile(
+    r"^[ \t>]*(?:#{1,6}[ \t]*)?\d{1,3}(?:\.\d{1,3})*[.)][ \t]|^[ \t>]*#{1,6}[ \t]*\d{1,3}[ \t]", re.MULTILINE
+)
+_SIMPLE = re.compile(r"(?<![\w.])\d{1,24}(?:\.\d{1,24})?(?![\w])")
+_SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻−", "0123456789--")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One meaning of the digits as written: 1,234 may be 1234 or, in other languages, 1.234.
+
+    `tolerance` is half a unit of the last place that is given.
+    """
+
+    value: Decimal
+    tolerance: Decimal
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of a text. `text` is the figure as written, with its unit; signs are left out of the readings.
+
+    `scale` is what a word such as million multiplies it by, `start` where its digits begin.
+    """
+
+    text: str
+    readings: tuple[Reading, ...]
+    scale: Decimal
+    unit: str | None
+    start: int
+    digits: str
+
+
+def figures(text: str) -> Iterator[Figure]:
+    """Yields the figures of a text that need support.
+
+    Whole numbers below 13 without a unit, numbers of lists, sections and pages, and digits that are part of a name
+    are left out.
+    """
+    numbered = {at for match in _LIST_NUMBER.finditer(text) for at in range(*match.span())}
+    for match in _FIGURE.finditer(text):
+        figure = None if match.start() in numbered else _figure(match, text)
+        if figure and not _is_name(match, figure, text) and not _needs_none(figure):
+            yield figure
+
+
+def values(text: str) -> Iterator[Figure]:
+    """Yields all that may be read as a figure in what a text rests on; the more readings, the better."""
+    whole = set()
+    for match in _FIGURE.finditer(text):
+        if figure := _figure(match, text):
+            whole.add(match.span("digits"))
+            yield figure
+    # A row of CSV reads as one number with commas above.
+    for match in _SIMPLE.finditer(text):
+        if match.span() not in whole:
+            yield Figure(match[0], (Reading(Decimal(match[0]), Decimal(0)),), Decimal(1), None, match.start(), match[0])
+
+
+def _figure(match: re.Match[str], text: str) -> Figure | None:
+    """Returns the figure that begins here, None if the digits go on a word or another figure."""
+    before = text[max(0, match.start() - 40) : match.start()]
+    if _IN_A_WORD.search(before[-2:]):
+        return None
+    scale = scale_of(match["scale"] or match["letter"]) if match["scale"] or match["letter"] else Decimal(1)
+    currency = _CURRENCY.search(before) if before[-2:].strip() else None
+    unit = unit_of(match["unit"]) if match["unit"] else unit_of(currency["currency"]) if currency else None
+    about = bool(_ABOUT.search(before[-20:]))
+    readings = tuple(_readings(match["digits"], _power(match["power"]), about))
+    written = text[match.start() - len(currency[0]) if currency else match.start() : match.end()].strip()
+    return Figure(written, readings, scale, unit, match.start(), match["digits"]) if readings else None
+
+
+def _readings(digits: str, power: Decimal, about: bool) -> Iterator[Reading]:
+    plain = re.sub(r"['’\u00a0\u2009\u202f ]", "", digits)
+    separators = [char for char in plain if char in ",."]
+    seen = set()
+    for written in _decimal_forms(plain, separators):
+        try:
+            value = Decimal(written) * power
+        except InvalidOperation:
+            continue
+        if value not in seen:
+            seen.add(value)
+            yield Reading(value, _tolerance(written, about) * power)
+
+
+def _decimal_forms(plain: str, separators: list[str]) -> Iterator[str]:
+    """Yields the digits with a decimal point, for each way to read commas and points."""
+    kinds = set(separators)
+    if not separators:
+        yield plain
+    elif len(kinds) == 2:  # the last one is the decimal separator
+        last = separators[-1]
+        other = "," if last == "." else "."
+        yield plain.replace(other, "").replace(last, ".")
+    elif len(separators) > 1:
+        yield plain.replace(separators[0], "")
+    else:
+        whole, _, rest = plain.partition(separators[0])
+        if len(rest) == 3 and len(whole) <= 3 and whole.strip("0"):
+            yield whole + rest
+        yield f"{whole}.{rest}"
+
+
+def _tolerance(written: str, about: bool) -> Decimal:
+    whole, _, decimals = written.partition(".")
+    if decimals:
+        place = Decimal(10) ** -len(decimals)
+        return place if about else place / 2
+    zeros = len(whole) - len(whole.rstrip("0")) if whole.strip("0") else 0
+    place = Decimal(10) ** zeros
+    if about:
+        return place
+    return place / 2 if len(whole) - zeros >= _SIGNIFICANT else Decimal("0.5")
+
+
+def _power(written: str | None) -> Decimal:
+    if not written:
+        return Decimal(1)
+    exponent = written.translate(_SUPERSCRIPTS).lower()
+    digits = exponent[1:] if exponent[0] == "e" else re.sub(r"^\s?[x×·*]\s?10(?:\^|\*\*)?", "", exponent)
+    try:
+        return Decimal(10) ** max(-99, min(99, int(digits)))
+    except ValueError:
+        return Decimal(1)
+
+
+def _needs_none(figure: Figure) -> bool:
+    """True for counts of everyday speech, also of days and years, and for the whole of 100 %."""
+    if figure.unit == "%" and figure.readings[0].value == _WHOLE:
+        return True
+    if figure.scale != 1 or (figure.unit is not None and DIMENSIONS[figure.unit] != "time"):
+        return False
+    return figure.digits.isdigit() and int(figure.digits) < SMALL
+
+
+def _is_name(match: re.Match[str], figure: Figure, text: str) -> bool:
+    """True if the digits are part of a name or of a reference, not a figure."""
+    after = text[match.end() : match.end() + 8]
+    if figure.unit is not None or figure.scale != 1:
+        return False
+    if _JOINED.match(after) and not re.match(r"[x×](?!\w)", after):
+        return True
+    before = text[max(0, match.start() - 16) : match.start()]
+    return figure.digits.isdigit() and bool(_LABEL.search(before) or _ACRONYM.search(before))

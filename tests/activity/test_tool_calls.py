@@ -1,0 +1,251 @@
+"""Tool calls as a Worker makes them: how often a tool begins, what is kept of one with effects, stores that fail."""
+
+import asyncio
+import dataclasses
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.exceptions import ApplicationError
+from temporalio.testing import ActivityEnvironment
+
+from activities.contracts.run_contracts import RunRef
+from activities.contracts.turn_contracts import ToolCallRef, ToolInput, ToolReply, arguments_sha256
+from activities.model.conversation import ConversationStore, Entry, Opening
+from activities.model.port import ModelMessage, ModelUsage
+from activities.prompts.agent_prompts import DEADLY_CALL, UNKNOWN_OUTCOME
+from activities.store.artifacts import ArtifactStore, ArtifactUnavailable, open_store
+from activities.teams.stored_teams import StoredTeams, TeamUnavailable
+from activities.teams.team_files import TeamFiles
+from activities.tool_calls import ToolActivities
+from supervision import limits
+from supervision.store_keys import call_key
+
+RUN = "run-1"
+TEAM = """
+name = "crew"
+description = "Works."
+generalist = "hand"
+
+[[roles]]
+name = "hand"
+description = "Works."
+system_prompt = "You work."
+tools = ["look", "send"]
+"""
+TOOLS = """
+import asyncio
+from pathlib import Path
+from activities.tools.tool import Arguments, Tool, ToolContext, ToolOutput
+
+class Log(Arguments):
+    path: str
+
+async def work(arguments: Log, context: ToolContext) -> ToolOutput:
+    with Path(arguments.path).open("a") as file:
+        file.write("begun.")
+    while Path(arguments.path).name == "wait":
+        await asyncio.sleep(0.01)
+    return ToolOutput("done")
+
+TOOLS = [Tool("look", "Looks.", Log, work), Tool("send", "Sends.", Log, work, effects="write")]
+"""
+
+
+class Shop:
+    """One run's store, its team, and a conversation whose last reply asks for tools."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.store = open_store(folder / "artifacts")
+        team = folder / "teams" / "crew"
+        team.mkdir(parents=True)
+        (team / "team.toml").write_text(TEAM)
+        (team / "tools.py").write_text(TOOLS)
+        self.log = folder / "log"
+
+    async def request(self, *names: str, index: int = 0, log: str = "log") -> ToolInput:
+        """The input of one of the calls of a reply that asks for those tools."""
+        arguments = {"path": str(self.folder / log)}
+        blocks = [{"type": "tool_use", "id": f"c{n}", "name": name, "input": arguments} for n, name in enumerate(names)]
+        reply = ModelMessage(model="m", message_id="m1", content=blocks, stop_reason="tool_use", usage=ModelUsage())
+        head = call_key(RUN, "0190f6a2-7a1c-7c3e-9b58-1f0f3a6f7d10", "-".join([*names, log]))
+        entry = Entry(opening=Opening(system="s", model="m"), input=[], reply=reply)
+        await ConversationStore(self.store).save(head, entry)
+        team_ref, _ = await self._teams(self.store).save(RUN, "crew")
+        call = ToolCallRef(
+            index=index, call_id=f"c{index}", name=names[index], arguments_sha256=arguments_sha256(arguments)
+        )
+        run = RunRef(run_id=RUN, store_id=await self.store.identity())
+        return ToolInput(run=run, team_ref=team_ref, role="hand", head=head, call=call)
+
+    async def attempt(
+        self, request: ToolInput, store: ArtifactStore | None = None, number: int = 1, workflow_run_id: str = "w1"
+    ) -> ToolReply:
+        """One attempt at a call, in a process of its own as far as the activity can tell."""
+        used = store or self.store
+        activities = ToolActivities(used, ConversationStore(used), self._teams(used))
+        environment = ActivityEnvironment()
+        environment.info = dataclasses.replace(
+            environment.info, attempt=number, workflow_run_id=workflow_run_id, is_local=False
+        )
+        return await environment.run(activities.run_tool, request)
+
+    async def text(self, reply: ToolReply) -> str:
+        return (await self.store.get(reply.result.ref)).decode()
+
+    def begun(self) -> int:
+        return self.log.read_text().count("begun") if self.log.exists() else 0
+
+    def _teams(self, store: ArtifactStore) -> StoredTeams:
+        return StoredTeams(store, TeamFiles([self.folder / "teams"]))
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    return Shop(tmp_path)
+
+
+class Flaky:
+    """A store whose next calls of a method fail as if it were away; everything else is the real one's."""
+
+    def __init__(self, store: ArtifactStore, method: str, times: int) -> None:
+        self._store, self._method, self.left = store, method, times
+
+    def __getattr__(self, name: str) -> Any:
+        real = getattr(self._store, name)
+        if name != self._method:
+            return real
+
+        async def failing(*arguments: Any) -> Any:
+            if self.left:
+                self.left -= 1
+                raise ArtifactUnavailable("the store is away")
+            return await real(*arguments)
+
+        return failing
+
+
+async def _killed(shop: Shop, request: ToolInput, monkeypatch: pytest.MonkeyPatch, workflow_run_id: str = "w1") -> None:
+    """An attempt that begins and whose process then ends: nothing of it comes after the tool began."""
+
+    class Killed(BaseException):
+        pass
+
+    async def dies(*arguments: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr("activities.teams.toolbox.Toolbox.run", dies)
+        patched.setattr("activities.call_record.CallRecord.withdraw", dies)
+        with pytest.raises(Killed):
+            await shop.attempt(request, workflow_run_id=workflow_run_id)
+
+
+async def test_a_call_that_killed_its_process_three_times_is_refused_everywhere_in_the_run(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = await shop.request("look")
+    for _ in range(limits.TOOL_DEATHS):
+        await _killed(shop, request, monkeypatch)
+    assert await shop.text(await shop.attempt(request)) == DEADLY_CALL
+    again = await shop.request("send", "look", index=1)
+    reply = await shop.attempt(again, workflow_run_id="w2")
+    assert (await shop.text(reply), reply.result.is_error) == (DEADLY_CALL, True)
+    assert shop.begun() == 0
+    other = await shop.request("look", log="other")
+    assert await shop.text(await shop.attempt(other)) == "done"
+
+
+async def test_a_workflow_that_was_reset_makes_its_calls_anew(shop: Shop) -> None:
+    request = await shop.request("look")
+    for reset in range(limits.TOOL_DEATHS + 2):
+        assert await shop.text(await shop.attempt(request, workflow_run_id=f"w{reset}")) == "done"
+
+
+async def test_calls_that_are_stopped_from_outside_are_no_deaths(shop: Shop) -> None:
+    request = await shop.request("look", log="wait")
+    for _ in range(limits.TOOL_DEATHS + 1):
+        before = (shop.folder / "wait").read_text() if (shop.folder / "wait").exists() else ""
+        running = asyncio.create_task(shop.attempt(request))
+        while not (shop.folder / "wait").exists() or (shop.folder / "wait").read_text() == before:
+            await asyncio.sleep(0.01)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+    assert (shop.folder / "wait").read_text().count("begun") == limits.TOOL_DEATHS + 1
+
+
+async def test_a_call_with_effects_is_made_once_and_its_result_is_kept(shop: Shop) -> None:
+    request = await shop.request("send")
+    first = await shop.attempt(request)
+    again = await shop.attempt(request, number=2)
+    after_a_reset = await shop.attempt(request, workflow_run_id="w2")
+    assert await shop.text(first) == "done"
+    assert first == again == after_a_reset
+    assert shop.begun() == 1
+
+
+async def test_a_call_with_effects_whose_process_died_is_not_made_again(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = await shop.request("send")
+    await _killed(shop, request, monkeypatch)
+    reply = await shop.attempt(request, number=2)
+    assert (await shop.text(reply), reply.result.is_error) == (UNKNOWN_OUTCOME, True)
+    assert shop.begun() == 0
+
+
+@pytest.mark.parametrize("name", ["look", "send"])
+async def test_an_output_waits_for_the_store_and_the_tool_is_not_run_again(
+    shop: Shop, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "STORE_RETRY_INITIAL", timedelta(milliseconds=1))
+    flaky = Flaky(shop.store, "put_output", times=3)
+    reply = await shop.attempt(await shop.request(name), store=flaky)  # type: ignore[arg-type]
+    assert (await shop.text(reply), shop.begun(), flaky.left) == ("done", 1, 0)
+
+
+async def _elsewhere(shop: Shop, request: ToolInput) -> None:
+    await shop.attempt(request, store=open_store(shop.folder / "other"))
+
+
+async def _without_the_tool(shop: Shop, request: ToolInput) -> None:
+    (shop.folder / "teams" / "crew" / "team.toml").write_text(TEAM.replace(', "send"', ""))
+    left = TOOLS.split("TOOLS =")[0] + "TOOLS = [Tool('look', 'Looks.', Log, work)]"
+    (shop.folder / "teams" / "crew" / "tools.py").write_text(left)
+    await shop.attempt(request)
+
+
+async def _without_the_team(shop: Shop, request: ToolInput) -> None:
+    (shop.folder / "teams" / "crew" / "team.toml").unlink()
+    await shop.attempt(request)
+
+
+@pytest.mark.parametrize(
+    ("surroundings", "error"),
+    [
+        (_elsewhere, ArtifactUnavailable),
+        (_without_the_tool, TeamUnavailable),
+        (_without_the_team, TeamUnavailable),
+    ],
+)
+async def test_what_a_worker_lacks_is_an_error_to_be_tried_again_and_no_result(
+    shop: Shop, surroundings: Callable[[Shop, ToolInput], Awaitable[None]], error: type[Exception]
+) -> None:
+    request = await shop.request("send")
+    with pytest.raises(error):
+        await surroundings(shop, request)
+    assert shop.begun() == 0
+
+
+async def test_an_error_that_nobody_anticipates_ends_after_some_attempts(shop: Shop) -> None:
+    request = (await shop.request("look")).model_copy(update={"role": "nobody"})
+    with pytest.raises(Exception) as early:
+        await shop.attempt(request, number=1)
+    assert not isinstance(early.value, ApplicationError)
+    with pytest.raises(ApplicationError) as late:
+        await shop.attempt(request, number=limits.ODD_TOOL_ATTEMPTS)
+    assert (late.value.type, late.value.non_retryable) == ("Unexpected", True)

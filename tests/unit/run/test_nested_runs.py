@@ -1,0 +1,85 @@
+"""What a supervisor knows of those nested in it: sums and waits, from reports with the right key only."""
+
+from supervision import limits
+from supervision.contract.progress import Counts, NestedRun
+from supervision.contract.status import Flags
+from supervision.contract.usage import Usage
+from supervision.run.nested_runs import NestedRuns, WaitChanges, milestone
+from supervision.run.waits import ProviderWait
+
+
+def wait(name: str, why: str = "no credit") -> ProviderWait:
+    return ProviderWait(name=name, workflow_id="r/t1/1", why=why)
+
+
+def runs(*subtask_ids: str) -> NestedRuns:
+    """Nested supervisors at work, the key of each being `key of <id>`."""
+    nested = NestedRuns()
+    for subtask_id in subtask_ids:
+        nested.begin(subtask_id, f"key of {subtask_id}")
+    return nested
+
+
+def test_only_the_key_of_the_present_attempt_is_let_in() -> None:
+    nested = runs("t1")
+    assert nested.expects("t1", "key of t1")
+    assert not nested.expects("t1", "")
+    assert not nested.expects("t2", "key of t1")
+    nested.begin("t1", "another")
+    assert not nested.expects("t1", "key of t1")
+    nested.end("t1")
+    assert not nested.expects("t1", "another")
+
+
+def test_sums_are_over_all_levels_and_what_has_ended_is_booked_elsewhere() -> None:
+    nested = runs("t1", "t2")
+    for subtask_id in ("t1", "t2"):
+        run = NestedRun(counts=Counts(total=3, completed=2, running=1), usage=Usage(model_calls=4))
+        nested.report(subtask_id, run, Flags(), WaitChanges())
+    assert nested.counts == Counts(total=6, completed=4, running=2)
+    assert nested.usage.model_calls == 8
+    assert nested.has_finding
+    last = NestedRun(phase="done", counts=Counts(total=3, completed=3), usage=Usage(model_calls=5))
+    nested.end("t1", last)
+    assert nested.usage.model_calls == 4
+    assert nested.counts.completed == 5
+    assert nested.of("t1") == last
+
+
+def test_without_a_finding_below_there_is_none() -> None:
+    nested = runs("t1")
+    nested.report("t1", NestedRun(counts=Counts(total=2, running=2)), Flags(waiting_human=True), WaitChanges())
+    assert not nested.has_finding
+    assert nested.waiting_for_people
+    nested.end("t1")
+    assert not nested.waiting_for_people
+
+
+def test_waits_change_by_what_has_begun_and_ended() -> None:
+    nested = runs("t1")
+
+    def report(**changes: object) -> list[ProviderWait]:
+        nested.report("t1", NestedRun(), Flags(), WaitChanges.model_validate(changes))
+        return nested.waits()
+
+    assert report(begun=[wait("a"), wait("b")], anew=True) == [wait("a"), wait("b")]
+    assert report(begun=[wait("b", "still no credit")], ended=[wait("a")]) == [wait("b", "still no credit")]
+    assert report(begun=[wait("c")], anew=True) == [wait("c")]
+    nested.end("t1")
+    assert nested.waits() == []
+
+
+def test_milestones_are_as_many_for_a_large_run_as_for_a_small_one() -> None:
+    for total in (20, 400, 1000):
+        seen = {
+            milestone("executing", Flags(), Counts(total=total, completed=done, running=1)) for done in range(total + 1)
+        }
+        assert limits.NESTED_STEPS <= len(seen) <= limits.NESTED_STEPS + 2
+
+
+def test_the_first_finding_a_wait_and_a_phase_are_milestones() -> None:
+    counts = Counts(total=400, running=8)
+    first = milestone("executing", Flags(), counts)
+    assert milestone("executing", Flags(), counts + Counts(completed=1)) != first
+    assert milestone("executing", Flags(waiting_provider=True), counts) != first
+    assert milestone("synthesizing", Flags(), counts) != first

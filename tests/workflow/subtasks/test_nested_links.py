@@ -1,0 +1,241 @@
+"""What passes between supervisors while they work: findings, waits, limits and budget on every level of a tree."""
+
+import asyncio
+import functools
+import json
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from temporalio.client import Client, WorkflowFailureError, WorkflowUpdateFailedError
+
+from supervision.contract.finding import Finding
+from supervision.contract.progress import Counts
+from supervision.contract.updates import ExtendLimits, NewBudget, Resume
+from tests.scripted_model import Reply, ScriptedModel, Step, status, text, when
+from tests.waiting import until
+from tests.workflow import runs
+from tests.workflow.runs import prompt, scheduled, sent, started_children, status_of, waits_for_provider
+from tests.workflow.scripts import item, subtasks
+from tests.workflow.subtasks.trees import DEEP, PLANS, leaves, nested_handle, nested_status, tree
+from workflows.supervisor import SupervisorWorkflow
+
+pytestmark = pytest.mark.usefixtures("worker")
+
+start = functools.partial(runs.start, team="house", max_depth=3)
+NO_KEY = status(401, "authentication_error")
+
+
+def partial_finding(finding: Finding | None) -> Finding:
+    """Returns a finding that there is, and that says it is partial."""
+    assert finding is not None
+    assert finding.outcome == "partial"
+    assert finding.text_ref
+    return finding
+
+
+# --- findings are not lost upward -----------------------------------------------------------------------
+
+
+async def test_the_findings_of_a_nested_run_without_an_answer_go_upward(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    refused = status(400, "invalid_request_error", "no such thing")
+    model.play(run_id, tree(PLANS, **{"t1/1/f1/1/synthesis.1": refused, "t1/1/synthesis.1": refused}))
+    result = await (await start(client, run_id)).result()
+    assert (result.status, result.answer.partition("\n")[0]) == ("partial", "answer of the root")
+    finding = partial_finding(result.subtasks[0].finding)
+    assert "finding of t1/1/f2/1" in finding.summary
+    assert any("no answer could be written" in limitation for limitation in finding.limitations)
+    shown = prompt(model, run_id, "synthesis.1")
+    assert "finding of t1/1/f1/1/l1/1" in shown
+    assert "finding of t1/1/f2/1" in shown
+    assert result.subtasks[0].attempts == 1
+
+
+async def test_a_cancelled_root_has_what_its_nested_runs_had_found(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    model.play(run_id, tree(PLANS, **{"l1/1/turn.1": when(asyncio.Event(), text(""))}))
+    handle = await start(client, run_id)
+
+    async def others_done() -> bool:
+        states = await leaves(client, run_id)
+        return states.get("t1/f1/l2") == states.get("t1/f2") == "completed"
+
+    await until(others_done)
+    await handle.cancel()
+    with pytest.raises(WorkflowFailureError):
+        await handle.result()
+    report = (await handle.query(SupervisorWorkflow.result)).subtasks[0]
+    assert report.state == "cancelled"
+    summary = partial_finding(report.finding).summary
+    assert "finding of t1/1/f2/1" in summary
+    assert "finding of t1/1/f1/1/l2/1" in summary
+
+
+async def test_a_late_report_of_an_ended_nested_run_changes_nothing(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    hold = asyncio.Event()
+    bad = {f"f1/{attempt}/turn.1": text("") for attempt in (1, 2, 3)}
+    plans = {**PLANS, "t1/1": subtasks(item("f1", "walker"), item("f2", "walker"))}
+    model.play(run_id, tree(plans, **bad, **{f"{run_id}/t2/1/turn.1": when(hold, text("late pears"))}))
+    handle = await start(client, run_id, max_turns=1)
+
+    async def nested_done() -> bool:
+        return (await runs.states(handle)).get("t1") == "completed"
+
+    await until(nested_done)
+    begun = (await scheduled(client, run_id, "child"))[0].start_child_workflow_execution_initiated_event_attributes
+    key = json.loads(begun.input.payloads[1].data)["terms"]["report_key"]
+    run: dict[str, Any] = {"phase": "executing", "counts": {"total": 7, "running": 7}}
+    await handle.signal("nested_report", {"subtask_id": "t1", "report_key": key, "run": run})
+    hold.set()
+    result = await handle.result()
+    assert [gap.subtask_id for gap in result.gaps] == ["t1/f1"]
+    assert result.subtasks[0].nested is not None
+    assert result.subtasks[0].nested.counts == Counts(total=2, completed=1, failed=1)
+
+
+# --- waits ----------------------------------------------------------------------------------------------
+
+
+async def test_a_wait_three_levels_down_is_shown_and_resumed_at_the_root(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    mended = asyncio.Event()
+    good = tree(PLANS)
+
+    def reply(step: Step) -> Reply:
+        return NO_KEY if step.call.endswith("/l1/1/turn.1") and not mended.is_set() else good(step)
+
+    model.play(run_id, reply)
+    handle = await start(client, run_id)
+    await until(lambda: waits_for_provider(handle))
+    shown = await status_of(handle)
+    assert [(wait.id, wait.kind, wait.workflow_id) for wait in shown.waiting] == [
+        ("l1", "resume", f"{run_id}/t1/1/f1/1")
+    ]
+    mended.set()
+    await handle.execute_update(SupervisorWorkflow.resume, Resume())
+    assert (await handle.result()).status == "completed"
+    assert (await status_of(handle)).waiting == []
+
+
+async def test_a_nested_run_that_began_before_the_first_finding_waits_for_the_account(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    found, mended = asyncio.Event(), asyncio.Event()
+    good = tree(PLANS)
+
+    def reply(step: Step) -> Reply:
+        if step.call.endswith("t1/1/f1/1/plan.1.1"):
+            return good(step) if mended.is_set() else when(found, NO_KEY)
+        return when(mended, good(step)) if "/f2/" in step.call else good(step)
+
+    model.play(run_id, reply)
+    handle = await start(client, run_id)
+
+    async def root_has_finding() -> bool:
+        return (await runs.states(handle)).get("t2") == "completed"
+
+    await until(sent(model, run_id, "t1/1/f1/1/plan.1.1"))
+    await until(root_has_finding)
+    found.set()
+    await until(lambda: waits_for_provider(handle))
+    mended.set()
+    await handle.execute_update(SupervisorWorkflow.resume, Resume())
+    assert (await handle.result()).status == "completed"
+    assert await started_children(client, f"{run_id}/t1/1") == [f"{run_id}/t1/1/f1/1", f"{run_id}/t1/1/f2/1"]
+
+
+# --- limits ---------------------------------------------------------------------------------------------
+
+
+async def test_limits_that_a_person_changes_at_the_root_reach_every_level(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    hold = asyncio.Event()
+    model.play(run_id, tree(PLANS, **{"l1/1/turn.1": when(hold, text("pears"))}))
+    handle = await start(client, run_id, deadline="PT40S")
+    await until(sent(model, run_id, "t1/1/f1/1/l1/1/turn.1"))
+    reply = await handle.execute_update(
+        SupervisorWorkflow.extend_limits, ExtendLimits(deadline=timedelta(hours=2), budget=NewBudget(tokens=2_000_000))
+    )
+    assert reply.accepted
+
+    async def extended() -> bool:
+        ends = [
+            datetime.fromisoformat((await nested_status(client, f"{run_id}/{where}")).deadline_at) for where in DEEP
+        ]
+        began = (await handle.describe()).start_time
+        return all(timedelta(hours=1) < end - began < timedelta(hours=2) for end in ends) and ends[0] > ends[1]
+
+    await until(extended)
+    hold.set()
+    assert (await handle.result()).status == "completed"
+
+
+async def test_limits_are_given_at_the_root_only(client: Client, model: ScriptedModel, run_id: str) -> None:
+    hold = asyncio.Event()
+    model.play(run_id, tree(PLANS, **{"l1/1/turn.1": when(hold, text("pears"))}))
+    handle = await start(client, run_id)
+    await until(sent(model, run_id, "t1/1/f1/1/l1/1/turn.1"))
+    before = (await nested_status(client, f"{run_id}/t1/1")).limits.budget_tokens
+    for where in DEEP:
+        with pytest.raises(WorkflowUpdateFailedError) as refused:
+            await nested_handle(client, f"{run_id}/{where}").execute_update(
+                SupervisorWorkflow.extend_limits, ExtendLimits(budget=NewBudget(tokens=50_000_000))
+            )
+        assert f"those of '{run_id}'" in str(refused.value.cause)
+    assert (await nested_status(client, f"{run_id}/t1/1")).limits.budget_tokens == before
+    hold.set()
+    assert (await handle.result()).status == "completed"
+
+
+async def test_a_nested_run_without_room_for_a_plan_gets_more_from_the_root(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    """The first slice of level three is a tenth of a tenth: too little for its plan beside what is held back."""
+    plans = {
+        "": subtasks(item("t1", "storey"), *[item(f"t{n}") for n in range(2, 9)]),
+        "t1/1": subtasks(item("f1", "bench"), *[item(f"f{n}", "walker") for n in range(2, 9)]),
+        "t1/1/f1/1": PLANS["t1/1/f1/1"],
+    }
+    model.play(run_id, tree(plans))
+    handle = await start(client, run_id, budget={"tokens": 300_000})
+    result = await handle.result()
+    assert (result.status, result.gaps) == ("completed", [])
+    deepest = (await nested_status(client, f"{run_id}/t1/1/f1/1")).limits.budget_tokens or 0
+    assert deepest > 9_000
+
+
+async def test_a_nested_run_gets_what_others_give_back(client: Client, model: ScriptedModel, run_id: str) -> None:
+    hold = asyncio.Event()
+    dear = text("dear pears", tokens=12_000)
+    plans = {**PLANS, "t1/1": subtasks(*[item(f"f{n}", "walker") for n in range(4)])}
+    special = {f"f{n}/1/turn.1": dear for n in range(4)} | {f"{run_id}/t2/1/turn.1": when(hold, text("pears"))}
+    model.play(run_id, tree(plans, **special))
+    handle = await start(client, run_id, max_parallel=2, budget={"tokens": 170_000})
+    await until(sent(model, run_id, "t2/1/turn.1", "t1/1/f1/1/turn.1"))
+    hold.set()
+    result = await handle.result()
+    assert (result.status, result.gaps) == ("completed", [])
+    assert result.usage.input_tokens + result.usage.output_tokens <= 170_000
+
+
+# --- size -----------------------------------------------------------------------------------------------
+
+
+async def test_what_a_nested_run_reports_does_not_grow_with_its_size(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    plans = {"": subtasks(item("t1", "storey")), "t1/1": subtasks(*[item(f"f{n}", "walker") for n in range(80)])}
+    model.play(run_id, tree(plans))
+    handle = await start(client, run_id, max_subtasks=80, max_parallel=4)
+    result = await handle.result()
+    assert result.status == "completed"
+    described = (await handle.describe()).raw_description.workflow_execution_info
+    assert described.history_length < 160
+    assert described.history_size_bytes < 120_000

@@ -1,0 +1,72 @@
+"""What a nested supervisor hands upward at its end: its answer as a finding, or what it had when it had to end."""
+
+from supervision import limits
+from supervision.contract.finding import Finding
+from supervision.contract.progress import NestedRun
+from supervision.contract.result import Gap, RunResult
+from supervision.results.payload_fit import fit
+from supervision.run.run_state import RunState
+from supervision.text import cut, size
+from workflows.child_contracts import NestedResult, WorkerAgentResult
+
+
+def nested_run(state: RunState) -> NestedRun:
+    """Returns where a nested supervisor stands, for the one above it."""
+    return NestedRun(
+        phase=state.phase,
+        counts=state.board.counts() + state.nested.counts,
+        usage=state.usage + state.nested.usage,
+    )
+
+
+def nested_result(state: RunState, whole: RunResult) -> NestedResult:
+    """Returns the result for the supervisor above; the `whole` one is in the store."""
+    fitted = fit(whole, limits.NESTED_RESULT_BYTES)
+    return NestedResult(
+        **dict(fitted),
+        finding=_finding(state, whole),
+        phase=state.phase,
+        counts=state.board.counts() + state.nested.counts,
+        turns=sum(report.turns for report in whole.subtasks),
+    )
+
+
+def _finding(state: RunState, whole: RunResult) -> Finding | None:
+    """Returns the answer as a finding; what is missing from it are its limitations."""
+    if not whole.answer_ref:
+        return None
+    sources = [source for report in whole.subtasks if report.finding for source in report.finding.sources]
+    missing = [f"missing: {gap.subtask_id}: {gap.reason}" for gap in whole.gaps]
+    limitations = [cut(text, limits.LIMITATION_BYTES) for text in [*whole.warnings, *missing]]
+    return Finding(
+        summary=cut(whole.answer, limits.SUMMARY_BYTES),
+        text_ref=whole.answer_ref,
+        text_bytes=size(whole.answer),
+        confidence=whole.confidence,
+        sources=list(dict.fromkeys(sources))[: limits.FINDING_SOURCES],
+        artifacts=whole.artifacts[: limits.FINDING_SOURCES],
+        limitations=limitations[: limits.LIMITATIONS],
+        outcome="partial" if state.answer.is_findings else "done",
+    )
+
+
+def as_agent_result(value: object) -> WorkerAgentResult:
+    """Returns what a nested supervisor returned, or left in its error, as an attempt's result."""
+    result = NestedResult.model_validate(value)
+    gaps = [Gap(subtask_id=gap.subtask_id, reason=cut(gap.reason, 300)) for gap in result.gaps[: limits.NESTED_GAPS]]
+    if more := len(result.gaps) - len(gaps):
+        gaps.append(Gap(subtask_id="…", reason=f"{more} more, in the result of the nested run"))
+    return WorkerAgentResult(
+        finding=result.finding,
+        stopped=result.phase == "cancelled",
+        turns=result.turns,
+        usage=result.usage,
+        nested=NestedRun(
+            phase=result.phase,
+            status=result.status,
+            counts=result.counts,
+            usage=result.usage,
+            result_ref=result.result_ref,
+        ),
+        gaps=gaps,
+    )

@@ -1,0 +1,140 @@
+"""A nested supervisor's side: it reports to the supervisor above it, asks for budget, and takes its terms."""
+
+import asyncio
+import contextlib
+
+from temporalio import workflow
+from temporalio.exceptions import FailureError
+
+with workflow.unsafe.imports_passed_through():
+    from pydantic import BaseModel
+
+    from supervision import limits
+    from supervision.run.nested_runs import WaitChanges, milestone
+    from supervision.run.run_state import RunState
+    from supervision.run.waits import ProviderWait
+    from workflows.child_contracts import NestedInput, NestedReport, NestedRequest, NestedTerms
+    from workflows.nested.nested_result import nested_run
+
+
+class ParentLink:
+    """The link of a nested supervisor to its parent."""
+
+    def __init__(self, nested: NestedInput, state: RunState) -> None:
+        self._nested = nested
+        self._state = state
+        self._reported: object = None
+        self._reported_waits: dict[tuple[str, str], ProviderWait] | None = None
+        self._sending: asyncio.Task[None] | None = None
+        self._asked = 0
+        self._answered = 0
+        self._changed = nested.terms.changed
+        self._refused = False
+
+    @property
+    def root_id(self) -> str:
+        """The run that the whole tree works for."""
+        return self._nested.root_id
+
+    # --- reports ----------------------------------------------------------------------------------
+
+    def report(self) -> None:
+        """Reports upward if enough has changed.
+
+        One signal is under way at a time, as they could overtake each other: what changes meanwhile goes with the next.
+        """
+        if self._is_due() and (self._sending is None or self._sending.done()):
+            self._sending = asyncio.create_task(self._report())
+
+    def _is_due(self) -> bool:
+        return self._milestone() != self._reported or self._waits() != (self._reported_waits or {})
+
+    def _milestone(self) -> tuple[object, ...]:
+        state = self._state
+        return milestone(state.phase, state.flags, state.board.counts() + state.nested.counts)
+
+    async def _report(self) -> None:
+        while self._is_due():
+            self._reported = self._milestone()
+            report = NestedReport(
+                subtask_id=self._nested.subtask_id,
+                report_key=self._nested.terms.report_key,
+                run=nested_run(self._state),
+                flags=self._state.flags,
+                waits=self._wait_changes(),
+            )
+            # What changes while this waits is reported next.
+            await self._signal("nested_report", report)
+
+    def _waits(self) -> dict[tuple[str, str], ProviderWait]:
+        return {wait.key: wait for wait in self._state.waits.current}
+
+    def _wait_changes(self) -> WaitChanges:
+        """Returns the next changes to report, at most NESTED_WAITS, and counts them as reported."""
+        now, before = self._waits(), self._reported_waits or {}
+        ended = [wait for key, wait in before.items() if key not in now][: limits.NESTED_WAITS]
+        begun = [wait for key, wait in now.items() if before.get(key) != wait][: limits.NESTED_WAITS]
+        changes = WaitChanges(begun=begun, ended=ended, anew=self._reported_waits is None)
+        gone = {wait.key for wait in ended}
+        self._reported_waits = {k: w for k, w in before.items() if k not in gone} | {w.key: w for w in begun}
+        return changes
+
+    # --- budget and terms -------------------------------------------------------------------------
+
+    async def more_budget(self, tokens: int) -> bool:
+        """Asks for so much budget that `tokens` are free. Returns False if there is none, or the run's time is over.
+
+        After a refusal it asks again only when a person has changed the limits: what others give back is theirs
+        that ask first.
+        """
+        budget = self._state.time_and_budget
+        ledger = budget.ledger
+        if ledger.has_room(tokens):
+            return True
+        if self._refused or self._is_over():
+            return False
+        if self._asked == self._answered:
+            self._asked += 1
+            request = NestedRequest(
+                subtask_id=self._nested.subtask_id,
+                report_key=self._nested.terms.report_key,
+                number=self._asked,
+                tokens=ledger.shortfall(tokens),
+            )
+            await self._signal("nested_request", request)
+        number = self._asked
+        with contextlib.suppress(TimeoutError):
+            # The parent may wait for other work to give something back; own work may be quicker.
+            await workflow.wait_condition(
+                lambda: self._answered >= number or ledger.has_room(tokens) or self._is_over(),
+                timeout=max(budget.deadline_at - workflow.now(), limits.LEAST_CALL_TIME),
+                timeout_summary="budget from above",
+            )
+        return ledger.has_room(tokens) or not (self._refused or self._is_over())
+
+    def _is_over(self) -> bool:
+        return self._state.finished_at is not None or workflow.now() >= self._state.time_and_budget.deadline_at
+
+    def take(self, terms: NestedTerms) -> bool:
+        """Takes over the terms that the parent has sent. Returns False if they are a stranger's."""
+        if not terms.report_key or terms.report_key != self._nested.terms.report_key:
+            return False
+        state = self._state
+        before = state.time_and_budget.budget
+        state.root_has_finding = state.root_has_finding or terms.root_has_finding
+        state.time_and_budget.set_slice(terms.grant, terms.deadline_at)
+        if state.time_and_budget.budget != before or terms.changed > self._changed:
+            self._refused = False
+        elif terms.answered > self._answered:
+            self._refused = True
+        self._answered, self._changed = terms.answered, terms.changed
+        return True
+
+    async def _signal(self, name: str, message: BaseModel) -> None:
+        parent = workflow.info().parent
+        if parent is None:
+            return
+        try:
+            await workflow.get_external_workflow_handle(parent.workflow_id).signal(name, message)
+        except FailureError:
+            workflow.logger.debug("the parent has ended: nobody to send %s to", name)
