@@ -59,6 +59,7 @@ temporal: $(READY)
 # An existing .venv keeps its Python; a new one gets the one found above.
 SYNC = $(UV) sync --locked --quiet --compile-bytecode $(if $(wildcard $(VENV)),,--python "$(PYTHON)")
 $(READY): pyproject.toml uv.lock | uv
+	@echo "installing into .venv: some seconds, once" >&2
 	@$(SYNC) --no-dev --inexact
 	@touch $@
 
