@@ -13,7 +13,7 @@ from temporalio.client import WorkflowExecutionDescription
 from activities.contracts.run_contracts import Published
 from activities.store.artifacts import ArtifactMissing, ArtifactStore, ArtifactUnavailable
 from console.access import Access, web_address
-from console.command import DONE, UNREACHABLE, CommandFailed
+from console.command import DONE, FAILED, UNREACHABLE, CommandFailed
 from console.console_limits import FOLLOW_LINE_CHARS
 from console.run.run_handle import NO_WORKER, NoAnswer, RunHandle, facts, is_open, state_word, stuck
 from console.run.run_outcome import RunOutcome, read_result, run_outcome, stored_outcome, stored_result
@@ -134,7 +134,14 @@ async def print_result(
     else:
         outcome = await run_outcome(run, store)
     if full and outcome.result and outcome.result.result_ref:
-        outcome = replace(outcome, result=await read_result(store, outcome.result.result_ref))
+        try:
+            outcome = replace(outcome, result=await read_result(store, outcome.result.result_ref))
+        except ArtifactMissing as error:
+            if await run.recorded_store() == await store.identity():
+                raise
+            raise CommandFailed(
+                FAILED, f"{error}: the run uses another store, so set SUPERVISOR_ARTIFACTS_URL as its Workers have it"
+            ) from error
     return print_outcome(console, run.id, outcome, as_json=as_json, web=web_address(run.client, run.id))
 
 

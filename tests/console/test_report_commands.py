@@ -89,6 +89,7 @@ async def test_without_the_store_the_result_still_comes_from_the_server(read: Cl
     missing = await elsewhere("result", RUN, "--full")
     assert missing.code == 1
     assert "has no object" in missing.sentence
+    assert "the run uses another store" in missing.sentence
 
 
 async def test_the_doctor_finds_all_well_where_all_is_well(read: Cli) -> None:
