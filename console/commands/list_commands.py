@@ -81,7 +81,7 @@ async def print_runs(access: Access, console: Console, options: ListOptions) -> 
         raise CommandFailed(BAD_INPUT, f"there is no state '{options.state}'{hint_text}: {', '.join(_STATES)}")
     client = await access.client()
     state = _STATES[options.state] if options.state else None
-    executions = [execution async for execution in roots(client, options.limit, state)]
+    executions = await roots(client, options.limit, state)
     looks = asyncio.Semaphore(console_limits.DESCRIBED_AT_ONCE)
     rows = await asyncio.gather(*(_row(client, execution, looks) for execution in executions))
     rows = [row for row in rows if options.team in (None, row.team)]

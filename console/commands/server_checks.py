@@ -75,7 +75,7 @@ def _pools(folders: list[Path]) -> dict[str, list[str]]:
 
 async def _other_store(client: Client, store_id: str | None) -> CheckRow | None:
     """Returns a problem if the newest run uses another artifact store than this environment."""
-    async for execution in roots(client, 1):
+    for execution in await roots(client, 1):
         used = await RunHandle(client, execution.id).recorded_store()
         if used and store_id and used != store_id:
             return CheckRow(
@@ -90,7 +90,7 @@ async def _other_store(client: Client, store_id: str | None) -> CheckRow | None:
 async def _open_runs(client: Client) -> AsyncIterator[CheckRow]:
     """Yields a row for each open run that stands still, and one that counts the others."""
     looked_at, still = 0, 0
-    async for execution in roots(client, console_limits.DOCTOR_RUNS, "Running"):
+    for execution in await roots(client, console_limits.DOCTOR_RUNS, "Running"):
         looked_at += 1
         run = RunHandle(client, execution.id)
         causes = await observed(run, await run.describe())

@@ -1,7 +1,5 @@
 """The run that a person means: by its id, the beginning of it, the last word of it, or just the newest."""
 
-from collections.abc import AsyncIterator
-
 from temporalio.client import Client, WorkflowExecution
 from temporalio.service import RPCError, RPCStatusCode
 
@@ -29,8 +27,8 @@ async def find_run(client: Client, given: str | None) -> str:
     there is no run at all, or if several match.
     """
     if given is None:
-        async for execution in roots(client, console_limits.LISTED_RUNS):
-            return execution.id
+        if newest := await roots(client, 1):
+            return newest[0].id
         raise CommandFailed(FAILED, f"there is no run in namespace '{client.namespace}': {hint('run', '...')}")
     if await _exists(client, given):
         return given
@@ -41,16 +39,15 @@ async def find_run(client: Client, given: str | None) -> str:
     return matches[0] if matches else given
 
 
-async def roots(client: Client, limit: int, state: str | None = None) -> AsyncIterator[WorkflowExecution]:
-    """Yields at most `limit` runs, newest first, without the nested ones."""
+async def roots(client: Client, limit: int, state: str | None = None) -> list[WorkflowExecution]:
+    """Returns at most `limit` runs, newest first, without the nested ones.
+
+    The server lists open runs first, then others by their end; so a good number is asked for, and sorted here.
+    """
     query = f"WorkflowType = '{RUN_TYPE}'" + (f" AND ExecutionStatus = '{state}'" if state else "")
-    seen = 0
-    async for execution in client.list_workflows(query):
-        if execution.parent_id is None:
-            yield execution
-            seen += 1
-        if seen >= limit:
-            return
+    most = max(limit, console_limits.SEARCHED_RUNS)
+    runs = [run async for run in client.list_workflows(query, limit=most) if run.parent_id is None]
+    return sorted(runs, key=lambda run: run.start_time, reverse=True)[:limit]
 
 
 async def _exists(client: Client, run_id: str) -> bool:
@@ -67,5 +64,5 @@ async def _matching(client: Client, given: str) -> list[str]:
     """Returns the runs whose id begins with `given`, or has it as its last word, newest first."""
     if not given.strip():
         return []
-    ids = [execution.id async for execution in roots(client, console_limits.SEARCHED_RUNS)]
+    ids = [execution.id for execution in await roots(client, console_limits.SEARCHED_RUNS)]
     return [run_id for run_id in ids if run_id.startswith(given)] or [i for i in ids if short_id(i) == given]

@@ -54,8 +54,8 @@ async def test_the_result_is_whole_with_full(read: Cli) -> None:
 
 async def test_the_list_shows_runs_and_no_worker_agents(read: Cli) -> None:
     done = await read("list")
-    row = next(line for line in done.out.splitlines() if line.rstrip().endswith(RUN))
-    for word in ("completed", "done", "default"):
+    row = next(line for line in done.out.splitlines() if f" {RUN} " in line)
+    for word in ("completed", "default", GOAL):
         assert word in row
     assert f"{RUN}/" not in done.out
 
@@ -92,13 +92,22 @@ async def test_without_the_store_the_result_still_comes_from_the_server(read: Cl
     assert "the run uses another store" in missing.sentence
 
 
-async def test_the_doctor_finds_all_well_where_all_is_well(read: Cli) -> None:
+async def test_the_doctor_finds_all_well_where_all_is_well(read: Cli, standin: Model) -> None:
     done = await read("doctor")
     assert done.code == 0
     for words in ("artifact store", "version", "queue supervisor-model", "search attributes", "open runs"):
         assert words in done.out
-    quiet = await read.with_environ(ANTHROPIC_API_KEY="k")("doctor", "--quiet")
+    quiet = await read.with_environ(ANTHROPIC_BASE_URL=standin.url)("doctor", "--quiet")
     assert quiet.out == ""
+
+
+async def test_the_doctor_asks_the_model_endpoint(read: Cli, standin: Model) -> None:
+    there = json.loads((await read.with_environ(ANTHROPIC_BASE_URL=standin.url)("doctor", "--json")).out)
+    (row,) = [row for row in there if row["name"] == "model"]
+    assert (row["level"], "answers in" in row["text"]) == ("ok", True)
+    away = await read.with_environ(ANTHROPIC_BASE_URL="http://127.0.0.1:1", SUPERVISOR_MODEL="standin")("doctor")
+    assert away.code == 1
+    assert "127.0.0.1:1: the connection is refused" in away.out
 
 
 async def test_the_doctor_finds_another_store(read: Cli, tmp_path: Path) -> None:

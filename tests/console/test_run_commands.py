@@ -153,7 +153,7 @@ async def test_a_lost_worker_is_told_and_the_state_still_known(alone: Cli) -> No
     reads = ("status", "result", "plan", "trace")
     for code, done in zip((0, 3, 3, 3), await asyncio.gather(*[alone(read, "waits-1") for read in reads]), strict=True):
         assert done.code == code
-        assert "no worker answers" in done.out + done.err or "not known" in done.err
+        assert "waits for a Worker" in done.out + done.err or "not known" in done.err
 
 
 async def test_following_outlives_the_server(base: dict[str, str], tmp_path: Path) -> None:

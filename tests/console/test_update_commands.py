@@ -6,7 +6,6 @@ import json
 import pytest
 from temporalio.client import Client
 
-from console.hints import hint
 from console.run.run_handle import RunHandle
 from console.view.run_poller import RunPoller
 from supervision.contract.request import RunRequest
@@ -69,7 +68,7 @@ async def test_a_run_that_waits_for_its_provider_says_so_and_goes_on_when_told(c
     shown = (await cli("status", "resume-1")).out
     assert "waiting_provider" in shown
     assert "t3 waits for resume" in shown
-    assert hint("resume", "resume-1") in " ".join(shown.split())
+    assert "temporal-supervisor resume resume-1`" in " ".join(shown.split())
     await standin.usual()
     done = await cli("resume", "resume-1")
     assert (done.code, done.out) == (0, "run 'resume-1' goes on: t3\n")
@@ -140,6 +139,6 @@ async def test_a_followed_run_shows_what_nested_worker_agents_do(
     assert ("t1", "storey starts") in shown
     assert ("t1/t1", "walker starts") in shown
     assert ("t1/t1", "turn 1: walked") in shown
-    assert ("t1/t1", "completed after 1 turns") in shown
+    assert ("t1/t1", "completed after 1 turn") in shown
     assert ("", "done") in shown
     assert poller.caught_up
