@@ -227,9 +227,10 @@ def test_one_broken_team_names_itself_and_the_others_work(
 async def test_a_team_whose_import_never_ends_is_named_and_does_not_block(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str
 ) -> None:
+    files = TeamFiles([tmp_path, BUNDLED])
+    files.load("default")  # a first time, with all that its tools import: the interpreter is shared with the other team
     monkeypatch.setattr(limits, "TEAM_READ_TIMEOUT", timedelta(milliseconds=300))
     folder = write(tmp_path, tools=code)
-    files = TeamFiles([tmp_path, BUNDLED])
     reading = asyncio.create_task(files.read(*files.names()))
     ticks = 0
     while not reading.done():
