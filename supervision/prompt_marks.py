@@ -13,7 +13,7 @@ EXAMPLE = "example"  # a query that a tool's output shows
 TAGS = (
     *(GOAL, SUBTASK, FINDING, MISSING, CANDIDATE, ATTACHMENTS, DRAFT, ERROR, EXAMPLE),
     *("subtasks", "findings", "candidates", "feedback", "previous_finding", "final_instruction", "conflict"),
-    *("contradiction", "open_point", "at_work", "plan_so_far"),
+    *("contradiction", "open_point", "former_verdicts", "at_work", "plan_so_far"),
 )
 
 DIGEST = "digest"  # the role of a finding that condenses others

@@ -20,9 +20,9 @@ from supervision.contract.updates import ExtendLimits, Resume
 async def cancel(run: RunHandle) -> int:
     """Cancels a run and waits a moment for its end. Returns the exit code."""
     before = await run.require()
-    command = hint("result", run.id)
+    reading = hint("result", run.id)
     if not is_open(before):
-        print_err(f"run '{run.id}' has ended already ({state_word(before)}): read it with {command}")
+        print_err(f"run '{run.id}' has ended already ({state_word(before)}): read it with {reading}")
         return DONE if state_word(before) == "cancelled" else FAILED
     await run.handle.cancel()
     try:
@@ -34,7 +34,7 @@ async def cancel(run: RunHandle) -> int:
     except WorkflowFailureError:
         pass
     after = state_word(await run.describe())
-    print_err(f"run '{run.id}' is {after}; its partial result: {command}")
+    print_err(f"run '{run.id}' is {after}; its partial result: {reading}")
     return DONE if after == "cancelled" else FAILED
 
 

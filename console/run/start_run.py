@@ -15,7 +15,7 @@ from supervision import limits
 from supervision.contract.request import RunRequest
 from supervision.contract.result import RunResult
 from supervision.queues import MODEL_QUEUE, WORKFLOW_QUEUE
-from supervision.text import cut, one_line, slug
+from supervision.text import label, slug
 
 
 async def require_workers(client: Client) -> None:
@@ -50,7 +50,7 @@ async def start(client: Client, request: RunRequest, run_id: str) -> RunHandle:
             task_queue=WORKFLOW_QUEUE,
             id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
             id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
-            static_summary=one_line(request.goal, 200),
+            static_summary=label(request.goal, 200),
             static_details=_details(request),
             result_type=RunResult,
         )
@@ -61,7 +61,7 @@ async def start(client: Client, request: RunRequest, run_id: str) -> RunHandle:
 
 def _details(request: RunRequest) -> str:
     team = request.team if isinstance(request.team, str) else f"{request.team.name} (inline)"
-    return f"{cut(request.goal, limits.SUMMARY_BYTES)}\n\nTeam **{team}**, strategy {request.strategy}"
+    return f"{label(request.goal, limits.SUMMARY_BYTES)}\n\nTeam **{team}**, strategy {request.strategy}"
 
 
 async def _taken(run: RunHandle) -> str:

@@ -1,8 +1,9 @@
 """The base of every model that crosses a boundary, and durations as people write them."""
 
 import re
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
@@ -33,3 +34,26 @@ def _short(value: object) -> object:
 
 Duration = Annotated[timedelta, BeforeValidator(_short)]
 """A duration: ISO 8601 such as PT30M, short such as 30m, or a number of seconds."""
+
+
+@dataclass(frozen=True)
+class Undecodable:
+    """Stands for a value that came from outside and could not be decoded; `reason` is a sentence for its sender."""
+
+    reason: str
+
+
+def depth_exceeds(value: Any, limit: int) -> bool:
+    """True if lists and objects lie in each other more than `limit` levels deep. Needs no stack."""
+    level = [value]
+    for _ in range(limit + 1):
+        level = [part for parent in level for part in _parts(parent)]
+        if not level:
+            return False
+    return True
+
+
+def _parts(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return list(value.values())
+    return value if isinstance(value, list) else []

@@ -41,6 +41,7 @@ def _tool_name(text: str) -> str:
 
 
 Name = Annotated[str, AfterValidator(_name)]
+Capability = Annotated[str, Field(max_length=limits.CAPABILITY_CHARS)]
 
 
 class Role(StrictModel):
@@ -58,7 +59,7 @@ class Role(StrictModel):
     description: Annotated[str, Field(min_length=1, max_length=limits.ROLE_DESCRIPTION_CHARS)]
     system_prompt: Annotated[str, Field(max_length=limits.ROLE_PROMPT_CHARS)] = ""
     tools: list[str] = []
-    capabilities: list[str] = []
+    capabilities: Annotated[list[Capability], Field(max_length=limits.ROLE_CAPABILITIES)] = []
     model: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     max_turns: Annotated[int, Field(ge=1, le=200)] | None = None
     max_parallel: Annotated[int, Field(ge=1, le=200)] | None = None

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from runtime.worker_log import ShortLines
+from runtime.telemetry import ShortLines
 
 ROOT = Path(__file__).parents[2]
 

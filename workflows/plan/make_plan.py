@@ -10,7 +10,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.budget.ledger import plan_estimate
     from supervision.errors import ErrorKind, SupervisionError
     from supervision.results.success_rule import importance, reachable
-    from supervision.text import cut, size
+    from supervision.text import cut
     from workflows.background import BackgroundTask
     from workflows.calls import activity_calls
     from workflows.calls.finding_refs import notes
@@ -49,7 +49,7 @@ async def make_plan(context: RunContext, strategy: Strategy) -> PlanReply:
     """Returns a plan that can run, adopted; raises SupervisionError if there is none after three tries."""
     state = context.state
     revision = state.plan.revision + 1 if state.plan.subtasks else 1
-    tokens = plan_estimate(size(state.request.goal))
+    tokens = plan_estimate(state.goal_bytes)
     head, problems, incapable = None, [""], False
     for attempt in range(1, limits.PLAN_TRIES + 1):
         state.trace.note("plan_requested", attempt=attempt, revision=revision)
