@@ -120,7 +120,7 @@ class RunSetupActivities:
         if data is None:
             raise SupervisionError(
                 ErrorKind.INVALID_REQUEST,
-                f"attachment '{attachment.name}': nothing is stored at '{ref}', use a ref that `starter.py put` prints",
+                f"attachment '{attachment.name}': nothing is stored at '{ref}', use one that `put` prints",
             )
         copied = await self._store.put_output(run.run_id, data)  # the run's own, so that uploads may be pruned
         return AttachmentRef(name=attachment.name, ref=copied, bytes=len(data))

@@ -58,7 +58,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         *("server", "connection"),
     ),
     "standin": ("server", "extract", "__main__"),
-    "console": ("console_limits", "access", "terminal", "command", "run", "view", "commands", "demo"),
+    "console": ("console_limits", "access", "hints", "terminal", "command", "run", "view", "commands", "demo"),
 }
 # modules of other sizes, each with its reason
 EXCEPTIONS: dict[str, str] = {
@@ -90,9 +90,11 @@ EXCEPTIONS: dict[str, str] = {
     "runtime/paths.py": "the cache folder, used by every process",
     "runtime/search_attributes.py": "the search attributes of runs",
     "runtime/shown_details.py": "an interceptor of its own, for every Worker of workflows",
-    "runtime/telemetry.py": "tracing, by OpenTelemetry's own variables",
     "runtime/server/server_limits.py": "numbers only",
     "console/console_limits.py": "numbers only",
+    "console/hints.py": "commands as they can be run here, for every screen that suggests one",
+    "console/run/pollers.py": "the Workers of a queue: the start of a run, `doctor` and standstills ask for them",
+    "console/commands/check_row.py": "a row of `doctor`, for the three modules that make them",
     "standin/__main__.py": "the command line: options, and the parts put together",
 }
 # what clients and process mains may know of the workflows: their types, not what they are made of

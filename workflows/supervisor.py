@@ -225,7 +225,7 @@ class SupervisorWorkflow(Handlers):
 
     async def _failed(self, state: RunState, problem: Problem) -> ApplicationError:
         """Returns the error of a run that gave no answer, the partial result in its details."""
-        state.error = f"{problem.type}: {problem.message}"
+        state.error = problem
         result = await self._closed(state, "failed", problem)
         return ApplicationError(cut(problem.message, limits.ERROR_BYTES), result, type=problem.type, non_retryable=True)
 

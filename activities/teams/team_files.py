@@ -37,6 +37,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from activities.teams.author_checks import tool_list
 from activities.teams.team_definition import TeamError, naming, read_definition
 from activities.teams.team_thread import TeamThread, ToolBlocked
 from activities.teams.toolbox import Toolbox, complaints
@@ -45,7 +46,7 @@ from activities.tools.tool import Tool
 from supervision import limits
 from supervision.contract.team import RoleCard, Team, TeamCard, ToolCard, is_name
 from supervision.errors import ErrorKind
-from supervision.text import one_line, quoted
+from supervision.text import did_you_mean, one_line, quoted
 from supervision.trust import distrust
 
 log = logging.getLogger(__name__)
@@ -90,6 +91,11 @@ class TeamFiles:
         """Returns the names of all teams that have a file, readable or not."""
         names = {file.parent.name for folder in self._folders for file in folder.glob("*/team.toml")}
         return sorted(name for name in names if is_name(name))
+
+    def misnamed(self) -> list[Path]:
+        """Returns the folders that hold a team file, and whose name can't be a team's."""
+        folders = {file.parent for folder in self._folders for file in folder.glob("*/team.toml")}
+        return sorted(folder for folder in folders if not is_name(folder.name))
 
     def definition(self, name: str) -> Team:
         """Returns the team of that name as its file says, without running any code of it; TeamError `UnknownTeam`."""
@@ -188,7 +194,9 @@ class TeamFiles:
         known = ", ".join(self.names()) or "none"
         searched = ", ".join(str(folder) for folder in self._folders)
         raise TeamError(
-            ErrorKind.UNKNOWN_TEAM, f"there is no team {quoted(name)}; known teams: {known} (searched in {searched})"
+            ErrorKind.UNKNOWN_TEAM,
+            f"there is no team {quoted(name)}{did_you_mean(name, self.names())}; known teams: {known} "
+            f"(searched in {searched})",
         )
 
     def _require_teams(self, team: Team) -> None:
@@ -246,7 +254,8 @@ def _pick(wanted: str, registered: dict[str, Tool[Any]], where: str) -> Tool[Any
         )
     known = ", ".join(sorted(registered)) or "none"
     raise TeamError(
-        ErrorKind.INVALID_REQUEST, f"{where}: no team file has a tool {quoted(wanted)}; registered are: {known}"
+        ErrorKind.INVALID_REQUEST,
+        f"{where}: no team file has a tool {quoted(wanted)}{did_you_mean(wanted, registered)}; registered are: {known}",
     )
 
 
@@ -271,9 +280,8 @@ def _own_tools(file: Path) -> list[Tool[Any]]:
         line = error.lineno if isinstance(error, SyntaxError) else (lines or [None])[-1]
         problem = f"line {line}: {type(error).__name__}: {one_line(str(error), limits.ERROR_BYTES)}"
         raise TeamError(ErrorKind.UNKNOWN_TEAM, f"{file}: {problem}") from error
-    if not isinstance(tools, list) or not all(isinstance(tool, Tool) for tool in tools):
-        raise TeamError(ErrorKind.UNKNOWN_TEAM, f"{file}: it must define TOOLS as a list of Tool")
-    return tools
+    with naming(file):
+        return tool_list(tools)
 
 
 def _imported(file: Path) -> ModuleType:

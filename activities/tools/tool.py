@@ -77,6 +77,7 @@ class Tool(Generic[A]):
 
     One that `waits` may take longer than five minutes: it asks a person, or something slow.
     A tool of a `tools.py` is marked `own` when it is loaded, and runs in its team's thread: nobody has bounded it.
+    Its `run` may also be a plain function, which gets a thread for each call, and return just a text.
     `evidence` says what its outputs prove: `data` of the world, what was `computed` from its arguments, or `nothing`,
     because they only repeat these.
     `name` is letters, digits, `_` and `-`, at most 64 of them: providers accept no other.
@@ -85,7 +86,7 @@ class Tool(Generic[A]):
     name: str
     description: str
     arguments: type[A]
-    run: Callable[[A, ToolContext], Awaitable[ToolOutput]]
+    run: Callable[[A, ToolContext], Awaitable[ToolOutput]] | Callable[[A, ToolContext], Any]
     effects: Effects = "read"
     evidence: Literal["data", "computed", "nothing"] = "data"
     local: bool = False

@@ -121,12 +121,12 @@ def _fit(role: RoleLine, goal: str) -> int:
 
 
 def _subtask(request: ApiRequest, at: int, role: RoleLine, question: str, after: list[str] | None = None) -> Json:
-    """A subtask, number `at` of those to add: what its role is for, and the question."""
+    """A subtask, number `at` of those to add: the question, by which people know it, and what its role is for."""
     known = [int(number) for number in re.findall(r'\bid="t(\d+)"', request.user_text)]
     purpose = clip(role.description.rstrip(".") or f"Work as {role.name}", _PURPOSE_CHARS)
     return {
         "id": f"t{max(known, default=0) + 1 + at}",
-        "description": f"{purpose}. Question: {clip(question, limits.DESCRIPTION_CHARS - 1000)}",
+        "description": f"Question: {clip(question, limits.DESCRIPTION_CHARS - 1000)}\n\nYour part: {purpose}.",
         "role": role.name,
         "depends_on": after or [],
         "importance": "required",

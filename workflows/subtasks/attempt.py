@@ -165,6 +165,7 @@ class _Attempt:
         state.time_and_budget.ledger.settle(account, result.usage)
         state.child_found |= result.finding is not None and not result.stopped and result.progress is None
         state.board.record(self.subtask_id, result.turns, result.usage)
+        state.count_tools(result.tools)
         state.board.set_gaps(self.subtask_id, result.gaps)
 
     async def _run_agent(

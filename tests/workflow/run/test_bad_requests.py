@@ -8,7 +8,8 @@ from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
 
 from runtime.settings import Settings
-from supervision.contract.result import RunResult
+from supervision.contract.result import Problem, RunResult
+from supervision.errors import ErrorKind
 from tests.scripted_model import Reply, ScriptedModel, as_json, stop, text
 from tests.serving import own_server
 from tests.workflow import runs
@@ -92,7 +93,7 @@ async def test_an_inline_team_has_only_what_the_operator_registered(
     handle = await send(client, run_id, **fields)
     error = await refused(handle, model, run_id, reason)
     shown = await handle.query(SupervisorWorkflow.status)
-    assert (shown.phase, shown.error) == ("failed", f"InvalidRequest: {error.message}")
+    assert (shown.phase, shown.error) == ("failed", Problem(type=ErrorKind.INVALID_REQUEST, message=error.message))
     assert reason in await details(handle)
 
 

@@ -10,7 +10,7 @@ import pytest
 from temporalio.client import Client
 
 from activities.pools import PoolActivities
-from console.run.start_run import ACTIVITIES, WORKFLOWS, pollers
+from console.run.pollers import ACTIVITIES, WORKFLOWS, pollers
 from runtime.settings import Settings
 from supervision.queues import pool_queue
 from tests.scripted_model import Reply, ScriptedModel, Step, as_json, text, tools, when
