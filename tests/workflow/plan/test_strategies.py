@@ -86,7 +86,16 @@ async def test_route_gives_the_whole_goal_to_one_role(client: Client, model: Scr
     assert [(s.id, s.role, s.description) for s in result.subtasks] == [("t1", "reckoner", "Weigh all pears.")]
     assert model.steps(run_id) == ["plan.1.1", "t1/1/turn.1", "synthesis.1"]
     schema = model.of(run_id)[0].step.body["output_config"]["format"]["schema"]
-    assert schema["properties"]["role"]["enum"] == ["hand", "reader", "librarian", "reckoner", "solo", "pupil", "far", "abroad"]
+    assert schema["properties"]["role"]["enum"] == [
+        "hand",
+        "reader",
+        "librarian",
+        "reckoner",
+        "solo",
+        "pupil",
+        "far",
+        "abroad",
+    ]
 
 
 async def test_a_secondary_role_works_beside_the_first_and_may_fail(
