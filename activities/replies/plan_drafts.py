@@ -117,7 +117,8 @@ def routed_plan(draft: RouteDraft, goal: str, roles: list[str], generalist: str,
     """Returns the plan of a route; the generalist gets the goal if the chosen role is none of `roles`."""
     if draft.role not in roles:
         draft = RouteDraft(role=generalist)
-    description = next(text for text in _descriptions(draft, goal) if _is_concrete(text))
+    *wanted, last = _descriptions(draft, goal)
+    description = next((text for text in wanted if _is_concrete(text)), last)
     subtasks = [Subtask(id="t1", description=description, role=draft.role)]
     if draft.secondary_role in roles and draft.secondary_role != draft.role:
         beside = Subtask(id="t2", description=description, role=draft.secondary_role or "", importance="optional")
@@ -126,7 +127,7 @@ def routed_plan(draft: RouteDraft, goal: str, roles: list[str], generalist: str,
 
 
 def _descriptions(draft: RouteDraft, goal: str) -> list[str]:
-    """Returns the descriptions that a route may have, best first; the last one is always concrete."""
+    """Returns the descriptions that a route may have, best first; the last one holds the goal, whatever that is."""
     prefix = "Answer this goal: "
     text = cut(goal.strip(), limits.DESCRIPTION_CHARS - len(prefix))
     return [draft.description, text, prefix + text]
