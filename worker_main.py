@@ -108,7 +108,12 @@ def compose(
         client,
         roles,
         workflows=[SupervisorWorkflow, WorkerAgentWorkflow],
-        local_activities=[setup.prepare_run, publishing.publish_result, PoolActivities(client).pool_backlog],
+        local_activities=[
+            setup.prepare_run,
+            publishing.adopt_finding,
+            publishing.publish_result,
+            PoolActivities(client).pool_backlog,
+        ],
         model_activities=model_activities(settings, model, store, conversations, teams) if "model" in roles else [],
         tool_activities=[ToolActivities(store, conversations, teams).run_tool],
         interceptors=[Attempts(), Guard(Callers(client), Grants(store), settings.worker_model)],

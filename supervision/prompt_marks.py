@@ -5,6 +5,7 @@ SUBTASK = "subtask"
 FINDING = "finding"
 MISSING = "missing"
 CANDIDATE = "candidate"
+MISSING_POINTS = "missing_points"
 ATTACHMENTS = "attachments"
 DRAFT = "draft"
 ERROR = "error"
@@ -13,7 +14,7 @@ EXAMPLE = "example"  # a query that a tool's output shows
 TAGS = (
     *(GOAL, SUBTASK, FINDING, MISSING, CANDIDATE, ATTACHMENTS, DRAFT, ERROR, EXAMPLE),
     *("subtasks", "findings", "candidates", "feedback", "previous_finding", "final_instruction", "conflict"),
-    *("contradiction", "open_point", "at_work", "plan_so_far"),
+    *("contradiction", "open_point", "at_work", "plan_so_far", MISSING_POINTS),
 )
 
 DIGEST = "digest"  # the role of a finding that condenses others

@@ -34,7 +34,7 @@ WORKFLOWS = {
     "WorkerAgentWorkflow": {"queries": {"trace"}, "updates": set(), "signals": set()},
 }
 ACTIVITIES = {
-    *("prepare_run", "publish_result", "pool_backlog"),
+    *("prepare_run", "publish_result", "adopt_finding", "pool_backlog"),
     *("plan", "call_model", "refine", "review", "judge", "synthesize"),
     *("run_tool",),
 }

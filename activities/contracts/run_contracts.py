@@ -4,8 +4,6 @@ The models of all `*contracts` modules are history: fields may be added with def
 recorded runs live. A *reference* is a key of the artifact store; a *head* is that of a conversation's last entry.
 """
 
-from typing import Literal
-
 from supervision.contract.base import Model
 from supervision.contract.ceilings import Ceilings
 from supervision.contract.request import RunRequest
@@ -47,7 +45,7 @@ class DependencyRef(Model):
     role: str
     text_ref: str
     bytes: int = 0
-    importance: Literal["required", "optional"] = "required"
+    weight: float = 0.5
     complete: bool = True
 
 
@@ -90,6 +88,7 @@ class RunSetup(Model):
     supervisor_model: str
     answer_schema_ref: str | None = None
     attachments: list[AttachmentRef] = []
+    own_plan_ref: str | None = None
     tools_queue: str
     search_attributes: list[str] = []
     warnings: list[str] = []
@@ -116,3 +115,18 @@ class Published(Model):
     result_ref: str
     trace_ref: str
     answer_ref: str | None = None
+
+
+class AdoptInput(Model):
+    """A finding that is to be the run's answer word for word, under a label if there is one."""
+
+    run: RunRef
+    text_ref: str
+    label: str | None = None
+
+
+class AdoptReply(Model):
+    """The answer, shortened if it is long: `answer_ref` has all of it."""
+
+    answer: str
+    answer_ref: str

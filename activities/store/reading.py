@@ -46,7 +46,7 @@ async def read_findings(
 ) -> list[FindingExcerpt]:
     """Returns the findings with texts of at most `budget` characters together.
 
-    Texts that do not fit are cut, optional findings first; a cut text says how much is missing.
+    Texts that do not fit are cut, those of the least weight first; a cut text says how much is missing.
     """
     reading = asyncio.Semaphore(limits.STORE_READS)
 
@@ -55,7 +55,7 @@ async def read_findings(
             return await read_text(store, ref.text_ref)
 
     texts = await asyncio.gather(*map(read, refs))
-    lengths = allot([len(text) for text in texts], [ref.importance == "optional" for ref in refs], budget)
+    lengths = allot([len(text) for text in texts], [ref.weight for ref in refs], budget)
     return [
         FindingExcerpt(ref.subtask_id, ref.role, _beginning(text, length))
         for ref, text, length in zip(refs, texts, lengths, strict=True)

@@ -45,6 +45,7 @@ from activities.tools.tool import Tool
 from supervision import limits
 from supervision.contract.team import RoleCard, Team, TeamCard, ToolCard, is_name
 from supervision.errors import ErrorKind
+from supervision.planning.team_hints import team_hints
 from supervision.text import one_line, quoted
 from supervision.trust import distrust
 
@@ -222,7 +223,15 @@ def team_card(loaded: LoadedTeam, default_model: str, override: str | None = Non
                 name=role.name,
                 description=role.description,
                 capabilities=role.capabilities,
-                tools=[ToolCard(name=tool.name, effects=tool.effects, local=tool.local) for tool in tools],
+                tools=[
+                    ToolCard(
+                        name=tool.name,
+                        effects=tool.effects,
+                        local=tool.local,
+                        reads_attachments=tool.reads_attachments,
+                    )
+                    for tool in tools
+                ],
                 model=role.model or override or default_model,
                 max_turns=role.max_turns,
                 max_parallel=role.max_parallel,
@@ -231,9 +240,12 @@ def team_card(loaded: LoadedTeam, default_model: str, override: str | None = Non
                 pool=role.pool,
                 backup=role.backup,
                 backlog_seconds=role.backlog_seconds,
+                max_tokens=role.max_tokens,
+                label=role.label,
             )
         )
-    return TeamCard(name=loaded.team.name, generalist=loaded.team.generalist, roles=roles)
+    team = loaded.team
+    return TeamCard(name=team.name, generalist=team.generalist, roles=roles, on_failure=team.on_failure)
 
 
 def _pick(wanted: str, registered: dict[str, Tool[Any]], where: str) -> Tool[Any]:
@@ -252,6 +264,8 @@ def _pick(wanted: str, registered: dict[str, Tool[Any]], where: str) -> Tool[Any
 
 def _read(folder: Path, thread: TeamThread) -> LoadedTeam:
     team = read_definition(folder)
+    for hint in team_hints(team):
+        log.warning("%s", hint)
     with naming(folder / "team.toml"):
         toolbox = Toolbox.for_team(team, folder, map(thread.own, _own_tools(folder / "tools.py")))
     return LoadedTeam(team, folder, toolbox)

@@ -76,7 +76,9 @@ class Tool(Generic[A]):
     """`local` marks a small pure tool that may run inside a workflow task (milliseconds, no I/O to speak of).
 
     A tool of a `tools.py` is marked `own` when it is loaded, and runs in its team's thread: nobody has bounded it.
-    `name` is letters, digits, `_` and `-`, at most 64 of them: providers accept no other.
+    `name` is letters, digits, `_` and `-`, at most 64 of them: providers accept no other. `catalogue` returns what data
+    it reaches, for the planner: a line by the name of each table or document. `reads_attachments` is True if it shows
+    the attachments of its context.
     """
 
     name: str
@@ -86,6 +88,8 @@ class Tool(Generic[A]):
     effects: Effects = "read"
     local: bool = False
     own: bool = False
+    catalogue: Callable[[], Awaitable[dict[str, str]]] | None = None
+    reads_attachments: bool = False
 
     def schema(self) -> dict[str, Any]:
         """Returns the JSON schema of the arguments. It is shared, so do not change it."""

@@ -46,6 +46,7 @@ async def print_teams(folders: list[Path], console: Console) -> int:
     # these load the tools' libraries: 0.3 s for one command only
     from activities.teams.team_definition import TeamError
     from activities.teams.team_files import TeamFiles
+    from supervision.planning.team_hints import team_hints
 
     files = TeamFiles(folders)
     broken = []
@@ -60,6 +61,8 @@ async def print_teams(folders: list[Path], console: Console) -> int:
             mark = " (generalist)" if role.name == team.generalist else ""
             console.print(Text(f"  {role.name}{mark}: {', '.join(role.tools) or 'no tools'}"))
             console.print(Padding(Text(safe_line(role.description, _CELL), style="dim"), (0, 0, 0, 6), expand=False))
+        for hint in team_hints(team):
+            console.print(Text(f"  hint: {safe_line(hint, limits.ERROR_BYTES)}", style="yellow"))
     for reason in broken:
         print_err(safe_line(reason, limits.ERROR_BYTES))
     return 1 if broken else 0

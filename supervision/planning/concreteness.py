@@ -92,13 +92,13 @@ _GENERIC = frozenset(f"{_ENGLISH} {_GERMAN} {_FRENCH} {_SPANISH} {_ITALIAN_PORTU
 
 # Scripts without spaces: terms are taken out of the text, longest first; of what is left two characters are a word.
 _UNSPACED = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\u0e00-\u0e7f"
-_GENERIC_TERMS = (
-    "分析 数据 資料 資訊 信息 情報 收集 进行 進行 研究 调查 調查 調査 查找 寻找 处理 處理 完成 任务 任務 工作 问题 問題 "
-    "相关 相關 関連 关于 所有 一些 这个 這個 事情 内容 結果 结果 报告 報告 了解 帮助 幫助 解决 解決 请 的 了 在 对 和 "
-    "データ を する して ください 行う について この その に関する 集める 集めて 収集 検索 調べる 調べて タスク 作業 対応 "
-    "วิเคราะห์ ข้อมูล ทำ งาน ค้นหา วิจัย เกี่ยวกับ นี้"
-).split()
-_TERMS = re.compile("|".join(map(re.escape, sorted(_GENERIC_TERMS, key=len, reverse=True))))
+_EASTERN = """
+分析 数据 資料 資訊 信息 情報 收集 进行 進行 研究 调查 調查 調査 查找 寻找 处理 處理 完成 任务 任務 工作 问题 問題 相关
+相關 関連 关于 所有 一些 这个 這個 事情 内容 結果 结果 报告 報告 了解 帮助 幫助 解决 解決 请 的 了 在 对 和
+データ を する して ください 行う について この その に関する 集める 集めて 収集 検索 調べる 調べて タスク 作業 対応
+วิเคราะห์ ข้อมูล ทำ งาน ค้นหา วิจัย เกี่ยวกับ นี้
+"""
+_TERMS = re.compile("|".join(map(re.escape, sorted(_EASTERN.split(), key=len, reverse=True))))
 _WORD = re.compile(r"\w+")
 _UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
 

@@ -249,6 +249,12 @@ class Board:
         unfinished.sort(key=lambda report: report.state)
         return sum(self._subtasks[report.id].candidates for report in unfinished[:slots])
 
+    def size(self, subtask_id: str) -> float:
+        """Returns how much work the plan expects of a subtask, against the mean of all; 1 without an estimate."""
+        estimates = [subtask.estimated_tokens for subtask in self._subtasks.values() if subtask.estimated_tokens > 0]
+        own = self._subtasks[subtask_id].estimated_tokens
+        return own * len(estimates) / sum(estimates) if own > 0 else 1.0
+
     @property
     def has_finding(self) -> bool:
         """True if any subtask has a finding, be it one that is worked on again."""

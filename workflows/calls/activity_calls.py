@@ -28,7 +28,14 @@ with workflow.unsafe.imports_passed_through():
         SynthesisReply,
     )
     from activities.contracts.planning_contracts import PlanInput, PlanReply
-    from activities.contracts.run_contracts import Published, PublishInput, RunSetup, SetupInput
+    from activities.contracts.run_contracts import (
+        AdoptInput,
+        AdoptReply,
+        Published,
+        PublishInput,
+        RunSetup,
+        SetupInput,
+    )
     from activities.contracts.turn_contracts import ToolInput, ToolReply, TurnInput, TurnReply
     from activities.judging import JudgingActivities
     from activities.planning import PlanningActivities
@@ -164,6 +171,19 @@ async def prepare_run(payload: SetupInput) -> RunSetup:
             start_to_close_timeout=limits.SETUP_TIMEOUT,
             retry_policy=_STORE_RETRY,
             summary="prepare the run",
+        )
+    )
+
+
+async def adopt_finding(payload: AdoptInput) -> AdoptReply:
+    """Returns a finding as the answer, word for word; local, as it only reads."""
+    return await _reply(
+        workflow.execute_local_activity_method(
+            PublishingActivities.adopt_finding,
+            payload,
+            start_to_close_timeout=limits.PUBLISH_TIMEOUT,
+            retry_policy=_STORE_RETRY,
+            summary="take the finding as the answer",
         )
     )
 
