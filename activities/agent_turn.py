@@ -10,7 +10,7 @@ from activities.model.conversation import Opening
 from activities.model.journalled_call import Answered, ModelCalls
 from activities.model.port import Json
 from activities.prompts.agent_prompts import worker_request, worker_system
-from activities.store.reading import read_findings, read_plan, read_text
+from activities.store.reading import read_findings, read_plan, read_small, read_text
 from activities.teams.stored_teams import StoredTeams
 from supervision import limits
 from supervision.agent.closing_lines import Conclusion, conclude
@@ -48,7 +48,7 @@ class AgentTurnActivities:
             subtask,
             await read_findings(store, brief.dependencies, limits.AGENT_CONTEXT_CHARS),
             brief.missing,
-            [attachment.name for attachment in brief.attachments],
+            await read_small(store, brief.attachments),
             feedback=brief.feedback,
             previous=await self._previous(brief),
         )

@@ -180,7 +180,8 @@ EMPTY_RETRIES = 1  # how often an answer without words is asked for again: a sec
 PAUSE_TURNS = 5  # `pause_turn` rounds of one call
 CONTEXT_CHARS = 400_000  # ~100k tokens of findings in one prompt: above it the price of small models rises
 AGENT_CONTEXT_CHARS = 60_000  # of findings in a worker agent's brief: every turn reads them again
-FINDING_SUMMARY_CHARS = 1200  # what an optional finding is cut to before required ones are: two paragraphs
+REDUCE_CHARS = 40_000  # of findings in one prompt when the plan asks for reduction: ~10k tokens, a dozen of them
+FINDING_SUMMARY_CHARS = 1200  # what findings of less weight are cut to before others are: two paragraphs
 MODEL_CALL_TIMEOUT = timedelta(minutes=10)  # start_to_close of one attempt
 LEAST_CALL_TIME = timedelta(seconds=1)  # a call begun at the deadline fails by its timeout
 MODEL_IDLE_TIMEOUT = timedelta(seconds=90)  # no content for this long: the stream is dead, pings or not

@@ -39,7 +39,7 @@ class ToolLoop:
     async def run(self) -> WorkerAgentResult:
         """Returns the finding. Raises the error that ends the attempt, CallFailed, or CancelledError."""
         agent, progress = self._agent, self._progress
-        asked_again, note, max_tokens = 0, None, limits.TURN_MAX_TOKENS
+        asked_again, note, max_tokens = 0, None, agent.role.max_tokens or limits.TURN_MAX_TOKENS
         while True:
             progress.turn += 1
             if self._must_conclude() and progress.turn > 1:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from cachetools import LRUCache
 
-from activities.contracts.run_contracts import DependencyRef
+from activities.contracts.run_contracts import AttachmentRef, DependencyRef
 from activities.store.artifacts import ArtifactStore
 from supervision import limits
 from supervision.agent.finding_budget import allot
@@ -39,6 +39,16 @@ async def read_plan(store: ArtifactStore, ref: str) -> Plan:
     if plan is None:
         plan = _plans[key] = Plan.model_validate_json(await store.get(ref))
     return plan
+
+
+async def read_small(store: ArtifactStore, attachments: list[AttachmentRef]) -> dict[str, str | None]:
+    """Returns the texts of small attachments by name, None for those that a tool has to read."""
+    return {
+        attachment.name: await read_text(store, attachment.ref)
+        if 0 < attachment.bytes <= limits.SMALL_ATTACHMENT_BYTES
+        else None
+        for attachment in attachments
+    }
 
 
 async def read_findings(

@@ -24,7 +24,9 @@ async def catalogue(team: Team, toolbox: Toolbox) -> str:
     for tool in tools:
         for name, line in (await _items(tool)).items():
             items[name] = max(items.get(name, ""), line, key=len)  # two tools may reach the same table
-    return _bounded([one_line(clean(line), limits.CATALOGUE_LINE_CHARS) for line in items.values()])
+    # Tables first: a plan names their columns and periods, documents can be searched.
+    names_in_order = sorted(items, key=lambda name: not name.startswith("table "))
+    return _bounded([one_line(clean(items[name]), limits.CATALOGUE_LINE_CHARS) for name in names_in_order])
 
 
 async def _items(tool: Tool[Any]) -> dict[str, str]:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from temporalio.client import Client
 
-from tests.scripted_model import ScriptedModel, as_json, plan, text
+from tests.scripted_model import Reply, ScriptedModel, Step, as_json, text
 from tests.workflow import runs
 from tests.workflow.runs import events, failure, prompt
 from tests.workflow.scripts import FOUND, GIVES_UP, item, plans, subtasks
@@ -95,7 +95,7 @@ async def test_a_callers_plan_is_worked_on_and_no_planner_is_asked(
 async def test_a_callers_plan_that_cannot_run_fails_at_once_with_its_problems(
     client: Client, model: ScriptedModel, run_id: str, change: dict[str, Any], kind: str, problem: str
 ) -> None:
-    model.play(run_id, plan())
+    model.play(run_id, plans(subtasks(item("t9"))))
     error = await failure(await start(client, run_id, plan={"subtasks": [{**OWN["subtasks"][0], **change}]}))
     assert error.type == kind
     assert problem in error.message
@@ -137,7 +137,10 @@ async def test_a_route_with_an_answer_schema_is_still_written(
 async def test_of_rival_answers_the_one_that_a_judge_chose_stands(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
-    turns = {name: (lambda step, name=name: text(f"Slogan of {name}\n\nConfidence: 0.8")) for name in ("t1", "t2")}
+    def slogan(step: Step) -> Reply:
+        return text(f"Slogan {'of t2' if '/t2/' in step.call else 'of t1'}\n\nConfidence: 0.8")
+
+    turns = {"t1": slogan, "t2": slogan}
     usual = plans(subtasks(item("t1"), item("t2"), aggregation="select"), turns=turns)
     chosen = as_json({"choice": 2, "reason": "It is shorter."})
     model.play(run_id, lambda step: chosen if step.kind == "judge" else usual(step))
