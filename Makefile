@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup dev temporal demo test corpus check serve worker bench pin-images
+.PHONY: help setup dev temporal demo test corpus check serve worker bench large pin-images
 
 # a uv from PATH, else one of our own in .uv
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
@@ -46,6 +46,9 @@ worker: $(READY) ## Run a Worker process
 
 bench: dev ## Run the benchmarks
 	@$(VENV) -m benchmarks
+
+large: dev ## Run the largest sizes, with kill -9 in the middle
+	@$(VENV) -m benchmarks.large
 
 pin-images: ## Add the digests of the images to Dockerfile and docker-compose.yml
 	@deploy/pin-images.sh

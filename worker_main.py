@@ -20,6 +20,7 @@ from temporalio.worker import Worker
 
 from activities.agent_turn import AgentTurnActivities
 from activities.attempts import Attempts
+from activities.child_records import ChildActivities
 from activities.judging import JudgingActivities
 from activities.model.anthropic_model import AnthropicModel
 from activities.model.conversation import ConversationStore
@@ -67,17 +68,19 @@ async def serving(
     *,
     pool: str | None = None,
     attributes: Sequence[str] | None = None,
+    strict_sandbox: bool = True,
 ) -> AsyncIterator[list[str]]:
     """The Workers of one process, running for the time of an `async with` block.
 
     Yields the names of the usable search attributes; those that the server lacks are added first, unless
     `attributes` says which ones to use. With `pool` only that pool's model and tool calls are served.
+    `strict_sandbox` is for tests: see `workflow_runner`.
     """
     usable = await search_attributes.ensure(client) if attributes is None else list(attributes)
     model = anthropic_model(settings)
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(model.close)  # first in, last out: calls in flight may finish
-        for worker in compose(client, settings, model, roles, usable, pool):
+        for worker in compose(client, settings, model, roles, usable, pool, strict_sandbox):
             await stack.enter_async_context(worker)
         yield usable
 
@@ -89,6 +92,7 @@ def compose(
     roles: Sequence[WorkerRole],
     attributes: list[str],
     pool: str | None = None,
+    strict_sandbox: bool = True,
 ) -> list[Worker]:
     """Returns everything that a Worker process consists of, wired together."""
     store = open_store(settings.artifacts_url)
@@ -104,6 +108,7 @@ def compose(
         ceilings=settings.ceilings,
     )
     setup, publishing = RunSetupActivities(store, teams, facts), PublishingActivities(store)
+    children = ChildActivities(client, store, conversations, free=settings.model == "standin")
     return workers(
         client,
         roles,
@@ -113,12 +118,16 @@ def compose(
             publishing.adopt_finding,
             publishing.publish_result,
             PoolActivities(client).pool_backlog,
+            children.find_child,
+            children.await_child,
+            children.child_consumed,
         ],
         model_activities=model_activities(settings, model, store, conversations, teams) if "model" in roles else [],
         tool_activities=[ToolActivities(store, conversations, teams).run_tool],
         interceptors=[Attempts(), Guard(Callers(client), Grants(store), settings.worker_model)],
         model_rpm=settings.model_rpm,
         pool=pool,
+        strict_sandbox=strict_sandbox,
     )
 
 
@@ -133,6 +142,7 @@ def anthropic_model(settings: Settings) -> AnthropicModel:
         idle_timeout=idle,
         structured=settings.model_structured,
         cache=settings.model_cache,
+        max_output=settings.model_max_tokens,
         plain_http=settings.model_plain_http,
     )
 
@@ -167,7 +177,8 @@ async def serve(settings: Settings, roles: Sequence[WorkerRole], pool: str | Non
     client = await connect(tracing, wait=limits.WORKER_CONNECT_WAIT)
     stop = asyncio.Event()
     with stopping_by_signal(asyncio.get_running_loop(), stop, watchdog):
-        async with serving(client, settings, roles, pool=pool) as attributes, shown_alive(settings.health_file):
+        process = serving(client, settings, roles, pool=pool, strict_sandbox=False)
+        async with process as attributes, shown_alive(settings.health_file):
             for warning in search_attributes.warnings(attributes):
                 say(f"warning: {warning}")
             if settings.model == "standin":

@@ -7,13 +7,18 @@ from temporalio import activity
 from activities.contracts.run_contracts import SubtaskBrief
 from activities.contracts.turn_contracts import ConclusionRef, ToolCallRef, TurnInput, TurnReply, arguments_sha256
 from activities.model.conversation import Opening
-from activities.model.journalled_call import Answered, ModelCalls
-from activities.model.port import Json
+from activities.model.journalled_call import Answered, CallOptions, ModelCalls
+from activities.model.port import Json, system_note, user_message
 from activities.prompts.agent_prompts import worker_request, worker_system
+from activities.replies.finding_grounds import read_grounds
 from activities.store.reading import read_findings, read_plan, read_small, read_text
 from activities.teams.stored_teams import StoredTeams
+from activities.teams.team_files import LoadedTeam
 from supervision import limits
 from supervision.agent.closing_lines import Conclusion, conclude
+from supervision.agent.finish_call import finish_tool, read_finish
+from supervision.contract.finding import FindingRecord
+from supervision.prompt_marks import FINISH_TOOL
 from supervision.text import cut, one_line
 
 
@@ -27,24 +32,30 @@ class AgentTurnActivities:
     @activity.defn
     async def call_model(self, turn: TurnInput) -> TurnReply:
         """Returns the model's reply to the brief, or to the tool results since `head`."""
+        loaded = await self._teams.load(turn.team_ref)
+        options = CallOptions(
+            max_tokens=turn.max_tokens,
+            # The last turn forbids tools, which the conversation's cached part does not have: only the prefix fits.
+            cache="prefix" if turn.last else "conversation",
+            long_cache=loaded.toolbox.waits(loaded.team.role(turn.role).tools),
+            concludes=turn.last,
+        )
         if turn.head is None:
             assert turn.brief is not None
-            opening, text = await self._opening(turn, turn.brief)
-            answered = await self._calls.begin(turn.run, turn.step, opening, text, turn.max_tokens)
+            opening, text = await self._opening(turn, turn.brief, loaded)
+            answered = await self._calls.begin(turn.run, turn.step, opening, text, options, turn.note)
         else:
             messages = self._new_messages(turn)
-            answered = await self._calls.go_on(turn.run, turn.step, turn.head, messages, turn.max_tokens)
+            answered = await self._calls.go_on(turn.run, turn.step, turn.head, messages, options)
         return await self._reply(turn, answered)
 
-    async def _opening(self, turn: TurnInput, brief: SubtaskBrief) -> tuple[Opening, str]:
+    async def _opening(self, turn: TurnInput, brief: SubtaskBrief, loaded: LoadedTeam) -> tuple[Opening, str]:
         store = self._calls.store
-        loaded = await self._teams.load(turn.team_ref)
         role = loaded.team.role(turn.role)
         subtask = (await read_plan(store, brief.plan_ref)).subtask(brief.subtask_id)
         if brief.description_ref is not None:
             subtask = subtask.model_copy(update={"description": await read_text(store, brief.description_ref)})
         text = worker_request(
-            await read_text(store, brief.goal_ref),
             subtask,
             await read_findings(store, brief.dependencies, limits.AGENT_CONTEXT_CHARS),
             brief.missing,
@@ -55,7 +66,7 @@ class AgentTurnActivities:
         opening = Opening(
             system=worker_system(role.system_prompt),
             model=turn.model,
-            tools=loaded.toolbox.definitions(role.tools),
+            tools=[*loaded.toolbox.definitions(role.tools), finish_tool()],
             output_schema=None,
         )
         return opening, text
@@ -67,38 +78,80 @@ class AgentTurnActivities:
         return text[: limits.CONTEXT_CHARS]
 
     def _new_messages(self, turn: TurnInput) -> list[Json]:
-        """Returns tool results and the note in one user message, as the API wants it; none if the model only paused."""
-        message = self._calls.conversations.tool_result_message(turn.results)
-        if turn.note:
-            message["content"].append({"type": "text", "text": turn.note})
-        return [message] if message["content"] else []
+        """Returns tool results in one user message, as the API wants it, and the note; none if the model only paused.
+
+        A note by the system must follow a message of the user's side: without results it is one itself.
+        """
+        results = self._calls.conversations.tool_result_message(turn.results)
+        if not turn.note:
+            return [results] if results["content"] else []
+        return [results, system_note(turn.note)] if results["content"] else [user_message(turn.note)]
 
     async def _reply(self, turn: TurnInput, answered: Answered) -> TurnReply:
         message = answered.message
         details = message.stop_details or {}
         calls = message.tool_uses() if message.stop_reason == "tool_use" else []
         text = message.text().strip()
-        conclusion = None if calls or not text else conclude(text)
-        return TurnReply(
+        finish = _finish_of(calls)
+        finished = read_finish(finish.get("input")) if finish else None
+        reply = TurnReply(
             head=answered.head,
-            stop_reason=message.stop_reason,
+            stop_reason=FINISH_TOOL if finished else message.stop_reason,
             stop_detail=_detail(details),
-            preview=cut(conclusion.text if conclusion else text, limits.REPLY_PREVIEW_BYTES),
-            calls=[_tool_call(index, block) for index, block in enumerate(calls)],
-            conclusion=await self._stored(turn, conclusion) if conclusion else None,
+            preview=cut(text, limits.REPLY_PREVIEW_BYTES),
+            calls=[] if finished else [_tool_call(index, block) for index, block in enumerate(calls)],
+            fullest=message.fullest,
+            cache_miss=message.cache_miss,
             usage=answered.usage,
         )
+        if finish and finished:
+            reply.conclusion = await self._stored(turn, answered.head, finished)
+            reply.conclusion.call_id = str(finish["id"])
+        elif text and (turn.last or not calls):
+            reply.conclusion = await self._stored(turn, answered.head, conclude(text))
+        elif turn.last and (earlier := await self._last_text(answered.head)):
+            reply.earlier = await self._stored(turn, answered.head, conclude(earlier))
+        if stored := reply.conclusion or reply.earlier:
+            reply.preview = stored.summary
+        return reply
 
-    async def _stored(self, turn: TurnInput, conclusion: Conclusion) -> ConclusionRef:
+    async def _last_text(self, head: str) -> str:
+        """Returns the last text that the model wrote beside its tool calls; empty if it wrote none."""
+        for message in reversed((await self._calls.conversations.load(head)).messages):
+            if message["role"] == "assistant":
+                texts = [block.get("text") or "" for block in message["content"] if block.get("type") == "text"]
+                if text := "".join(texts).strip():
+                    return text
+        return ""
+
+    async def _stored(self, turn: TurnInput, head: str, conclusion: Conclusion) -> ConclusionRef:
+        """Stores the text and the record of a conclusion, whose claims are looked up in what it rests on."""
+        store, run_id = self._calls.store, turn.run.run_id
+        toolbox = (await self._teams.load(turn.team_ref)).toolbox
+        grounds = await read_grounds(self._calls.conversations, head, toolbox)
+        record = FindingRecord(
+            outcome="done" if conclusion.outcome == "done" else "partial",
+            confidence=conclusion.confidence,
+            limitations=[cut(item, limits.LIMITATION_BYTES) for item in conclusion.limitations[: limits.LIMITATIONS]],
+            unsupported=await grounds.unsupported(conclusion.text),
+            evidence=grounds.evidence,
+        )
         data = conclusion.text.encode("utf-8", "replace")
         return ConclusionRef(
-            text_ref=await self._calls.store.put_output(turn.run.run_id, data),
+            text_ref=await store.put_output(run_id, data),
             bytes=len(data),
-            confidence=conclusion.confidence,
-            limitations=[
-                cut(limitation, limits.LIMITATION_BYTES) for limitation in conclusion.limitations[: limits.LIMITATIONS]
-            ],
+            outcome=conclusion.outcome,
+            summary=conclusion.summary or cut(conclusion.text, limits.SUMMARY_BYTES),
+            confidence=record.confidence,
+            limitations=record.limitations,
+            unsupported=record.unsupported,
+            record_ref=await store.put_output(run_id, record.model_dump_json().encode()),
         )
+
+
+def _finish_of(calls: list[Json]) -> Json | None:
+    """Returns the call of `finish` if it is the only one; beside others it is refused like a wrong call."""
+    return calls[0] if len(calls) == 1 and calls[0].get("name") == FINISH_TOOL else None
 
 
 def _detail(details: Json) -> str | None:

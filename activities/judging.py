@@ -30,7 +30,7 @@ from activities.store.reading import FindingExcerpt, read_plan, read_text, with_
 from supervision import limits
 from supervision.contract.base import Model
 from supervision.contract.result import Contradiction
-from supervision.text import cut, size
+from supervision.text import cut, one_line, size
 
 RequestWriter = Callable[[str, str, list[FindingExcerpt]], str]
 """(goal, description, findings) -> the judge's prompt."""
@@ -48,6 +48,7 @@ class VerdictDraft(Model):
     subtask_id: str
     ok: bool
     feedback: str = ""
+    wrong_approach: bool = False
 
 
 class ConflictDraft(Model):
@@ -62,6 +63,7 @@ class ReviewDraft(Model):
 
     verdicts: list[VerdictDraft]
     conflicts: list[ConflictDraft] = []
+    missing: list[str] = []
 
 
 class ChoiceDraft(Model):
@@ -119,7 +121,7 @@ class JudgingActivities:
             step=f"review.{call.round}",
             system=REVIEW_SYSTEM,
             text=await with_findings(
-                self._store, call.findings, lambda findings: review_request(goal, subtasks, findings)
+                self._store, call.findings, lambda findings: review_request(goal, subtasks, findings, call.former)
             ),
             form=ReviewDraft,
             max_tokens=limits.REVIEW_MAX_TOKENS,
@@ -131,6 +133,8 @@ class JudgingActivities:
         else:
             reply.verdicts = _verdicts(answered.answer, reviewed)
             reply.conflicts = _conflicts(answered.answer, reviewed)
+            lacks = [one_line(item, limits.NOTE_BYTES) for item in answered.answer.missing]
+            reply.missing = [item for item in lacks if item][: limits.PLAN_LACKS]
         return reply
 
     @activity.defn
@@ -180,7 +184,11 @@ def _verdicts(draft: ReviewDraft, reviewed: list[str]) -> list[Verdict]:
     for verdict in draft.verdicts:
         first.setdefault(verdict.subtask_id, verdict)
     return [
-        Verdict(subtask_id=subtask_id, feedback=cut(verdict.feedback.strip(), limits.FEEDBACK_BYTES))
+        Verdict(
+            subtask_id=subtask_id,
+            feedback=cut(verdict.feedback.strip(), limits.FEEDBACK_BYTES),
+            anew=verdict.wrong_approach,
+        )
         for subtask_id, verdict in first.items()
         if subtask_id in reviewed and not verdict.ok and verdict.feedback.strip()
     ][: limits.VERDICTS]

@@ -4,7 +4,7 @@ from temporalio import activity
 
 from activities.contracts.planning_contracts import PlanInput, PlanReply, Strategy
 from activities.model.conversation import Opening
-from activities.model.journalled_call import Answered, ModelCalls
+from activities.model.journalled_call import Answered, CallOptions, ModelCalls
 from activities.model.port import user_message
 from activities.prompts.planning_prompts import history, plan_repair, planner_request, planner_system
 from activities.replies.plan_checks import CheckedPlan, PlanningTeam, check_plan, shortened
@@ -69,7 +69,7 @@ class PlanningActivities:
         step = f"plan.{call.revision}.{call.attempt}"
         if call.head is not None:
             repair = user_message(plan_repair(call.problems))
-            return await self._calls.go_on(call.run, step, call.head, [repair], limits.PLAN_MAX_TOKENS)
+            return await self._calls.go_on(call.run, step, call.head, [repair], CallOptions(limits.PLAN_MAX_TOKENS))
         opening = Opening(
             system=planner_system(context.team, context.roles, context.tools, context.catalogue, mode.rules(context)),
             model=call.model,
@@ -79,7 +79,9 @@ class PlanningActivities:
         text = planner_request(
             context.goal, call.attachments, call.in_flight, plan_so_far, call.missing, mode.last_words
         )
-        return await self._calls.begin(call.run, step, opening, text, limits.PLAN_MAX_TOKENS)
+        # One step at a time asks with the same system text again and again.
+        options = CallOptions(limits.PLAN_MAX_TOKENS, cache="prefix" if call.strategy == "step" else "none")
+        return await self._calls.begin(call.run, step, opening, text, options)
 
     async def _accept(self, call: PlanInput, reply: PlanReply, checked: CheckedPlan) -> None:
         """Writes a checked plan into the reply and the store, or its problems into the reply."""
@@ -87,12 +89,19 @@ class PlanningActivities:
         plan = checked.plan
         if plan is None:
             return
+        reply.plan = shortened(plan)
+        if (length := len(reply.model_dump_json())) > limits.PLAN_REPLY_BYTES:
+            reply.plan = None
+            reply.problems = [
+                f"the plan takes {length} bytes without its descriptions, at most {limits.PLAN_REPLY_BYTES} are "
+                "possible: give it fewer dependencies (let one subtask collect what others found), or shorter ids"
+            ]
+            return
         run_id = call.run.run_id
         if checked.new_roles:
             reply.team_ref = await self._teams.extend(run_id, call.team_ref, checked.new_roles)
             reply.team = await self._teams.card(reply.team_ref, call.model)
         reply.plan_ref = await self._store.put_output(run_id, plan.model_dump_json().encode())
-        reply.plan = shortened(plan)
         if plan.direct_answer:
             answer = plan.direct_answer.encode("utf-8", "replace")
             reply.answer_ref = await self._store.put_output(run_id, answer)

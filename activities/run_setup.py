@@ -90,6 +90,7 @@ class RunSetupActivities:
             warnings=[*facts.warnings, *warnings, *lowered],
             model_notice=facts.model_notice,
             ceilings=facts.ceilings,
+            was_reset=bool(setup.first_run_id) and setup.first_run_id != activity.info().workflow_run_id,
         )
 
     async def _goal(self, setup: SetupInput) -> str:

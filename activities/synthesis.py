@@ -1,5 +1,6 @@
 """The activity that writes from findings: the answer, a draft of it, or a digest of some findings."""
 
+import asyncio
 from typing import Annotated, Any
 
 from pydantic import JsonValue, WithJsonSchema, create_model
@@ -7,7 +8,7 @@ from temporalio import activity
 
 from activities.contracts.judgement_contracts import SynthesisInput, SynthesisReply
 from activities.model.conversation import Opening
-from activities.model.journalled_call import Answered, ModelCalls
+from activities.model.journalled_call import Answered, CallOptions, ModelCalls
 from activities.model.port import Json, user_message
 from activities.model.structured import first_json
 from activities.prompts.judgement_prompts import (
@@ -26,8 +27,9 @@ from supervision import limits
 from supervision.contract.base import Model
 from supervision.contract.plan import Plan
 from supervision.contract.result import Citation, Contradiction
+from supervision.grounding.support import Source, unsupported
 from supervision.prompt_marks import DIGEST
-from supervision.results.answer import checked_citations, checked_contradictions
+from supervision.results.answer import checked_citations, checked_contradictions, marked_citations, with_valid_marks
 from supervision.text import cut
 
 _LAST_WORDS = {"final": FINAL_WORDS, "draft": DRAFT_WORDS, "digest": DIGEST_WORDS}
@@ -77,8 +79,19 @@ class SynthesisActivities:
         if call.mode == "digest":
             await self._keep(call, reply, text)
         else:
-            await self._read_answer(call, reply, text, plan, schema)
+            text = await self._read_answer(call, reply, text, plan, schema)
+        reply.unsupported = await self._unsupported(call, plan, text)
         return reply
+
+    async def _unsupported(self, call: SynthesisInput, plan: Plan, text: str) -> list[str]:
+        """Returns what the text claims and none of its findings has; the goal and the plan may be repeated."""
+        refs = [finding.text_ref for finding in call.findings] + ([call.draft_ref] if call.draft_ref else [])
+        grounds = [await read_text(self._store, ref) for ref in [call.goal_ref, *refs]]
+        grounds += [subtask.description for subtask in plan.subtasks]
+        grounds += [f"{item.description}\n{item.resolution}" for item in call.contradictions]
+        claims = await asyncio.to_thread(unsupported, text, [Source(ground) for ground in grounds])
+        texts = [claim.text for claim in claims] + [doubtful for doubtful in call.doubtful if doubtful in text]
+        return [cut(item, limits.UNSUPPORTED_BYTES) for item in dict.fromkeys(texts)][: limits.UNSUPPORTED_SHOWN]
 
     async def _schema(self, call: SynthesisInput) -> Json | None:
         if call.answer_schema_ref is None or call.mode != "final":
@@ -90,10 +103,10 @@ class SynthesisActivities:
         step = f"synthesis.{call.number}"
         if call.head is not None:
             repair = user_message(answer_repair(call.problems))
-            return await self._calls.go_on(call.run, step, call.head, [repair], call.max_tokens)
+            return await self._calls.go_on(call.run, step, call.head, [repair], CallOptions(call.max_tokens))
         text = await self._request(call, plan, schema)
         opening = await self._opening(call, schema)
-        return await self._calls.begin(call.run, step, opening, text, call.max_tokens)
+        return await self._calls.begin(call.run, step, opening, text, CallOptions(call.max_tokens))
 
     async def _request(self, call: SynthesisInput, plan: Plan, schema: Json | None) -> str:
         goal = await read_text(self._store, call.goal_ref)
@@ -106,7 +119,7 @@ class SynthesisActivities:
         def write(findings: list[FindingExcerpt]) -> str:
             return synthesis_request(
                 goal,
-                "" if digest else plan.final_instruction,
+                None if digest else plan,
                 findings,
                 [] if digest else call.missing,
                 [] if digest else call.open_points,
@@ -128,13 +141,14 @@ class SynthesisActivities:
 
     async def _read_answer(
         self, call: SynthesisInput, reply: SynthesisReply, text: str, plan: Plan, schema: Json | None
-    ) -> None:
+    ) -> str:
+        """Writes what the model answered into the reply; returns the text of the answer."""
         try:
             fields: Json = first_json(text)
             draft = AnswerDraft.model_validate(fields)
         except ValueError as error:
             if reply.stop_reason == "max_tokens":
-                return
+                return ""
             # A model that answers in prose has answered: the text stands, without citations.
             draft = AnswerDraft(answer=text, confidence=0.0, citations=[], contradictions=[])
             if schema is not None:
@@ -143,9 +157,12 @@ class SynthesisActivities:
             reply.confidence = min(1.0, max(0.0, draft.confidence))
             if schema is not None:
                 await _take_json(reply, fields, schema, call.run.run_id)
-        if draft.answer.strip():
-            await self._keep(call, reply, draft.answer)
-        _take_references(reply, draft, _citable(call, plan))
+        citable = _citable(call, plan)
+        answer = with_valid_marks(draft.answer, {subtask.id for subtask in plan.subtasks}, citable)
+        if answer.strip():
+            await self._keep(call, reply, answer)
+        _take_references(reply, draft, answer, citable)
+        return answer
 
     async def _keep(self, call: SynthesisInput, reply: SynthesisReply, answer: str) -> None:
         """Stores the text; of drafts and digests, which are read by reference only, history gets a preview."""
@@ -164,8 +181,10 @@ async def _take_json(reply: SynthesisReply, fields: Json, schema: Json, run_id: 
     reply.answer_json = None if reply.problems else value
 
 
-def _take_references(reply: SynthesisReply, draft: AnswerDraft, citable: set[str]) -> None:
+def _take_references(reply: SynthesisReply, draft: AnswerDraft, answer: str, citable: set[str]) -> None:
     citations = [Citation(claim=cut(c.claim, limits.CLAIM_BYTES), subtask_ids=c.subtask_ids) for c in draft.citations]
+    if not checked_citations(citations, citable):
+        citations = marked_citations(answer, citable)
     contradictions = [
         Contradiction(
             subtask_ids=item.subtask_ids,

@@ -13,7 +13,7 @@ from activities.call_record import CallRecord
 from activities.contracts.turn_contracts import ToolCallRef, ToolInput, ToolReply, ToolResultRef, arguments_sha256
 from activities.model.conversation import ConversationStore
 from activities.model.port import Json
-from activities.prompts.agent_prompts import DEADLY_CALL, UNKNOWN_OUTCOME
+from activities.prompts.agent_prompts import DEADLY_CALL, FINISH_MISUSE, UNKNOWN_OUTCOME
 from activities.store.artifacts import ArtifactError, ArtifactStore, ArtifactUnavailable
 from activities.store.reading import read_text
 from activities.teams.stored_teams import StoredTeams, TeamUnavailable
@@ -23,6 +23,7 @@ from activities.tools.tool import ToolContext
 from supervision import limits
 from supervision.contract.finding import ArtifactRef
 from supervision.errors import ErrorKind
+from supervision.prompt_marks import FINISH_TOOL
 from supervision.text import cut, one_line
 
 T = TypeVar("T")
@@ -63,6 +64,8 @@ class ToolActivities:
         if block is None:
             ran = ToolRun("this call is not the one that was shown: nothing was run", is_error=True)
             return await self._reply(request, ran)
+        if request.call.name == FINISH_TOOL:
+            return await self._reply(request, ToolRun(FINISH_MISUSE, is_error=True))
         record = CallRecord(self._store, request, activity.info().workflow_run_id or "", loaded.team.name)
         run = partial(self._run, request, loaded, block)
         tool, role = loaded.toolbox.get(request.call.name), loaded.team.role(request.role)

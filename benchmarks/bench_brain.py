@@ -4,7 +4,7 @@
 structured outputs):
 
     goal      [[bench n=10 t=2 run=r1 tool=lookup]]    n worker agents, t tool turns each, the tool they call;
-              roles=5: the plan defines five roles for them
+              roles=5: the plan defines five roles for them; then=7: seven more, each builds on all ten
     subtask   [[task i=3 n=10 t=2 run=r1 tool=...]]    written into the plan's descriptions
     finding   [[done i=3 n=10 run=r1]]                 written into the worker agents' last messages
 """
@@ -58,13 +58,20 @@ def markers(text: str, kind: str) -> Iterator[Fields]:
 def _plan(bench: Fields) -> Json:
     fields = " ".join(f"{key}={value}" for key, value in bench.items())
     new_roles = [_new_role(number, bench.get("tool", "lookup")) for number in range(int(bench.get("roles", 0)))]
-    subtasks = []
-    for i in range(1, int(bench["n"]) + 1):
-        subtask = {"id": f"t{i}", "description": f"Do part {i} of the job. [[task i={i} {fields}]]"}
+    subtasks: list[Json] = []
+    first = [f"t{i}" for i in range(1, int(bench["n"]) + 1)]
+    for i in range(1, _parts(bench) + 1):
+        subtask: Json = {"id": f"t{i}", "description": f"Do part {i} of the job. [[task i={i} {fields}]]"}
+        if i > len(first):
+            subtask["depends_on"] = first
         if new_roles:
             subtask["new_role"] = new_roles[i % len(new_roles)]["name"]
         subtasks.append(subtask)
     return {"subtasks": subtasks, "new_roles": new_roles}
+
+
+def _parts(bench: Fields) -> int:
+    return int(bench["n"]) + int(bench.get("then", 0))
 
 
 def _new_role(number: int, tool: str) -> Json:
@@ -74,7 +81,7 @@ def _new_role(number: int, tool: str) -> Json:
 
 def _answer(text: str, bench: Fields) -> str:
     done = {fields["i"] for fields in markers(text, "done")}
-    return f"Synthesis of {len(done)}/{bench['n']}: " + " ".join(f"part{i}" for i in sorted(done, key=int))
+    return f"Synthesis of {len(done)}/{_parts(bench)}: " + " ".join(f"part{i}" for i in sorted(done, key=int))
 
 
 def main() -> None:

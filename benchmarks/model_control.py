@@ -36,8 +36,13 @@ class ModelControl:
 
     def stats(self) -> dict[str, Any]:
         """Returns what was counted since `prepare`."""
-        counted: dict[str, Any] = self._ask("/stats") if self._counts else _counted(self._ask("/ledger"))
+        counted: dict[str, Any] = self._ask("/stats") if self._counts else _counted(self.ledger())
         return counted
+
+    def ledger(self) -> list[dict[str, Any]]:
+        """Returns every call since `prepare`, as received and as answered; only the stand-in's server has one."""
+        entries: list[dict[str, Any]] = self._ask("/ledger")
+        return entries
 
     def _serves(self, output: str) -> bool:
         try:

@@ -79,6 +79,12 @@ class Process:
         assert self._process is not None
         return int(self._process.pid)
 
+    def kill(self) -> None:
+        """SIGKILL, as a crash would end it."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
     async def stop(self) -> None:
         """SIGTERM, and SIGKILL when that is not enough."""
         if self._process is None or self._process.poll() is not None:

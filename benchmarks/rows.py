@@ -8,8 +8,9 @@ class Row:
     """`runs` goals, `at_once` at a time; each plans `agents` worker agents of `tool_turns` tool calls and an answer.
 
     `latency` is what each model call takes, in seconds. `floor` is False where the floor has nothing comparable.
-    With `new_roles` the plan defines so many roles of its own and gives them all the work: only the bench's own model
-    server writes such plans.
+    With `new_roles` the plan defines so many roles of its own and gives them all the work, with `dependents` it has so
+    many further worker agents, each of which builds on all `agents`. Only the bench's own model server writes such
+    plans.
     """
 
     name: str
@@ -21,11 +22,17 @@ class Row:
     tool: str = "lookup"
     floor: bool = True
     new_roles: int = 0
+    dependents: int = 0
+
+    @property
+    def subtasks(self) -> int:
+        """Worker agents of one run."""
+        return self.agents + self.dependents
 
     @property
     def model_calls(self) -> int:
         """Calls of all runs together: plan, turns, synthesis."""
-        return self.runs * (2 + self.agents * (self.tool_turns + 1))
+        return self.runs * (2 + self.subtasks * (self.tool_turns + 1))
 
     @property
     def critical_path(self) -> float:
@@ -40,7 +47,8 @@ class Row:
     def extra(self) -> str:
         """What the marker holds beyond the defaults, with a leading space."""
         tool = "" if self.tool == "lookup" else f" tool={self.tool}"
-        return tool + (f" roles={self.new_roles}" if self.new_roles else "")
+        roles = f" roles={self.new_roles}" if self.new_roles else ""
+        return tool + roles + (f" then={self.dependents}" if self.dependents else "")
 
 
 FAN_100 = Row("100 agents, 200 ms a call", 100, 2, 0.2)

@@ -92,7 +92,7 @@ class Project:
                 )
                 result = await handle.result()
                 wall = time.time() - began
-                return Run(run_id, began, wall, f"{row.agents}/{row.agents}" in result.answer)
+                return Run(run_id, began, wall, f"{row.subtasks}/{row.subtasks}" in result.answer)
 
         began = time.monotonic()
         runs = await asyncio.gather(*(one(f"{base}-{number}") for number in range(row.runs)))
@@ -109,7 +109,7 @@ def request(row: Row, run_id: str) -> RunRequest:
     return RunRequest(
         goal=row.goal(run_id),
         team="bench",
-        max_subtasks=row.agents,
+        max_subtasks=row.subtasks,
         max_parallel=limits.MAX_PARALLEL,
         max_turns=limits.MAX_TURNS,
         max_reviews=0,

@@ -6,6 +6,7 @@ else to standard error.
 
 import json
 import re
+import shlex
 import sys
 import unicodedata
 
@@ -55,6 +56,11 @@ def _allowed(char: str) -> str:
 
 def _escaped(char: str) -> str:
     return json.dumps(char)[1:-1]
+
+
+def command(name: str, run_id: str, *options: str) -> str:
+    """Returns a command on a run as a shell takes it: whoever starts a run chooses its id."""
+    return " ".join(["python starter.py", name, shlex.quote(run_id), *options])
 
 
 def console(*, stderr: bool = False) -> Console:

@@ -4,12 +4,17 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+from pydantic import ValidationError
 from temporalio.api.common.v1 import Payload
 from temporalio.contrib.pydantic import PydanticPayloadConverter, pydantic_data_converter
 from temporalio.exceptions import ApplicationError
 
 from supervision import limits
+from supervision.contract.base import Undecodable
 from supervision.errors import ErrorKind
+from supervision.text import one_line
+
+_OVERSIZED = f"it has more than {limits.RAW_INPUT_BYTES} bytes"
 
 
 class BoundedPayloadConverter(PydanticPayloadConverter):
@@ -31,6 +36,30 @@ class BoundedPayloadConverter(PydanticPayloadConverter):
                     non_retryable=True,
                 )
         return payloads
+
+    def from_payloads(self, payloads: Sequence[Payload], type_hints: list[type] | None = None) -> list[Any]:
+        """Returns the decoded values; an Undecodable for each that is asked for without a type and can't be decoded.
+
+        Such are the inputs of runs, which anybody may send: an error would fail the workflow task for ever. Values of
+        a known type raise: results, the inputs of activities, the arguments of updates and queries.
+        """
+        oversized = [len(payload.data) > limits.RAW_INPUT_BYTES for payload in payloads]
+        if type_hints:
+            if any(oversized):
+                raise ValueError(_OVERSIZED)
+            return super().from_payloads(payloads, type_hints)
+        return [
+            Undecodable(_OVERSIZED) if too_large else self._untyped(payload)
+            for payload, too_large in zip(payloads, oversized, strict=True)
+        ]
+
+    def _untyped(self, payload: Payload) -> Any:
+        try:
+            return super().from_payloads([payload])[0]
+        except ValidationError as error:  # of JSON: "Invalid JSON: recursion limit exceeded at line 1 column 202"
+            return Undecodable(error.errors(include_url=False, include_input=False)[0]["msg"])
+        except Exception as error:  # the SDK's converters raise whatever their libraries do
+            return Undecodable(one_line(str(error), limits.COMPLAINT_BYTES) or type(error).__name__)
 
 
 data_converter = dataclasses.replace(pydantic_data_converter, payload_converter_class=BoundedPayloadConverter)

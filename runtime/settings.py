@@ -48,7 +48,9 @@ class Settings(BaseSettings):
     model_cache: bool = True
     """Prompt caching; off for endpoints that refuse `cache_control`."""
     model_idle_seconds: float | None = Field(default=None, gt=0)
-    """No content for this long ends an attempt of a call; None is the project's default."""
+    """No sign of life for this long ends an attempt of a call; None is the project's default."""
+    model_max_tokens: int | None = Field(default=None, ge=limits.LEAST_OUTPUT_TOKENS)
+    """The most that a reply of any model may have; None leaves it to what is known of the model."""
     model_plain_http: bool = False
     """True if the key may go to another machine over plain http; on loopback it always may."""
     health_file: Path | None = None

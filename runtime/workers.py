@@ -1,5 +1,6 @@
 """The Temporal Workers of one process: which queues they poll, with which workflows and activities."""
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -7,6 +8,7 @@ from temporalio.client import Client
 from temporalio.worker import Interceptor, Worker
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
+from runtime.shown_details import ShownDetails
 from supervision import limits
 from supervision.queues import MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE, pool_queue
 
@@ -16,9 +18,18 @@ ALL_ROLES: tuple[WorkerRole, ...] = ("workflows", "model", "tools")
 _PASSED_THROUGH = ("activities", "supervision", "pydantic", "pydantic_core", "annotated_types", "obstore")
 
 
-def workflow_runner() -> SandboxedWorkflowRunner:
-    """Returns the sandbox, with the project's own values and stubs loaded once instead of for every workflow."""
-    return SandboxedWorkflowRunner(restrictions=SandboxRestrictions.default.with_passthrough_modules(*_PASSED_THROUGH))
+def workflow_runner(*, strict: bool = True) -> SandboxedWorkflowRunner:
+    """Returns the sandbox, with the project's own values and stubs loaded once instead of for every workflow.
+
+    A `strict` one loads the workflows' modules for each workflow anew, so that what they must not use is noticed:
+    tests and replays run in it. Workers load them once.
+    """
+    default = SandboxRestrictions.default
+    return SandboxedWorkflowRunner(
+        restrictions=default.with_passthrough_modules(*_PASSED_THROUGH)
+        if strict
+        else default.with_passthrough_all_modules()
+    )
 
 
 def workers(
@@ -32,14 +43,16 @@ def workers(
     interceptors: Sequence[Interceptor] = (),
     model_rpm: float | None = None,
     pool: str | None = None,
+    strict_sandbox: bool = True,
 ) -> list[Worker]:
     """Returns one Worker per queue. Workflow processes also run tools: small pure ones run inside workflow tasks.
 
     A process of a `pool` serves that pool's queue alone, with model calls and tools.
     """
+    sys.setswitchinterval(limits.SWITCH_INTERVAL.total_seconds())
     common: dict[str, Any] = {
         "client": client,
-        "interceptors": interceptors,
+        "interceptors": [*interceptors, ShownDetails()],
         "max_concurrent_activities": limits.ACTIVITY_SLOTS,
         "graceful_shutdown_timeout": limits.GRACEFUL_SHUTDOWN,
         "max_heartbeat_throttle_interval": limits.HEARTBEAT_THROTTLE,
@@ -55,7 +68,7 @@ def workers(
                 task_queue=WORKFLOW_QUEUE,
                 workflows=workflows,
                 activities=[*local_activities, *tool_activities],
-                workflow_runner=workflow_runner(),
+                workflow_runner=workflow_runner(strict=strict_sandbox),
                 max_concurrent_local_activities=limits.ACTIVITY_SLOTS,
                 max_concurrent_workflow_tasks=limits.WORKFLOW_TASK_SLOTS,
                 max_cached_workflows=limits.CACHED_WORKFLOWS,

@@ -116,7 +116,7 @@ TABLE: tuple[_KindRow, ...] = (
     _KindRow(_K.PROVIDER_ERROR, "the provider failed (5xx, 408, 409)", _CALL),
     _KindRow(_K.PROVIDER_UNREACHABLE, "no connection: refused, reset, DNS, TLS", _CALL),
     _KindRow(_K.STREAM_BROKEN, "the answer broke off", _CALL),
-    _KindRow(_K.IDLE_TIMEOUT, "no content for too long", _CALL),
+    _KindRow(_K.IDLE_TIMEOUT, "no sign of life for too long", _CALL),
     _KindRow(_K.BAD_RESPONSE, "no valid answer: HTML, no content, unreadable JSON", _T.RETRIED | _T.ODD),
     _KindRow(_K.PROVIDER_AUTHENTICATION, "the key is wrong, missing or forbidden", _T.RUN | _PERSON),
     _KindRow(_K.PROVIDER_BILLING, "no credit, or a spend limit is reached", _PERSON),
@@ -172,6 +172,7 @@ AWAITED = _with(Trait.AWAITED)
 _RUN_KIND = {
     ErrorKind.PROVIDER_BILLING: ErrorKind.PROVIDER_REJECTED,
     ErrorKind.MODEL_NOT_SERVED: ErrorKind.PROVIDER_REJECTED,
+    ErrorKind.CONTEXT_OVERFLOW: ErrorKind.PROVIDER_REJECTED,
     ErrorKind.TIMEOUT: ErrorKind.DEADLINE_EXCEEDED,
     ErrorKind.MODEL_UNAVAILABLE: ErrorKind.PROVIDER_REJECTED,
     ErrorKind.NOT_GRANTED: ErrorKind.INVALID_REQUEST,

@@ -18,12 +18,15 @@ ANSWER_SCHEMA_PARTS = 2000  # with references resolved: they double a schema wit
 MAX_BUDGET_TOKENS = 10**15  # beyond, numbers no longer count exactly
 MAX_BUDGET_USD = 10.0**9
 REQUEST_BYTES = 200 * KIB  # the start event must stay below PAYLOAD_HARD_BYTES
+RAW_INPUT_BYTES = 512 * KIB  # read before anything is checked: a whole request with each letter as \uXXXX fits
+REQUEST_DEPTH = 100  # JSON in JSON: parsers give up at 200, and a request is nested in other objects
 MAX_SUBTASKS = 1000  # ~6 events a subtask keeps the root far below the server's 51,200
 MAX_PARALLEL = 200  # children open at once; the server allows 2,000 pending
 MAX_TURNS = 200  # a worker agent that needs more is not converging
 MAX_DEPTH = 3  # levels of nested supervisors
 MIN_DEADLINE = timedelta(seconds=5)  # below it not even a plan can be made
 MAX_DEADLINE = timedelta(days=30)
+MIN_SUBTASK_TIMEOUT = timedelta(seconds=1)  # Temporal's timers are no finer
 GRANT_LIFETIME = timedelta(days=90)  # a deadline stands still while people are awaited, and a reset sets it anew
 KNOWN_CALLERS = 5000  # looked up once in a process; more than live children
 
@@ -46,8 +49,14 @@ LIMITATIONS = 10  # of one finding
 CITATIONS = 100  # of one answer
 FILE_NAME_BYTES = 200  # of an artifact: file systems take 255
 SOURCE_BYTES = 200  # one source of a finding: a title or an address
+AGENT_SOURCES = 100  # of one finding: more are no list that anybody reads
+AGENT_SOURCES_BYTES = 16 * KIB  # and of all of them
+AGENT_ARTIFACTS = 50  # of one finding
 FINDING_SOURCES = 20  # that one tool call adds to a finding
 TRACE_EVENTS = 1000  # root events kept for the query, by contract
+STARTED_BYTES = KIB * KIB  # inputs of children whose start is not confirmed: a message to the server holds 4 MiB
+STARTS_AT_ONCE = 50  # and their number: what one workflow task does must take less than a second
+TRACE_PAGE_BYTES = 160 * KIB  # of one reply to `trace`: the rest comes with its cursor
 STATUS_PAGE = 100  # subtasks on one page of `status`, by contract
 
 # --- What messages show -----------------------------------------------------------------------------
@@ -58,6 +67,13 @@ FIELD_SHOWN_BYTES = 120  # the path of a field in a complaint
 FIELD_COMPLAINT_BYTES = 400  # a complaint about one field
 FIELD_COMPLAINTS = 8  # fields complained about at once
 GAP_REASON_SHOWN_BYTES = 300  # why a finding is missing, in a prompt
+GAP_DESCRIPTION_BYTES = 300  # what a missing finding was for: the first sentence of its subtask
+EVIDENCE_CALLS = 60  # the last ones of a worker agent: what it concluded from
+EVIDENCE_BYTES = 300  # of arguments and output of one tool call in a finding's record
+EVIDENCE_SHOWN_BYTES = 400  # one tool call under a finding, for a reviewer: arguments and the first rows
+UNSUPPORTED_SHOWN = 20  # claims that go back to their author at once, and that a finding or a result lists
+UNSUPPORTED_LISTED = 100  # of a whole run, in its result
+UNSUPPORTED_BYTES = 200  # one of them: a long quotation is known by its beginning
 
 # --- Tools ----------------------------------------------------------------------------------------
 TOOL_OUTPUT_CHARS = 20_000  # what one tool result may add to a conversation
@@ -105,21 +121,22 @@ HEADING_BYTES = 300  # a title or heading of a document
 REPORT_SECTIONS = 50  # of a formatted document
 
 # --- Supervision ----------------------------------------------------------------------------------
+PLAN_REPLY_BYTES = 224 * KIB  # a plan in history, packed: 1,000 subtasks of 200 bytes, or 50,000 dependencies
 PLAN_TRIES = 3  # the first plan and two repairs, by contract
 NEW_ROLES = 5  # that one plan may define: more is a team to be written down
 TEAM_ROLES = 50  # each is a line of the planner's prompt
 ROLE_DESCRIPTION_CHARS = 1000  # the planner chooses by it: a paragraph
+ROLE_CAPABILITIES = 50  # each a word or two; a run keeps them for as long as it is open
+CAPABILITY_CHARS = 100
 ROLE_PROMPT_CHARS = 40_000  # ~11k tokens that every turn pays for
 ROLE_LABEL_CHARS = 80  # a line above an answer
 PLANNING_INSTRUCTIONS_CHARS = 4000  # a team's own words to the planner: a page
 PLANNING_EXAMPLES = 5  # of a team's plans; more cost every run and teach little
 EXAMPLE_CHARS = 500  # of an example's goal or of one of its subtasks: a sentence or two
-EXAMPLE_SUBTASKS = 12
 TEAM_ROUTES = 50
 ROUTE_PATTERN_CHARS = 200  # some words of a goal
 ON_FAILURE_CHARS = 600  # it is part of an error message
 TRIED_SHOWN = 10  # subtasks that a failed run lists as tried
-TRIED_BYTES = 200  # of the description of each
 LEAST_TURN_TOKENS = 256  # of a role's own limit: a short finding and the call that hands it in
 CATALOGUE_CHARS = 6000  # of a team's data in the planner's prompt: ~1,700 tokens, paid once or twice a run
 CATALOGUE_LINE_CHARS = 600  # one table with its columns
@@ -133,6 +150,7 @@ HINT_TOOLS = 15  # of one role: with more, models mistake one for another
 HINT_OVERLAP = 0.6  # share of common words above which two descriptions mean the same
 CANDIDATES = 5  # attempts at one subtask of which the best is kept, by contract
 FEEDBACK_BYTES = 1000  # of a reviewer on one finding: it should be specific
+PLAN_LACKS = 5  # things that a reviewer misses in a plan
 VERDICTS = 50  # of one review: feedback travels in history
 CONFLICTS = 20  # of one review
 SUBTASK_ATTEMPTS = 3  # by contract
@@ -159,6 +177,8 @@ ROLE_BREAKER_COOLDOWN_MAX = timedelta(minutes=5)  # doubled by each failed probe
 SYNTHESIS_RESERVE = timedelta(seconds=60)  # kept back from the deadline, at most this
 SYNTHESIS_RESERVE_SHARE = 0.2  # and at most this share of the whole deadline
 CHILD_CLOSE_WAIT = timedelta(seconds=20)  # a cancelled child answers in 0.1 s; a worker restart takes some seconds
+CHILD_CLOSE_SHARE = 0.5  # of what is left of the deadline, if that is less: the other half is for the answer
+CHILD_GIVE_UP_WAIT = timedelta(seconds=5)  # reading from the journal what children consumed that do not answer
 SYNTHESIS_HOLDBACK_SHARE = 0.1  # of the budget: an answer costs about a tenth of a run of a dozen subtasks
 SYNTHESIS_HOLDBACK_TOKENS = 20_000  # the findings of a dozen subtasks and an answer
 LEAST_GRANT_TOKENS = 4000  # two turns with one small tool output: less brings no finding
@@ -168,23 +188,27 @@ JUDGEMENT_PROMPT_BYTES = 6 * KIB  # the instructions of a reviewer, a judge or t
 COVER_TRIES = 20_000  # combinations of roles tried for one subtask: some 10 ms
 
 # --- Model calls ----------------------------------------------------------------------------------
-PLAN_MAX_TOKENS = 32_000
-REFINE_MAX_TOKENS = 8_000  # one description, and the thinking before it
-REVIEW_MAX_TOKENS = 16_000
-JUDGE_MAX_TOKENS = 8_000  # one choice with its reason
-TURN_MAX_TOKENS = 16_000
-SYNTHESIS_MAX_TOKENS = 32_000
+PLAN_MAX_TOKENS = 64_000  # here and below: a backstop, not a target; what is cut is paid and asked for again
+REFINE_MAX_TOKENS = 32_000  # one description, and the thinking before it
+REVIEW_MAX_TOKENS = 64_000
+JUDGE_MAX_TOKENS = 32_000  # one choice with its reason, and the thinking before it
+TURN_MAX_TOKENS = 64_000
+SYNTHESIS_MAX_TOKENS = 64_000
+UNKNOWN_OUTPUT_SHARE = 0.25  # of these for a model whose limit nobody knows: 16,000 fits into most windows
+LEAST_OUTPUT_TOKENS = 1024  # beside a prompt: with less room there is no answer
 MAX_TOKENS_CEILING = 128_000  # output limit of current models
 CUT_RETRIES = 2  # how often a reply cut by max_tokens is asked for again with more room
 EMPTY_RETRIES = 1  # how often an answer without words is asked for again: a second one is no accident
+TURNS_NOTICE = 2  # a worker agent hears so many turns before its last that it will be the last
 PAUSE_TURNS = 5  # `pause_turn` rounds of one call
 CONTEXT_CHARS = 400_000  # ~100k tokens of findings in one prompt: above it the price of small models rises
 AGENT_CONTEXT_CHARS = 60_000  # of findings in a worker agent's brief: every turn reads them again
 REDUCE_CHARS = 40_000  # of findings in one prompt when the plan asks for reduction: ~10k tokens, a dozen of them
 FINDING_SUMMARY_CHARS = 1200  # what findings of less weight are cut to before others are: two paragraphs
-MODEL_CALL_TIMEOUT = timedelta(minutes=10)  # start_to_close of one attempt
+MODEL_CALL_TIMEOUT = timedelta(minutes=5)  # one attempt, beside the time for what it may write
+MODEL_WRITES_PER_SECOND = 30  # tokens of a slow model; a dead stream is ended long before
 LEAST_CALL_TIME = timedelta(seconds=1)  # a call begun at the deadline fails by its timeout
-MODEL_IDLE_TIMEOUT = timedelta(seconds=90)  # no content for this long: the stream is dead, pings or not
+MODEL_IDLE_TIMEOUT = timedelta(seconds=90)  # nothing for this long, or pings outside a block: the stream is dead
 MODEL_ERROR_BODY_BYTES = 64 * KIB  # the provider's errors have some hundred; gateways' HTML pages are cut here
 MODEL_EVENT_BYTES = KIB * KIB  # one event of a stream: a web search's results in one block are the largest
 MODEL_EVENT_LINES = 100  # an event has two; the SDK joins lines in quadratic time
@@ -195,6 +219,9 @@ MODEL_REPLY_DEPTH = 100  # JSON in JSON: parsers give up at 200, and stored repl
 MODEL_NAME_BYTES = 200  # ids, model names and stop reasons of a reply
 MODEL_USAGE_TOKENS = 10**9  # of one call: a thousand times the largest window
 SECRET_WINDOW = 12  # so many letters of a credential in a row count as the credential
+SCHEMA_OPTIONAL = 24  # parameters of a schema that may be left out: the API compiles no more
+SCHEMA_UNIONS = 16  # and those of several types
+KNOWN_MODELS = 256  # models and schemas of which a process remembers what was refused: more than a fleet uses
 MODEL_CONNECT_TIMEOUT = timedelta(seconds=5)
 MODEL_LINGER = timedelta(seconds=1)  # a finished answer waits this long for its connection to become reusable
 GROUNDED_CHARS = 200_000  # of one text, when its figures are looked up: a chapter of a book, about a second of CPU
@@ -216,15 +243,19 @@ BREAKER_TRUST = timedelta(seconds=30)  # a provider that answered this recently 
 CIRCUIT_RETRY_BELOW = timedelta(seconds=30)  # longer outages are the workflow's to wait for, by contract
 PACE_MAX = timedelta(seconds=60)  # a 429 holds the model's other calls back for at most this
 GATE_WAIT = timedelta(seconds=5)  # wait in process for pacing and tokens; a longer one is a later attempt
+LED_PREFIX_TOKENS = 1500  # system and tools of a role: what shorter ones cost is not worth anybody's wait
+PREFIX_WAIT = timedelta(seconds=3)  # for the first content of the call that leads; most models begin sooner
+PREFIX_LIFE = timedelta(minutes=4)  # since a prefix was last used: providers keep it for five minutes
+KNOWN_PREFIXES = 1000  # prefixes of which a process knows when they were used
 TPM_BURST_SHARE = 0.1  # of a minute's tokens at once; the rest flows evenly, so that no minute has more than its own
 TPM_DELAY_MAX = timedelta(seconds=60)  # a caller sent away comes back after at most this
 FAIRNESS_KEY_BYTES = 64  # the server refuses longer ones, and the workflow task with them
 OUTPUT_TOKENS_GUESS = 1000  # of a first answer, until there are recent ones to go by
 
 # --- Heartbeats and recovery ----------------------------------------------------------------------
-HEARTBEAT_EVERY = timedelta(seconds=2)  # carries cancellation to a call and the text's tail to `follow`
-HEARTBEAT_THROTTLE = timedelta(seconds=1.5)  # below the beat, so no beat waits for the next window
-HEARTBEAT_TIMEOUT = timedelta(seconds=10)  # a killed worker's calls are retried after this
+HEARTBEAT_EVERY = timedelta(seconds=1)  # carries cancellation to a call and the text's tail to `follow`; 4 may be late
+HEARTBEAT_THROTTLE = timedelta(seconds=0.8)  # below the beat, so no beat waits for the next window
+HEARTBEAT_TIMEOUT = timedelta(seconds=4)  # a killed worker's calls are retried 1 s after this: within 5 s in all
 HEARTBEAT_TAIL_CHARS = 200
 STICKY_TIMEOUT = timedelta(seconds=2)  # a killed worker's workflows move to a live one after this (default 10 s)
 GRACEFUL_SHUTDOWN = timedelta(minutes=2)  # SIGTERM lets calls in flight finish: most model calls are shorter
@@ -254,7 +285,10 @@ WORKER_CONNECT_WAIT = timedelta(seconds=60)  # a Worker may be started together 
 
 # --- Worker processes -----------------------------------------------------------------------------
 ACTIVITY_SLOTS = 1000  # more than live children, so that waiting for a model never queues
-WORKFLOW_TASK_SLOTS = 64
+WORKFLOW_TASK_SLOTS = 4  # they share one interpreter: more replays at once only make each of them late
+# A replay goes to and fro between the event loop and a thread some hundred times, and each time it waits for the
+# interpreter as often as other threads compute: at Python's 5 ms a large replay would take longer than its task may.
+SWITCH_INTERVAL = timedelta(milliseconds=0.5)
 HEALTH_BEAT = timedelta(seconds=5)  # how often a Worker shows that its event loop runs
 HEALTH_STALE = timedelta(seconds=60)  # a busy loop is late by seconds, never by a minute
 CACHED_WORKFLOWS = 3000  # more than live workflows: replaying on each task costs 1.9 times

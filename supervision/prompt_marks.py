@@ -15,7 +15,7 @@ EXAMPLE = "example"  # a query that a tool's output shows
 TAGS = (
     *(GOAL, SUBTASK, FINDING, MISSING, CANDIDATE, ATTACHMENTS, DRAFT, ERROR, EXAMPLE),
     *("subtasks", "findings", "candidates", "feedback", "previous_finding", "final_instruction", "conflict"),
-    *("contradiction", "open_point", "at_work", "plan_so_far", ATTACHMENT, MISSING_POINTS),
+    *("contradiction", "open_point", "former_verdicts", "at_work", "plan_so_far", ATTACHMENT, MISSING_POINTS),
 )
 
 DIGEST = "digest"  # the role of a finding that condenses others

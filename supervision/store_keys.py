@@ -60,6 +60,11 @@ def call_key(run_id: str, workflow_run_id: str, activity_id: str) -> str:
     return f"{encode(run_id)}/{encode(workflow_run_id)}/{encode(activity_id)}"
 
 
+def calls_prefix(run_id: str, workflow_run_id: str) -> str:
+    """Returns the beginning of the keys of all model calls of one workflow execution."""
+    return f"{encode(run_id)}/{encode(workflow_run_id)}/"
+
+
 def output_key(run_id: str, sha256: str) -> str:
     """Returns the key of content-addressed content; `sha256` in hex."""
     return f"{encode(run_id)}/{_OUTPUTS}/{encode(sha256)}"

@@ -15,6 +15,7 @@ _HIDDEN = re.compile(
 )
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LAST_LINE_CHARS = 80
+_LINKS = re.compile(r"([\\\[\]<])")
 
 
 def size(text: str) -> int:
@@ -39,6 +40,11 @@ def one_line(text: str, limit: int) -> str:
     if not text.isascii():
         text = "".join(char for char in text if char in _JOINERS or unicodedata.category(char) != "Cf")
     return cut(_SPACE.sub(" ", text).strip(), limit)
+
+
+def label(text: str, limit: int) -> str:
+    """Returns foreign text as a label of the Web UI, which reads Markdown: no link, image or HTML of its own."""
+    return _LINKS.sub(r"\\\1", one_line(text, limit))
 
 
 def quoted(name: str) -> str:

@@ -37,12 +37,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "activities": (
         *("bounded", "contracts", "heartbeat", "store", "model", "tools", "teams", "prompts", "replies"),
+        *("pools", "child_records", "run_setup", "planning", "agent_turn", "call_record"),
         *(
-            "pools",
-            "run_setup",
-            "planning",
-            "agent_turn",
-            "call_record",
             "tool_calls",
             "judging",
             "synthesis",
@@ -52,12 +48,13 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "attempts",
     ),
     "workflows": (
-        *("failures", "background", "child_contracts", "nested", "run_context", "visibility", "handlers", "calls"),
-        *("tool_loop", "worker_agent", "plan", "subtasks", "answer", "supervisor"),
+        *("failures", "background", "start_window", "child_contracts", "nested", "run_context", "visibility"),
+        *("handlers", "calls"),
+        *("agent_findings", "tool_loop", "worker_agent", "plan", "subtasks", "answer", "supervisor"),
     ),
     "runtime": (
         *("paths", "process", "experimental", "telemetry", "settings", "payloads", "search_attributes"),
-        *("watchdog", "health", "workers"),
+        *("watchdog", "health", "shown_details", "workers"),
         *("server", "connection"),
     ),
     "standin": ("server", "extract", "__main__"),
@@ -71,13 +68,14 @@ EXCEPTIONS: dict[str, str] = {
     "activities/teams/tool_kinds.py": "the table of tool kinds: a new kind is one line here",
     "activities/tools/attachment.py": "a tool of its own",
     "activities/tools/files.py": "the files of a team, for the team file and for the tools that read data",
+    "workflows/answer/publish.py": "how every run ends: one function, and the only caller of its activity",
+    "supervision/results/gaps.py": "the gaps of a board, for the result and for prompts",
     "workflows/background.py": "the base of the work beside subtasks, in the rooms `plan` and `answer`",
-    "workflows/calls/finding_refs.py": "findings as every activity takes them: three rooms use it",
     "supervision/queues.py": "the names of the queues, for workflows, activities and clients alike",
     "supervision/prompt_marks.py": "marks in prompts, shared by `activities` (writes them) and `standin` (reads them)",
     "supervision/agent/finding_budget.py": "the room for findings in a prompt: activities and workflows use it",
-    "supervision/agent/turn_rules.py": "the rules of the tool loop as one table by stop reason",
     "supervision/results/timing.py": "the critical path: a computation on reports, not a part of the run's state",
+    "supervision/agent/grounds.py": "what a finding may carry of its tool calls, in the progress of a worker agent",
     "supervision/run/trace.py": "the trace of a workflow, of supervisors and worker agents alike",
     "supervision/contract/base.py": "the base of all models of the contract",
     "supervision/contract/finding.py": "a noun of the contract",
@@ -90,8 +88,8 @@ EXCEPTIONS: dict[str, str] = {
     "runtime/health.py": "a program of its own: a container's health check",
     "runtime/experimental.py": "the experimental parts of the SDK, in one thin module: a new version is checked here",
     "runtime/paths.py": "the cache folder, used by every process",
-    "runtime/payloads.py": "the data converter: the one place that enforces the size of payloads",
     "runtime/search_attributes.py": "the search attributes of runs",
+    "runtime/shown_details.py": "an interceptor of its own, for every Worker of workflows",
     "runtime/telemetry.py": "tracing, by OpenTelemetry's own variables",
     "runtime/server/server_limits.py": "numbers only",
     "console/console_limits.py": "numbers only",
@@ -235,6 +233,12 @@ def test_modules_have_one_noun_and_60_to_300_lines() -> None:
     odd = {name: lines for name, lines in sizes.items() if lines not in LINES}
     assert sorted(f"size of {name} ({lines} lines)" for name, lines in odd.items() if name not in EXCEPTIONS) == []
     assert [name for name in EXCEPTIONS if name not in odd] == [], "exceptions that are needed no longer"
+
+
+def test_the_standin_stays_small() -> None:
+    """It is a server for demo and tests, no model. Its share of a cache that bills as the API does is 250 lines."""
+    parts = [*MODULES["standin"], load(ROOT / "tests/scripted_model.py"), load(ROOT / "benchmarks/bench_brain.py")]
+    assert sum(module.source.count("\n") for module in parts) <= 2800
 
 
 def test_folders_hold_at_most_twelve_modules() -> None:

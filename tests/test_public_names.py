@@ -35,6 +35,7 @@ WORKFLOWS = {
 }
 ACTIVITIES = {
     *("prepare_run", "publish_result", "adopt_finding", "pool_backlog"),
+    *("find_child", "await_child", "child_consumed"),
     *("plan", "call_model", "refine", "review", "judge", "synthesize"),
     *("run_tool",),
 }
@@ -58,7 +59,12 @@ QUEUES = {"supervisor", "supervisor-model", "supervisor-tools", "supervisor.far"
 SETTINGS = {
     *("SUPERVISOR_ARTIFACTS_URL", "SUPERVISOR_TEAMS_DIR", "SUPERVISOR_MODEL", "SUPERVISOR_MODEL_RPM"),
     *("SUPERVISOR_MODEL_TPM", "SUPERVISOR_MODEL_STRUCTURED", "SUPERVISOR_MODEL_CACHE"),
-    *("SUPERVISOR_MODEL_IDLE_SECONDS", "SUPERVISOR_CALL_HEADER", "SUPERVISOR_MODEL_PLAIN_HTTP"),
+    *(
+        "SUPERVISOR_MODEL_MAX_TOKENS",
+        "SUPERVISOR_MODEL_IDLE_SECONDS",
+        "SUPERVISOR_CALL_HEADER",
+        "SUPERVISOR_MODEL_PLAIN_HTTP",
+    ),
     *("SUPERVISOR_MAX_BUDGET_USD", "SUPERVISOR_MAX_BUDGET_TOKENS", "SUPERVISOR_MAX_PARALLEL"),
     *("SUPERVISOR_ALLOWED_MODELS", "SUPERVISOR_INLINE_TEAMS", "SUPERVISOR_HEALTH_FILE"),
     *("SUPERVISOR_SUPERVISOR_MODEL", "SUPERVISOR_WORKER_MODEL"),
@@ -88,19 +94,9 @@ COMMANDS = {
 }
 CONTRACT = {
     *("RunRequest", "Budget", "Models", "Attachment"),
-    *(
-        "RunResult",
-        "SubtaskReport",
-        "Finding",
-        "NestedRun",
-        "Gap",
-        "Contradiction",
-        "Citation",
-        "ArtifactRef",
-        "Problem",
-    ),
+    *("RunResult", "SubtaskReport", "Finding", "Gap", "Contradiction", "Citation", "ArtifactRef", "Problem"),
     *("Usage", "Timing", "Plan", "Subtask", "NewRole"),
-    *("Status", "Flags", "Counts", "Waiting", "RunLimits", "TraceEvent", "TracePage"),
+    *("Status", "Flags", "Counts", "NestedRun", "Waiting", "RunLimits", "TraceEvent", "TracePage"),
     *("ExtendLimits", "NewBudget", "Resume", "UpdateReply", "Team", "Role", "ToolEntry"),
 }
 TOOL_MODULE = {"NoOptions", "Arguments", "NewArtifact", "Tool", "ToolContext", "ToolMisuse", "ToolOutput"}
@@ -169,5 +165,5 @@ def test_python_names() -> None:
     assert {name for name in own if inspect.isclass(getattr(tool, name))} == TOOL_MODULE
     assert list(inspect.signature(connect).parameters) == ["telemetry", "address", "namespace", "wait"]
     assert list(inspect.signature(worker_main.serving).parameters) == [
-        *("client", "settings", "roles", "pool", "attributes")
+        *("client", "settings", "roles", "pool", "attributes", "strict_sandbox")
     ]

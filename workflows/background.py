@@ -2,8 +2,22 @@
 
 import asyncio
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
 
 from temporalio import workflow
+
+
+async def stop_all(tasks: Sequence[asyncio.Task[Any]]) -> None:
+    """Cancels tasks and returns when all have ended; a cancellation of the caller meanwhile is passed on to them."""
+    for task in tasks:
+        task.cancel()
+    while pending := [task for task in tasks if not task.done()]:
+        try:
+            await workflow.wait(pending)
+        except asyncio.CancelledError:
+            for task in pending:
+                task.cancel()
 
 
 class BackgroundTask(ABC):
@@ -36,6 +50,4 @@ class BackgroundTask(ABC):
 
     async def stop(self) -> None:
         """Cancels the work under way and awaits its end: what it consumed is booked before the caller goes on."""
-        for task in self.tasks():
-            task.cancel()
-            await workflow.wait([task])
+        await stop_all(self.tasks())

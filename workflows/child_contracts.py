@@ -4,9 +4,10 @@ from datetime import datetime
 
 from activities.contracts.run_contracts import RunRef, SubtaskBrief
 from activities.contracts.turn_contracts import ToolResultRef
+from supervision.agent.grounds import Grounds
 from supervision.budget.amount import Amount
 from supervision.contract.base import Model
-from supervision.contract.finding import ArtifactRef, Finding
+from supervision.contract.finding import Finding
 from supervision.contract.progress import Counts, NestedRun, Phase
 from supervision.contract.result import Gap, RunResult
 from supervision.contract.status import Flags
@@ -20,6 +21,8 @@ class LoopProgress(Model):
     """Where a tool loop stands; carried over when a worker agent continues as new, and after a wait for the provider.
 
     `turn` counts through; `turns_booked` of them, and all usage before, are in the supervisor's books already.
+    `worked_seconds` is the time that the attempt took so far, without its waits for the provider and for budget.
+    `objected` is True once a conclusion went back to its author.
     """
 
     head: str | None = None
@@ -31,9 +34,10 @@ class LoopProgress(Model):
     last_tokens: int = 0
     last_preview: str = ""
     last_text_ref: str | None = None
-    sources: list[str] = []
-    artifacts: list[ArtifactRef] = []
+    grounds: Grounds = Grounds()
     trace_seq: int = 0
+    worked_seconds: float = 0.0
+    objected: bool = False
 
     def booked(self) -> "LoopProgress":
         """Returns this progress once the supervisor has booked what it took."""
@@ -67,8 +71,8 @@ class WorkerAgentInput(Model):
 class WorkerAgentResult(Model):
     """What a worker agent came to. `stopped`: it was cancelled before it had finished; `finding` is what it had.
 
-    The same value is in the details of a failed attempt's error, so that what it consumed is counted; there
-    `progress` is what a next try can go on from, `retry_after` the seconds that a provider's breaker stays open.
+    The same value is in the details of a failed attempt's error, so that what it consumed is counted. `progress` is
+    what a next try can go on from, `retry_after` the seconds that a provider's breaker stays open.
     """
 
     finding: Finding | None = None

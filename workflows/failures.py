@@ -12,16 +12,21 @@ from temporalio.exceptions import (
 from temporalio.exceptions import TimeoutError as TemporalTimeout
 
 from supervision.contract.result import Problem
+from supervision.contract.usage import Usage
 from supervision.errors import ErrorKind
 
 
 class CallFailed(Exception):
-    """An activity failed for good. `retry_after` is how many seconds a provider's breaker stays open."""
+    """An activity failed for good.
 
-    def __init__(self, problem: Problem, retry_after: float = 0.0) -> None:
+    `retry_after` is how many seconds a provider's breaker stays open, `usage` what its attempts consumed.
+    """
+
+    def __init__(self, problem: Problem, retry_after: float = 0.0, usage: Usage | None = None) -> None:
         super().__init__(f"{problem.type}: {problem.message}")
         self.problem = problem
         self.retry_after = retry_after
+        self.usage = usage or Usage()
 
 
 def cancelled(error: BaseException) -> bool:
@@ -56,8 +61,10 @@ def _last_problem(error: FailureError) -> Problem:
 
 
 def details_of(error: FailureError) -> object:
-    """Returns the first detail that the innermost failure carries; None without one."""
+    """Returns the first detail that the innermost failure carries, a timeout's its last heartbeat; None without one."""
     cause = _innermost(error)
+    if isinstance(cause, TemporalTimeout):
+        return cause.last_heartbeat_details[0] if cause.last_heartbeat_details else None
     return cause.details[0] if isinstance(cause, ApplicationError) and cause.details else None
 
 

@@ -1,11 +1,12 @@
 """The messages that a run takes: queries, updates, and the signals between supervisors."""
 
 import asyncio
+from typing import TypeVar
 
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from pydantic import JsonValue
+    from pydantic import BaseModel, JsonValue, ValidationError
 
     from supervision.contract.plan import Plan
     from supervision.contract.result import RunResult
@@ -18,11 +19,14 @@ with workflow.unsafe.imports_passed_through():
     from workflows.nested.child_links import ChildLinks
     from workflows.nested.parent_link import ParentLink
 
+M = TypeVar("M", bound=BaseModel)
+
 
 class Handlers:
     """Handlers over the state of SupervisorWorkflow, which owns it.
 
-    Updates take any JSON, so that its sender gets to know what is wrong with it.
+    Updates take any JSON, so that its sender gets to know what is wrong with it. So do signals, which may come before
+    the first workflow task: one that raised an error would block the run for ever.
     """
 
     _state: RunState | SupervisionError
@@ -49,6 +53,10 @@ class Handlers:
     def result(self) -> RunResult:
         """The result so far."""
         return fit(self._run_state().result())
+
+    def details(self) -> str:
+        """Returns the Markdown for the Web UI: what the SDK's own query for metadata shows."""
+        return self._state.details() if isinstance(self._state, RunState) else self._state.message
 
     @workflow.update
     def extend_limits(self, update: ExtendLimits | JsonValue = None) -> UpdateReply:
@@ -85,31 +93,38 @@ class Handlers:
         self._open_run_state()
         read_update(Resume, update)
 
-    # An error in a signal would block the run: what does not fit is ignored.
+    # Signals take anything, undecoded as yet: whatever is raised in a signal would block the run, and one may come
+    # before the run has begun. What does not fit is ignored.
 
     @workflow.signal
-    def nested_report(self, report: NestedReport) -> None:
+    def nested_report(self, report: object = None, *surplus: object) -> None:
         """The report of a nested supervisor."""
-        if self._children is not None and self._children.take(report):
+        valid = _read(NestedReport, report)
+        if valid is not None and self._children is not None and self._children.take(valid):
             self._show()
 
     @workflow.signal
-    async def nested_request(self, request: NestedRequest) -> None:
+    async def nested_request(self, request: object = None, *surplus: object) -> None:
         """A nested supervisor's request for more budget."""
-        if self._children is not None:
-            await self._children.fund(request)
+        valid = _read(NestedRequest, request)
+        if valid is not None and self._children is not None:
+            await self._children.fund(valid)
 
     @workflow.signal
-    def nested_terms(self, terms: NestedTerms) -> None:
+    def nested_terms(self, terms: object = None, *surplus: object) -> None:
         """New terms for this nested supervisor, from the one above it."""
-        if self._parent is not None and self._parent.take(terms):
-            if self._children is not None and terms.changed:
+        valid = _read(NestedTerms, terms)
+        if valid is None or self._parent is None:
+            return
+        before = self._parent.limits_changes
+        if self._parent.take(valid):
+            if self._children is not None and self._parent.limits_changes != before:
                 self._children.limits_changed()
             self._limits_changed.set()
             self._show()
 
     @workflow.signal
-    async def nested_resume(self) -> None:
+    async def nested_resume(self, *surplus: object) -> None:
         """`resume`, passed on from above."""
         if isinstance(self._state, RunState):
             await self._resume(self._state)
@@ -134,3 +149,11 @@ class Handlers:
         if state.phase in ("done", "failed", "cancelled"):
             raise ValueError(f"this run has ended: it is {state.phase}")
         return state
+
+
+def _read(model: type[M], value: object) -> M | None:
+    """Returns a signal's argument; None if it is something else."""
+    try:
+        return model.model_validate(value)
+    except ValidationError:
+        return None

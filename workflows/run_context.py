@@ -23,6 +23,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.failures import CallFailed
     from workflows.nested.child_links import ChildLinks
     from workflows.nested.parent_link import ParentLink
+    from workflows.start_window import StartWindow
 
 
 class HasUsage(Protocol):
@@ -48,8 +49,8 @@ R = TypeVar("R", bound=HasUsage)
 class RunContext:
     """One supervisor's surroundings.
 
-    `show` makes a change visible; setting `limits_changed` or `slot_freed` wakes the dispatch. `plan_ref`, `team_ref`
-    and `team` follow the revisions of the plan: `team` has the roles that the plan added.
+    `show` makes a change visible; setting `limits_changed` or `slot_freed` wakes the dispatch; `starts` lets children
+    begin. `plan_ref`, `team_ref` and `team` follow the revisions of the plan: `team` has the roles that the plan added.
     """
 
     state: RunState
@@ -64,6 +65,7 @@ class RunContext:
     parent: ParentLink | None = None
     plan_ref: str = ""
     slot_freed: asyncio.Event = field(default_factory=asyncio.Event)
+    starts: StartWindow = field(default_factory=StartWindow)
 
     @property
     def assignable_roles(self) -> TeamCard:
@@ -147,6 +149,8 @@ class RunContext:
         Raises SupervisionError if the budget has no room for it, the deadline comes first, or it failed for good.
         """
         budget = self.state.time_and_budget
+        if workflow.now() >= self.expires_at(last):
+            raise SupervisionError(ErrorKind.DEADLINE_EXCEEDED, f"the deadline came before {label}")
         if last and (left := budget.ledger.for_synthesis.tokens) is not None:
             tokens = min(tokens, max(left, 1))
         # Reserved before the await: other calls and grants are decided while this one is under way.
@@ -173,6 +177,7 @@ class RunContext:
             try:
                 return await activity(payload, expires_at)
             except CallFailed as failed:
+                self.state.time_and_budget.ledger.settle_call(0, failed.usage)
                 problem = failed.problem
                 if problem.type is ErrorKind.CIRCUIT_OPEN:
                     model = self.setup.supervisor_model

@@ -9,27 +9,26 @@ with workflow.unsafe.imports_passed_through():
     from pydantic import ValidationError
 
     from activities.contracts.planning_contracts import Strategy
-    from activities.contracts.run_contracts import PublishInput, RunRef, SetupInput
+    from activities.contracts.run_contracts import RunRef, SetupInput
     from supervision import limits
     from supervision.contract.progress import Phase
     from supervision.contract.request import RunRequest, parse_request
     from supervision.contract.result import Problem, RunResult
     from supervision.errors import ErrorKind, SupervisionError, run_kind
     from supervision.results.answer import Answer, failure_text, findings_as_answer
-    from supervision.results.payload_fit import fit
     from supervision.results.success_rule import explain, importance, met
     from supervision.run.run_state import RunState
     from supervision.text import cut
     from workflows.answer.drafts import Drafts
+    from workflows.answer.publish import published
     from workflows.answer.review_rounds import review
     from workflows.answer.whole_finding import answer_word_for_word, sole_finding
     from workflows.answer.write_answer import write_answer
-    from workflows.calls import activity_calls
+    from workflows.calls import local_calls
     from workflows.child_contracts import NestedInput
     from workflows.failures import CallFailed
     from workflows.handlers import Handlers
     from workflows.nested.child_links import ChildLinks
-    from workflows.nested.nested_result import nested_result
     from workflows.nested.parent_link import ParentLink
     from workflows.plan.make_plan import Replanning, make_plan, own_plan
     from workflows.run_context import RunContext
@@ -46,15 +45,18 @@ class SupervisorWorkflow(Handlers):
         """Reads the input. What is wrong with it is kept for `run`: an error raised here would block the run."""
         self._nested, surplus = _nested_input(surplus)
         self._visibility = Visibility()
-        self._limits_changed = asyncio.Event()
+        self._limits_changed, self._reset = asyncio.Event(), asyncio.Event()
         self._context: RunContext | None = None
         self._state: RunState | SupervisionError
         self._parent: ParentLink | None = None
         self._children: ChildLinks | None = None
         try:
             self._state = self._new_state(parse_request(request, surplus))
+            workflow.register_random_seed_callback(lambda seed: self._reset.set())
         except SupervisionError as error:
             self._state = error
+        if isinstance(request, dict):  # the SDK holds the arguments for as long as the run is open
+            request.clear()
 
     def _new_state(self, request: RunRequest) -> RunState:
         nested = self._nested
@@ -74,6 +76,7 @@ class SupervisorWorkflow(Handlers):
         state = self._state
         if isinstance(state, SupervisionError):
             raise ApplicationError(state.message, type=state.kind, non_retryable=True)
+        restarts = asyncio.create_task(self._restart_after_resets(state))
         try:
             return await self._supervise(state)
         except SupervisionError as error:
@@ -92,6 +95,20 @@ class SupervisorWorkflow(Handlers):
             if self._nested is None:
                 raise
             return result
+        finally:
+            restarts.cancel()
+
+    async def _restart_after_resets(self, state: RunState) -> None:
+        """Notices each reset at its place in history: only there the seed of random numbers changes.
+
+        A reset to the very first step is noticed by `prepare_run`.
+        """
+        while True:
+            await self._reset.wait()
+            self._reset.clear()
+            state.restart()
+            self._limits_changed.set()
+            self._show()
 
     async def _supervise(self, state: RunState) -> RunResult:
         """Prepares the run and leads it through its phases."""
@@ -115,16 +132,20 @@ class SupervisorWorkflow(Handlers):
     async def _prepare(self, state: RunState) -> RunContext:
         """Returns the run's surroundings, fixed by its first activity."""
         run = self._run_ref()
-        setup = await activity_calls.prepare_run(
+        setup = await local_calls.prepare_run(
             SetupInput(
                 run=run,
                 request=state.request,
                 brief=self._nested.brief if self._nested else None,
+                first_run_id=workflow.info().first_execution_run_id,
             )
         )
         run.store_id = setup.store_id or run.store_id
+        state.content_is_stored()
         if setup.ceilings and not self._nested:
             state.keep_within(setup.ceilings)
+        if setup.was_reset:
+            state.restart()
         state.warnings, state.model_notice = list(setup.warnings), setup.model_notice
         self._visibility.usable = [] if self._nested else setup.search_attributes
         self._context = RunContext(
@@ -202,7 +223,7 @@ class SupervisorWorkflow(Handlers):
     async def _done(self, state: RunState) -> RunResult:
         state.finished_at = workflow.now()
         self._enter(state, "done")
-        result = await self._published(state)
+        result = await published(state, self._context, self._parent)
         await workflow.wait_condition(workflow.all_handlers_finished)
         return result
 
@@ -232,40 +253,10 @@ class SupervisorWorkflow(Handlers):
         state.finished_at = workflow.now()
         state.board.close(why)
         self._enter(state, phase)
-        result = await self._published(state)
+        result = await published(state, self._context, self._parent)
         # An update that was accepted gets its reply before the run is closed.
         await workflow.wait_condition(workflow.all_handlers_finished)
         return result
-
-    async def _published(self, state: RunState) -> RunResult:
-        """Returns the result as it fits into a payload, after all of it was stored.
-
-        If it cannot be stored it is returned all the same, with as much as a payload takes.
-        """
-        result = state.result()
-        if self._context is None:
-            return self._fitted(state, result)
-        try:
-            published = await activity_calls.publish_result(
-                PublishInput(
-                    run=self._context.run,
-                    result=fit(result, limits.PUBLISH_BYTES),
-                    plan_ref=self._context.plan_ref or None,
-                    answer_ref=state.answer.ref,
-                ),
-                state.trace.recent(limits.PUBLISH_BYTES),
-            )
-        except CallFailed as failed:
-            state.warn(f"the result could not be stored: {failed}")
-            result = state.result()
-            return fit(result, limits.PUBLISH_BYTES) if self._parent is None else nested_result(state, result)
-        result.result_ref = state.result_ref = published.result_ref
-        result.answer_ref = published.answer_ref
-        return self._fitted(state, result)
-
-    def _fitted(self, state: RunState, result: RunResult) -> RunResult:
-        """Returns the result as it fits into a payload; a nested supervisor's is for the one above it."""
-        return fit(result) if self._parent is None else nested_result(state, result)
 
     def _enter(self, state: RunState, phase: Phase) -> None:
         state.phase = phase
@@ -274,9 +265,8 @@ class SupervisorWorkflow(Handlers):
         self._show()
 
     def _show(self) -> None:
-        """Makes a change visible: in the details, in the search attributes, in the parent's status."""
+        """Makes a change visible: in the lists, in the parent's status. Queries render what is asked."""
         state = self._run_state()
-        workflow.set_current_details(state.details())
         self._visibility.waiting(state)
         if self._parent is not None:
             self._parent.report()

@@ -14,7 +14,15 @@ with workflow.unsafe.imports_passed_through():
         TurnInput,
         TurnReply,
     )
-    from activities.prompts.agent_prompts import LAST_TURN, NUDGE, UNKNOWN_OUTCOME
+    from activities.prompts.agent_prompts import (
+        FINISH_TAKEN,
+        LAST_TURN,
+        NOT_RUN,
+        NUDGE,
+        TURNS_LEFT,
+        UNKNOWN_OUTCOME,
+        unsupported_note,
+    )
     from supervision import limits
     from supervision.agent.turn_rules import LoopState, Next, more_room, next_step
     from supervision.budget.amount import NextCall, next_call
@@ -23,8 +31,10 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.usage import Usage
     from supervision.errors import RESUMABLE, STORE, ErrorKind
     from supervision.run.trace import Trace
+    from supervision.text import cut
+    from workflows.agent_findings import finding_of, finding_so_far, loop_problem
     from workflows.calls import activity_calls
-    from workflows.child_contracts import WorkerAgentInput, WorkerAgentResult
+    from workflows.child_contracts import LoopProgress, WorkerAgentInput, WorkerAgentResult
     from workflows.failures import CallFailed
 
 
@@ -35,64 +45,133 @@ class ToolLoop:
         self._agent = agent
         self._progress = agent.progress
         self._trace = trace
+        self._began = workflow.now()
+        self._turn_open = False
+
+    @property
+    def time_left(self) -> float | None:
+        """The seconds that the attempt may still take; None without a limit."""
+        limit = self._agent.timeout_seconds
+        return None if limit is None else max(0.0, limit - self._progress.worked_seconds)
 
     async def run(self) -> WorkerAgentResult:
         """Returns the finding. Raises the error that ends the attempt, CallFailed, or CancelledError."""
         agent, progress = self._agent, self._progress
-        asked_again, note, max_tokens = 0, None, agent.role.max_tokens or limits.TURN_MAX_TOKENS
+        asked_again, note, insisted = 0, None, False
+        max_tokens = agent.role.max_tokens or limits.TURN_MAX_TOKENS
         while True:
-            progress.turn += 1
-            if self._must_conclude() and progress.turn > 1:
-                note = LAST_TURN
-            reply = await self._call_model(note, max_tokens)
-            state = LoopState(progress.turn, agent.max_turns, asked_again, progress.pauses)
+            progress.turn, self._turn_open = progress.turn + 1, True
+            last = self._must_conclude()
+            reply = await self._call_model(self._note(last) or note, max_tokens, last=last)
+            state = LoopState(
+                progress.turn,
+                agent.max_turns,
+                asked_again,
+                progress.pauses,
+                last=last,
+                insisted=insisted,
+                can_grow=not reply.fullest and more_room(max_tokens) > max_tokens,
+            )
             step = next_step(reply.stop_reason, reply.conclusion is not None, len(reply.calls), state)
             if step is Next.ASK_AGAIN:
                 asked_again, max_tokens = asked_again + 1, more_room(max_tokens)
                 continue
             progress.head, progress.results, note, asked_again = reply.head, [], None, 0
-            if step in (Next.FINISH, Next.FINISH_CUT):
-                return self._result(self._finding(reply, cut=step is Next.FINISH_CUT))
+            if finding := finding_of(step, reply, progress):
+                note = self._objection(reply)
+                if note is None:
+                    return self._result(finding)
+                continue
             if step is Next.TOOLS:
                 progress.results = await self._run_tools(reply)
             elif step is Next.CONTINUE:
                 progress.pauses += 1
             elif step is Next.NUDGE:
                 note = NUDGE
+            elif step is Next.INSIST:
+                insisted, progress.results = True, _not_run(reply.calls)
+                continue
             else:
-                raise self.failure(_loop_problem(step, reply, agent.max_turns))
+                raise self.failure(loop_problem(step, reply, agent.max_turns))
             if workflow.info().is_continue_as_new_suggested():
                 progress.trace_seq = self._trace.last_seq
+                progress.worked_seconds = self._worked()
                 workflow.continue_as_new(agent)
 
+    def _objection(self, reply: TurnReply) -> str | None:
+        """Returns what sends a conclusion back to its author, once and if there is a turn for it.
+
+        Raises the error of an attempt that concluded with `impossible`.
+        """
+        agent, progress, conclusion = self._agent, self._progress, reply.conclusion
+        if conclusion is None:
+            return None
+        if conclusion.outcome == "impossible":
+            raise self.failure(Problem(type=ErrorKind.CANNOT_DO, message=cut(conclusion.summary, limits.ERROR_BYTES)))
+        if not conclusion.unsupported or progress.objected or not self._has_a_turn_left():
+            return None
+        progress.objected = True
+        if conclusion.call_id is not None:
+            progress.results = [ToolResultRef(call_id=conclusion.call_id, text=FINISH_TAKEN)]
+        self._trace.note("finding_returned", agent.subtask_id, unsupported=[*conclusion.unsupported])
+        return unsupported_note(conclusion.unsupported)
+
     def stopped(self) -> WorkerAgentResult:
-        """Returns what a cancelled worker agent has."""
-        return self._result(self._finding_so_far(), stopped=True)
+        """Returns what a cancelled worker agent has; a run that is reset goes on from there."""
+        result = self._result(finding_so_far(self._progress), stopped=True)
+        result.turns = max(0, result.turns - int(self._turn_open))
+        result.progress = self._resumable()
+        return result
 
     def failure(self, problem: Problem, retry_after: float = 0.0) -> ApplicationError:
         """Returns the error of this attempt; one that it can go on from later carries where it stands."""
-        progress = self._progress
         consumed = self._result(None)
         if problem.type in RESUMABLE:
-            consumed.finding = self._finding_so_far()
+            consumed.finding = finding_so_far(self._progress)
             # The turn that could not be made is counted when it is.
             consumed.turns = max(0, consumed.turns - 1)
-            consumed.progress = progress.model_copy(update={"turn": progress.turn - 1})
+            consumed.progress = self._resumable()
             consumed.retry_after = retry_after
+        elif problem.type is ErrorKind.TIMEOUT:
+            consumed.finding = finding_so_far(self._progress)
         return ApplicationError(problem.message, consumed, type=problem.type, non_retryable=True)
+
+    def _resumable(self) -> LoopProgress:
+        """Returns the progress without the turn that is under way."""
+        turn = max(0, self._progress.turn - int(self._turn_open))
+        return self._progress.model_copy(update={"turn": turn, "worked_seconds": self._worked()})
+
+    def _worked(self) -> float:
+        return self._progress.worked_seconds + (workflow.now() - self._began).total_seconds()
+
+    def _has_a_turn_left(self) -> bool:
+        """True if turns and budget allow another call that need not be the last one."""
+        return self._progress.turn < self._agent.max_turns and self._allowed() is NextCall.CALL
+
+    def _allowed(self) -> NextCall:
+        agent, progress = self._agent, self._progress
+        estimate = progress.last_tokens + limits.TURN_GROWTH_TOKENS
+        return next_call(agent.grant, progress.usage, estimate, last_grant=agent.last_grant)
 
     def _must_conclude(self) -> bool:
         """True if the call that comes now is the last one, by turns or by budget; raises if there can be none."""
         agent, progress = self._agent, self._progress
-        estimate = progress.last_tokens + limits.TURN_GROWTH_TOKENS
-        allowed = next_call(agent.grant, progress.usage, estimate, last_grant=agent.last_grant)
+        allowed = self._allowed()
         if allowed is NextCall.STOP:
             raise self.failure(Problem(type=ErrorKind.BUDGET_EXHAUSTED, message="its share of the budget is used up"))
-        return allowed is NextCall.CONCLUDE or progress.turn == agent.max_turns
+        return allowed is NextCall.CONCLUDE or progress.turn >= agent.max_turns
 
-    async def _call_model(self, note: str | None, max_tokens: int) -> TurnReply:
+    def _note(self, last: bool) -> str | None:
+        """Returns the word on the turns that are left: in the last one, and two before it."""
         agent, progress = self._agent, self._progress
-        reply = await activity_calls.call_model(
+        if last:
+            return LAST_TURN
+        ahead = progress.turn + limits.TURNS_NOTICE == agent.max_turns
+        return TURNS_LEFT if ahead and progress.head is not None else None
+
+    async def _call_model(self, note: str | None, max_tokens: int, *, last: bool) -> TurnReply:
+        agent, progress = self._agent, self._progress
+        call = activity_calls.call_model(
             TurnInput(
                 run=agent.run,
                 team_ref=agent.team_ref,
@@ -103,12 +182,19 @@ class ToolLoop:
                 head=progress.head,
                 results=progress.results,
                 note=note,
+                last=last,
                 max_tokens=max_tokens,
             ),
             progress.turn,
             agent.expires_at,
             agent.model_queue,
         )
+        try:
+            reply = await call
+        except CallFailed as failed:
+            progress.usage += failed.usage
+            raise
+        self._turn_open = False
         progress.usage += reply.usage
         progress.last_tokens = reply.usage.tokens
         if reply.preview:
@@ -122,6 +208,7 @@ class ToolLoop:
             stop_reason=reply.stop_reason,
             preview=reply.preview[:200],
             tokens=reply.usage.tokens,
+            **({"cache_miss": reply.cache_miss} if reply.cache_miss else {}),
         )
         return reply
 
@@ -130,13 +217,15 @@ class ToolLoop:
         agent, progress = self._agent, self._progress
         running = [self._run_tool(reply.head, call) for call in reply.calls[: limits.TOOL_CALLS_PER_TURN]]
         # Progress is changed only after all have ended: a cancellation in between finds it as it was at the reply.
-        replies = await asyncio.gather(*running)
+        try:
+            replies = await asyncio.gather(*running)
+        except asyncio.CancelledError:
+            # The turn was made: whoever goes on from here has to answer its calls.
+            progress.results = [_stopped_call(call) for call in reply.calls]
+            raise
         for tool_reply in replies:
             progress.usage += Usage(tool_calls=1)
-            progress.sources = list(dict.fromkeys([*progress.sources, *tool_reply.sources]))
-            progress.artifacts += [
-                artifact.model_copy(update={"subtask_id": agent.subtask_id}) for artifact in tool_reply.artifacts
-            ]
+            progress.grounds.add(tool_reply.sources, tool_reply.artifacts, agent.subtask_id)
         surplus = f"at most {limits.TOOL_CALLS_PER_TURN} tool calls are run in one turn: call it again in the next"
         return [tool_reply.result for tool_reply in replies] + [
             ToolResultRef(call_id=call.call_id, text=surplus, is_error=True)
@@ -170,40 +259,20 @@ class ToolLoop:
         )
         return reply
 
-    def _finding(self, reply: TurnReply, cut: bool) -> Finding | None:
-        """Returns the finding of a reply that concludes."""
-        if reply.conclusion is None:
-            return None
-        limitations = list(reply.conclusion.limitations)
-        if cut:
-            limitations.append(f"the finding is not whole: the model stopped with {reply.stop_reason}")
-        return Finding(
-            summary=reply.preview,
-            text_ref=reply.conclusion.text_ref,
-            text_bytes=reply.conclusion.bytes,
-            confidence=reply.conclusion.confidence,
-            sources=self._progress.sources,
-            artifacts=self._progress.artifacts,
-            limitations=limitations,
-        )
-
-    def _finding_so_far(self) -> Finding | None:
-        """Returns the last text of the worker agent, if any, as a finding."""
-        progress = self._progress
-        if not progress.last_text_ref:
-            return None
-        return Finding(
-            summary=progress.last_preview,
-            text_ref=progress.last_text_ref,
-            sources=progress.sources,
-            artifacts=progress.artifacts,
-            limitations=["the worker agent was stopped before it had finished"],
-        )
-
     def _result(self, finding: Finding | None, *, stopped: bool = False) -> WorkerAgentResult:
         progress = self._progress
         turns = progress.turn - progress.turns_booked
         return WorkerAgentResult(finding=finding, stopped=stopped, turns=turns, usage=progress.usage)
+
+
+def _not_run(calls: list[ToolCallRef]) -> list[ToolResultRef]:
+    """Returns the answers to tool calls of a last turn."""
+    return [ToolResultRef(call_id=call.call_id, text=NOT_RUN, is_error=True) for call in calls]
+
+
+def _stopped_call(call: ToolCallRef) -> ToolResultRef:
+    text = "this call was stopped, its outcome is unknown: check before you try it again"
+    return ToolResultRef(call_id=call.call_id, text=text, is_error=True)
 
 
 def _no_outcome(call: ToolCallRef, failed: CallFailed) -> ToolReply:
@@ -211,15 +280,4 @@ def _no_outcome(call: ToolCallRef, failed: CallFailed) -> ToolReply:
     return ToolReply(
         result=ToolResultRef(call_id=call.call_id, text=UNKNOWN_OUTCOME, is_error=True),
         preview=failed.problem.message[:200],
-    )
-
-
-def _loop_problem(step: Next, reply: TurnReply, max_turns: int) -> Problem:
-    if step is Next.REFUSED:
-        detail = f": {reply.stop_detail}" if reply.stop_detail else ""
-        return Problem(type=ErrorKind.REFUSED, message=f"the model refused this subtask{detail}")
-    if step is Next.TURN_LIMIT:
-        return Problem(type=ErrorKind.TURN_LIMIT, message=f"no finding after {max_turns} turns")
-    return Problem(
-        type=ErrorKind.MODEL_UNAVAILABLE, message=f"the model gave no usable reply (stop reason {reply.stop_reason})"
     )

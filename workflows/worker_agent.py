@@ -28,13 +28,12 @@ class WorkerAgentWorkflow:
         """Reads the input. A bad one is refused by `run`: an error raised here would block the workflow."""
         self._trace = Trace(workflow.now)
         self._loop: ToolLoop | None = None
-        self._timeout: float | None = None
         try:
             valid = WorkerAgentInput.model_validate(agent)
         except ValueError:
             return
         self._trace = Trace(workflow.now, valid.progress.trace_seq)
-        self._loop, self._timeout = ToolLoop(valid, self._trace), valid.timeout_seconds
+        self._loop = ToolLoop(valid, self._trace)
 
     @workflow.run
     async def run(self, agent: WorkerAgentInput | None = None, *surplus: object) -> WorkerAgentResult:
@@ -47,7 +46,7 @@ class WorkerAgentWorkflow:
                 non_retryable=True,
             )
         try:
-            async with asyncio.timeout(self._timeout):
+            async with asyncio.timeout(loop.time_left):
                 return await loop.run()
         except TimeoutError:
             raise loop.failure(Problem(type=ErrorKind.TIMEOUT, message="the subtask's own time is over")) from None

@@ -4,7 +4,8 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from activities.contracts.run_contracts import DependencyRef, SupervisorCall
+from activities.contracts.packed import FindingRefs
+from activities.contracts.run_contracts import SupervisorCall
 from supervision.contract.base import Model
 from supervision.contract.result import Citation, Contradiction, Gap, Problem
 from supervision.contract.usage import Usage
@@ -29,26 +30,32 @@ class RefineReply(Model):
     usage: Usage
 
 
-class ReviewInput(SupervisorCall):
-    """Findings to be checked against the goal."""
-
-    round: int
-    findings: list[DependencyRef]
-
-
 class Verdict(Model):
-    """A finding that falls short, and exactly what its worker agent should fix."""
+    """A finding that falls short, and exactly what its worker agent should fix; `anew` not in its old conversation."""
 
     subtask_id: str
     feedback: str
+    anew: bool = False
+
+
+class ReviewInput(SupervisorCall):
+    """Findings to be checked against the goal; `former` are the verdicts of the round before."""
+
+    round: int
+    former: list[Verdict] = []
+    findings: FindingRefs
 
 
 class ReviewReply(Model):
-    """The findings that fall short and those that disagree; `problem` says why a review could not be read."""
+    """The findings that fall short, those that disagree, and what the plan lacks.
+
+    `problem` says why a review could not be read.
+    """
 
     head: str
     verdicts: list[Verdict] = []
     conflicts: list[Contradiction] = []
+    missing: list[str] = []
     problem: str | None = None
     usage: Usage
 
@@ -59,7 +66,7 @@ class JudgeInput(SupervisorCall):
     number: int
     question: Literal["select", "conflict"]
     description: str
-    findings: list[DependencyRef]
+    findings: FindingRefs
 
 
 class JudgeReply(Model):
@@ -74,12 +81,14 @@ class JudgeReply(Model):
 class SynthesisInput(SupervisorCall):
     """Findings to write the answer from, the gaps, and the points that a review left open.
 
+    `problems` send back the answer at `head` with what is wrong with it. `doubtful` are claims of digests and drafts
+    that no finding has.
+
     `digest` condenses some findings into one text for a later synthesis; `draft` is an answer from the findings so
-    far, which a later synthesis reads at `draft_ref`. `answer_schema_ref` asks for `answer_json` of that JSON schema;
-    `head` and `problems` send back an `answer_json` that did not fit it.
+    far, which a later synthesis reads at `draft_ref`. `answer_schema_ref` asks for `answer_json` of that JSON schema.
     """
 
-    findings: list[DependencyRef]
+    findings: FindingRefs
     missing: list[Gap] = []
     open_points: list[Gap] = []
     contradictions: list[Contradiction] = []
@@ -88,12 +97,16 @@ class SynthesisInput(SupervisorCall):
     answer_schema_ref: str | None = None
     head: str | None = None
     problems: list[str] = []
+    doubtful: list[str] = []
     number: int = 1
     max_tokens: int
 
 
 class SynthesisReply(Model):
-    """The answer, shortened when it is long (`answer_ref` has all of it, `answer_bytes`); None if there is none."""
+    """The answer, shortened when it is long (`answer_ref` has all of it, `answer_bytes`). None if there is none.
+
+    `problems` say why it cannot be used, `unsupported` what it claims that no finding says.
+    """
 
     head: str
     answer: str | None = None
@@ -104,5 +117,6 @@ class SynthesisReply(Model):
     citations: list[Citation] = []
     contradictions: list[Contradiction] = []
     problems: list[str] = []
+    unsupported: list[str] = []
     stop_reason: str
     usage: Usage

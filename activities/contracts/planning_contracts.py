@@ -2,9 +2,9 @@
 
 from typing import Literal
 
+from activities.contracts.packed import PackedPlan
 from activities.contracts.run_contracts import AttachmentRef, RunRef
 from supervision.contract.base import Model
-from supervision.contract.plan import Plan
 from supervision.contract.team import TeamCard
 from supervision.contract.usage import Usage
 
@@ -56,7 +56,7 @@ class PlanReply(Model):
     """
 
     head: str
-    plan: Plan | None = None
+    plan: PackedPlan = None
     plan_ref: str | None = None
     answer_ref: str | None = None
     strategy: Strategy = "plan"

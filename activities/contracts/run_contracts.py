@@ -4,11 +4,15 @@ The models of all `*contracts` modules are history: fields may be added with def
 recorded runs live. A *reference* is a key of the artifact store; a *head* is that of a conversation's last entry.
 """
 
+from pydantic import JsonValue
+
+from activities.contracts.packed import FindingRefs
 from supervision.contract.base import Model
 from supervision.contract.ceilings import Ceilings
 from supervision.contract.request import RunRequest
-from supervision.contract.result import Gap, RunResult
+from supervision.contract.result import Gap, Problem, RunResult
 from supervision.contract.team import TeamCard
+from supervision.contract.usage import Usage
 
 
 class RunRef(Model):
@@ -38,17 +42,6 @@ class AttachmentRef(Model):
     bytes: int = 0
 
 
-class DependencyRef(Model):
-    """A finding to build on; `complete` is False if its worker agent was stopped before it was done."""
-
-    subtask_id: str
-    role: str
-    text_ref: str
-    bytes: int = 0
-    weight: float = 0.5
-    complete: bool = True
-
-
 class SubtaskBrief(Model):
     """A worker agent's assignment: its subtask by reference, the findings that it builds on, those that are missing.
 
@@ -59,7 +52,7 @@ class SubtaskBrief(Model):
     goal_ref: str
     plan_ref: str
     subtask_id: str
-    dependencies: list[DependencyRef] = []
+    dependencies: FindingRefs = []
     missing: list[Gap] = []
     attachments: list[AttachmentRef] = []
     description_ref: str | None = None
@@ -70,12 +63,13 @@ class SubtaskBrief(Model):
 class SetupInput(Model):
     """The first activity's input; a local activity, so the request is not written to history again.
 
-    `brief` is a nested supervisor's assignment by its parent.
+    `brief` is a nested supervisor's assignment by its parent, `first_run_id` the id before any reset.
     """
 
     run: RunRef
     request: RunRequest
     brief: SubtaskBrief | None = None
+    first_run_id: str = ""
 
 
 class RunSetup(Model):
@@ -94,6 +88,7 @@ class RunSetup(Model):
     warnings: list[str] = []
     model_notice: str | None = None
     ceilings: Ceilings | None = None
+    was_reset: bool = False
 
 
 class PublishInput(Model):
@@ -115,6 +110,40 @@ class Published(Model):
     result_ref: str
     trace_ref: str
     answer_ref: str | None = None
+
+
+class ChildQuestion(Model):
+    """Asks for a child that an earlier execution of the same supervisor started.
+
+    `start` is the how-maniest start under that id it was, from 0: the child of an attempt starts anew after a wait.
+    """
+
+    run: RunRef
+    workflow_id: str
+    start: int
+
+
+class ChildRef(Model):
+    """A child workflow of a supervisor, by the first execution of its chain."""
+
+    run: RunRef
+    workflow_id: str
+    first_run_id: str
+
+
+class ChildEnd(Model):
+    """How a child ended: with a result, or with a problem and the details of its error. `lost`: with neither."""
+
+    value: JsonValue = None
+    problem: Problem | None = None
+    lost: bool = False
+
+
+class Consumed(Model):
+    """What a child consumed by the journal of its model calls, and how many turns it made."""
+
+    usage: Usage = Usage()
+    turns: int = 0
 
 
 class AdoptInput(Model):

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from typing import Literal
 
 from activities.contracts.run_contracts import AttachmentRef, RunRef, SubtaskBrief
 from supervision.contract.base import Model
@@ -25,7 +26,10 @@ class ToolResultRef(Model):
 
 
 class TurnInput(Model):
-    """One model call of a worker agent: the brief on the first turn, later the head and the new messages."""
+    """One model call of a worker agent: the brief on the first turn, later the head and the new messages.
+
+    The `last` one may call no tools. `note` is the system's own word to the model.
+    """
 
     run: RunRef
     team_ref: str
@@ -36,6 +40,7 @@ class TurnInput(Model):
     head: str | None = None
     results: list[ToolResultRef] = []
     note: str | None = None
+    last: bool = False
     max_tokens: int
 
 
@@ -53,16 +58,29 @@ class ToolCallRef(Model):
 
 
 class ConclusionRef(Model):
-    """A worker agent's last message, parsed; its text by reference. Its finding adds what its tools gave."""
+    """A worker agent's conclusion; its text by reference. Its finding adds what its tools gave.
+
+    `call_id` is that of the call of `finish`, to be answered if the conversation goes on; None for plain text.
+    `unsupported` are claims of the text that no tool output, nor the brief, has. `record_ref`: see FindingRecord.
+    """
 
     text_ref: str
     bytes: int = 0
+    outcome: Literal["done", "partial", "impossible"] = "done"
+    summary: str = ""
     confidence: float | None = None
     limitations: list[str] = []
+    unsupported: list[str] = []
+    record_ref: str = ""
+    call_id: str | None = None
 
 
 class TurnReply(Model):
-    """A model's reply: `preview` is at most 2 KB of its text, `stop_detail` explains a refusal."""
+    """A model's reply: `preview` is at most 2 KB of its text, `stop_detail` explains a refusal.
+
+    A `last` turn without a text of its own has the last text before it as `earlier`. `fullest` says that no more room
+    would make a cut reply longer; `cache_miss` why the provider read less from its cache than it could.
+    """
 
     head: str
     stop_reason: str
@@ -70,6 +88,9 @@ class TurnReply(Model):
     preview: str = ""
     calls: list[ToolCallRef] = []
     conclusion: ConclusionRef | None = None
+    earlier: ConclusionRef | None = None
+    fullest: bool = False
+    cache_miss: str | None = None
     usage: Usage
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
+from contextvars import ContextVar
 from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,11 +13,15 @@ import httpx2
 
 from activities.model import structured
 from activities.model.call_errors import classify, failure, no_credential
-from activities.model.port import Json, LanguageModel, ModelMessage, ModelRequest, StreamProgress
+from activities.model.port import Json, LanguageModel, ModelFailure, ModelMessage, ModelRequest, StreamProgress
 from activities.model.reply_bounds import StreamBounds, checked
-from activities.model.stream import StreamReader, whole_message
+from activities.model.request.model_traits import ModelTraits, traits_of
+from activities.model.request.refused_parts import RefusedParts, room_left
+from activities.model.request.request_body import request_body, rung_of
+from activities.model.stream import StreamReader, StreamWatch, whole_message
 from activities.model.structured import Rung
 from supervision import limits
+from supervision.agent.turn_rules import attempt_time
 from supervision.contract.base import Model
 from supervision.errors import ErrorKind
 from supervision.provider.credentials import Credentials
@@ -25,14 +30,16 @@ from supervision.trust import is_loopback
 
 _DEFAULT_URL = "https://api.anthropic.com"
 _NO_KEY = "none"  # endpoints without keys ignore it; the SDK refuses to send a request without one
+_watch: ContextVar[StreamWatch | None] = ContextVar("_watch", default=None)  # of the call that this task makes
 
 
 class AnthropicModel(LanguageModel):
     """A Messages API endpoint, real or compatible.
 
-    `idle_timeout` bounds the wait for the next piece of content, and for the first. `structured` is the way of
-    asking for JSON that the endpoint understands. `cache` asks for prompt caching. `max_connections` must not be
-    below the number of concurrent calls. `plain_http` lets a credential go to another machine unencrypted.
+    `idle_timeout` bounds the wait for the next sign of life (see StreamWatch). `structured` is the way of asking for
+    JSON that the endpoint understands. `cache` asks for prompt caching. `max_output` caps what a reply may have, in
+    tokens. `max_connections` must not be below the number of concurrent calls. `plain_http` lets a credential go to
+    another machine unencrypted.
     `http_options` go to the HTTP client (proxy, verify, trust_env).
 
     Without key, token and `base_url` the object can be built, and every call fails as ProviderAuthentication.
@@ -48,6 +55,7 @@ class AnthropicModel(LanguageModel):
         idle_timeout: timedelta = limits.MODEL_IDLE_TIMEOUT,
         structured: Rung = "format",
         cache: bool = True,
+        max_output: int | None = None,
         max_connections: int = limits.ACTIVITY_SLOTS,
         plain_http: bool = False,
         http_options: Mapping[str, Any] | None = None,
@@ -59,6 +67,8 @@ class AnthropicModel(LanguageModel):
         self._idle = idle_timeout.total_seconds()
         self._rung = structured
         self._cache = cache
+        self._max_output = max_output
+        self._refused = RefusedParts()
         self.endpoint = _host_and_port(base_url or _DEFAULT_URL)
         if secrets and not plain_http:
             _require_private(base_url or _DEFAULT_URL)
@@ -86,13 +96,16 @@ class AnthropicModel(LanguageModel):
         """Sends one request. Returns the answer or raises ModelFailure; cancelling closes the connection."""
         if self._client is None:
             raise no_credential()
-        try:
-            async with asyncio.timeout(self._idle) as watchdog:
-                return await self._read(self._client, request, progress, watchdog)
-        except Exception as error:
-            failed = classify(error, model=request.model, endpoint=self.endpoint, credentials=self._credentials)
-        # Raised out here it carries no cause: the SDK's error holds the body, which may quote the prompt.
-        raise failed
+        most_output = self._max_output
+        while True:
+            try:
+                return await self._send(self._client, request, progress, most_output)
+            except ModelFailure as refused:
+                room = room_left(refused)
+                if room is not None and limits.LEAST_OUTPUT_TOKENS <= room < (most_output or request.max_tokens):
+                    most_output = room
+                elif not self._refused.learn(request.model, request.output_schema, refused):
+                    raise
 
     def output_schema(self, model: type[Model]) -> Json:
         """Returns the JSON schema of `model` as the API accepts it: limits become descriptions, objects are closed."""
@@ -103,56 +116,60 @@ class AnthropicModel(LanguageModel):
         if self._client is not None:
             await self._client.close()
 
+    async def _send(
+        self,
+        client: anthropic.AsyncAnthropic,
+        request: ModelRequest,
+        progress: StreamProgress,
+        most_output: int | None,
+    ) -> ModelMessage:
+        try:
+            async with asyncio.timeout(self._idle) as end:
+                return await self._read(client, request, progress, most_output, StreamWatch(end, self._idle))
+        except Exception as error:
+            failed = classify(error, model=request.model, endpoint=self.endpoint, credentials=self._credentials)
+        # Raised out here it carries no cause: the SDK's error holds the body, which may quote the prompt.
+        raise failed
+
     async def _read(
         self,
         client: anthropic.AsyncAnthropic,
         request: ModelRequest,
         progress: StreamProgress,
-        watchdog: asyncio.Timeout,
+        most_output: int | None,
+        watch: StreamWatch,
     ) -> ModelMessage:
-        loop = asyncio.get_running_loop()
+        schema = request.output_schema
+        rung = rung_of(request, self._rung, refused=schema is not None and self._refused.has_schema(schema))
+        traits, caching = self._traits(request.model)
+        body = request_body(request, traits, rung, caching=caching, most_output=most_output)
         reader = StreamReader(progress, self.endpoint, self._credentials)
-        async with client.messages.stream(**self._body(request), extra_headers=request.headers) as stream:
+        _watch.set(watch)
+        async with client.messages.stream(**body, extra_headers=request.headers) as stream:
             async for event in stream:
                 if reader.see(event):
-                    watchdog.reschedule(loop.time() + self._idle)
+                    watch.see(event)
                 if reader.finished:
                     break
             if not reader.finished:
                 raise self._unfinished(reader, stream.response.headers.get("content-type", ""))
-            watchdog.reschedule(None)
+            watch.finish()
             # Read to the end so that the connection can be used again; nothing can take the answer back now.
             with contextlib.suppress(Exception):
                 async with asyncio.timeout(limits.MODEL_LINGER.total_seconds()):
                     await stream.until_done()
             message = whole_message(stream.current_message_snapshot, stream.request_id, self.endpoint)
-        message = self._normalised(message) if request.output_schema is not None else message
+        if schema is not None:
+            message = _normalised(message, rung)
+        limit = most_output or traits.most_output
+        if limit is not None and body["max_tokens"] >= limit:
+            message = message.model_copy(update={"fullest": True})
         return checked(message, self.endpoint, self._credentials)
 
-    def _body(self, request: ModelRequest) -> Json:
-        body: Json = {
-            "model": request.model,
-            "max_tokens": request.max_tokens,
-            "messages": request.messages,
-        }
-        if request.system:
-            body["system"] = request.system
-        if request.tools:
-            body["tools"] = request.tools
-        if self._cache:
-            body["cache_control"] = {"type": "ephemeral"}
-        if request.output_schema is not None:
-            body = structured.ask(body, request.output_schema, self._rung)
-        return body
-
-    def _normalised(self, message: ModelMessage) -> ModelMessage:
-        if message.stop_reason not in ("end_turn", "stop_sequence", "tool_use"):
-            return message  # cut or refused: what looks like JSON in it is none
-        text = structured.answer(message.content, self._rung)
-        if text is None:
-            return message
-        # Our own `submit` tool ends the answer; it is not a tool call.
-        return message.model_copy(update={"json_text": text, "stop_reason": "end_turn"})
+    def _traits(self, model: str) -> tuple[ModelTraits, bool]:
+        """Returns what the model takes at this endpoint, and whether it takes cache breakpoints."""
+        refusals = self._refused.of(model)
+        return refusals.applied(traits_of(model)), self._cache and refusals.take_caching
 
     def _unfinished(self, reader: StreamReader, content_type: str) -> Exception:
         if reader.started or content_type.startswith("text/event-stream"):
@@ -162,11 +179,21 @@ class AnthropicModel(LanguageModel):
         return failure(ErrorKind.BAD_RESPONSE, endpoint=self.endpoint, detail=detail)
 
     def _timeout(self) -> httpx2.Timeout:
-        # The watchdog ends silent streams; the read timeout cannot, as any ping resets it.
+        # The watch ends dead streams, the activity's own timeout long ones.
         return httpx2.Timeout(
-            limits.MODEL_CALL_TIMEOUT.total_seconds(),
+            attempt_time(limits.MAX_TOKENS_CEILING).total_seconds(),
             connect=limits.MODEL_CONNECT_TIMEOUT.total_seconds(),
         )
+
+
+def _normalised(message: ModelMessage, rung: Rung) -> ModelMessage:
+    if message.stop_reason not in ("end_turn", "stop_sequence", "tool_use"):
+        return message  # cut or refused: what looks like JSON in it is none
+    text = structured.answer(message.content, rung)
+    if text is None:
+        return message
+    # Our own `submit` tool ends the answer; it is not a tool call.
+    return message.model_copy(update={"json_text": text, "stop_reason": "end_turn"})
 
 
 class _BoundedClient(anthropic.DefaultAsyncHttpxClient):
@@ -210,9 +237,11 @@ class _BoundedBody(httpx2.AsyncByteStream):
             return
         if self._packed:
             raise failure(ErrorKind.BAD_RESPONSE, endpoint=self._endpoint, detail="it compresses, though asked not to")
-        bounds = StreamBounds(self._endpoint)
+        bounds, watch = StreamBounds(self._endpoint), _watch.get()
         async for chunk in self._raw.aiter_raw():
             bounds.count(chunk)
+            if watch is not None:
+                watch.bytes_came()
             yield chunk
 
     async def _beginning(self) -> AsyncIterator[bytes]:

@@ -6,6 +6,7 @@ Order of judgement: the error's code, its type, the HTTP status, then the header
 
 import math
 import os
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -13,7 +14,7 @@ from typing import Any
 
 from activities.model.port import ModelFailure
 from supervision import limits
-from supervision.errors import RETRIED, ErrorKind
+from supervision.errors import RETRIED, WAITING, ErrorKind
 from supervision.provider.credentials import NO_CREDENTIALS, Credentials
 from supervision.text import one_line
 
@@ -31,6 +32,7 @@ _MEANINGS: dict[ErrorKind, str] = {
     ErrorKind.PROVIDER_BILLING: "{endpoint} stopped serving this account: credit or spend limit",
     ErrorKind.MODEL_NOT_SERVED: "{endpoint} cannot be asked like this: check ANTHROPIC_BASE_URL and the credential",
     ErrorKind.PROVIDER_REJECTED: "{endpoint} rejects this request",
+    ErrorKind.CONTEXT_OVERFLOW: "the prompt does not fit into the window of '{model}'",
     ErrorKind.CIRCUIT_OPEN: "{endpoint} is in an outage: not sent",
 }
 
@@ -39,7 +41,8 @@ _BY_STATUS_MEANINGS: dict[int, str] = {
     404: "{endpoint} does not know the model '{model}': check its name and ANTHROPIC_BASE_URL",
 }
 
-# Spend limits arrive as 429 with a code: waiting does not lift them, an operator does.
+# A code names the cause, whatever the status. Spend limits arrive as 429: waiting does not lift them, an operator does.
+# `ramp_limit_exceeded` is absent: it is a rate limit like others.
 _BY_CODE: dict[str, ErrorKind] = {
     "enforced_spend_limit_reached": ErrorKind.PROVIDER_BILLING,
     "contract_spend_limit_reached": ErrorKind.PROVIDER_BILLING,
@@ -48,6 +51,22 @@ _BY_CODE: dict[str, ErrorKind] = {
     "user_profile_not_billable": ErrorKind.PROVIDER_BILLING,
     "user_profile_billing_not_authorized": ErrorKind.PROVIDER_BILLING,
     "organization_on_hold": ErrorKind.PROVIDER_BILLING,
+    # What belongs to the account and not to the request, though it comes as 400.
+    "cmek_key_disabled": ErrorKind.PROVIDER_AUTHENTICATION,
+    "cmek_key_network_blocked": ErrorKind.PROVIDER_AUTHENTICATION,
+    "cmek_feature_unsupported": ErrorKind.PROVIDER_AUTHENTICATION,
+    "claude_code_key_creator_not_member": ErrorKind.PROVIDER_AUTHENTICATION,
+    "claude_code_version_too_old": ErrorKind.PROVIDER_AUTHENTICATION,
+    "key_profile_mismatch": ErrorKind.PROVIDER_AUTHENTICATION,
+    "organization_not_enrolled_in_beta": ErrorKind.PROVIDER_AUTHENTICATION,
+    "organization_type_not_supported": ErrorKind.PROVIDER_AUTHENTICATION,
+    "parent_organization_required": ErrorKind.PROVIDER_AUTHENTICATION,
+    "user_profile_not_found": ErrorKind.PROVIDER_AUTHENTICATION,
+    "user_profile_required": ErrorKind.PROVIDER_AUTHENTICATION,
+    "workspace_policy_violation": ErrorKind.PROVIDER_AUTHENTICATION,
+    # What is in the request.
+    "image_dimensions_too_large": ErrorKind.PROVIDER_REJECTED,
+    "request_body_too_large_after_decoding": ErrorKind.PROVIDER_REJECTED,
 }
 
 # `invalid_request_error` is absent: gateways put it on any status, so the status decides there.
@@ -76,6 +95,13 @@ _BY_STATUS: dict[int, ErrorKind] = {
     499: ErrorKind.PROVIDER_ERROR,
     529: ErrorKind.OVERLOADED,
 }
+
+# A prompt that does not fit has no code of its own: the API's words, and those of compatible servers.
+_OVERFLOW = re.compile(
+    r"prompt is too long|exceeds? (the )?(model'?s )?(available )?context (limit|length|size|window)"
+    r"|maximum context length",
+    re.IGNORECASE,
+)
 
 # Errors of the transport; the first class of an error's ancestry that is listed decides.
 _BY_TRANSPORT: dict[str, ErrorKind] = {
@@ -159,10 +185,13 @@ def _status_failure(error: Any, model: str, endpoint: str, credentials: Credenti
     status: int = error.status_code
     headers: Mapping[str, str] = error.response.headers
     kind = _kind_of_answer(error.error_code, error.type, status)
+    if kind == ErrorKind.PROVIDER_REJECTED and _OVERFLOW.search(_explanation(error)):
+        kind = ErrorKind.CONTEXT_OVERFLOW
     retryable = kind in RETRIED
     should_retry = headers.get("x-should-retry")
     if should_retry == "false":
-        retryable = False
+        # Said of a rate limit or an overload it means not at once: the wait, and the breaker, take care of that.
+        retryable = kind in WAITING
     elif should_retry == "true" and kind in (ErrorKind.MODEL_NOT_SERVED, ErrorKind.PROVIDER_REJECTED):
         kind, retryable = ErrorKind.PROVIDER_ERROR, True
     text = _BY_STATUS_MEANINGS.get(status // 100 if status < 400 else status, _MEANINGS[kind])

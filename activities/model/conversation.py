@@ -20,6 +20,7 @@ from activities.model.port import Json, ModelMessage
 from activities.store.artifacts import ArtifactChanged, ArtifactStore
 from supervision import limits
 from supervision.contract.base import Model
+from supervision.contract.usage import Usage
 
 T = TypeVar("T")
 
@@ -37,23 +38,29 @@ class Entry(Model):
     """One model call: the messages that it added to the conversation, and the reply.
 
     Only the first entry has an opening. `ancestors` are the keys of all entries before it, oldest first. In
-    `input`, the new user messages, a tool_result block has `content_ref`, a key, in place of `content`.
+    `input`, the new user messages, a tool_result block has `content_ref`, a key, in place of `content`. `spent` is
+    what failed attempts at this call had cost.
     """
 
     opening: Opening | None = None
     ancestors: list[str] = []
     input: list[Json]
     reply: ModelMessage
+    spent: Usage = Usage()
 
 
 @dataclass(frozen=True)
 class Conversation:
-    """A conversation as the provider wants it; `ancestors` are the keys of all entries before `head`."""
+    """A conversation as the provider wants it; `ancestors` are the keys of all entries before `head`.
+
+    `message_id` is the provider's name of the last reply.
+    """
 
     opening: Opening
     messages: list[Json]
     ancestors: list[str]
     head: str
+    message_id: str = ""
 
 
 @dataclass(frozen=True)
@@ -98,7 +105,7 @@ class ConversationStore:
             raise ArtifactChanged(
                 f"the conversation at '{head}' has no opening: its first entry belongs to another conversation"
             )
-        return Conversation(opening, messages, list(last.ancestors), head)
+        return Conversation(opening, messages, list(last.ancestors), head, last.reply.message_id)
 
     async def resolve(self, messages: list[Json]) -> list[Json]:
         """Returns a copy of `messages` with tool outputs in place of their references."""

@@ -6,9 +6,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from cachetools import LRUCache
 from opentelemetry import metrics
 
 from activities.model.port import Json, LanguageModel, ModelFailure, ModelMessage, ModelRequest, StreamProgress
+from activities.model.request.prefix_leads import PrefixLeads
 from activities.model.token_limit import TokenLimit
 from supervision import limits
 from supervision.contract.base import Model
@@ -38,8 +40,8 @@ class ModelGate(LanguageModel):
 
     Beside the failures of the model itself it raises ModelFailure CircuitOpen with the remaining seconds while the
     breaker of the request's model is open, and RateLimited if a 429 or `tokens_per_minute` would make the call wait
-    for more than GATE_WAIT. It waits itself for less than that, and for the outcome of calls that decide whether the
-    breaker opens; cancelling ends the wait.
+    for more than GATE_WAIT. It waits itself for less than that, for the outcome of calls that decide whether the
+    breaker opens, and for the first call with a prefix that many share; cancelling ends the wait.
     """
 
     def __init__(
@@ -51,8 +53,10 @@ class ModelGate(LanguageModel):
         self._model = model
         self._clock = clock
         self._tokens = TokenLimit(tokens_per_minute, clock) if tokens_per_minute else None
-        self._breakers: dict[str, ProviderBreaker] = {}
-        self._seen: dict[str, ProviderState] = {}
+        self._leads = PrefixLeads(clock)
+        # Bounded, as requests may name models of their own.
+        self._breakers: LRUCache[str, ProviderBreaker] = LRUCache(limits.KNOWN_MODELS)
+        self._seen: LRUCache[str, ProviderState] = LRUCache(limits.KNOWN_MODELS)
         self._changed = asyncio.Event()
 
     async def complete(self, request: ModelRequest, progress: StreamProgress) -> ModelMessage:
@@ -60,7 +64,8 @@ class ModelGate(LanguageModel):
         tokens = await self._tokens.reserve(request) if self._tokens else None
         answered = False
         try:
-            message = await self._send(request, progress, await self._admit(request.model))
+            async with self._leads.turn(request, progress):
+                message = await self._send(request, progress, await self._admit(request.model))
             answered = True
         finally:
             # Content that has come is paid for, even if the call failed or was cancelled later.
@@ -93,7 +98,7 @@ class ModelGate(LanguageModel):
         ]
 
     async def _admit(self, model: str) -> CallTicket:
-        breaker = self._breakers.setdefault(model, ProviderBreaker())
+        breaker = self._breaker(model)
         while True:
             now = self._clock()
             admission = breaker.ask(now, any(other.trusted(now) for other in self._breakers.values()))
@@ -113,13 +118,13 @@ class ModelGate(LanguageModel):
 
     async def _send(self, request: ModelRequest, progress: StreamProgress, ticket: CallTicket) -> ModelMessage:
         """Sends the call and reports its outcome to the breaker, whatever it is."""
-        breaker = self._breakers[request.model]
+        breaker = self._breaker(request.model)
 
         def on_content() -> None:
             breaker.answering(ticket, self._clock())
             self._wake()
 
-        progress.on_content = on_content
+        progress.listen(on_content)
         try:
             message = await self._model.complete(request, progress)
             breaker.succeeded(ticket, self._clock())
@@ -138,13 +143,17 @@ class ModelGate(LanguageModel):
             self._wake()
         return message
 
+    def _breaker(self, model: str) -> ProviderBreaker:
+        breaker: ProviderBreaker = self._breakers.setdefault(model, ProviderBreaker())
+        return breaker
+
     def _wake(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
 
     def _note(self, model: str) -> None:
         """Records a change of the breaker's state in metrics and log, once."""
-        breaker, now = self._breakers[model], self._clock()
+        breaker, now = self._breaker(model), self._clock()
         state, before = breaker.state(now), self._seen.get(model, "closed")
         if state == before:
             return

@@ -1,15 +1,19 @@
 """One model call as an activity makes it: journal first, then the provider, then the journal again.
 
 The stored object is journal and conversation entry in one. It is written right after the answer is read,
-before anything else is awaited, so a call whose answer was stored is never sent again.
+before anything else is awaited, so a call whose answer was stored is never sent again. Every attempt looks for it:
+an operator's reset makes the count of attempts begin anew.
+
+An attempt that fails leaves its counts in the heartbeat's details, which Temporal hands to the next one in whichever
+process it runs.
 """
 
 import asyncio
-from collections import Counter
 from dataclasses import dataclass
 from datetime import timedelta
 from secrets import SystemRandom
 
+from pydantic import ValidationError
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
@@ -18,35 +22,64 @@ from activities.heartbeat import show
 from activities.model import call_errors
 from activities.model.conversation import Conversation, ConversationStore, Entry, Opening
 from activities.model.port import (
+    CacheUse,
     Json,
     LanguageModel,
     ModelFailure,
     ModelMessage,
     ModelRequest,
+    ModelUsage,
     StreamProgress,
+    system_note,
     user_message,
 )
 from activities.model.pricing import price
 from activities.store.artifacts import ArtifactStore, ArtifactUnavailable
 from supervision import limits
+from supervision.contract.base import Model
 from supervision.contract.usage import Usage
 from supervision.errors import ODD, WAITING, ErrorKind
 from supervision.store_keys import call_header, call_key
 from supervision.text import cut
 
 CALL_HEADER = "x-supervisor-call"
-_FAILURES = "failures"
 
 _jitter = SystemRandom()
 
 
 @dataclass(frozen=True)
+class CallOptions:
+    """How a call is made: its room for a reply, what of it is cached and for how long, whether it may call tools."""
+
+    max_tokens: int
+    cache: CacheUse = "none"
+    long_cache: bool = False
+    concludes: bool = False
+
+
+@dataclass(frozen=True)
 class Answered:
-    """A call's answer: the new head of its conversation, the message, and its usage."""
+    """A call's answer: the new head of its conversation, the message, and the usage of all attempts at it."""
 
     head: str
     message: ModelMessage
     usage: Usage
+
+
+class EarlierAttempts(Model):
+    """What the attempts at one call hand on: failures by kind, and what those cost that brought no answer."""
+
+    failures: dict[str, int] = {}
+    spent: Usage = Usage()
+
+    @classmethod
+    def of_this_call(cls) -> "EarlierAttempts":
+        """Returns what the attempts before this one left behind."""
+        details = activity.info().heartbeat_details
+        try:
+            return cls.model_validate(details[0]) if details else cls()
+        except ValidationError:  # the heartbeats of another version
+            return cls()
 
 
 class ModelCalls:
@@ -68,22 +101,26 @@ class ModelCalls:
         self._call_header = call_header
         self._free = free
 
-    async def begin(self, run: RunRef, step: str, opening: Opening, text: str, max_tokens: int) -> Answered:
-        """Makes the first call of a conversation."""
-        return await self._call(run, step, None, opening, [user_message(text)], max_tokens)
+    async def begin(
+        self, run: RunRef, step: str, opening: Opening, text: str, options: CallOptions, note: str | None = None
+    ) -> Answered:
+        """Makes the first call of a conversation; `note` is the system's own word after the text."""
+        messages = [user_message(text), *([system_note(note)] if note else [])]
+        return await self._call(run, step, None, opening, messages, options)
 
-    async def go_on(self, run: RunRef, step: str, head: str, messages: list[Json], max_tokens: int) -> Answered:
+    async def go_on(self, run: RunRef, step: str, head: str, messages: list[Json], options: CallOptions) -> Answered:
         """Makes a later call: the conversation at `head` with `messages` appended."""
-        return await self._call(run, step, head, None, messages, max_tokens)
+        return await self._call(run, step, head, None, messages, options)
 
     async def _call(
-        self, run: RunRef, step: str, head: str | None, opening: Opening | None, messages: list[Json], max_tokens: int
+        self, run: RunRef, step: str, head: str | None, opening: Opening | None, messages: list[Json], how: CallOptions
     ) -> Answered:
-        info = activity.info()
+        info, earlier = activity.info(), EarlierAttempts.of_this_call()
+        show(earlier.model_dump)  # a heartbeat replaces what the attempts before left behind
         await self.store.require(run.store_id)
         key = call_key(run.run_id, info.workflow_run_id or "", info.activity_id)
-        if info.attempt > 1 and (entry := await self.conversations.find(key)):
-            return self._answered(key, entry.reply)
+        if entry := await self.conversations.find(key):
+            return self._answered(key, entry)
         past = await self.conversations.load(head) if head else None
         opening = opening or (past.opening if past else None)
         assert opening is not None
@@ -91,36 +128,52 @@ class ModelCalls:
             model=opening.model,
             system=opening.system,
             messages=await self._with_past(past, messages),
-            max_tokens=max_tokens,
+            max_tokens=how.max_tokens,
             tools=opening.tools,
             output_schema=opening.output_schema,
+            cache=how.cache,
+            long_cache=how.long_cache,
+            concludes=how.concludes,
+            previous_message_id=past.message_id if past else None,
             headers={CALL_HEADER: call_header(info.workflow_id or "", step)} if self._call_header else {},
         )
-        progress = StreamProgress()
-        message = await self._complete(request, progress)
+        message = await self._complete(request, earlier)
         entry = Entry(
             opening=None if past else opening,
             ancestors=[*past.ancestors, past.head] if past else [],
             input=messages,
             reply=message,
+            spent=earlier.spent,
         )
-        return self._answered(key, (await self._save(key, entry)).reply)
+        return self._answered(key, await self._save(key, entry))
 
     async def _with_past(self, past: Conversation | None, messages: list[Json]) -> list[Json]:
         new = await self.conversations.resolve(messages)
         return [*past.messages, *new] if past else new
 
-    async def _complete(self, request: ModelRequest, progress: StreamProgress) -> ModelMessage:
-        # Temporal counts attempts that were held back as well: an outage would use up all patience. So failures are
-        # counted by kind, and the heartbeats take the counts to the next attempt, in whichever process.
-        failures = _earlier_failures()
-        show(lambda: {"tokens": progress.output_tokens, "tail": progress.tail, _FAILURES: failures})
+    async def _complete(self, request: ModelRequest, earlier: EarlierAttempts) -> ModelMessage:
+        progress = StreamProgress()
+        show(
+            lambda: {
+                "tokens": progress.output_tokens,
+                "tail": progress.tail,
+                **self._handed_on(earlier, request, progress),
+            }
+        )
         try:
             return _distinct(await self.model.complete(request, progress))
         except ModelFailure as failure:
-            failures[failure.kind] += 1
-            activity.heartbeat({_FAILURES: failures})
-            raise to_application_error(failure, failures[failure.kind]) from failure
+            # Temporal counts attempts that were held back as well: an outage would use up all patience.
+            failures = earlier.failures.get(failure.kind, 0) + 1
+            earlier.failures[failure.kind] = failures
+            left = self._handed_on(earlier, request, progress)
+            activity.heartbeat(left)
+            raise to_application_error(failure, failures, left["spent"]) from failure
+
+    def _handed_on(self, earlier: EarlierAttempts, request: ModelRequest, progress: StreamProgress) -> Json:
+        """Returns what the next attempt needs to know if this one ends now."""
+        spent = earlier.spent + usage_of(request.model, progress.usage, calls=0, free=self._free)
+        return EarlierAttempts(failures=earlier.failures, spent=spent).model_dump()
 
     async def _save(self, key: str, entry: Entry) -> Entry:
         """Tries until the attempt ends: giving up would pay for the same answer again."""
@@ -131,43 +184,42 @@ class ModelCalls:
                 activity.logger.warning("an answer can't be stored yet: %s", error)
                 await asyncio.sleep(limits.STORE_RETRY_MAX.total_seconds())
 
-    def _answered(self, key: str, message: ModelMessage) -> Answered:
-        tokens = message.usage
-        usage = Usage(
-            model_calls=1,
-            input_tokens=tokens.input_tokens,
-            output_tokens=tokens.output_tokens,
-            cache_read_tokens=tokens.cache_read_tokens,
-            cache_write_tokens=tokens.cache_write_tokens,
-            usd=0.0 if self._free else price(message.model, tokens),
-        )
-        return Answered(key, message, usage)
+    def _answered(self, key: str, entry: Entry) -> Answered:
+        reply = entry.reply
+        return Answered(key, reply, usage_of(reply.model, reply.usage, free=self._free) + entry.spent)
 
 
-def _earlier_failures() -> Counter[str]:
-    """Returns how often earlier attempts at this call failed, by kind."""
-    details = activity.info().heartbeat_details
-    counts = details[0].get(_FAILURES) if details and isinstance(details[0], dict) else None
-    return Counter(counts if isinstance(counts, dict) else {})
+def usage_of(model: str, tokens: ModelUsage, *, calls: int = 1, free: bool) -> Usage:
+    """Returns what answers of a model cost; nothing in dollars if calls are `free`."""
+    return Usage(
+        model_calls=calls,
+        input_tokens=tokens.input_tokens,
+        output_tokens=tokens.output_tokens,
+        cache_read_tokens=tokens.cache_read_tokens,
+        cache_write_tokens=tokens.cache_write_tokens,
+        usd=0.0 if free or tokens == ModelUsage() else price(model, tokens),
+    )
 
 
 def _distinct(message: ModelMessage) -> ModelMessage:
     """Returns the message. Raises ModelFailure if its tool calls cannot be told apart: it is no answer to build on."""
-    ids = [block.get("id") for block in message.tool_uses()]
-    if not all(isinstance(call_id, str) and call_id for call_id in ids) or len(set(ids)) < len(ids):
-        raise call_errors.failure(ErrorKind.BAD_RESPONSE, detail="its tool calls lack ids of their own")
+    calls = message.tool_uses()
+    ids = [block.get("id") for block in calls]
+    names = [block.get("name") for block in calls]
+    if not all(isinstance(name, str) and name for name in (*ids, *names)) or len(set(ids)) < len(ids):
+        raise call_errors.failure(ErrorKind.BAD_RESPONSE, detail="its tool calls lack names, or ids of their own")
     return message
 
 
-def to_application_error(failure: ModelFailure, failures: int) -> ApplicationError:
-    """Returns the failure as Temporal sees it: its kind, whether and when to try again.
+def to_application_error(failure: ModelFailure, failures: int, spent: Json | None = None) -> ApplicationError:
+    """Returns the failure as Temporal sees it: its kind, whether and when to try again, what the attempts have cost.
 
     `failures` counts those of this kind in this call: the wait grows with them if the provider named none.
     """
     retryable = failure.retryable and not (failure.kind in ODD and failures >= limits.ODD_REPLY_ATTEMPTS)
-    details: Json = {"status": failure.status, "request_id": failure.request_id}
+    details: Json = {"status": failure.status, "request_id": failure.request_id, "spent": spent}
     if failure.kind == ErrorKind.CIRCUIT_OPEN:
-        details = {"remaining": failure.retry_after}
+        details = {"remaining": failure.retry_after, "spent": spent}
     return ApplicationError(
         cut(failure.message, limits.ERROR_BYTES),
         details,

@@ -6,17 +6,23 @@ because signed thinking blocks must return byte for byte.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from supervision.contract.base import Model
 from supervision.errors import ErrorKind
 
 Json = dict[str, Any]
+CacheUse = Literal["none", "prefix", "conversation"]
+"""Which prefixes of a call are worth caching: none, system and tools, or the conversation as well."""
 
 
 @dataclass(frozen=True)
 class ModelRequest:
-    """One call. `messages` and `tools` are in the provider's JSON; `output_schema` asks for JSON text."""
+    """One call. `messages` and `tools` are in the provider's JSON; `output_schema` asks for JSON text.
+
+    `concludes` forbids tool calls. `long_cache` is for conversations that pause for longer than five minutes.
+    `previous_message_id` is the reply before this call, if there is one.
+    """
 
     model: str
     system: str
@@ -24,22 +30,33 @@ class ModelRequest:
     max_tokens: int
     tools: list[Json] = field(default_factory=list)
     output_schema: Json | None = None
+    cache: CacheUse = "none"
+    long_cache: bool = False
+    concludes: bool = False
+    previous_message_id: str | None = None
     headers: dict[str, str] = field(default_factory=dict)
 
 
 class ModelUsage(Model):
-    """Tokens of one call; `input_tokens` are the uncached ones."""
+    """Tokens of one call; `input_tokens` are the uncached ones. `long_cache_tokens` are written for an hour."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
+    long_cache_tokens: int = 0
+
+    def __add__(self, other: "ModelUsage") -> "ModelUsage":
+        """Returns the sum."""
+        counts = other.model_dump()
+        return ModelUsage(**{name: count + counts[name] for name, count in self.model_dump().items()})
 
 
 class ModelMessage(Model):
     """A whole answer. `content` holds the blocks as plain JSON, unknown ones included.
 
-    `json_text` is the structured answer where it did not come as the plain text of the reply.
+    `json_text` is the structured answer where it did not come as the plain text of the reply. `fullest` says that the
+    model can write no longer one. `cache_miss` is the provider's word on why its cache did not hold the conversation.
     """
 
     content: list[Json]
@@ -50,6 +67,8 @@ class ModelMessage(Model):
     message_id: str
     request_id: str | None = None
     json_text: str | None = None
+    fullest: bool = False
+    cache_miss: str | None = None
 
     def text(self) -> str:
         """Returns the structured answer if there is one, else all text blocks joined."""
@@ -67,22 +86,38 @@ def user_message(text: str) -> Json:
     return {"role": "user", "content": [{"type": "text", "text": text}]}
 
 
+def system_note(text: str) -> Json:
+    """Returns a message of the system's side inside a conversation, for models that take none a part of the user's."""
+    return {"role": "system", "content": [{"type": "text", "text": text}]}
+
+
 @dataclass
 class StreamProgress:
     """The part of a call's answer that has come; the adapter updates it, the heartbeat reads it.
 
-    `on_content` is called once, when the first content comes.
+    `usage` is what the call has cost so far.
     """
 
-    output_tokens: int = 0
+    usage: ModelUsage = field(default_factory=ModelUsage)
     tail: str = ""
     has_content: bool = False
-    on_content: Callable[[], None] = field(default=lambda: None)
+    _listeners: list[Callable[[], None]] = field(default_factory=list)
+
+    @property
+    def output_tokens(self) -> int:
+        """Returns how many tokens have come."""
+        return self.usage.output_tokens
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Has `listener` called when the first content comes."""
+        self._listeners.append(listener)
 
     def begin_content(self) -> None:
         """Takes note of the first content."""
         self.has_content = True
-        self.on_content()
+        for listener in self._listeners:
+            listener()
+        self._listeners.clear()
 
 
 class ModelFailure(Exception):

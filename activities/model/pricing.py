@@ -9,12 +9,13 @@ _PROVIDER = "anthropic"  # a model of the same name elsewhere has another price:
 
 
 def price(model: str, usage: ModelUsage) -> float | None:
-    """Returns the USD of one call, cache reads and writes (5 minutes) included; None if the price is unknown."""
+    """Returns the USD of one call, cache reads and writes included; None if the price is unknown."""
     priced = PricedUsage(
         # the price list counts cached tokens as part of the input, the provider's usage does not
         input_tokens=usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens,
         cache_read_tokens=usage.cache_read_tokens,
         cache_write_tokens=usage.cache_write_tokens,
+        cache_write_1h_tokens=usage.long_cache_tokens,
         output_tokens=usage.output_tokens,
     )
     try:

@@ -5,11 +5,11 @@ that it can be read again and holds no credential.
 """
 
 import json
-from typing import Any
 
 from activities.model.call_errors import failure
 from activities.model.port import ModelFailure, ModelMessage
 from supervision import limits
+from supervision.contract.base import depth_exceeds
 from supervision.errors import ErrorKind
 from supervision.provider.credentials import Credentials
 from supervision.text import size
@@ -50,7 +50,7 @@ def checked(message: ModelMessage, endpoint: str, credentials: Credentials) -> M
     names = (message.model, message.message_id, message.stop_reason, message.request_id or "")
     if any(size(name) > limits.MODEL_NAME_BYTES for name in names):
         raise _bad(endpoint, "its id, model or stop reason is too long")
-    if _depth_exceeds([message.content, message.stop_details], limits.MODEL_REPLY_DEPTH):
+    if depth_exceeds([message.content, message.stop_details], limits.MODEL_REPLY_DEPTH):
         raise _bad(endpoint, "the answer is nested too deeply")
     plain = message.model_dump()
     try:
@@ -70,21 +70,6 @@ def checked(message: ModelMessage, endpoint: str, credentials: Credentials) -> M
 
 def _bad(endpoint: str, detail: str) -> ModelFailure:
     return failure(ErrorKind.BAD_RESPONSE, endpoint=endpoint, detail=detail)
-
-
-def _depth_exceeds(value: Any, limit: int) -> bool:
-    level = [value]
-    for _ in range(limit + 1):
-        level = [part for parent in level for part in _parts(parent)]
-        if not level:
-            return False
-    return True
-
-
-def _parts(value: Any) -> list[Any]:
-    if isinstance(value, dict):
-        return list(value.values())
-    return value if isinstance(value, list) else []
 
 
 def too_large(endpoint: str, part: str, limit: int) -> ModelFailure:

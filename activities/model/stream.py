@@ -3,6 +3,7 @@
 Works on the SDK's events and message by their public fields, so it does not import the SDK.
 """
 
+import asyncio
 import json
 from collections import Counter
 from typing import Any
@@ -13,7 +14,40 @@ from activities.model.reply_bounds import too_large
 from supervision import limits
 from supervision.errors import ErrorKind
 from supervision.provider.credentials import NO_CREDENTIALS, Credentials
-from supervision.text import size
+from supervision.text import one_line, size
+
+
+class StreamWatch:
+    """Moves the end of a stream on while it lives.
+
+    A stream is dead when nothing comes at all. When only pings come, it is dead unless a block is open whose content
+    the provider may hold back: thinking, or arguments of a tool. How long that may take is the attempt's to say.
+    """
+
+    def __init__(self, end: asyncio.Timeout, idle: float) -> None:
+        self._end = end
+        self._idle = idle
+        self._silent_block = False
+
+    def bytes_came(self) -> None:
+        """Takes note of bytes, whatever they are: a ping is a sign of life while a block may be silent."""
+        if self._silent_block:
+            self._go_on()
+
+    def see(self, event: Any) -> None:
+        """Takes note of an event of the model's own."""
+        if event.type == "content_block_start":
+            self._silent_block = event.content_block.type != "text"
+        elif event.type == "content_block_stop":
+            self._silent_block = False
+        self._go_on()
+
+    def finish(self) -> None:
+        """Takes the end away: the answer is whole."""
+        self._end.reschedule(None)
+
+    def _go_on(self) -> None:
+        self._end.reschedule(asyncio.get_running_loop().time() + self._idle)
 
 
 class StreamReader:
@@ -39,15 +73,15 @@ class StreamReader:
         kind: str = event.type
         if kind == "message_start":
             self.started = True
+            self._progress.usage = _usage(event.message.usage, self._endpoint)
         elif kind == "content_block_start" and not self._content:
             self._content = True
             self._progress.begin_content()
         elif kind == "content_block_delta":
             self._delta(event.index, event.delta)
         elif kind == "message_delta":
-            self._progress.output_tokens = (
-                _tokens(event.usage.output_tokens, self._endpoint) or self._progress.output_tokens
-            )
+            counted = _tokens(event.usage.output_tokens, self._endpoint)
+            self._count_output(counted or self._progress.output_tokens)
         elif kind == "message_stop":
             self.finished = True
         return kind.startswith(("message_", "content_block_"))
@@ -63,12 +97,15 @@ class StreamReader:
         if self._arguments[index] > limits.MODEL_TOOL_INPUT_BYTES:
             raise too_large(self._endpoint, "a tool call", limits.MODEL_TOOL_INPUT_BYTES)
         self._chars += len(shown)
-        self._progress.output_tokens = round(self._chars / limits.CHARS_PER_TOKEN)
+        self._count_output(round(self._chars / limits.CHARS_PER_TOKEN))
         if text:
             # Twice what is shown: a credential at the edge must be seen whole.
             self._tail = (self._tail + text)[-2 * limits.HEARTBEAT_TAIL_CHARS :]
             shown = "" if self._credentials.are_in(self._tail) else self._tail
             self._progress.tail = _joined(shown[-limits.HEARTBEAT_TAIL_CHARS :])
+
+    def _count_output(self, tokens: int) -> None:
+        self._progress.usage = self._progress.usage.model_copy(update={"output_tokens": tokens})
 
 
 def whole_message(message: Any, request_id: str | None, endpoint: str) -> ModelMessage:
@@ -87,16 +124,33 @@ def whole_message(message: Any, request_id: str | None, endpoint: str) -> ModelM
         content=[_plain(block) for block in message.content],
         stop_reason=message.stop_reason,
         stop_details=None if message.stop_details is None else _plain(message.stop_details),
-        usage=ModelUsage(
-            input_tokens=_tokens(usage.input_tokens, endpoint),
-            output_tokens=_tokens(usage.output_tokens, endpoint),
-            cache_read_tokens=_tokens(usage.cache_read_input_tokens, endpoint),
-            cache_write_tokens=_tokens(usage.cache_creation_input_tokens, endpoint),
-        ),
+        usage=_usage(usage, endpoint),
         model=message.model,
         message_id=message.id,
         request_id=request_id,
+        cache_miss=_cache_miss(message),
     )
+
+
+def _usage(usage: Any, endpoint: str) -> ModelUsage:
+    """Returns the counts of a message, zeros where there are none."""
+    if usage is None:
+        return ModelUsage()
+    creation = getattr(usage, "cache_creation", None)
+    return ModelUsage(
+        input_tokens=_tokens(usage.input_tokens, endpoint),
+        output_tokens=_tokens(usage.output_tokens, endpoint),
+        cache_read_tokens=_tokens(usage.cache_read_input_tokens, endpoint),
+        cache_write_tokens=_tokens(usage.cache_creation_input_tokens, endpoint),
+        long_cache_tokens=_tokens(getattr(creation, "ephemeral_1h_input_tokens", None), endpoint),
+    )
+
+
+def _cache_miss(message: Any) -> str | None:
+    """Returns the type of the reason why the provider's cache held less than the request before, if it says so."""
+    reason = getattr(getattr(message, "diagnostics", None), "cache_miss_reason", None)
+    kind = getattr(reason, "type", None)
+    return one_line(kind, limits.MODEL_NAME_BYTES) if isinstance(kind, str) else None
 
 
 def _tokens(value: Any, endpoint: str) -> int:

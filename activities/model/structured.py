@@ -6,11 +6,13 @@ The rungs, best first: `format` (the API constrains the text), `forced_tool` (a 
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any, Literal
 
 from pydantic_core import from_json
 
 from activities.model.port import Json
+from supervision import limits
 
 Rung = Literal["format", "forced_tool", "tool", "text"]
 
@@ -39,6 +41,19 @@ def ask(body: Json, schema: Json, rung: Rung) -> Json:
     if rung == "forced_tool" and not tools:  # with other tools around, the model must stay free to use them
         extended["tool_choice"] = {"type": "tool", "name": SUBMIT, "disable_parallel_tool_use": True}
     return extended
+
+
+def too_complex(schema: Json) -> bool:
+    """True if the API would refuse to compile the schema: too many parameters are optional, or of several types."""
+    parts = list(_parts(schema))
+    optional = sum(len(set(part.get("properties") or {}) - set(part.get("required") or [])) for part in parts)
+    unions = sum("anyOf" in part or isinstance(part.get("type"), list) for part in parts)
+    return optional > limits.SCHEMA_OPTIONAL or unions > limits.SCHEMA_UNIONS
+
+
+def came_by_tool(messages: list[Json]) -> bool:
+    """True if an earlier answer of a conversation came through the tool of the tool rungs."""
+    return any(_is_submit(block) for message in messages for block in message["content"] if isinstance(block, dict))
 
 
 def answer(content: list[Json], rung: Rung) -> str | None:
@@ -87,6 +102,17 @@ def first_json(text: str) -> Any:
     if array is None:
         raise ValueError("the text holds no JSON object")
     return array
+
+
+def _parts(schema: Any) -> Iterator[Json]:
+    """Yields every schema inside a schema, itself included; definitions count where they stand."""
+    if isinstance(schema, dict):
+        yield schema
+        named = [schema.get(name) or {} for name in ("properties", "$defs")]
+        lists = [schema.get(name) or [] for name in ("anyOf", "allOf")]
+        parts = [*(part for group in named for part in group.values()), *(part for group in lists for part in group)]
+        for part in [*parts, schema.get("items")]:
+            yield from _parts(part)
 
 
 def _is_beginning(text: str) -> bool:

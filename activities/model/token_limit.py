@@ -2,8 +2,9 @@
 
 import asyncio
 import json
-from collections import defaultdict
 from collections.abc import Callable
+
+from cachetools import LRUCache
 
 from activities.model.port import ModelFailure, ModelRequest, ModelUsage
 from supervision import limits
@@ -39,7 +40,7 @@ class TokenLimit:
 
     def __init__(self, per_minute: int, clock: Clock) -> None:
         self._bucket = TokenBucket(per_minute)
-        self._forecasts: defaultdict[str, TokenForecast] = defaultdict(TokenForecast)
+        self._forecasts: LRUCache[str, TokenForecast] = LRUCache(limits.KNOWN_MODELS)
         self._clock = clock
 
     async def reserve(self, request: ModelRequest) -> Reservation:
@@ -48,7 +49,7 @@ class TokenLimit:
         Raises ModelFailure (RateLimited, with the time to come back) if it would take longer.
         """
         chars = len(json.dumps([request.system, request.messages, request.tools]))
-        forecast = self._forecasts[request.model]
+        forecast = self._forecasts.setdefault(request.model, TokenForecast())
         amount, now = forecast.guess(chars, request.max_tokens), self._clock()
         wait = self._bucket.wait(amount, now)
         if wait > limits.GATE_WAIT.total_seconds():

@@ -1,5 +1,6 @@
 """Prompts of the supervisor's judgement: refining, reviewing, judging, and writing the answer."""
 
+from activities.contracts.judgement_contracts import Verdict
 from activities.prompts.agent_prompts import (
     DATA_RULE,
     block,
@@ -11,7 +12,7 @@ from activities.prompts.agent_prompts import (
 )
 from activities.store.reading import FindingExcerpt
 from supervision import limits
-from supervision.contract.plan import Subtask
+from supervision.contract.plan import Plan, Subtask
 from supervision.contract.result import Contradiction, Gap, Problem
 from supervision.prompt_marks import CANDIDATE, DIGEST, DRAFT, ERROR, GOAL, MISSING, SUBTASK
 from supervision.text import one_line
@@ -42,21 +43,36 @@ def refine_request(goal: str, subtask: Subtask, role: str, error: Problem) -> st
 
 REVIEW_SYSTEM = f"""You are the supervisor of a team of worker agents. You check their findings against the goal.
 
-- One verdict for each finding. ok is true when the finding does what its subtask asks; a finding that says honestly \
-that its sources hold nothing is ok.
+- One verdict for each finding. The question is: would mending it change the answer? ok is true when the finding does \
+what its subtask asks well enough for the answer; a finding that says honestly that its sources hold nothing is ok.
+- Below a finding stands what it rests on: its tool calls with the beginnings of their outputs. Hold figures against \
+them. "No tool output has" lists what code found nowhere.
 - Where ok is false, feedback says exactly what to fix: which figure, unit, period, source or question is wrong or \
-missing. The worker agent sees this feedback and its old finding, nothing else. No general advice.
-- Do not ask for more than the subtask asks for, nor for style.
+missing. The worker agent goes on with its own conversation and this feedback. No general advice.
+- Do not ask for more than the subtask asks for, nor for style. Keep to your former verdicts where they are shown: \
+what you accepted stays accepted unless its finding changed.
+- wrong_approach is true where the worker agent should begin anew instead of correcting what it has.
+- missing lists what the goal asks for and no subtask covers, one short sentence each; empty when the plan is whole.
 - conflicts lists findings that contradict each other on a fact: the ids of two or more, and what they say differently.
 
 {DATA_RULE}"""
 
 
-def review_request(goal: str, subtasks: list[Subtask], findings: list[FindingExcerpt]) -> str:
-    """Returns the prompt of a review: the goal, the subtasks and their findings."""
+def described(subtasks: list[Subtask]) -> str:
+    """Returns a line for each subtask, of ids and descriptions that share the room there is."""
     room = limits.REVIEWED_DESCRIPTIONS_BYTES // max(1, len(subtasks))
-    listed = "\n".join(f"- {subtask.id}: {one_line(subtask.description, room)}" for subtask in subtasks)
-    return "\n\n".join([tag(GOAL, goal), tag("subtasks", listed), findings_block(findings), "Review the findings."])
+    return "\n".join(f"- {subtask.id} ({subtask.role}): {one_line(subtask.description, room)}" for subtask in subtasks)
+
+
+def review_request(
+    goal: str, subtasks: list[Subtask], findings: list[FindingExcerpt], former: list[Verdict] | None = None
+) -> str:
+    """Returns the prompt of a review: the goal, the subtasks, their findings, and the verdicts of the round before."""
+    listed = described(subtasks)
+    before = [f"- {verdict.subtask_id}: {one_line(verdict.feedback, limits.NOTE_BYTES)}" for verdict in former or []]
+    asked = [tag("former_verdicts", "\n".join(["You asked for this in the round before:", *before]))] if before else []
+    shown = findings_block(findings, with_evidence=True)
+    return "\n\n".join([tag(GOAL, goal), tag("subtasks", listed), shown, *asked, "Review the findings."])
 
 
 SELECT_SYSTEM = f"""You are the supervisor of a team of worker agents. Several of them did the same subtask \
@@ -83,6 +99,7 @@ def select_request(goal: str, description: str, findings: list[FindingExcerpt]) 
 CONFLICT_SYSTEM = f"""You are the supervisor of a team of worker agents. Some of their findings disagree. You settle \
 it from what the findings say and what they rest on.
 
+- Below a finding stands what it rests on. A figure that a tool returned counts more than one that it did not.
 - prefer is the id of the finding to go by; null when none deserves it or both hold in their own sense.
 - resolution says in one or two sentences how the answer should treat the difference.
 
@@ -92,18 +109,30 @@ it from what the findings say and what they rest on.
 def conflict_request(goal: str, description: str, findings: list[FindingExcerpt]) -> str:
     """Returns the prompt of a conflict: the point, and the findings that disagree on it."""
     return "\n\n".join(
-        [tag(GOAL, goal), tag("conflict", description), findings_block(findings), "Settle the conflict."]
+        [
+            tag(GOAL, goal),
+            tag("conflict", description),
+            findings_block(findings, with_evidence=True),
+            "Settle the conflict.",
+        ]
     )
 
 
 SYNTHESIS_SYSTEM = f"""You are the supervisor of a team of worker agents. Their findings are in; you write the one \
 answer to the goal.
 
-- Use only what the findings say. Never add figures or facts of your own.
-- Every statement that rests on a finding gets a citation: the claim in a few words and the ids of the findings.
+- answer is Markdown in the language, form and length that the goal asks for; without a word on that, in the language \
+of the goal and as short as it can be whole. The answer to the question comes first, then what it rests on.
+- Use only what the findings say. Copy each figure with its unit and period from a finding, rounded at most: code \
+compares them. Compute nothing, and never add a figure or a fact of your own.
+- After each statement name the findings it rests on in square brackets, such as [t2] or [t1, t3]. citations lists \
+the same: the claim in a few words and the ids.
+- A finding with partial="true", a low confidence or a limitation that matters for a statement: say so there.
 - Where findings disagree, list it in contradictions with your resolution, and say so in the answer.
-- Where something is missing, say so plainly; never paper over it.
-- answer is Markdown, complete and to the point. confidence is a number from 0 to 1 for the whole answer.
+- subtasks shows all that was planned. Of what is missing, say in words what the reader does not get; never paper \
+over it.
+- confidence is how likely the answer is right and whole, from 0 to 1: not above the findings' own where it rests on \
+them, and lower for all that is missing, partial or disputed.
 
 {DATA_RULE}"""
 
@@ -120,7 +149,7 @@ hold; you condense some of them for the one who writes the answer.
 
 def synthesis_request(
     goal: str,
-    final_instruction: str,
+    plan: Plan | None,
     findings: list[FindingExcerpt],
     missing: list[Gap],
     open_points: list[Gap],
@@ -128,10 +157,15 @@ def synthesis_request(
     draft: str | None,
     last_words: str,
 ) -> str:
-    """Returns the prompt of a synthesis; `draft` is an answer from findings that are not repeated here."""
+    """Returns the prompt of a synthesis; `draft` is an answer from findings that are not repeated here.
+
+    A digest is written without the `plan`.
+    """
     parts = [tag(GOAL, goal)]
-    if final_instruction.strip():
-        parts.append(tag("final_instruction", final_instruction))
+    if plan is not None:
+        if plan.final_instruction.strip():
+            parts.append(tag("final_instruction", plan.final_instruction))
+        parts.append(tag("subtasks", described(plan.subtasks)))
     if draft is not None:
         parts.append(tag(DRAFT, draft))
         parts.append(
@@ -161,6 +195,12 @@ JSON_WORDS = "answer_json holds the answer's facts in the form that was asked fo
 
 
 def answer_repair(problems: list[str]) -> str:
-    """Returns the message that sends an answer back with the problems of its `answer_json`."""
-    listed = "\n".join(f"- {problem}" for problem in problems)
+    """Returns the message that sends an answer back with what is wrong with it."""
+    listed = "\n".join(f"- {plain(problem)}" for problem in problems)
     return f"This answer can't be used:\n{listed}\n\nReturn the whole answer again with these points fixed."
+
+
+def unsupported_problems(texts: list[str]) -> list[str]:
+    """Returns what to say to the author of an answer that claims what no finding has."""
+    shown = "; ".join(texts[: limits.UNSUPPORTED_SHOWN])
+    return [f"no finding has these: {shown}. Take each from a finding as it stands there, or leave it out"]

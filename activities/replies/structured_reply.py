@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from activities.contracts.run_contracts import SupervisorCall
 from activities.model.conversation import Opening
-from activities.model.journalled_call import ModelCalls
+from activities.model.journalled_call import CallOptions, ModelCalls
 from activities.model.port import ModelMessage
 from activities.model.structured import first_json
 from supervision.contract.base import Model
@@ -45,7 +45,7 @@ async def ask(calls: ModelCalls, call: SupervisorCall, question: StructuredQuest
         model=call.model,
         output_schema=calls.model.output_schema(question.form),
     )
-    answered = await calls.begin(call.run, question.step, opening, question.text, question.max_tokens)
+    answered = await calls.begin(call.run, question.step, opening, question.text, CallOptions(question.max_tokens))
     try:
         answer = read_reply(question.form, answered.message)
     except ValueError as error:

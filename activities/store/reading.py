@@ -2,14 +2,16 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from cachetools import LRUCache
 
-from activities.contracts.run_contracts import AttachmentRef, DependencyRef
+from activities.contracts.packed import DependencyRef
+from activities.contracts.run_contracts import AttachmentRef
 from activities.store.artifacts import ArtifactStore
 from supervision import limits
 from supervision.agent.finding_budget import allot
+from supervision.contract.finding import FindingRecord
 from supervision.contract.plan import Plan
 
 _CUT = "\n[… {count} characters left out here]"
@@ -20,11 +22,18 @@ _plans: LRUCache[tuple[str, str], Plan] = LRUCache(maxsize=limits.CACHED_PLANS)
 
 @dataclass(frozen=True)
 class FindingExcerpt:
-    """A finding as prompts show it: its subtask, the role that brought it, and its text."""
+    """A finding as prompts show it: its subtask, the role that brought it, its text, and what is known of it.
+
+    `complete` is False for what its author calls partial or could not finish. `stale` is True if it rests on a
+    finding that was changed after it.
+    """
 
     subtask_id: str
     role: str
     text: str
+    record: FindingRecord = field(default_factory=FindingRecord)
+    complete: bool = True
+    stale: bool = False
 
 
 async def read_text(store: ArtifactStore, ref: str) -> str:
@@ -66,17 +75,25 @@ async def read_findings(
 
     texts = await asyncio.gather(*map(read, refs))
     lengths = allot([len(text) for text in texts], [ref.weight for ref in refs], budget)
+    records = [await _record(store, ref) for ref in refs]
     return [
-        FindingExcerpt(ref.subtask_id, ref.role, _beginning(text, length))
-        for ref, text, length in zip(refs, texts, lengths, strict=True)
+        FindingExcerpt(
+            ref.subtask_id, ref.role, _beginning(text, length), record, ref.complete and not ref.partial, ref.stale
+        )
+        for ref, text, length, record in zip(refs, texts, lengths, records, strict=True)
     ]
+
+
+async def _record(store: ArtifactStore, ref: DependencyRef) -> FindingRecord:
+    return FindingRecord.model_validate_json(await store.get(ref.record_ref)) if ref.record_ref else FindingRecord()
 
 
 async def with_findings(
     store: ArtifactStore, refs: list[DependencyRef], write: Callable[[list[FindingExcerpt]], str]
 ) -> str:
     """Returns the prompt that `write` makes of findings, which get the room that its other parts leave."""
-    others = len(write([FindingExcerpt(ref.subtask_id, ref.role, "") for ref in refs]))
+    bare = await read_findings(store, refs, 0)
+    others = len(write([replace(finding, text="") for finding in bare]))
     return write(await read_findings(store, refs, max(0, limits.CONTEXT_CHARS - others)))
 
 

@@ -72,6 +72,10 @@ class Toolbox:
         tools = [self._tools[name] for name in dict.fromkeys(names) if name in self._tools]
         return [{"name": tool.name, "description": tool.description, "input_schema": tool.schema()} for tool in tools]
 
+    def waits(self, names: list[str]) -> bool:
+        """True if a call of one of these tools may take longer than providers cache a conversation for."""
+        return any(self._tools[name].waits for name in names if name in self._tools)
+
     async def run(self, role: Role, name: str, arguments: object, context: ToolContext) -> ToolRun:
         """Runs one call for `role`. Returns every failure as an error result; raises only if it is cancelled."""
         tool = self._tools.get(name) if name in role.tools else None

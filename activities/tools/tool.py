@@ -19,7 +19,7 @@ exception as the name and first line of the error. Output is cleaned and capped 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -75,7 +75,10 @@ class ToolContext:
 class Tool(Generic[A]):
     """`local` marks a small pure tool that may run inside a workflow task (milliseconds, no I/O to speak of).
 
+    One that `waits` may take longer than five minutes: it asks a person, or something slow.
     A tool of a `tools.py` is marked `own` when it is loaded, and runs in its team's thread: nobody has bounded it.
+    `evidence` says what its outputs prove: `data` of the world, what was `computed` from its arguments, or `nothing`,
+    because they only repeat these.
     `name` is letters, digits, `_` and `-`, at most 64 of them: providers accept no other. `catalogue` returns what data
     it reaches, for the planner: a line by the name of each table or document. `reads_attachments` is True if it shows
     the attachments of its context.
@@ -86,8 +89,10 @@ class Tool(Generic[A]):
     arguments: type[A]
     run: Callable[[A, ToolContext], Awaitable[ToolOutput]]
     effects: Effects = "read"
+    evidence: Literal["data", "computed", "nothing"] = "data"
     local: bool = False
     own: bool = False
+    waits: bool = False
     catalogue: Callable[[], Awaitable[dict[str, str]]] | None = None
     reads_attachments: bool = False
 

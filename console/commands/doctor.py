@@ -179,7 +179,7 @@ async def _stuck_runs(client: Client) -> AsyncIterator[CheckRow]:
         if why := stuck(described):
             stuck_ones += 1
             yield CheckRow(
-                "problem", "open run", f"'{execution.id}': {why}", f"`temporal workflow show -w {execution.id}`"
+                "problem", "open run", f"'{execution.id}': {why}", f"`temporal workflow show -w {quote(execution.id)}`"
             )
         for call in (await retrying_calls(client, execution.id))[: console_limits.SHOWN_RETRYING]:
             level: Level = "warning"

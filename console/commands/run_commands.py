@@ -8,7 +8,7 @@ from console.command import DONE
 from console.run.request_options import RunOptions, check_run_id
 from console.run.run_handle import RunHandle
 from console.run.start_run import new_run_id, require_workers, start
-from console.terminal import console, print_err, print_json, print_out
+from console.terminal import command, console, print_err, print_json, print_out
 from console.view.answer_text import print_outcome
 from console.view.follow import follow
 from console.view.live_screens import open_screen
@@ -36,7 +36,7 @@ async def run_goal(access: Access, options: RunOptions) -> int:
             print_json({"run_id": run_id, "web": web})
         else:
             print_out(run_id)
-        print_err(f"follow it: python starter.py follow {run_id}")
+        print_err(f"follow it: {command('follow', run_id)}")
         return DONE
     print_err(f"run {run_id}" + (f"\n{web}" if web else ""))
     return await follow_run(run, access, as_json=options.as_json)
@@ -49,7 +49,7 @@ async def follow_run(run: RunHandle, access: Access, *, as_json: bool = False) -
         async with open_screen(console(stderr=as_json), _HINT) as screen:
             outcome = await follow(run, screen, _store(access), web)
     except asyncio.CancelledError:
-        print_err(f"the run goes on: python starter.py follow {run.id}")
+        print_err(f"the run goes on: {command('follow', run.id)}")
         raise
     return print_outcome(console(), run.id, outcome, as_json=as_json, web=web)
 

@@ -11,7 +11,7 @@ from temporalio.client import WorkflowFailureError
 from console import console_limits
 from console.command import BAD_INPUT, DONE, FAILED, UNREACHABLE, CommandFailed
 from console.run.run_handle import NoAnswer, RunHandle, is_open, state_word, stuck
-from console.terminal import print_err, print_out
+from console.terminal import command, print_err, print_out
 from supervision.contract.request import describe_errors
 from supervision.contract.updates import ExtendLimits, Resume
 
@@ -19,9 +19,9 @@ from supervision.contract.updates import ExtendLimits, Resume
 async def cancel(run: RunHandle) -> int:
     """Cancels a run and waits a moment for its end. Returns the exit code."""
     before = await run.require()
-    command = f"`python starter.py result {run.id}`"
+    reading = f"`{command('result', run.id)}`"
     if not is_open(before):
-        print_err(f"run '{run.id}' has ended already ({state_word(before)}): read it with {command}")
+        print_err(f"run '{run.id}' has ended already ({state_word(before)}): read it with {reading}")
         return DONE if state_word(before) == "cancelled" else FAILED
     await run.handle.cancel()
     try:
@@ -33,7 +33,7 @@ async def cancel(run: RunHandle) -> int:
     except WorkflowFailureError:
         pass
     after = state_word(await run.describe())
-    print_err(f"run '{run.id}' is {after}; its partial result: {command}")
+    print_err(f"run '{run.id}' is {after}; its partial result: {reading}")
     return DONE if after == "cancelled" else FAILED
 
 

@@ -24,6 +24,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from activities.contracts.planning_contracts import PlanReply
 from console import console_limits
 from console.command import FAILED, CommandFailed
+from supervision.contract.base import Undecodable
 from supervision.contract.plan import Plan
 from supervision.contract.result import RunResult
 from supervision.contract.status import Status, TracePage
@@ -183,10 +184,8 @@ async def facts(execution: WorkflowExecution) -> tuple[str, str, float | None]:
 
 async def readable_memo(execution: WorkflowExecution) -> Mapping[str, Any]:
     """The memo of a run; "?" for what can't be read: whoever starts a run may put anything into it."""
-    try:
-        return await execution.memo()
-    except Exception:  # converters raise whatever they like
-        return {"phase": "?", "team": "?"}
+    memo = await execution.memo()
+    return {name: "?" if isinstance(value, Undecodable) else value for name, value in memo.items()}
 
 
 def stuck(described: WorkflowExecutionDescription) -> str | None:

@@ -11,6 +11,7 @@ from activities.contracts.run_contracts import Published
 from activities.store.artifacts import ArtifactMissing, ArtifactStore, ArtifactUnavailable
 from console.command import CANCELLED, DONE, FAILED
 from console.run.run_handle import NoAnswer, RunHandle, readable_memo
+from console.terminal import command
 from supervision.contract.result import RunResult
 from supervision.errors import ErrorKind
 
@@ -35,9 +36,10 @@ async def run_outcome(run: RunHandle, store: ArtifactStore | None) -> RunOutcome
     except WorkflowFailureError as error:
         cause = error.cause
     if is_cancelled_exception(cause):
-        command = f"python starter.py result {run.id}"
         partial = await _partial(run, store)
-        return RunOutcome(CANCELLED, partial, f"the run was cancelled; its partial result: `{command}`")
+        return RunOutcome(
+            CANCELLED, partial, f"the run was cancelled; its partial result: `{command('result', run.id)}`"
+        )
     if isinstance(cause, ApplicationError):
         return RunOutcome(FAILED, _in_details(cause), f"{cause.type or 'Error'}: {cause.message}")
     if isinstance(cause, TerminatedError):

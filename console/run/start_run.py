@@ -14,11 +14,12 @@ from console import console_limits
 from console.access import server_address
 from console.command import FAILED, UNREACHABLE, CommandFailed
 from console.run.run_handle import RUN_TYPE, RunHandle, is_open, state_word
+from console.terminal import command
 from supervision import limits
 from supervision.contract.request import RunRequest
 from supervision.contract.result import RunResult
 from supervision.queues import MODEL_QUEUE, WORKFLOW_QUEUE
-from supervision.text import cut, one_line, slug
+from supervision.text import label, slug
 
 WORKFLOWS = TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW
 ACTIVITIES = TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY
@@ -67,7 +68,7 @@ async def start(client: Client, request: RunRequest, run_id: str) -> RunHandle:
             task_queue=WORKFLOW_QUEUE,
             id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
             id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
-            static_summary=one_line(request.goal, 200),
+            static_summary=label(request.goal, 200),
             static_details=_details(request),
             result_type=RunResult,
         )
@@ -78,7 +79,7 @@ async def start(client: Client, request: RunRequest, run_id: str) -> RunHandle:
 
 def _details(request: RunRequest) -> str:
     team = request.team if isinstance(request.team, str) else f"{request.team.name} (inline)"
-    return f"{cut(request.goal, limits.SUMMARY_BYTES)}\n\nTeam **{team}**, strategy {request.strategy}"
+    return f"{label(request.goal, limits.SUMMARY_BYTES)}\n\nTeam **{team}**, strategy {request.strategy}"
 
 
 async def _taken(run: RunHandle) -> str:
@@ -87,9 +88,9 @@ async def _taken(run: RunHandle) -> str:
     if is_open(other):
         return (
             f"run '{run.id}' is already running (since {other.start_time:%Y-%m-%d %H:%M} UTC): "
-            f"follow it with `python starter.py follow {run.id}`, or choose another --id"
+            f"follow it with `{command('follow', run.id)}`, or choose another --id"
         )
     return (
         f"run '{run.id}' exists already ({state_word(other)}): "
-        f"read it with `python starter.py result {run.id}`, or choose another --id"
+        f"read it with `{command('result', run.id)}`, or choose another --id"
     )

@@ -7,7 +7,7 @@ from rich.rule import Rule
 from rich.text import Text
 
 from console.run.run_outcome import RunOutcome
-from console.terminal import print_err, print_json, print_out, safe, safe_line
+from console.terminal import command, print_err, print_json, print_out, safe, safe_line
 from supervision.contract.result import RunResult
 from supervision.results.answer import with_gaps
 from supervision.text import money
@@ -70,7 +70,7 @@ def _fact_lines(run_id: str, result: RunResult, web: str | None, notice: str | N
         lines.append(f"artifact {artifact.name} ({artifact.media_type}, {artifact.bytes} bytes): {artifact.ref}")
     lines += [f"warning: {warning}" for warning in result.warnings]
     if result.truncated:
-        lines.append(f"texts are shortened here: `python starter.py result {run_id} --full` shows all")
+        lines.append(f"texts are shortened here: `{command('result', run_id, '--full')}` shows all")
     done = sum(1 for report in result.subtasks if report.state == "completed")
     confidence = f" · confidence {result.confidence:.0%}" if result.confidence is not None else ""
     lines += [

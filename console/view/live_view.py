@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from console.console_limits import FOLLOW_LINE_CHARS
-from console.terminal import safe_line
+from console.terminal import command, safe_line
 from console.view.event_lines import Line, Mood
 from console.view.picture import LiveCall, Picture, TreeRow, fitted
 from supervision import limits
@@ -151,7 +151,7 @@ def _waits(picture: Picture) -> list[Text]:
 
 
 def _wait_text(wait: Waiting, run_id: str) -> str:
-    how = f" (`python starter.py resume {run_id}`)" if wait.kind == "resume" else ""
+    how = f" (`{command('resume', run_id)}`)" if wait.kind == "resume" else ""
     return f"{wait.id} waits for {wait.kind}{how}: {wait.prompt_preview}"
 
 

@@ -17,6 +17,8 @@ PRAGMAS = ("journal_mode=wal", "synchronous=1")
 DYNAMIC_CONFIG: Mapping[str, JsonValue] = {
     "system.enableActivityEagerExecution": True,
     "matching.enableFairness": True,  # one large run does not starve small ones; fan-outs are 2 to 4 times faster
+    # A Worker sends each refused update back: above 2 MiB the server ends the run for it.
+    "history.maxInFlightUpdatePayloads": 2**20,
 }
 
 

@@ -1,9 +1,9 @@
 """One request of the Messages API, reduced to what brains look at."""
 
-import json
 from dataclasses import dataclass, field
-from fnmatch import fnmatch
 from typing import Any
+
+from standin.server.api_rules import choice, refusal
 
 Json = dict[str, Any]
 
@@ -37,7 +37,6 @@ class ApiRequest:
     schema: Json | None = None
     submit: str | None = None
     stream: bool = False
-    cached: bool = False
     number: int = 0
     call: str = ""
     headers: dict[str, str] = field(default_factory=dict, repr=False)
@@ -45,8 +44,8 @@ class ApiRequest:
 
     @property
     def user_text(self) -> str:
-        """Returns all text of users, tool results left out."""
-        return "\n".join(_text(message["content"]) for message in self.messages if message["role"] == "user")
+        """Returns all text that the model was given, tool results left out."""
+        return "\n".join(_text(message["content"]) for message in self.messages if message["role"] != "assistant")
 
     @property
     def last_text(self) -> str:
@@ -93,10 +92,11 @@ def parse(body: object) -> ApiRequest:
     max_tokens = body.get("max_tokens")
     if not isinstance(max_tokens, int) or max_tokens < 0:
         raise BadRequest("max_tokens: Field required")
-    _refuse_old_habits(model, body)
     turns = [_message(message, at) for at, message in enumerate(messages)]
     _check_pairs(turns)
-    tools = [] if _choice(body) == "none" else [tool for tool in body.get("tools") or [] if "input_schema" in tool]
+    if problem := refusal(model, body, turns):
+        raise BadRequest(problem)
+    tools = [] if choice(body) == "none" else [tool for tool in body.get("tools") or [] if "input_schema" in tool]
     schema, submit = _wanted_schema(body, tools)
     return ApiRequest(
         model=model,
@@ -107,7 +107,6 @@ def parse(body: object) -> ApiRequest:
         schema=schema,
         submit=submit,
         stream=bool(body.get("stream")),
-        cached="cache_control" in json.dumps(body),
         body=body,
     )
 
@@ -122,21 +121,6 @@ def _wanted_schema(body: Json, tools: list[Json]) -> tuple[Json | None, str | No
     for tool in named or sole:
         return tool["input_schema"], tool["name"]
     return None, None
-
-
-def _choice(body: Json) -> str:
-    return str((body.get("tool_choice") or {}).get("type", "auto"))
-
-
-def _refuse_old_habits(model: str, body: Json) -> None:
-    """Refuses what current models refuse with 400, so that a client that does it fails here as well."""
-    if not (fnmatch(model, "claude-*-5-5") or fnmatch(model, "claude-fable-5*")):
-        return
-    for name in ("temperature", "top_p", "top_k"):
-        if name in body:
-            raise BadRequest(f"{name} is not supported by {model}")
-    if _choice(body) in ("any", "tool") and "haiku" not in model:
-        raise BadRequest(f"tool_choice: forced tool use is not supported by {model}")
 
 
 def _message(message: object, at: int) -> Json:

@@ -1,4 +1,4 @@
-"""The memory of conversations: whether they only grow, and which prefixes a cache would hold."""
+"""The memory of conversations: whether they only grow."""
 
 import hashlib
 import json
@@ -6,11 +6,9 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import Any
 
-from standin.server.api_reply import ApiReply, tokens
+from standin.server.api_reply import ApiReply
 from standin.server.api_request import ApiRequest, Json
 
-_CACHE_TOKENS = 512  # the smallest prefix that current models cache
-_CACHED_PREFIXES = 50_000  # ~5 MB of digests
 _CONVERSATIONS = 5000  # whose past is checked; older ones are forgotten
 
 
@@ -24,7 +22,7 @@ class Prefix:
 
 def prefixes(request: ApiRequest) -> list[Prefix]:
     """Returns system and tools, then a longer prefix per message; neighbours of one role count as one message."""
-    head = [request.model, request.system, request.tools, request.schema]
+    head = [request.model, request.system, _blocks(request.body.get("tools") or []), request.schema]
     hashed, size, starts = hashlib.sha256(), 0, list[Prefix]()
     for part in [head, *([m["role"], _blocks(m["content"])] for m in _merged(request.messages))]:
         text = _canonical(part)
@@ -39,7 +37,6 @@ class ConversationMemory:
 
     def __init__(self) -> None:
         self._conversations: OrderedDict[tuple[str, str], set[str]] = OrderedDict()
-        self._cached: OrderedDict[str, None] = OrderedDict()
 
     def changed(self, workflow_id: str, request: ApiRequest) -> bool:
         """True if a conversation that goes on differs from its known past; unknown ones never do."""
@@ -55,29 +52,6 @@ class ConversationMemory:
         self._conversations.move_to_end(key)
         while len(self._conversations) > _CONVERSATIONS:
             self._conversations.popitem(last=False)
-
-    def usage(self, request: ApiRequest, output_tokens: int) -> Json:
-        """Returns token counts; with cache control the longest known prefix is read and the rest written."""
-        starts = prefixes(request)
-        total = tokens(starts[-1].size)
-        read = written = 0
-        if request.cached and total >= _CACHE_TOKENS:
-            read = max((tokens(start.size) for start in starts if start.digest in self._cached), default=0)
-            read = read if read >= _CACHE_TOKENS else 0
-            written = total - read
-            for start in starts:
-                self._cached[start.digest] = None
-                self._cached.move_to_end(start.digest)
-            while len(self._cached) > _CACHED_PREFIXES:
-                self._cached.popitem(last=False)
-        return {
-            "input_tokens": total - read - written + (3 if written or read else 0),
-            "cache_creation_input_tokens": written,
-            "cache_read_input_tokens": read,
-            "cache_creation": {"ephemeral_5m_input_tokens": written, "ephemeral_1h_input_tokens": 0},
-            "output_tokens": output_tokens,
-            "service_tier": "standard",
-        }
 
 
 def _key(workflow_id: str, request: ApiRequest) -> tuple[str, str]:

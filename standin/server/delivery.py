@@ -72,11 +72,21 @@ async def _broken(exchange: HttpExchange, fault: Fault, sent: int) -> Ending | N
         body = sse.error(fault.sse_error.type, fault.sse_error.message, f"req_{exchange.number:06d}")
         await exchange.write(sse.encode(body), more=False)
         return "failed"
-    while fault.stall_after is not None and sent >= fault.stall_after:
-        await asyncio.sleep(_PING_SECONDS)
+    if fault.stall_after is not None and (
+        sent == fault.stall_after or (sent > fault.stall_after and not fault.stall_ms)
+    ):
+        await _stall(exchange, fault)
+    return None
+
+
+async def _stall(exchange: HttpExchange, fault: Fault) -> None:
+    """Sends pings or nothing, as long as the fault says."""
+    left = float("inf") if fault.stall_ms is None else fault.stall_ms / 1000
+    while left > 0:
+        await asyncio.sleep(min(_PING_SECONDS, left))
+        left -= _PING_SECONDS
         if fault.pings:
             await exchange.write(sse.encode({"type": "ping"}))
-    return None
 
 
 async def single(exchange: HttpExchange, message: Json, fault: Fault) -> Ending:

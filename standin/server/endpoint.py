@@ -18,6 +18,7 @@ from standin.server.conversation_memory import ConversationMemory
 from standin.server.delivery import Ending, fail, garbage, single, stream
 from standin.server.exchange import CallLog, HttpExchange, disconnected, read
 from standin.server.faults import BadConfig, Fault, FaultScript, altered, scripted
+from standin.server.prompt_cache import PromptCache
 
 
 class Endpoint:
@@ -28,11 +29,13 @@ class Endpoint:
         self._script = script
         self._log = log
         self._memory = ConversationMemory()
+        self._cache = PromptCache()
         self._count = 0
 
     def reset(self) -> None:
-        """Forgets all conversations."""
+        """Forgets all conversations and the prompt cache."""
         self._memory = ConversationMemory()
+        self._cache = PromptCache()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request; the call log gets two lines, whatever happens."""
@@ -77,6 +80,7 @@ class Endpoint:
             raise ErrorReply(401, "invalid API key")
         request = _request(exchange)
         fault = self._script.fault(exchange.call, request.model) or Fault()
+        bill = self._cache.bill(request)  # on arrival: what others still write can't be read
         await asyncio.sleep((self._script.latency_ms + fault.delay_ms) / 1000)
         if fault.status is not None:
             return await fail(exchange, fault, fault.status)
@@ -90,9 +94,10 @@ class Endpoint:
             reply = limited(reply, request.max_tokens)
         if remembers:
             self._memory.remember(exchange.workflow_id, request, reply)
-        usage = reply.usage or self._memory.usage(request, output_tokens(reply))
+        usage = reply.usage or bill.usage(output_tokens(reply))
         message_id = f"msg_{secrets.token_hex(12)}"
         exchange.facts |= {"message_id": message_id, "usage": usage}
+        self._cache.begin_reply(bill)
         if request.stream:
             pause = fault.chunk_delay_ms if fault.chunk_delay_ms is not None else config.chunk_delay_ms
             events = sse.events(reply, message_id, request.model, usage, config.delta_chars)

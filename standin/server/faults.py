@@ -27,7 +27,8 @@ class Fault(StrictModel):
     """What goes wrong with a reply, or the reply itself. Several may be combined; times are in milliseconds.
 
     `cut_after` drops the connection after so many events, `eof_after` ends the stream cleanly there,
-    `stall_after` falls silent there until the client leaves. `garbage` is a body no client understands.
+    `stall_after` falls silent there, for `stall_ms` or until the client leaves. `garbage` is a body that no client
+    understands.
     """
 
     status: int | None = None
@@ -41,6 +42,7 @@ class Fault(StrictModel):
     cut_after: int | None = None
     eof_after: int | None = None
     stall_after: int | None = None
+    stall_ms: float | None = None
     pings: bool = False
     sse_error: SseFault | None = None
     garbage: str | None = Field(default=None, pattern="^(html|empty|json|broken_json)$")
@@ -54,8 +56,8 @@ class Fault(StrictModel):
     @property
     def breaks(self) -> bool:
         """True if the client gets no whole message."""
-        broken = (self.cut_after, self.eof_after, self.stall_after, self.sse_error, self.garbage)
-        return any(one is not None for one in broken)
+        stalled = self.stall_after if self.stall_ms is None else None
+        return any(one is not None for one in (self.cut_after, self.eof_after, stalled, self.sse_error, self.garbage))
 
 
 class RequestPattern(StrictModel):

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from typing import Literal
 
 from supervision.text import size
 
@@ -20,11 +21,16 @@ _LIMITATION_BYTES = 300  # a longer one is a paragraph: it stays in the text too
 
 @dataclass(frozen=True)
 class Conclusion:
-    """`text` is the message without its closing lines; `confidence` is None when the agent gave none."""
+    """`text` is the message without its closing lines; `confidence` is None when the agent gave none.
+
+    A plain message is `done`, and has no summary of its own.
+    """
 
     text: str
     confidence: float | None
     limitations: list[str]
+    outcome: Literal["done", "partial", "impossible"] = "done"
+    summary: str = ""
 
 
 def conclude(message: str) -> Conclusion:

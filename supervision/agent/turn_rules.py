@@ -1,9 +1,11 @@
 """What a worker agent does after a model's reply: the rules of the tool loop, by stop reason."""
 
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import Enum
 
 from supervision import limits
+from supervision.prompt_marks import FINISH_TOOL
 
 
 class Next(Enum):
@@ -15,6 +17,7 @@ class Next(Enum):
     CONTINUE = "continue"  # the model paused: call again with its own words appended
     ASK_AGAIN = "ask_again"  # drop this reply and ask the same again, with more room if it was cut
     NUDGE = "nudge"  # it said nothing: ask for the finding
+    INSIST = "insist"  # nor did it in its last turn: ask once more
     REFUSED = "refused"
     TURN_LIMIT = "turn_limit"
     BROKEN = "broken"  # no usable reply after several tries
@@ -22,12 +25,19 @@ class Next(Enum):
 
 @dataclass(frozen=True)
 class LoopState:
-    """Where the loop stands. `turn` is the number of the reply just received, from 1."""
+    """Where the loop stands. `turn` is the number of the reply just received, from 1.
+
+    The `last` turn, by turns or by budget, may call no tools; `insisted` says that it was a second one of these. A cut
+    reply `can_grow` if it may be given more room.
+    """
 
     turn: int
     max_turns: int
     asked_again: int = 0
     pauses: int = 0
+    last: bool = False
+    insisted: bool = False
+    can_grow: bool = True
 
 
 def next_step(stop_reason: str, has_text: bool, tool_calls: int, state: LoopState) -> Next:
@@ -35,18 +45,30 @@ def next_step(stop_reason: str, has_text: bool, tool_calls: int, state: LoopStat
     if stop_reason == "refusal":
         return Next.REFUSED
     if stop_reason == "tool_use" and tool_calls:
-        return Next.TOOLS if state.turn < state.max_turns else Next.TURN_LIMIT
-    if stop_reason in ("end_turn", "stop_sequence"):
+        return _last_step(has_text, state) if state.last else Next.TOOLS
+    if stop_reason in ("end_turn", "stop_sequence", FINISH_TOOL):
         if has_text:
             return Next.FINISH
-        return Next.NUDGE if state.turn < state.max_turns else Next.TURN_LIMIT
+        return _last_step(has_text, state) if state.last else Next.NUDGE
     if stop_reason == "pause_turn":
         if state.pauses >= limits.PAUSE_TURNS:
             return Next.BROKEN
-        return Next.CONTINUE if state.turn < state.max_turns else Next.TURN_LIMIT
+        return _last_step(has_text, state) if state.last else Next.CONTINUE
     if stop_reason == "model_context_window_exceeded":
         return Next.FINISH_CUT if has_text else Next.BROKEN
-    if state.asked_again < limits.CUT_RETRIES and state.turn < state.max_turns:
+    return _after_odd_stop(stop_reason, has_text, state)
+
+
+def _last_step(has_text: bool, state: LoopState) -> Next:
+    """Returns the end of an agent whose last reply was none: what it wrote beside, or one more call."""
+    if has_text:
+        return Next.FINISH_CUT
+    return Next.TURN_LIMIT if state.insisted else Next.INSIST
+
+
+def _after_odd_stop(stop_reason: str, has_text: bool, state: LoopState) -> Next:
+    grows = stop_reason != "max_tokens" or state.can_grow
+    if grows and state.asked_again < limits.CUT_RETRIES and state.turn < state.max_turns:
         return Next.ASK_AGAIN
     return Next.FINISH_CUT if stop_reason == "max_tokens" and has_text else Next.BROKEN
 
@@ -54,3 +76,8 @@ def next_step(stop_reason: str, has_text: bool, tool_calls: int, state: LoopStat
 def more_room(max_tokens: int) -> int:
     """Returns the token limit for asking again after a cut reply."""
     return min(max_tokens * 2, limits.MAX_TOKENS_CEILING)
+
+
+def attempt_time(max_tokens: int) -> timedelta:
+    """Returns how long one attempt of a call may take that may write so many tokens."""
+    return limits.MODEL_CALL_TIMEOUT + timedelta(seconds=max_tokens / limits.MODEL_WRITES_PER_SECOND)

@@ -27,6 +27,8 @@ class Ledger:
         self._total = Amount(tokens=tokens, usd=usd)
         self._spent = Usage()
         self._grants: dict[str, Amount] = {}
+        self._promised_tokens = 0  # sums over the grants, kept: they are asked for after every event
+        self._promised_usd = 0.0
         self._reserved = 0  # tokens of own calls in flight
 
     @property
@@ -95,7 +97,7 @@ class Ledger:
             tokens=None if free.tokens is None else max(int(free.tokens // share), limits.LEAST_GRANT_TOKENS),
             usd=None if free.usd is None else max(free.usd / share, self._least_usd()),
         )
-        self._grants[subtask_id] = grant
+        self._promise(subtask_id, grant)
         return grant
 
     def top_up(self, subtask_id: str, share_of: float, least_tokens: int) -> Amount | None:
@@ -113,7 +115,9 @@ class Ledger:
         if free.usd is not None and grant.usd is not None:
             wanted = max(free.usd / share, least_tokens * token_price(self._spent))
             usd = grant.usd + min(free.usd, wanted)
-        self._grants[subtask_id] = Amount(tokens=tokens, usd=usd)
+        self._promised_tokens -= grant.tokens or 0
+        self._promised_usd -= grant.usd or 0.0
+        self._promise(subtask_id, Amount(tokens=tokens, usd=usd))
         return self._grants[subtask_id]
 
     def shortfall(self, tokens: int) -> int:
@@ -127,7 +131,8 @@ class Ledger:
 
     def last_grant(self, subtask_id: str) -> Amount:
         """Returns whatever is free, even nothing: for the one call in which an attempt can still conclude."""
-        grant = self._grants[subtask_id] = self.free
+        grant = self.free
+        self._promise(subtask_id, grant)
         return grant
 
     def settle(self, subtask_id: str, usage: Usage) -> Amount:
@@ -136,6 +141,9 @@ class Ledger:
         What was consumed counts even where there is no such grant.
         """
         grant = self._grants.pop(subtask_id, Amount(tokens=0, usd=0.0))
+        self._promised_tokens -= grant.tokens or 0
+        # Sums of floats drift by adding and taking away: without a grant they begin anew.
+        self._promised_usd = self._promised_usd - (grant.usd or 0.0) if self._grants else 0.0
         self._spent += usage
         return Amount(
             tokens=None if grant.tokens is None else max(0, grant.tokens - usage.tokens),
@@ -185,6 +193,11 @@ class Ledger:
             "usd_accounted": spent.usd is not None,
         }
 
+    def _promise(self, subtask_id: str, grant: Amount) -> None:
+        self._grants[subtask_id] = grant
+        self._promised_tokens += grant.tokens or 0
+        self._promised_usd += grant.usd or 0.0
+
     def _free_beside(self, reserve: Amount) -> Amount:
         tokens_gone, usd_gone = self._gone()
         total = self._total
@@ -196,9 +209,9 @@ class Ledger:
 
     def _gone(self) -> tuple[int, float]:
         """Returns tokens and dollars that are spent or promised."""
-        tokens = self._spent.tokens + self._reserved + sum(grant.tokens or 0 for grant in self._grants.values())
-        granted = math.fsum(grant.usd or 0.0 for grant in self._grants.values())
-        return tokens, (self._spent.usd or 0.0) + self._reserved * token_price(self._spent) + granted
+        tokens = self._spent.tokens + self._reserved + self._promised_tokens
+        reserved_usd = self._reserved * token_price(self._spent)
+        return tokens, (self._spent.usd or 0.0) + reserved_usd + self._promised_usd
 
     def _reserve(self) -> Amount:
         share, total = limits.SYNTHESIS_HOLDBACK_SHARE, self._total

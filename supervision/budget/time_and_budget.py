@@ -19,7 +19,7 @@ class TimeAndBudget:
     def __init__(
         self, request: RunRequest, now: Callable[[], datetime], started_at: datetime, grant: Amount | None = None
     ) -> None:
-        self._request = request
+        self._request = request.without_content()
         self._now = now
         self._started_at = started_at
         self.deadline = request.deadline
@@ -33,9 +33,20 @@ class TimeAndBudget:
         return self._started_at + self.deadline
 
     @property
+    def latest_deadline_at(self) -> datetime:
+        """Where `extend_limits` can move the deadline to at most."""
+        return self._started_at + limits.MAX_DEADLINE
+
+    @property
     def work_until(self) -> datetime:
         """When work on subtasks ends, so that there is time for the synthesis."""
         return self.deadline_at - min(limits.SYNTHESIS_RESERVE, self.deadline * limits.SYNTHESIS_RESERVE_SHARE)
+
+    @property
+    def closing_time(self) -> timedelta:
+        """How long to wait for children that were asked to stop: the answer needs a part of what is left, too."""
+        left = (self.deadline_at - self._now()) * limits.CHILD_CLOSE_SHARE
+        return max(min(limits.CHILD_CLOSE_WAIT, left), limits.LEAST_CALL_TIME)
 
     @property
     def time_left(self) -> bool:
@@ -67,7 +78,7 @@ class TimeAndBudget:
         if budget is None and deadline is None:
             raise ValueError("nothing to change: give a budget, a deadline, or both")
         if deadline is not None and self._started_at + deadline <= self._now():
-            raise ValueError("the new deadline has passed already: it counts from the run's start")
+            raise ValueError("the new deadline has passed already: it counts from the run's start, or its last reset")
         if budget is not None:
             self._ceilings.check_totals(budget.tokens, budget.usd)
             new = budget.over(self.budget)
@@ -85,6 +96,10 @@ class TimeAndBudget:
         """Sets the deadline of a nested supervisor, and raises its slice to `grant`."""
         self.budget = Budget.model_construct(**self.ledger.raise_to(grant).model_dump())
         self.deadline = deadline_at - self._started_at
+
+    def restart_clock(self) -> None:
+        """Lets the whole deadline begin anew: the run was reset, and the time until then is not its own."""
+        self._started_at = self._now()
 
     def keep_within(self, ceilings: Ceilings, request: RunRequest) -> None:
         """Lowers what is above the operator's ceilings, now and in later updates; `request` is lowered already."""

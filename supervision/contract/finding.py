@@ -15,12 +15,36 @@ class ArtifactRef(Model):
     subtask_id: str = ""
 
 
+Outcome = Literal["done", "partial"]
+
+
+class Evidence(Model):
+    """A tool call that a finding rests on: what was called with which arguments, and its output by reference."""
+
+    tool: str
+    arguments: str = ""
+    output_ref: str = ""
+    preview: str = ""
+
+
+class FindingRecord(Model):
+    """What is known of a finding beside its text; stored once and read wherever the finding goes."""
+
+    outcome: Outcome = "done"
+    confidence: float | None = None
+    limitations: list[str] = []
+    unsupported: list[str] = []
+    evidence: list[Evidence] = []
+
+
 class Finding(Model):
     """`summary` is at most 2 KB; `text_ref` leads to the whole text, of `text_bytes` bytes.
 
-    A `partial` one is what there was when the work had to end.
+    A `partial` one is not whole. `record_ref` leads to its FindingRecord.
+    `unsupported` are the claims of its text that no tool output has.
     """
 
+    outcome: Outcome = "done"
     summary: str
     text_ref: str
     text_bytes: int = 0
@@ -28,4 +52,5 @@ class Finding(Model):
     sources: list[str] = []
     artifacts: list[ArtifactRef] = []
     limitations: list[str] = []
-    outcome: Literal["done", "partial"] = "done"
+    unsupported: list[str] = []
+    record_ref: str = ""

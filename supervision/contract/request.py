@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from supervision import limits
-from supervision.contract.base import StrictModel
+from supervision.contract.base import StrictModel, Undecodable, depth_exceeds
 from supervision.contract.plan import Plan, unknown_fields
 from supervision.contract.team import Team
 from supervision.errors import ErrorKind, SupervisionError
@@ -67,6 +67,7 @@ class RunRequest(StrictModel):
     max_reviews: Annotated[int, Field(ge=0, le=20)] = 3
     max_replans: Annotated[int, Field(ge=0, le=20)] = 2
     plan: Plan | None = None
+    subtask_timeout: timedelta | None = None
     deadline: timedelta = timedelta(minutes=30)
     budget: Budget = Budget()
     success: str | float = "any"
@@ -97,6 +98,11 @@ class RunRequest(StrictModel):
         """The name of the team, named or inline."""
         return self.team if isinstance(self.team, str) else self.team.name
 
+    def without_content(self) -> "RunRequest":
+        """Returns the request without what a run stores: goal, team and attachments; what is shown of them stays."""
+        shown = cut(self.goal, limits.SUMMARY_BYTES)
+        return self.model_copy(update={"goal": shown, "team": self.team_name, "answer_schema": None, "attachments": []})
+
     @field_validator("goal")
     @classmethod
     def _goal(cls, goal: str) -> str:
@@ -114,6 +120,13 @@ class RunRequest(StrictModel):
     def _duration(cls, value: timedelta) -> timedelta:
         if not limits.MIN_DEADLINE <= value <= limits.MAX_DEADLINE:
             raise ValueError("must be from PT5S (5 seconds) to P30D (30 days)")
+        return value
+
+    @field_validator("subtask_timeout")
+    @classmethod
+    def _subtask_timeout(cls, value: timedelta | None) -> timedelta | None:
+        if value is not None and not limits.MIN_SUBTASK_TIMEOUT <= value <= limits.MAX_DEADLINE:
+            raise ValueError("must be from PT1S (one second) to P30D (30 days)")
         return value
 
     @field_validator("success", mode="before")
@@ -174,10 +187,19 @@ def parse_request(value: object, surplus: tuple[object, ...] = ()) -> RunRequest
         )
     if value is None:
         raise SupervisionError(ErrorKind.INVALID_REQUEST, 'no input: pass an object such as {"goal": "..."}')
+    if isinstance(value, Undecodable):
+        raise SupervisionError(
+            ErrorKind.INVALID_REQUEST,
+            f"the input can't be decoded ({value.reason}): pass an object in UTF-8 JSON, encoding json/plain",
+        )
     if not isinstance(value, (dict, RunRequest)):
         kind = {list: "a list", str: "a string", bool: "a boolean", int: "a number", float: "a number"}.get(type(value))
         raise SupervisionError(
             ErrorKind.INVALID_REQUEST, f'the input must be an object such as {{"goal": "..."}}, not {kind or "this"}'
+        )
+    if isinstance(value, dict) and depth_exceeds(value, limits.REQUEST_DEPTH):
+        raise SupervisionError(
+            ErrorKind.INVALID_REQUEST, f"the request is nested too deeply: at most {limits.REQUEST_DEPTH} levels"
         )
     try:
         request = RunRequest.model_validate(value)

@@ -15,9 +15,13 @@ SubtaskState = Literal["completed", "failed", "skipped", "cancelled", "running",
 
 
 class Gap(Model):
-    """A subtask that is missing from the answer, and why; `answer` in its place if no answer could be written."""
+    """What is missing from the answer: `description` says what the subtask was for, `reason` why it is missing.
+
+    `subtask_id` is `answer` if no answer could be written.
+    """
 
     subtask_id: str
+    description: str = ""
     reason: str
 
 
@@ -34,6 +38,13 @@ class Citation(Model):
 
     claim: str
     subtask_ids: list[str] = []
+
+
+class Unsupported(Model):
+    """A figure, quotation or address that nothing supports, `where` it stands: `answer` or a subtask's id."""
+
+    text: str
+    where: str
 
 
 class Problem(Model):
@@ -64,6 +75,7 @@ class SubtaskReport(Model):
     usage: Usage = Usage()
     workflow_id: str | None = None
     replaced_by: str | None = None
+    stale: bool = False
     nested: NestedRun | None = None
     gaps: Annotated[list[Gap], Field(exclude=True)] = []
 
@@ -91,6 +103,7 @@ class RunResult(Model):
     gaps: list[Gap] = []
     contradictions: list[Contradiction] = []
     citations: list[Citation] = []
+    unsupported: list[Unsupported] = []
     subtasks: list[SubtaskReport] = []
     artifacts: list[ArtifactRef] = []
     usage: Usage = Usage()

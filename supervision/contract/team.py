@@ -41,6 +41,7 @@ def _tool_name(text: str) -> str:
 
 
 Name = Annotated[str, AfterValidator(_name)]
+Capability = Annotated[str, Field(max_length=limits.CAPABILITY_CHARS)]
 
 
 class PlanExample(StrictModel):
@@ -49,7 +50,7 @@ class PlanExample(StrictModel):
     goal: Annotated[str, Field(min_length=1, max_length=limits.EXAMPLE_CHARS)]
     subtasks: Annotated[
         list[Annotated[str, Field(min_length=1, max_length=limits.EXAMPLE_CHARS)]],
-        Field(min_length=1, max_length=limits.EXAMPLE_SUBTASKS),
+        Field(min_length=1, max_length=12),
     ]
 
 
@@ -83,7 +84,7 @@ class Role(StrictModel):
     description: Annotated[str, Field(min_length=1, max_length=limits.ROLE_DESCRIPTION_CHARS)]
     system_prompt: Annotated[str, Field(max_length=limits.ROLE_PROMPT_CHARS)] = ""
     tools: list[str] = []
-    capabilities: list[str] = []
+    capabilities: Annotated[list[Capability], Field(max_length=limits.ROLE_CAPABILITIES)] = []
     model: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     max_turns: Annotated[int, Field(ge=1, le=200)] | None = None
     max_parallel: Annotated[int, Field(ge=1, le=200)] | None = None

@@ -29,7 +29,7 @@ class NewBudget(StrictModel):
 
 
 class ExtendLimits(StrictModel):
-    """New totals: the deadline counts from the run's start. None leaves a limit as it is."""
+    """New totals: the deadline counts from the run's start, or its last reset. None leaves a limit as it is."""
 
     budget: NewBudget | None = None
     deadline: Annotated[timedelta, Field(le=limits.MAX_DEADLINE)] | None = None
@@ -44,7 +44,8 @@ def read_update(kind: type[U], value: object) -> U:
     try:
         return kind.model_validate({} if value is None else value)
     except ValidationError as error:
-        raise ValueError(describe_errors(error, root="update")) from error
+        # The SDK sends causes, too: one with a line for each of 20,000 fields makes the server end the run.
+        raise ValueError(describe_errors(error, root="update")) from None
 
 
 class UpdateReply(Model):

@@ -35,12 +35,12 @@ class Source:
 
 def unsupported(text: str, sources: Sequence[Source]) -> list[Claim]:
     """Returns the claims of a text that no source supports, each once, in the order of the text."""
-    evidence = Evidence(sources)
+    evidence = Support(sources)
     missing = {claim.text: claim for claim in claims(text[: limits.GROUNDED_CHARS]) if not evidence.supports(claim)}
     return list(missing.values())
 
 
-class Evidence:
+class Support:
     """Sources, read once. Of a source only the beginning is read, of all sources as much as the limits allow."""
 
     def __init__(self, sources: Sequence[Source]) -> None:

@@ -1,5 +1,6 @@
 """The answer of a run as it was written, and what the code checks of it, whatever the model claims."""
 
+import re
 from dataclasses import dataclass, field
 
 from pydantic import JsonValue
@@ -12,13 +13,16 @@ ANSWER = "answer"
 """In place of a subtask's id, in the gap of an answer that could not be written."""
 
 _REASON_BYTES = 600
+_MARK = re.compile(r" ?\[([\w./-]{1,64}(?:, ?[\w./-]{1,64}){0,20})\](?!\()")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 
 
 @dataclass(frozen=True)
 class Answer:
-    """`text` may be shortened: `ref` leads to all of it.
+    """The answer: `text` may be shortened, `ref` leads to all of it.
 
-    `is_findings` is True if the findings stand in for an answer that could not be written.
+    `unsupported` are claims that no finding has. `is_findings` is True if
+    the findings stand in for an answer that could not be written.
     """
 
     text: str = ""
@@ -26,6 +30,7 @@ class Answer:
     as_json: JsonValue = None
     confidence: float | None = None
     citations: list[Citation] = field(default_factory=list)
+    unsupported: list[str] = field(default_factory=list)
     is_findings: bool = False
 
 
@@ -37,6 +42,32 @@ def checked_citations(citations: list[Citation], completed: set[str]) -> list[Ci
         if ids and citation.claim.strip():
             valid.append(Citation(claim=citation.claim, subtask_ids=ids))
     return valid
+
+
+def with_valid_marks(text: str, planned: set[str], completed: set[str]) -> str:
+    """Returns an answer without marks such as [t3] of subtasks that may not be cited; other brackets stay."""
+
+    def valid(match: re.Match[str]) -> str:
+        ids = [part.strip() for part in match[1].split(",")]
+        if not set(ids) <= planned:
+            return match[0]
+        cited = [subtask_id for subtask_id in ids if subtask_id in completed]
+        return f"{' ' * match[0].startswith(' ')}[{', '.join(cited)}]" if cited else ""
+
+    return _MARK.sub(valid, text)
+
+
+def marked_citations(text: str, completed: set[str]) -> list[Citation]:
+    """Returns the citations that marks such as [t3] make: each statement with the subtasks named after it."""
+    citations = []
+    start = 0
+    for match in _MARK.finditer(text):
+        ids = [part.strip() for part in match[1].split(",")]
+        if set(ids) <= completed:
+            claim = one_line(_SENTENCE.split(text[start : match.start()])[-1].strip(" .;,-*|#>"), limits.CLAIM_BYTES)
+            citations += [Citation(claim=claim, subtask_ids=ids)] if claim else []
+            start = match.end()
+    return citations
 
 
 def checked_contradictions(contradictions: list[Contradiction], completed: set[str]) -> list[Contradiction]:
@@ -60,7 +91,7 @@ def findings_as_answer(reports: list[SubtaskReport], why: str) -> str:
 def failure_text(advice: str, reports: list[SubtaskReport]) -> str:
     """Returns what users read of a run that gave no answer: the team's `advice`, and what was tried."""
     tried = [report for report in reports if report.attempts]
-    lines = [f"- {one_line(report.description, limits.TRIED_BYTES)} ({_outcome(report)})" for report in tried]
+    lines = [f"- {one_line(report.description, limits.GAP_DESCRIPTION_BYTES)} ({_outcome(report)})" for report in tried]
     more = len(lines) - limits.TRIED_SHOWN
     if more > 0:
         lines = [*lines[: limits.TRIED_SHOWN], f"- and {more} more"]
@@ -76,5 +107,11 @@ def with_gaps(answer: str, gaps: list[Gap]) -> str:
     """Returns the answer with the list of what is missing appended; unchanged when nothing is."""
     if not gaps:
         return answer
-    lines = [f"- `{gap.subtask_id}`: {one_line(gap.reason, _REASON_BYTES)}" for gap in gaps]
+    lines = [_gap_line(gap) for gap in gaps]
     return "\n".join([answer.rstrip(), "", "**Missing from this answer**", "", *lines])
+
+
+def _gap_line(gap: Gap) -> str:
+    reason = one_line(gap.reason, _REASON_BYTES)
+    description = one_line(gap.description, limits.GAP_DESCRIPTION_BYTES)
+    return f"- {description} (`{gap.subtask_id}`: {reason})" if description else f"- `{gap.subtask_id}`: {reason}"

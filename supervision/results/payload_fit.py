@@ -1,7 +1,11 @@
 """Making results fit into a payload: texts give way to previews, the reference leads to the whole."""
 
+from typing import TypeVar
+
+from pydantic_core import to_json
+
 from supervision import limits
-from supervision.contract.result import RunResult, SubtaskReport
+from supervision.contract.result import Gap, RunResult, SubtaskReport
 from supervision.contract.usage import Usage
 from supervision.text import cut, size
 
@@ -10,12 +14,14 @@ _LEAST_ANSWER_BYTES = 2048
 _KEPT_ITEMS = 20
 _NAME_BYTES = 200
 
+T = TypeVar("T")
+
 
 def fit(result: RunResult, limit: int = limits.PAYLOAD_AIM_BYTES) -> RunResult:
     """Returns `result` in at most `limit` bytes of JSON; `truncated` says that something was shortened.
 
-    Ids and states of all subtasks and gaps stay whatever they take: 1,000 of them are above
-    PAYLOAD_AIM_BYTES, never above PAYLOAD_HARD_BYTES.
+    Ids and states of all subtasks and gaps stay below PAYLOAD_HARD_BYTES: 1,000 of them are above
+    PAYLOAD_AIM_BYTES. Beyond that the first ones stay, and a warning counts the others.
     """
     if size(result.model_dump_json()) <= limit:
         return result
@@ -24,15 +30,29 @@ def fit(result: RunResult, limit: int = limits.PAYLOAD_AIM_BYTES) -> RunResult:
         smaller = _shorter_result(smaller, step, max(limit // 2, _LEAST_ANSWER_BYTES))
         if size(smaller.model_dump_json()) <= limit:
             return smaller
-    return smaller.model_copy(
+    bare = smaller.model_copy(
         update={
             "answer": cut(result.answer, _LEAST_ANSWER_BYTES),
             "subtasks": [_bare(report, lean=len(result.subtasks) > limits.STATUS_PAGE) for report in result.subtasks],
-            "gaps": [gap.model_copy(update={"reason": ""}) for gap in result.gaps],
+            "gaps": [gap.model_copy(update={"reason": "", "description": ""}) for gap in result.gaps],
             "citations": [],
             "contradictions": [],
+            "unsupported": [],
             "artifacts": [],
         }
+    )
+    return _counted(bare, max(limit, limits.PAYLOAD_HARD_BYTES * 7 // 8))
+
+
+def _counted(result: RunResult, limit: int) -> RunResult:
+    """Returns `result` with as many of its gaps and subtasks as fit; a warning counts the others."""
+    if size(result.model_dump_json()) <= limit:
+        return result
+    gaps, subtasks = _first(result.gaps, limit // 4), _first(result.subtasks, limit // 2)
+    more = [(len(result.gaps) - len(gaps), "gaps"), (len(result.subtasks) - len(subtasks), "subtasks")]
+    warnings = [f"{count} more {kind} stand only in the stored result" for count, kind in more if count]
+    return result.model_copy(
+        update={"gaps": gaps, "subtasks": subtasks, "warnings": [*warnings, *_first(result.warnings, limit // 8)]}
     )
 
 
@@ -67,7 +87,8 @@ def _shorter_result(result: RunResult, step: int, answer_bytes: int) -> RunResul
                 )
                 for c in result.contradictions[:_KEPT_ITEMS]
             ],
-            "gaps": [g.model_copy(update={"reason": cut(g.reason, step)}) for g in result.gaps],
+            "unsupported": [u.model_copy(update={"text": cut(u.text, step)}) for u in result.unsupported[:step]],
+            "gaps": [_shorter_gap(gap, step) for gap in result.gaps],
             "artifacts": [
                 a.model_copy(update={"name": cut(a.name, _NAME_BYTES)}) for a in result.artifacts[: max(step // 4, 10)]
             ],
@@ -88,12 +109,30 @@ def _shorter(report: SubtaskReport, step: int) -> SubtaskReport:
                 ],
                 "artifacts": [],
                 "limitations": [cut(text, step) for text in finding.limitations[:3]] if step >= 200 else [],
+                "unsupported": [cut(text, step) for text in finding.unsupported[:3]] if step >= 200 else [],
+                "record_ref": finding.record_ref if step >= 200 else "",
             }
         )
     error = report.error
     if error is not None:
         error = error.model_copy(update={"message": cut(error.message, step)})
     return report.model_copy(update={"description": cut(report.description, step), "finding": finding, "error": error})
+
+
+def _shorter_gap(gap: Gap, step: int) -> Gap:
+    """Returns a gap with its texts shortened; the reason stays longer than the description."""
+    description = cut(gap.description, step) if step >= 200 else ""
+    return gap.model_copy(update={"reason": cut(gap.reason, step), "description": description})
+
+
+def _first(items: list[T], limit: int) -> list[T]:
+    """Returns the first items that take at most `limit` bytes of JSON together."""
+    used = 0
+    for place, item in enumerate(items):
+        used += len(to_json(item)) + 1
+        if used > limit:
+            return items[:place]
+    return items
 
 
 def _bare(report: SubtaskReport, lean: bool) -> SubtaskReport:

@@ -11,9 +11,10 @@ One instance lives in a run. Its methods are the only way a subtask changes stat
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import datetime
 from graphlib import TopologicalSorter
+from itertools import chain, islice
 
 from supervision import limits
 from supervision.contract.finding import Finding
@@ -22,6 +23,8 @@ from supervision.contract.progress import Counts, NestedRun
 from supervision.contract.result import Gap, Problem, SubtaskReport, SubtaskState
 from supervision.contract.usage import Usage
 from supervision.errors import ErrorKind
+from supervision.planning.readiness import Readiness
+from supervision.results.gaps import gap_of, gaps_of
 from supervision.text import cut
 
 _ENDED = ("completed", "failed", "skipped", "cancelled")
@@ -45,24 +48,33 @@ class Board:
         self._now = now
         self._subtasks: dict[str, Subtask] = {}
         self._reports: dict[str, SubtaskReport] = {}
-        self._dependencies_first: tuple[str, ...] = ()
+        # Kept, not counted anew: they are asked for after every event of a run.
+        self._states: Counter[SubtaskState] = Counter()
+        self._in_flight: Counter[str] = Counter()
+        self._unfinished: dict[SubtaskState, dict[str, None]] = {"running": {}, "waiting": {}}
+        self._has_candidates = False
+        self._readiness = Readiness([], self._outcome)
         self.extend(plan)
 
     def extend(self, plan: Plan) -> None:
         """Takes over a later revision: new subtasks are added, replaced ones marked, skipped dependents wait again."""
         for subtask in plan.subtasks:
             self._subtasks[subtask.id] = subtask
+            self._has_candidates = self._has_candidates or subtask.candidates > 1
             report = self._reports.get(subtask.id)
             if report is None:
                 self._reports[subtask.id] = SubtaskReport(
                     id=subtask.id, role=subtask.role, description=subtask.description, depends_on=subtask.depends_on
                 )
+                self._states["waiting"] += 1
+                self._unfinished["waiting"][subtask.id] = None
             elif report.depends_on != subtask.depends_on:
                 report.depends_on = subtask.depends_on
             for old in subtask.replaces:
                 self._reports[old].replaced_by = subtask.id
-        self._dependencies_first = tuple(TopologicalSorter({s.id: s.depends_on for s in plan.subtasks}).static_order())
-        for report in map(self._reports.__getitem__, self._dependencies_first):
+        self._readiness = Readiness(plan.subtasks, self._outcome)
+        for subtask_id in TopologicalSorter({s.id: s.depends_on for s in plan.subtasks}).static_order():
+            report = self._reports[subtask_id]
             if report.state == "skipped" and not self._hopeless(report):
                 self._move(report.id, "waiting").error = None
 
@@ -82,8 +94,7 @@ class Board:
 
     def counts(self) -> Counts:
         """Returns how many subtasks stand in each state."""
-        states = Counter(report.state for report in self._reports.values())
-        return Counts.model_validate({"total": len(self._reports), **states})
+        return Counts.model_validate({"total": len(self._reports), **self._states})
 
     def skip_hopeless(self) -> list[str]:
         """Skips each waiting subtask whose dependencies all ended without success; returns their ids.
@@ -91,34 +102,28 @@ class Board:
         One success among the dependencies is enough to go on: the prompt names what is missing.
         """
         skipped: list[str] = []
-        for subtask_id in self._dependencies_first:
-            report = self._reports[subtask_id]
-            if report.state == "waiting" and report.depends_on and self._hopeless(report):
-                message = "none of its dependencies succeeded: " + ", ".join(report.depends_on)
-                self._end(subtask_id, "skipped").error = _capped(
-                    Problem(type=ErrorKind.DEPENDENCIES_FAILED, message=message)
-                )
-                skipped.append(subtask_id)
+        while (subtask_id := self._readiness.hopeless()) is not None:
+            message = "none of its dependencies succeeded: " + ", ".join(self._reports[subtask_id].depends_on)
+            self._end(subtask_id, "skipped").error = _capped(
+                Problem(type=ErrorKind.DEPENDENCIES_FAILED, message=message)
+            )
+            skipped.append(subtask_id)
         return skipped
 
     def _hopeless(self, report: SubtaskReport) -> bool:
         states = [self._reports[dependency].state for dependency in report.depends_on]
         return all(state in _ENDED for state in states) and "completed" not in states
 
-    def ready(self) -> list[str]:
-        """Returns the ids that may start now, in the order of the plan.
+    def ready(self) -> Iterator[str]:
+        """Yields the ids that may start now, in the order of the plan.
 
         A subtask is ready when all its dependencies have ended and one succeeded, or when it has none.
         """
-        return [r.id for r in self._reports.values() if r.state == "waiting" and self._unblocked(r)]
-
-    def _unblocked(self, report: SubtaskReport) -> bool:
-        states = [self._reports[dependency].state for dependency in report.depends_on]
-        return not states or (all(state in _ENDED for state in states) and "completed" in states)
+        return self._readiness.ready()
 
     def missing_for(self, subtask_id: str) -> list[Gap]:
         """Returns the dependencies of a subtask that did not succeed."""
-        return [_gap(self._reports[d]) for d in self._reports[subtask_id].depends_on if not self._completed(d)]
+        return [gap_of(self._reports[d]) for d in self._reports[subtask_id].depends_on if not self._completed(d)]
 
     def completed_for(self, subtask_id: str) -> list[SubtaskReport]:
         """Returns the dependencies of a subtask that succeeded."""
@@ -130,6 +135,8 @@ class Board:
     def begin(self, subtask_id: str, role: str) -> None:
         """Marks a subtask as running, and by which role."""
         report = self._move(subtask_id, "running")
+        self._count(report.role, -1)
+        self._count(role, +1)
         report.role = role
         report.started_at = report.started_at or self._now().isoformat()
 
@@ -171,22 +178,40 @@ class Board:
 
     def complete(self, subtask_id: str, finding: Finding) -> None:
         """Ends a subtask that succeeded."""
-        self._end(subtask_id, "completed").finding = finding
+        report = self._end(subtask_id, "completed")
+        report.finding, report.stale = finding, False
 
-    def fail(self, subtask_id: str, error: Problem) -> None:
-        """Ends a subtask that failed for good."""
-        self._end(subtask_id, "failed").error = _capped(error)
+    def text_ref(self, subtask_id: str) -> str | None:
+        """Returns the reference of a finding's text; None without a finding."""
+        finding = self._reports[subtask_id].finding
+        return finding.text_ref if finding else None
 
-    def cancel(self, subtask_id: str, error: Problem, finding: Finding | None = None) -> None:
-        """Ends a subtask that was stopped; `finding` is what it had."""
+    def mark_stale(self, changed: Collection[str]) -> dict[str, list[str]]:
+        """Marks the completed subtasks that rest on findings that were changed. Returns these for each of them."""
+        stale = {
+            report.id: of
+            for report in self._reports.values()
+            if report.state == "completed" and (of := [d for d in report.depends_on if d in changed])
+        }
+        for subtask_id in stale:
+            self._reports[subtask_id].stale = True
+        return stale
+
+    def fail(self, subtask_id: str, error: Problem, finding: Finding | None = None) -> None:
+        """Ends a subtask that failed for good; `finding` is what it had."""
+        report = self._end(subtask_id, "failed")
+        report.error, report.finding = _capped(error), finding
+
+    def cancel(self, subtask_id: str, error: Problem | None, finding: Finding | None = None) -> None:
+        """Ends a subtask that was stopped; `finding` is what it had. Without an `error`, `close` gives the reason."""
         report = self._end(subtask_id, "cancelled")
-        report.error = _capped(error)
+        report.error = _capped(error) if error else None
         report.finding = finding
 
     def close(self, error: Problem) -> None:
         """Stops every subtask that has not ended, but one that was reopened keeps the finding it had.
 
-        `error` is the reason for these and for those that were stopped before.
+        `error` is the reason for these and for those that were stopped before without one.
         """
         for report in self._reports.values():
             if report.state in ("waiting", "running"):
@@ -194,7 +219,7 @@ class Board:
                     self.keep(report.id)
                 else:
                     self.cancel(report.id, error)
-            elif report.state == "cancelled":
+            elif report.state == "cancelled" and report.error is None:
                 report.error = _capped(error)
 
     def _end(self, subtask_id: str, state: SubtaskState) -> SubtaskReport:
@@ -204,32 +229,35 @@ class Board:
 
     def _move(self, subtask_id: str, state: SubtaskState) -> SubtaskReport:
         report = self._reports[subtask_id]
-        if report.state not in _FROM[state]:
-            raise ValueError(f"subtask '{subtask_id}' is {report.state}: it cannot become {state}")
-        report.state = state
+        before = report.state
+        if before not in _FROM[state]:
+            raise ValueError(f"subtask '{subtask_id}' is {before}: it cannot become {state}")
+        if before != state:
+            report.state = state
+            self._states[before] -= 1
+            self._states[state] += 1
+            self._count(report.role, (state == "running") - (before == "running"))
+            if before in self._unfinished:
+                del self._unfinished[before][subtask_id]
+            if state in self._unfinished:
+                self._unfinished[state][subtask_id] = None
+            self._readiness.changed(subtask_id, *self._outcome(subtask_id))
         return report
 
+    def _outcome(self, subtask_id: str) -> tuple[bool, bool | None]:
+        """Returns whether a subtask waits, and whether it succeeded; None while it has not ended."""
+        state = self._reports[subtask_id].state
+        return state == "waiting", state == "completed" if state in _ENDED else None
+
+    def _count(self, role: str, change: int) -> None:
+        """Counts a subtask of a role that is running, or no longer is."""
+        self._in_flight[role] += change
+        if not self._in_flight[role]:
+            del self._in_flight[role]
+
     def gaps(self) -> list[Gap]:
-        """Returns what is missing from the answer, in nested runs, too; not what a completed subtask replaced.
-
-        Of nested runs GAPS_SHOWN are listed one by one; the others are one gap for each run, with their number.
-        """
-        own: list[Gap] = []
-        below: list[Gap] = []
-        for report in self._reports.values():
-            if report.state != "completed":
-                own += [] if self._replaced_well(report) else [_gap(report)]
-            elif len(below) + len(report.gaps) <= limits.GAPS_SHOWN:
-                below += [Gap(subtask_id=f"{report.id}/{gap.subtask_id}", reason=gap.reason) for gap in report.gaps]
-            elif report.gaps:
-                below.append(Gap(subtask_id=report.id, reason=f"{len(report.gaps)} gaps in the answer of its team"))
-        return [*own, *below]
-
-    def _replaced_well(self, report: SubtaskReport) -> bool:
-        """True if the subtask that replaced this one, or that one's replacement, completed."""
-        while report.replaced_by is not None:
-            report = self._reports[report.replaced_by]
-        return report.state == "completed"
+        """Returns what is missing from the answer, in nested runs, too; not what a completed subtask replaced."""
+        return gaps_of(self._reports)
 
     def current(self) -> list[SubtaskReport]:
         """Returns the subtasks of the last revision: without those that were replaced."""
@@ -241,13 +269,14 @@ class Board:
 
     def in_flight(self) -> dict[str, int]:
         """Returns how many subtasks of each role are running."""
-        return dict(Counter(report.role for report in self._reports.values() if report.state == "running"))
+        return dict(self._in_flight)
 
     def agents(self, slots: int) -> int:
         """Returns how many worker agents the next `slots` subtasks take, running ones first; each candidate is one."""
-        unfinished = [report for report in self._reports.values() if report.state in ("running", "waiting")]
-        unfinished.sort(key=lambda report: report.state)
-        return sum(self._subtasks[report.id].candidates for report in unfinished[:slots])
+        if not self._has_candidates:
+            return min(slots, sum(map(len, self._unfinished.values())))
+        unfinished = islice(chain(self._unfinished["running"], self._unfinished["waiting"]), slots)
+        return sum(self._subtasks[subtask_id].candidates for subtask_id in unfinished)
 
     def size(self, subtask_id: str) -> float:
         """Returns how much work the plan expects of a subtask, against the mean of all; 1 without an estimate."""
@@ -258,19 +287,11 @@ class Board:
     @property
     def has_finding(self) -> bool:
         """True if any subtask has a finding, be it one that is worked on again."""
-        return any(report.finding is not None for report in self._reports.values())
+        return self._states["completed"] > 0 or any(report.finding is not None for report in self._reports.values())
 
     def usable(self) -> list[SubtaskReport]:
-        """Returns subtasks with a finding: completed ones, and cancelled ones that returned what they had."""
+        """Returns subtasks with a finding: completed ones, and others that returned what they had."""
         return [report for report in self._reports.values() if report.finding is not None]
-
-
-def _gap(report: SubtaskReport) -> Gap:
-    error = report.error
-    if error is None:
-        return Gap(subtask_id=report.id, reason=f"it is {report.state}")
-    reason = error.message if error.type.lower() == report.state else f"{error.type}: {error.message}"
-    return Gap(subtask_id=report.id, reason=cut(f"{report.state}: {reason}", 600))
 
 
 def _capped(error: Problem) -> Problem:

@@ -60,9 +60,10 @@ class NestedRuns:
         at_work.waits |= {wait.key: wait for wait in waits.begun}
 
     def end(self, subtask_id: str, run: NestedRun | None = None) -> None:
-        """Ends the nested supervisor of a subtask; `run` is where it ended, if that is known."""
-        if self._at_work.pop(subtask_id, None) is not None and run is not None:
-            self._runs[subtask_id] = run
+        """Ends the nested supervisor of a subtask; without a `run` it has left nothing."""
+        if self._at_work.pop(subtask_id, None) is not None:
+            left = {"phase": "failed", "status": "partial"}
+            self._runs[subtask_id] = run or self._runs[subtask_id].model_copy(update=left)
 
     def of(self, subtask_id: str) -> NestedRun | None:
         """Returns the nested supervisor of a subtask."""

@@ -17,8 +17,11 @@ from supervision.contract.result import Contradiction, Gap, RunResult, SubtaskRe
 from supervision.contract.status import Flags, Status
 from supervision.contract.updates import NewBudget
 from supervision.contract.usage import Usage
-from supervision.results.answer import Answer, with_gaps
+from supervision.grounding.confidence import ceiling
+from supervision.results.answer import ANSWER, Answer, with_gaps
+from supervision.results.basis import basis_of, unsupported_in
 from supervision.results.payload_fit import fit_page
+from supervision.results.success_rule import importance
 from supervision.results.timing import timing
 from supervision.run.board import Board
 from supervision.run.nested_runs import NestedRuns
@@ -27,7 +30,9 @@ from supervision.run.slots import Slots
 from supervision.run.trace import Trace
 from supervision.run.waits import Waits
 from supervision.run.web_details import markdown
-from supervision.text import cut, one_line
+from supervision.text import cut, one_line, size
+
+PLAN_GAP = "plan"  # in place of a subtask's id
 
 
 class RunState:
@@ -44,6 +49,7 @@ class RunState:
     ) -> None:
         """`grant` is a nested supervisor's slice, in place of the request's budget."""
         self.request = request
+        self.goal_bytes = size(request.goal)
         self.plan = Plan(goal=cut(request.goal, limits.SUMMARY_BYTES))
         self.board = Board(self.plan, now)
         self.time_and_budget = TimeAndBudget(request, now, started_at, grant)
@@ -56,6 +62,7 @@ class RunState:
         self.refused: set[str] = set()
         self.root_has_finding = False
         self.child_found = False
+        self.was_reset = False
         self.resumes = 0
         self.own_seconds = 0.0
         self.warnings: list[str] = []
@@ -67,6 +74,7 @@ class RunState:
         self._now = now
         self._seen_requests: set[str] = set()
         self._open_points: dict[str, Gap] = {}
+        self._lacks: dict[str, Gap] = {}
         self._contradictions: dict[frozenset[str], Contradiction] = {}
         self._numbers: Counter[str] = Counter()
 
@@ -106,6 +114,10 @@ class RunState:
         """True if a message with that id was taken."""
         return request_id in self._seen_requests
 
+    def content_is_stored(self) -> None:
+        """Lets go of the request's content: a run may be open for days, and is one of many."""
+        self.request = self.request.without_content()
+
     def keep_within(self, ceilings: Ceilings) -> None:
         """Lowers the request's numbers to the operator's ceilings."""
         self.request = ceilings.lowered(self.request)
@@ -116,6 +128,17 @@ class RunState:
         self.time_and_budget.extend(budget, deadline)
         self.trace.note("limits_extended", limits=self.time_and_budget.spent_line())
 
+    def restart(self) -> None:
+        """Goes on after `temporal workflow reset`, with the whole deadline anew."""
+        self.was_reset = True
+        self.time_and_budget.restart_clock()
+        self.trace.note("run_reset", deadline_at=self.time_and_budget.deadline_at.isoformat())
+
+    def timeout_of(self, subtask_id: str) -> float | None:
+        """Returns the seconds of work that an attempt of a subtask may take: the plan's, else the request's."""
+        own, usual = self.board.subtask(subtask_id).timeout_seconds, self.request.subtask_timeout
+        return own if own is not None or usual is None else usual.total_seconds()
+
     def warn(self, warning: str) -> None:
         """Adds a warning to the result, once."""
         if warning not in self.warnings:
@@ -123,7 +146,14 @@ class RunState:
 
     def open_point(self, subtask_id: str, reason: str) -> None:
         """Sets the gap in a subtask that did complete."""
-        self._open_points[subtask_id] = Gap(subtask_id=subtask_id, reason=cut(reason, 600))
+        description = one_line(self.board.subtask(subtask_id).description, limits.GAP_DESCRIPTION_BYTES)
+        self._open_points[subtask_id] = Gap(subtask_id=subtask_id, description=description, reason=cut(reason, 600))
+
+    def lacks(self, point: str) -> None:
+        """Adds a gap of the plan itself: the goal asks for it and no subtask covers it."""
+        self._lacks.setdefault(
+            point, Gap(subtask_id=PLAN_GAP, description=point, reason="no subtask of the plan covers it")
+        )
 
     def close_point(self, subtask_id: str) -> None:
         """Takes back the gap in a subtask that has a better finding now."""
@@ -132,7 +162,7 @@ class RunState:
     @property
     def gaps(self) -> list[Gap]:
         """What is missing from the answer: subtasks without a finding, and points that stayed open."""
-        return [*self.board.gaps(), *self.open_points]
+        return [*self.board.gaps(), *self.open_points, *self._lacks.values()]
 
     @property
     def open_points(self) -> list[Gap]:
@@ -204,10 +234,11 @@ class RunState:
             answer_json=answer.as_json,
             answer_ref=answer.ref,
             result_ref=self.result_ref,
-            confidence=answer.confidence,
+            confidence=self._confidence(),
             gaps=gaps,
             contradictions=self.contradictions,
             citations=answer.citations,
+            unsupported=unsupported_in(answer, self.board.current()),
             subtasks=reports,
             artifacts=self._artifacts(),
             usage=self.usage,
@@ -220,6 +251,15 @@ class RunState:
             plan_revisions=self.plan.revision if self.plan.subtasks or self.plan.direct_answer else 0,
             warnings=self.warnings,
         )
+
+    def _confidence(self) -> float | None:
+        """Returns what the answer says of itself, never above what its basis allows."""
+        if self.answer.confidence is None:
+            return None
+        points = [point for point in self.open_points if point.subtask_id != ANSWER]
+        by_id = importance(self.plan)
+        basis = basis_of(self.answer, self.board.current(), by_id, self.contradictions, points)
+        return min(self.answer.confidence, ceiling(basis))
 
     def _artifacts(self) -> list[ArtifactRef]:
         return [artifact for report in self.board.usable() if report.finding for artifact in report.finding.artifacts]

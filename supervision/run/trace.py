@@ -1,5 +1,6 @@
 """The trace of one workflow: what happened, numbered, the latest events only."""
 
+from collections import deque
 from collections.abc import Callable
 from datetime import datetime
 
@@ -15,7 +16,7 @@ class Trace:
 
     def __init__(self, now: Callable[[], datetime], last_seq: int = 0) -> None:
         self._now = now
-        self._events: list[TraceEvent] = []
+        self._events: deque[TraceEvent] = deque(maxlen=limits.TRACE_EVENTS)
         self.last_seq = last_seq
 
     def note(self, event: str, subtask_id: str | None = None, /, **data: JsonValue) -> None:
@@ -23,14 +24,22 @@ class Trace:
         self.last_seq += 1
         at = self._now().isoformat()
         self._events.append(TraceEvent(seq=self.last_seq, at=at, type=event, subtask_id=subtask_id, data=data))
-        del self._events[: -limits.TRACE_EVENTS]
 
     def page(self, cursor: int = 0) -> TracePage:
-        """Returns the events after `cursor`, and how many of these are not kept any more."""
-        cursor = max(0, cursor)
-        events = [event for event in self._events if event.seq > cursor]
+        """Returns the events after `cursor` that fit into a payload, and how many of these are not kept any more."""
+        cursor, events, used = max(0, cursor), list[TraceEvent](), 0
         first = self._events[0].seq if self._events else self.last_seq + 1
-        return TracePage(events=events, next_cursor=self.last_seq, dropped=max(0, first - 1 - cursor))
+        page = TracePage(next_cursor=self.last_seq, dropped=max(0, first - 1 - cursor))
+        for event in self._events:
+            if event.seq <= cursor:
+                continue
+            used += size(event.model_dump_json())
+            if events and used > limits.TRACE_PAGE_BYTES:
+                page.next_cursor = events[-1].seq
+                break
+            events.append(event)
+        page.events = events
+        return page
 
     def recent(self, limit: int) -> list[TraceEvent]:
         """Returns the latest events in at most about `limit` bytes of JSON."""
@@ -40,4 +49,4 @@ class Trace:
             if used > limit:
                 break
             count += 1
-        return self._events[len(self._events) - count :]
+        return list(self._events)[len(self._events) - count :]

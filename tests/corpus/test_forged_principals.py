@@ -1,62 +1,23 @@
 """Callers that are not who they say: each is refused and counted, and the run they aim at ends as it would have."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from temporalio import workflow
 from temporalio.client import Client, WorkflowFailureError
-from temporalio.common import RetryPolicy
 from temporalio.exceptions import ActivityError, ApplicationError, ChildWorkflowError, FailureError
-from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from activities.store.artifacts import open_store
 from runtime.settings import Settings
 from standin.server.api_reply import ApiReply
 from supervision.contract.result import RunResult
 from supervision.store_keys import is_team
+from tests.corpus.foreign import EVIL
 from tests.scripted_model import Reply, ScriptedModel, Step, plan, script, text
 from tests.workflow import runs
 
-SECRET = "TOP-SECRET payroll"
-EVIL = "evil"
 USAGE = {"model_calls": 0}
-
-
-@workflow.defn(name="Forger")
-class Forger:
-    """A foreign workflow: it schedules an activity of ours, or starts a workflow of ours as its child."""
-
-    @workflow.run
-    async def run(self, kind: str, name: str, queue: str, arguments: list[Any]) -> Any:
-        """Returns whatever comes back."""
-        if kind == "child":
-            return await workflow.execute_child_workflow(name, args=arguments, task_queue=queue)
-        return await workflow.execute_activity(
-            name,
-            args=arguments,
-            task_queue=queue,
-            start_to_close_timeout=timedelta(seconds=30),
-            schedule_to_close_timeout=timedelta(seconds=30),
-            retry_policy=RetryPolicy(maximum_attempts=1),
-        )
-
-
-@pytest.fixture(scope="module")
-async def foreign(client: Client) -> AsyncIterator[None]:
-    """A Worker of somebody else's in the same namespace."""
-    async with Worker(client, task_queue=EVIL, workflows=[Forger], workflow_runner=UnsandboxedWorkflowRunner()):
-        yield
-
-
-@pytest.fixture
-async def victim(client: Client, model: ScriptedModel, run_id: str, worker: None) -> RunResult:
-    """A run that ended, with a secret in its goal."""
-    model.play(run_id, script(plan({"id": "t1", "role": "writer"}), {"t1": lambda step: text("nothing but the truth")}))
-    return await runs.run(client, run_id, team="lab", goal=SECRET)
 
 
 async def forged(client: Client, kind: str, name: str, queue: str, *arguments: Any) -> tuple[str | None, str]:

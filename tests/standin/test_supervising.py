@@ -15,8 +15,8 @@ from activities.contracts.judgement_contracts import (
     SynthesisInput,
     SynthesisReply,
 )
+from activities.contracts.packed import DependencyRef
 from activities.contracts.planning_contracts import PlanInput, PlanReply, WorkNote
-from activities.contracts.run_contracts import DependencyRef
 from activities.judging import JudgingActivities
 from activities.planning import PlanningActivities
 from activities.synthesis import SynthesisActivities

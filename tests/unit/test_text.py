@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervision.text import cap, clean, cut, one_line, size, slug
+from supervision.text import cap, clean, cut, label, one_line, size, slug
 from tests.unit.shapes import any_text
 
 
@@ -97,3 +97,10 @@ def test_a_cut_says_how_much_is_missing() -> None:
 
 def test_text_within_the_limit_is_not_cut() -> None:
     assert cap("x" * 1000, 1000) == "x" * 1000
+
+
+def test_a_label_of_the_web_ui_holds_no_markup_of_others() -> None:
+    assert label("[Pay](http://evil) ![x](y) <b>now</b> \\[z](w)", 200) == (
+        r"\[Pay\](http://evil) !\[x\](y) \<b>now\</b> \\\[z\](w)"
+    )
+    assert label("Sum the sales of 2001", 200) == "Sum the sales of 2001"

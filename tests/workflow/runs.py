@@ -23,13 +23,13 @@ Handle = WorkflowHandle[SupervisorWorkflow, RunResult]
 GOAL = "Weigh the pears of the garden"
 
 
-async def start(client: Client, run_id: str, team: str, **fields: Any) -> Handle:
+async def start(client: Client, run_id: str, team: str | dict[str, Any], **fields: Any) -> Handle:
     """Starts a run of that team, without review and replanning where `fields` do not ask for them."""
     request = RunRequest(**{"goal": GOAL, "team": team, "max_reviews": 0, "max_replans": 0, **fields})
     return await client.start_workflow(SupervisorWorkflow.run, request, id=run_id, task_queue="supervisor")
 
 
-async def run(client: Client, run_id: str, team: str, **fields: Any) -> RunResult:
+async def run(client: Client, run_id: str, team: str | dict[str, Any], **fields: Any) -> RunResult:
     """Returns the result of such a run."""
     return await (await start(client, run_id, team, **fields)).result()
 

@@ -28,6 +28,7 @@ class Drafts(BackgroundTask):
         self._after = after
         self.folded: set[str] = set()
         self.draft_ref: str | None = None
+        self.doubtful: list[str] = []
         self._folding: set[str] = set()
 
     def forget(self, subtask_id: str) -> None:
@@ -39,9 +40,11 @@ class Drafts(BackgroundTask):
             self._folding = set()
 
     def _is_due(self) -> bool:
+        if not self._after:
+            return False
         new = self._new()
         unfinished = any(report.state in ("waiting", "running") for report in self._context.state.board.reports())
-        return bool(self._after and unfinished and new and len(new) + len(self.folded) >= self._after)
+        return bool(unfinished and new and len(new) + len(self.folded) >= self._after)
 
     def _new(self) -> list[SubtaskReport]:
         usable = self._context.state.board.usable()
@@ -70,5 +73,6 @@ class Drafts(BackgroundTask):
             state.trace.note("draft_outdated", number=payload.number)
         elif reply.answer_ref:
             self.draft_ref, self.folded = reply.answer_ref, folding
+            self.doubtful = [*reply.unsupported]
             state.trace.note("draft_written", number=payload.number, findings=len(folding))
         context.show()

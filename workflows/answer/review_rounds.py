@@ -3,7 +3,7 @@
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts.judgement_contracts import ReviewInput, ReviewReply
+    from activities.contracts.judgement_contracts import ReviewInput, ReviewReply, Verdict
     from supervision import limits
     from supervision.contract.result import Contradiction
     from supervision.errors import SupervisionError
@@ -15,24 +15,34 @@ with workflow.unsafe.imports_passed_through():
     from workflows.subtasks.dispatch import Dispatch
 
 
+_RESTS_ON_OLDER = "These findings, which yours rests on, were changed after it:"
+_CHECK_AGAIN = "Hold yours against them as they are now, and correct what follows from the change."
+
+
 async def review(context: RunContext, dispatch: Dispatch, drafts: Drafts) -> None:
     """Has findings reviewed and done again, at most `max_reviews` times; what is still open then becomes a gap."""
     state = context.state
     known_conflicts: set[frozenset[str]] = set()
+    former: list[Verdict] = []
     for number in range(1, state.request.max_reviews + 2):
         if not state.time_and_budget.time_left:
             return
         with context.own_work():
-            reply = await _review(context, number)
+            reply = await _review(context, number, former)
             if reply is None:
                 return
+            former = reply.verdicts
             await _settle_conflicts(context, reply.conflicts, known_conflicts)
         flagged = {
             verdict.subtask_id: verdict.feedback
             for verdict in reply.verdicts
             if state.board[verdict.subtask_id].state == "completed"
         }
-        state.trace.note("reviewed", round=number, flagged=list(flagged))
+        state.trace.note(
+            "reviewed", round=number, flagged=list(flagged), feedback={**flagged}, missing=[*reply.missing]
+        )
+        for lack in reply.missing:
+            state.lacks(lack)
         if not flagged:
             return
         if number > state.request.max_reviews:
@@ -44,17 +54,37 @@ async def review(context: RunContext, dispatch: Dispatch, drafts: Drafts) -> Non
             # run); only a better finding closes the point, where the subtask completes.
             state.open_point(subtask_id, f"there was no time to fix it: {feedback}")
             drafts.forget(subtask_id)
-            dispatch.reopen(subtask_id, feedback)
+        await _redo(context, dispatch, drafts, flagged)
+
+
+async def _redo(context: RunContext, dispatch: Dispatch, drafts: Drafts, feedback: dict[str, str]) -> None:
+    """Has findings done again, then those that rest on a finding that changed, and so on along the plan.
+
+    What cannot be done again, for lack of time or budget, stays marked as resting on an older finding.
+    """
+    board = context.state.board
+    while feedback:
+        before = {subtask_id: board.text_ref(subtask_id) for subtask_id in feedback}
+        for subtask_id, words in feedback.items():
+            drafts.forget(subtask_id)
+            dispatch.reopen(subtask_id, words)
         await dispatch.execute()
+        changed = [subtask_id for subtask_id, ref in before.items() if board.text_ref(subtask_id) != ref]
+        dependents = board.mark_stale(changed)
+        if not context.state.time_and_budget.time_left:
+            return
+        feedback = {
+            subtask_id: f"{_RESTS_ON_OLDER} {', '.join(of)}. {_CHECK_AGAIN}" for subtask_id, of in dependents.items()
+        }
 
 
-async def _review(context: RunContext, number: int) -> ReviewReply | None:
+async def _review(context: RunContext, number: int, former: list[Verdict]) -> ReviewReply | None:
     """Returns one round's verdicts; None, with a warning, if there could be none."""
     state = context.state
     findings = as_refs([report for report in state.board.usable() if report.state == "completed"], state.board)
     if not findings:
         return None
-    payload = ReviewInput(**context.call_fields, round=number, findings=findings)
+    payload = ReviewInput(**context.call_fields, round=number, findings=findings, former=former)
     try:
         reply = await context.call_model("the review", activity_calls.review, payload, estimate(findings))
     except SupervisionError as error:

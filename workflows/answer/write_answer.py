@@ -8,7 +8,8 @@ with workflow.unsafe.imports_passed_through():
     from pydantic import JsonValue
 
     from activities.contracts.judgement_contracts import SynthesisInput, SynthesisReply
-    from activities.contracts.run_contracts import DependencyRef
+    from activities.contracts.packed import DependencyRef
+    from activities.prompts.judgement_prompts import unsupported_problems
     from supervision import limits
     from supervision.agent.finding_budget import groups
     from supervision.agent.turn_rules import more_room
@@ -16,7 +17,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.results.answer import ANSWER, Answer, findings_as_answer
     from workflows.answer.drafts import Drafts
     from workflows.calls import activity_calls
-    from workflows.calls.finding_refs import as_refs, estimate
+    from workflows.calls.finding_refs import as_refs, estimate, shown
     from workflows.run_context import RunContext
 
 _EMPTY = "the model gave an empty answer"
@@ -36,7 +37,8 @@ async def write_answer(context: RunContext, drafts: Drafts) -> None:
             findings = as_refs(state.board.usable(), state.board)
             if drafts.draft_ref:
                 findings = [finding for finding in findings if finding.subtask_id not in drafts.folded]
-            reply = await _final(context, await _reduced(context, findings), drafts.draft_ref)
+            doubtful = [*drafts.doubtful]
+            reply = await _final(context, await _reduced(context, findings, doubtful), drafts.draft_ref, doubtful)
     except SupervisionError as error:
         if context.setup.answer_schema_ref or not state.board.has_finding:
             raise
@@ -46,7 +48,9 @@ async def write_answer(context: RunContext, drafts: Drafts) -> None:
         _take_findings(context, _EMPTY, reply.answer_json)
     else:  # a direct answer may have got its JSON only
         text, ref = (reply.answer, reply.answer_ref) if reply.answer else (state.answer.text, state.answer.ref)
-        state.answer = Answer(text, ref, reply.answer_json, reply.confidence, list(reply.citations))
+        state.answer = Answer(
+            text, ref, reply.answer_json, reply.confidence, list(reply.citations), list(reply.unsupported)
+        )
     for contradiction in reply.contradictions:
         state.add_contradiction(contradiction)
 
@@ -59,8 +63,11 @@ def _take_findings(context: RunContext, why: str, as_json: JsonValue = None) -> 
     state.warn(f"no answer could be written: {why}")
 
 
-async def _reduced(context: RunContext, findings: list[DependencyRef]) -> list[DependencyRef]:
-    """Returns the findings, condensed by groups, in rounds, until all fit into one prompt."""
+async def _reduced(context: RunContext, findings: list[DependencyRef], doubtful: list[str]) -> list[DependencyRef]:
+    """Returns the findings, condensed by groups, in rounds, until all fit into one prompt.
+
+    What a digest claims and no finding has is added to `doubtful`.
+    """
     room = limits.REDUCE_CHARS if context.state.plan.aggregation == "reduce" else limits.CONTEXT_CHARS
     while sum(finding.bytes for finding in findings) > room and len(findings) > 1:
         condensed = []
@@ -72,6 +79,7 @@ async def _reduced(context: RunContext, findings: list[DependencyRef]) -> list[D
             reply = await _call(context, members, "digest")
             if reply.answer_ref is None:
                 return findings  # the prompt cuts what does not fit
+            doubtful += reply.unsupported
             condensed.append(
                 DependencyRef(
                     subtask_id=members[0].subtask_id,
@@ -86,15 +94,25 @@ async def _reduced(context: RunContext, findings: list[DependencyRef]) -> list[D
     return findings
 
 
-async def _final(context: RunContext, findings: list[DependencyRef], draft_ref: str | None) -> SynthesisReply:
-    """Returns the answer; sent back once when its JSON does not fit the schema."""
-    reply = await _call(context, findings, "final", draft_ref=draft_ref)
+async def _final(
+    context: RunContext, findings: list[DependencyRef], draft_ref: str | None, doubtful: list[str]
+) -> SynthesisReply:
+    """Returns the answer; sent back once when its JSON does not fit the schema, or claims what no finding has."""
+    first = await _call(context, findings, "final", draft_ref, doubtful=doubtful)
+    problems = [*first.problems, *(unsupported_problems(first.unsupported) if first.unsupported else [])]
+    if not problems:
+        return first
+    context.state.trace.note("answer_returned", unsupported=[*first.unsupported], problems=len(first.problems))
+    try:
+        reply = await _call(context, findings, "final", draft_ref, first.head, problems, doubtful)
+    except SupervisionError:
+        if first.problems:
+            raise
+        return first  # an answer with an unsupported claim, named as such, is better than none
     if reply.problems:
-        reply = await _call(context, findings, "final", draft_ref, reply.head, reply.problems)
-        if reply.problems:
-            raise SupervisionError(
-                ErrorKind.PROVIDER_REJECTED, "answer_json does not fit answer_schema: " + "; ".join(reply.problems)
-            )
+        raise SupervisionError(
+            ErrorKind.PROVIDER_REJECTED, "answer_json does not fit answer_schema: " + "; ".join(reply.problems)
+        )
     return reply
 
 
@@ -105,6 +123,7 @@ async def _call(
     draft_ref: str | None = None,
     head: str | None = None,
     problems: list[str] | None = None,
+    doubtful: list[str] | None = None,
 ) -> SynthesisReply:
     """Returns a reply with a whole text, or with JSON that fits the schema.
 
@@ -116,14 +135,15 @@ async def _call(
         payload = SynthesisInput(
             **context.call_fields,
             findings=findings,
-            missing=state.board.gaps() if mode == "final" else [],
-            open_points=state.open_points if mode == "final" else [],
+            missing=shown(state.board.gaps()) if mode == "final" else [],
+            open_points=shown(state.open_points) if mode == "final" else [],
             contradictions=state.contradictions,
             mode=mode,
             draft_ref=draft_ref,
             answer_schema_ref=setup.answer_schema_ref if mode == "final" else None,
             head=head,
             problems=problems or [],
+            doubtful=(doubtful or [])[: limits.UNSUPPORTED_LISTED],
             number=state.next_number("synthesis"),
             max_tokens=max_tokens,
         )

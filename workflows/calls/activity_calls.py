@@ -11,6 +11,7 @@ from collections.abc import Awaitable
 from datetime import datetime, timedelta
 from typing import TypedDict, TypeVar
 
+from pydantic import JsonValue
 from temporalio import workflow
 from temporalio.common import Priority, RetryPolicy
 from temporalio.exceptions import FailureError
@@ -28,52 +29,36 @@ with workflow.unsafe.imports_passed_through():
         SynthesisReply,
     )
     from activities.contracts.planning_contracts import PlanInput, PlanReply
-    from activities.contracts.run_contracts import (
-        AdoptInput,
-        AdoptReply,
-        Published,
-        PublishInput,
-        RunSetup,
-        SetupInput,
-    )
     from activities.contracts.turn_contracts import ToolInput, ToolReply, TurnInput, TurnReply
     from activities.judging import JudgingActivities
     from activities.planning import PlanningActivities
-    from activities.pools import PoolActivities
-    from activities.publishing import PublishingActivities
-    from activities.run_setup import RunSetupActivities
     from activities.synthesis import SynthesisActivities
     from activities.tool_calls import ToolActivities
     from supervision import limits
+    from supervision.agent.turn_rules import attempt_time
     from supervision.contract.result import Problem
-    from supervision.contract.status import TraceEvent
     from supervision.contract.team import ToolCard
+    from supervision.contract.usage import Usage
     from supervision.errors import AWAITED, ErrorKind, call_kind
-    from supervision.queues import MODEL_QUEUE, fairness_key, pool_queue
-    from supervision.text import one_line
+    from supervision.queues import MODEL_QUEUE, fairness_key
+    from supervision.text import label
     from workflows.failures import CallFailed, cancelled, details_of, problem_of
 
 T = TypeVar("T")
 
 # Errors that say of themselves that they are lasting are not listed. These are raised where they cannot: by the SDK
 # (an input that does not fit the activity has no type) and by servers, for what no other attempt changes.
-_LASTING = ["", "ValidationError", "PayloadsTooLarge", ErrorKind.PAYLOAD_TOO_LARGE]
+LASTING = ["", "ValidationError", "PayloadsTooLarge", ErrorKind.PAYLOAD_TOO_LARGE]
 
 _MODEL_RETRY = RetryPolicy(
     initial_interval=limits.MODEL_RETRY_INITIAL,
     backoff_coefficient=limits.MODEL_RETRY_FACTOR,
     maximum_interval=limits.MODEL_RETRY_MAX,
-    non_retryable_error_types=_LASTING,
+    non_retryable_error_types=LASTING,
 )
 _TOOL_RETRY = RetryPolicy(initial_interval=limits.TOOL_RETRY_INITIAL, maximum_interval=limits.STORE_RETRY_MAX)
 _LOCAL_TOOL_RETRY = RetryPolicy(
     initial_interval=limits.STORE_RETRY_INITIAL, maximum_attempts=limits.LOCAL_TOOL_ATTEMPTS
-)
-_STORE_RETRY = RetryPolicy(
-    initial_interval=limits.STORE_RETRY_INITIAL,
-    maximum_interval=limits.STORE_RETRY_MAX,
-    maximum_attempts=limits.STORE_ATTEMPTS,
-    non_retryable_error_types=_LASTING,
 )
 
 
@@ -85,33 +70,34 @@ async def plan(payload: PlanInput, expires_at: datetime) -> PlanReply:
     summary = "the goal" if payload.revision == 1 else f"revision {payload.revision}"
     if payload.attempt > 1:
         summary += f", try {payload.attempt}"
-    return await _model(
-        workflow.execute_activity_method(PlanningActivities.plan, payload, **_model_options(expires_at, summary))
-    )
+    options = _model_options(expires_at, summary, limits.PLAN_MAX_TOKENS)
+    return await _model(workflow.execute_activity_method(PlanningActivities.plan, payload, **options))
 
 
 async def refine(payload: RefineInput, expires_at: datetime) -> RefineReply:
     """Returns a better description of a subtask whose attempt failed."""
-    options = _model_options(expires_at, f"{payload.subtask_id} after a failure")
+    options = _model_options(expires_at, f"{payload.subtask_id} after a failure", limits.REFINE_MAX_TOKENS)
     return await _model(workflow.execute_activity_method(JudgingActivities.refine, payload, **options))
 
 
 async def review(payload: ReviewInput, expires_at: datetime) -> ReviewReply:
     """Returns the verdicts on the findings, held against the goal."""
-    options = _model_options(expires_at, f"round {payload.round}")
+    options = _model_options(expires_at, f"round {payload.round}", limits.REVIEW_MAX_TOKENS)
     return await _model(workflow.execute_activity_method(JudgingActivities.review, payload, **options))
 
 
 async def judge(payload: JudgeInput, expires_at: datetime) -> JudgeReply:
     """Returns a choice between candidates, or the resolution of a conflict."""
-    options = _model_options(expires_at, f"{payload.question} of {len(payload.findings)} findings")
+    options = _model_options(
+        expires_at, f"{payload.question} of {len(payload.findings)} findings", limits.JUDGE_MAX_TOKENS
+    )
     return await _model(workflow.execute_activity_method(JudgingActivities.judge, payload, **options))
 
 
 async def synthesize(payload: SynthesisInput, expires_at: datetime) -> SynthesisReply:
     """Returns the answer from the findings, a draft of it, or a digest of some."""
     product = {"final": "the answer", "draft": "a draft", "digest": "a digest"}[payload.mode]
-    options = _model_options(expires_at, f"{product} from {len(payload.findings)} findings")
+    options = _model_options(expires_at, f"{product} from {len(payload.findings)} findings", payload.max_tokens)
     return await _model(workflow.execute_activity_method(SynthesisActivities.synthesize, payload, **options))
 
 
@@ -120,7 +106,7 @@ async def synthesize(payload: SynthesisInput, expires_at: datetime) -> Synthesis
 
 async def call_model(payload: TurnInput, turn: int, expires_at: datetime, queue: str) -> TurnReply:
     """Returns the reply to one model call of a worker agent."""
-    options = _model_options(expires_at, f"{payload.role}, turn {turn}", queue)
+    options = _model_options(expires_at, f"{payload.role}, turn {turn}", payload.max_tokens, queue)
     return await _model(workflow.execute_activity_method(AgentTurnActivities.call_model, payload, **options))
 
 
@@ -130,10 +116,10 @@ async def run_tool(payload: ToolInput, tool: ToolCard | None, queue: str) -> Too
     An activity is tried until there is a Worker with the store and the team of the run; how often the tool itself may
     begin is the activity's to count.
     """
-    summary = one_line(f"{payload.call.name}: {payload.call.preview}", limits.ARGUMENTS_PREVIEW_BYTES)
+    summary = label(f"{payload.call.name}: {payload.call.preview}", limits.ARGUMENTS_PREVIEW_BYTES)
     if tool is None or (tool.local and tool.effects == "read"):
         try:
-            return await _reply(
+            return await reply_of(
                 workflow.execute_local_activity_method(
                     ToolActivities.run_tool,
                     payload,
@@ -146,7 +132,7 @@ async def run_tool(payload: ToolInput, tool: ToolCard | None, queue: str) -> Too
             if failed.problem.type not in AWAITED | {ErrorKind.TIMEOUT}:
                 raise
             # This Worker lacks the store or the team: any other one may have them.
-    return await _reply(
+    return await reply_of(
         workflow.execute_activity_method(
             ToolActivities.run_tool,
             payload,
@@ -157,64 +143,6 @@ async def run_tool(payload: ToolInput, tool: ToolCard | None, queue: str) -> Too
             summary=summary,
         )
     )
-
-
-# --- The run and its surroundings -----------------------------------------------------------------
-
-
-async def prepare_run(payload: SetupInput) -> RunSetup:
-    """Fixes team, references and process facts for the run; local, so it costs no server round trip."""
-    return await _reply(
-        workflow.execute_local_activity_method(
-            RunSetupActivities.prepare_run,
-            payload,
-            start_to_close_timeout=limits.SETUP_TIMEOUT,
-            retry_policy=_STORE_RETRY,
-            summary="prepare the run",
-        )
-    )
-
-
-async def adopt_finding(payload: AdoptInput) -> AdoptReply:
-    """Returns a finding as the answer, word for word; local, as it only reads."""
-    return await _reply(
-        workflow.execute_local_activity_method(
-            PublishingActivities.adopt_finding,
-            payload,
-            start_to_close_timeout=limits.PUBLISH_TIMEOUT,
-            retry_policy=_STORE_RETRY,
-            summary="take the finding as the answer",
-        )
-    )
-
-
-async def publish_result(payload: PublishInput, trace: list[TraceEvent]) -> Published:
-    """Stores the whole result and trace; local, so the result is not written to history twice."""
-    return await _reply(
-        workflow.execute_local_activity_method(
-            PublishingActivities.publish_result,
-            args=[payload, trace],
-            start_to_close_timeout=limits.PUBLISH_TIMEOUT,
-            retry_policy=_STORE_RETRY,
-            summary="store result and trace",
-        )
-    )
-
-
-async def pool_backlog(pool: str) -> float:
-    """Returns the seconds that work has waited for the Workers of a pool; 0 when that can't be known."""
-    try:
-        return await _reply(
-            workflow.execute_local_activity_method(
-                PoolActivities.pool_backlog,
-                pool_queue(pool),
-                start_to_close_timeout=limits.CONNECT_TIMEOUT,
-                retry_policy=RetryPolicy(maximum_attempts=1),
-                summary=f"backlog of pool {pool}",
-            )
-        )
-    except CallFailed:
-        return 0.0
 
 
 # --- What all of them share -----------------------------------------------------------------------
@@ -230,10 +158,10 @@ class _ModelOptions(TypedDict):
     priority: Priority
 
 
-def _model_options(expires_at: datetime, summary: str, queue: str = MODEL_QUEUE) -> _ModelOptions:
+def _model_options(expires_at: datetime, summary: str, max_tokens: int, queue: str = MODEL_QUEUE) -> _ModelOptions:
     return {
         "task_queue": queue,
-        "start_to_close_timeout": limits.MODEL_CALL_TIMEOUT,
+        "start_to_close_timeout": attempt_time(max_tokens),
         # Never nothing: a late call fails by its timeout, not by a bad command.
         "schedule_to_close_timeout": max(expires_at - workflow.now(), limits.LEAST_CALL_TIME),
         "heartbeat_timeout": limits.HEARTBEAT_TIMEOUT,
@@ -249,7 +177,7 @@ def _priority() -> Priority:
     return Priority(fairness_key=fairness_key(info.root.workflow_id if info.root else info.workflow_id))
 
 
-async def _reply(call: Awaitable[T]) -> T:
+async def reply_of(call: Awaitable[T]) -> T:
     """Awaits an activity. A cancelled one ends like any other cancelled await, so that callers need one clause."""
     try:
         return await call
@@ -262,7 +190,7 @@ async def _reply(call: Awaitable[T]) -> T:
 async def _model(call: Awaitable[T]) -> T:
     """Awaits a model call; its problem is of a kind that the work which needs the call can end with."""
     try:
-        return await _reply(call)
+        return await reply_of(call)
     except CallFailed as failed:
         problem = failed.problem
         if problem.type is ErrorKind.TIMEOUT:
@@ -271,13 +199,26 @@ async def _model(call: Awaitable[T]) -> T:
             message = f"{problem.type}: {problem.message}"
         else:
             message = problem.message
+        details = _details(failed.__cause__)
         raise CallFailed(
-            Problem(type=call_kind(problem.type), message=message), _breaker_seconds(failed.__cause__)
+            Problem(type=call_kind(problem.type), message=message), _breaker_seconds(details), _spent(details)
         ) from failed
 
 
-def _breaker_seconds(error: BaseException | None) -> float:
-    """Returns how long a provider's breaker stays open, from the details of its error."""
+def _details(error: BaseException | None) -> dict[str, JsonValue]:
     details = details_of(error) if isinstance(error, FailureError) else None
-    remaining = details.get("remaining") if isinstance(details, dict) else None
+    return details if isinstance(details, dict) else {}
+
+
+def _breaker_seconds(details: dict[str, JsonValue]) -> float:
+    """Returns how long a provider's breaker stays open."""
+    remaining = details.get("remaining")
     return float(remaining) if isinstance(remaining, (int, float)) else 0.0
+
+
+def _spent(details: dict[str, JsonValue]) -> Usage:
+    """Returns what the attempts at a call consumed that brought no answer."""
+    try:
+        return Usage.model_validate(details.get("spent") or {})
+    except ValueError:
+        return Usage()

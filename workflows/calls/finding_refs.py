@@ -3,13 +3,13 @@
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
+    from activities.contracts.packed import DependencyRef
     from activities.contracts.planning_contracts import WorkNote
-    from activities.contracts.run_contracts import DependencyRef
     from supervision import limits
     from supervision.budget.amount import call_estimate
-    from supervision.contract.result import SubtaskReport
+    from supervision.contract.result import Gap, SubtaskReport
     from supervision.run.board import Board
-    from supervision.text import one_line
+    from supervision.text import cut, one_line
 
 
 def as_refs(reports: list[SubtaskReport], board: Board | None = None) -> list[DependencyRef]:
@@ -21,10 +21,25 @@ def as_refs(reports: list[SubtaskReport], board: Board | None = None) -> list[De
             text_ref=report.finding.text_ref,
             bytes=report.finding.text_bytes,
             weight=board.subtask(report.id).weight if board else 0.5,
-            complete=report.state == "completed" and report.finding.outcome == "done",
+            complete=report.state == "completed",
+            partial=report.finding.outcome == "partial",
+            stale=report.stale,
+            record_ref=report.finding.record_ref,
         )
         for report in reports
         if report.finding
+    ]
+
+
+def shown(gaps: list[Gap]) -> list[Gap]:
+    """Returns the gaps for a prompt: as much of the reasons as it shows, of the others the ids alone."""
+    return [
+        Gap(
+            subtask_id=gap.subtask_id,
+            description=gap.description if place < limits.GAPS_SHOWN else "",
+            reason=cut(gap.reason, limits.GAP_REASON_SHOWN_BYTES) if place < limits.GAPS_SHOWN else "",
+        )
+        for place, gap in enumerate(gaps)
     ]
 
 

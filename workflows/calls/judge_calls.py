@@ -6,7 +6,7 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.judgement_contracts import JudgeInput, JudgeReply, RefineInput
-    from activities.contracts.run_contracts import DependencyRef
+    from activities.contracts.packed import DependencyRef
     from supervision import limits
     from supervision.budget.amount import call_estimate
     from supervision.contract.finding import Finding

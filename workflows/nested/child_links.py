@@ -101,7 +101,7 @@ class ChildLinks:
                 least = max(request.tokens, limits.LEAST_GRANT_TOKENS)
                 if self._parent is not None and await self._parent.more_budget(least):
                     continue
-                if self._nothing_comes_back():
+                if self._nothing_comes_back() or not ledger.exhausted:  # or its grant is settled: nothing to raise
                     break
                 # Several may wake from this wait at once, and the first takes what is free: so the loop asks again.
                 await workflow.wait_condition(
@@ -135,6 +135,8 @@ class ChildLinks:
 
     def update(self) -> None:
         """Sends those that have started what is new in their terms, one signal at a time to each."""
+        if not self._links:
+            return  # after every event of a run without nested ones
         has_finding = self._state.has_finding
         for link in self._links.values():
             if has_finding and not link.terms.root_has_finding:

@@ -18,7 +18,7 @@ with workflow.unsafe.imports_passed_through():
 
 
 class ParentLink:
-    """The link of a nested supervisor to its parent."""
+    """The link of a nested supervisor to its parent. `limits_changes` counts a person's changes of the limits."""
 
     def __init__(self, nested: NestedInput, state: RunState) -> None:
         self._nested = nested
@@ -28,7 +28,7 @@ class ParentLink:
         self._sending: asyncio.Task[None] | None = None
         self._asked = 0
         self._answered = 0
-        self._changed = nested.terms.changed
+        self.limits_changes = nested.terms.changed
         self._refused = False
 
     @property
@@ -123,11 +123,11 @@ class ParentLink:
         before = state.time_and_budget.budget
         state.root_has_finding = state.root_has_finding or terms.root_has_finding
         state.time_and_budget.set_slice(terms.grant, terms.deadline_at)
-        if state.time_and_budget.budget != before or terms.changed > self._changed:
+        if state.time_and_budget.budget != before or terms.changed > self.limits_changes:
             self._refused = False
         elif terms.answered > self._answered:
             self._refused = True
-        self._answered, self._changed = terms.answered, terms.changed
+        self._answered, self.limits_changes = terms.answered, terms.changed
         return True
 
     async def _signal(self, name: str, message: BaseModel) -> None:

@@ -11,7 +11,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.budget.ledger import plan_estimate
     from supervision.errors import ErrorKind, SupervisionError
     from supervision.results.success_rule import importance, reachable
-    from supervision.text import cut, size
+    from supervision.text import cut
     from workflows.background import BackgroundTask
     from workflows.calls import activity_calls
     from workflows.calls.finding_refs import notes
@@ -87,7 +87,7 @@ async def make_plan(context: RunContext, strategy: Strategy, missing: Sequence[s
     """
     state = context.state
     revision = state.plan.revision + 1 if state.plan.subtasks else 1
-    tokens = plan_estimate(size(state.request.goal))
+    tokens = plan_estimate(state.goal_bytes)
     head, problems, incapable = None, [""], False
     for attempt in range(1, limits.PLAN_TRIES + 1):
         state.trace.note("plan_requested", attempt=attempt, revision=revision)

@@ -16,18 +16,14 @@ with workflow.unsafe.imports_passed_through():
     from supervision.run.attempt_rules import AfterAgent, after_agent
     from supervision.run.slots import Slot
     from supervision.text import one_line
-    from workflows.calls.finding_refs import as_refs
+    from workflows.background import stop_all
+    from workflows.calls.finding_refs import as_refs, shown
     from workflows.calls.judge_calls import select
     from workflows.child_contracts import LoopProgress, WorkerAgentInput, WorkerAgentResult
     from workflows.run_context import RunContext
     from workflows.subtasks.assignment import Assignment
-    from workflows.subtasks.children import (
-        AttemptOutcome,
-        child_id,
-        run_nested,
-        run_worker_agent,
-        stopped,
-    )
+    from workflows.subtasks.child_runs import AttemptOutcome, stopped
+    from workflows.subtasks.children import child_id, run_nested, run_worker_agent
 
 
 class _Funding(NamedTuple):
@@ -64,13 +60,15 @@ class _Attempt:
         """Runs several worker agents, as slots allow; a judge chooses among their findings. All are paid."""
         running = [asyncio.create_task(self.run_candidate(k, slot)) for k, slot in enumerate(slots, 1)]
         try:
-            await asyncio.gather(*running)
+            await workflow.wait(running, return_when=asyncio.FIRST_EXCEPTION)
+            if not all(task.done() for task in running):  # one failed the run: the others would work for nothing
+                await stop_all(running)
             outcomes = [task.result() for task in running]
             index = await self._best(outcomes)
         except asyncio.CancelledError:
             # Cancelled while they run, or while the judge does: each returns what it has, the first finding counts.
-            await workflow.wait(running, timeout=limits.CHILD_CLOSE_WAIT.total_seconds())
-            ended = [task.result() for task in running if task.done() and not task.cancelled()]
+            await stop_all(running)
+            ended = [task.result() for task in running if not (task.cancelled() or task.exception())]
             return next((outcome for outcome in ended if outcome.result.finding), stopped())
         self.context.state.board[self.subtask_id].workflow_id = child_id(self.subtask_id, self.number, index + 1)
         return outcomes[index]
@@ -97,7 +95,7 @@ class _Attempt:
     async def _run_candidate(self, candidate: int, slot: Slot) -> AttemptOutcome:
         """Runs one worker agent to its end; it goes on from where it stood after each wait and each refill."""
         context, state = self.context, self.context.state
-        account, progress, pauses = f"{self.subtask_id}.{candidate}", LoopProgress(), 0
+        account, progress, pauses, number = f"{self.subtask_id}.{candidate}", LoopProgress(), 0, 0
         result = WorkerAgentResult()
         while True:
             try:
@@ -108,9 +106,12 @@ class _Attempt:
             if funding is None:
                 spent = Problem(type=ErrorKind.BUDGET_EXHAUSTED, message=state.time_and_budget.spent_line())
                 return AttemptOutcome(result, spent)
-            outcome = await self._run_agent(candidate, account, funding, progress)
-            result = outcome.result
+            outcome = await self._run_agent(candidate, number, account, funding, progress)
+            result, number = outcome.result, number + 1
             self._book(account, result)
+            if outcome.earlier and result.stopped:
+                progress = result.progress.booked() if result.progress else progress
+                continue
             problem = outcome.problem
             # A nested supervisor waits itself; one that was refused before there was any finding begins anew.
             anew = bool(self.assignment.role.team) and problem is not None and problem.type in ACCOUNT
@@ -128,15 +129,19 @@ class _Attempt:
             try:
                 if step is AfterAgent.FAIL_RUN and not await context.finding_comes(self.subtask_id):
                     break
-                if step is AfterAgent.WAIT_PROVIDER:
-                    model = self.assignment.role.model
-                    await context.wait_for_provider(self.subtask_id, model, result.retry_after, pauses)
-                    pauses += 1
-                elif step in (AfterAgent.WAIT_RESUME, AfterAgent.FAIL_RUN):
-                    await context.wait_for_resume(self.subtask_id, problem.message)
+                await self._wait(step, problem, result, pauses)
+                pauses += step is AfterAgent.WAIT_PROVIDER
             except (asyncio.CancelledError, SupervisionError):  # the run was stopped, or its time is over
                 return stopped(result)
         raise SupervisionError(run_kind(problem.type), problem.message)
+
+    async def _wait(self, step: AfterAgent, problem: Problem, result: WorkerAgentResult, pauses: int) -> None:
+        """Waits for the provider, or for a person who acts there, if the next start of the worker agent needs it."""
+        if step is AfterAgent.WAIT_PROVIDER:
+            model = self.assignment.role.model
+            await self.context.wait_for_provider(self.subtask_id, model, result.retry_after, pauses)
+        elif step in (AfterAgent.WAIT_RESUME, AfterAgent.FAIL_RUN):
+            await self.context.wait_for_resume(self.subtask_id, problem.message)
 
     async def _fund(self, account: str, *, under_way: bool) -> _Funding | None:
         """Returns a slice of the budget; at its end the last grant for work `under_way`, else None.
@@ -166,14 +171,14 @@ class _Attempt:
         state.board.set_gaps(self.subtask_id, result.gaps)
 
     async def _run_agent(
-        self, candidate: int, account: str, funding: _Funding, progress: LoopProgress
+        self, candidate: int, number: int, account: str, funding: _Funding, progress: LoopProgress
     ) -> AttemptOutcome:
         """Runs the child: a worker agent, or the supervisor of a team. Its id is the same after each wait."""
         context, role = self.context, self.assignment.role
         if role.team:
-            return await run_nested(context, role, self._brief(), self.number, account, funding.grant)
+            return await run_nested(context, role, self._brief(), self.number, number, account, funding.grant)
         description = context.state.board.subtask(self.subtask_id).description
-        return await run_worker_agent(self._agent_input(candidate, funding, progress), description)
+        return await run_worker_agent(context, self._agent_input(candidate, funding, progress), number, description)
 
     def _brief(self) -> SubtaskBrief:
         context, board, assignment = self.context, self.context.state.board, self.assignment
@@ -183,7 +188,7 @@ class _Attempt:
             plan_ref=context.plan_ref,
             subtask_id=self.subtask_id,
             dependencies=as_refs(board.completed_for(self.subtask_id), board),
-            missing=board.missing_for(self.subtask_id),
+            missing=shown(board.missing_for(self.subtask_id)),
             attachments=[attachment for attachment in context.setup.attachments if attachment.name in wanted],
             description_ref=assignment.description_ref,
             feedback=assignment.feedback,
@@ -203,8 +208,8 @@ class _Attempt:
             max_turns=min(state.request.max_turns, role.max_turns or limits.MAX_TURNS),
             tools_queue=pool_queue(role.pool) if role.pool else context.setup.tools_queue,
             model_queue=pool_queue(role.pool) if role.pool else MODEL_QUEUE,
-            expires_at=state.started_at + limits.MAX_DEADLINE,
-            timeout_seconds=state.board.subtask(self.subtask_id).timeout_seconds,
+            expires_at=state.time_and_budget.latest_deadline_at,
+            timeout_seconds=state.timeout_of(self.subtask_id),
             grant=funding.grant,
             last_grant=funding.last,
             progress=progress,

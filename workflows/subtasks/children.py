@@ -1,21 +1,20 @@
-"""Running a subtask attempt as a child workflow, and stopping it in a way that always arrives."""
+"""The child workflow of a subtask attempt: a worker agent, or the supervisor of a team. Its input and its result."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from collections.abc import Coroutine
+from datetime import timedelta
 from typing import Any
 
 from temporalio import workflow
-from temporalio.exceptions import FailureError, WorkflowAlreadyStartedError
+from temporalio.common import WorkflowIDReusePolicy
 
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import SubtaskBrief
     from supervision import limits
     from supervision.budget.amount import Amount
     from supervision.contract.request import RunRequest
-    from supervision.contract.result import Problem
     from supervision.contract.team import RoleCard
-    from supervision.text import cut, one_line
+    from supervision.text import cut, label, size
     from workflows.child_contracts import (
         NestedInput,
         NestedResult,
@@ -23,25 +22,12 @@ with workflow.unsafe.imports_passed_through():
         WorkerAgentInput,
         WorkerAgentResult,
     )
-    from workflows.failures import cancelled, details_of, problem_of
     from workflows.nested.nested_result import as_agent_result
     from workflows.run_context import RunContext
+    from workflows.subtasks.child_runs import AttemptOutcome, run_child, stopped
     from workflows.worker_agent import WorkerAgentWorkflow
 
 _Start = Coroutine[Any, Any, workflow.ChildWorkflowHandle[Any, Any]]
-
-
-@dataclass(frozen=True)
-class AttemptOutcome:
-    """How an attempt of a subtask ended. `problem` is None if it succeeded or was stopped: `result` says which."""
-
-    result: WorkerAgentResult
-    problem: Problem | None = None
-
-
-def stopped(result: WorkerAgentResult | None = None) -> AttemptOutcome:
-    """Returns the outcome of an attempt that was stopped, with what it had."""
-    return AttemptOutcome((result or WorkerAgentResult()).model_copy(update={"stopped": True}))
 
 
 def child_id(subtask_id: str, attempt: int, candidate: int = 0) -> str:
@@ -49,15 +35,26 @@ def child_id(subtask_id: str, attempt: int, candidate: int = 0) -> str:
     return f"{workflow.info().workflow_id}/{subtask_id}/{attempt}" + (f".{candidate}" if candidate else "")
 
 
-async def run_worker_agent(agent: WorkerAgentInput, description: str) -> AttemptOutcome:
-    """Runs a worker agent and returns its outcome; see `_run` for how it is stopped."""
+async def run_worker_agent(
+    context: RunContext, agent: WorkerAgentInput, number: int, description: str
+) -> AttemptOutcome:
+    """Runs a worker agent and returns its outcome; see `run_child` for `number`, and for how it is stopped."""
     workflow_id = child_id(agent.subtask_id, agent.attempt, agent.candidate)
-    summary = one_line(f"{agent.subtask_id} · {agent.role.name}: {description}", limits.LABEL_BYTES)
+    summary = label(f"{agent.subtask_id} · {agent.role.name}: {description}", limits.LABEL_BYTES)
 
-    def start(as_id: str) -> _Start:
-        return workflow.start_child_workflow(WorkerAgentWorkflow.run, agent, id=as_id, static_summary=summary)
+    try:
+        lease = await context.starts.lease(size(agent.model_dump_json()))
+    except asyncio.CancelledError:
+        return stopped()
 
-    return await _run(workflow_id, start, WorkerAgentResult.model_validate)
+    def start(as_id: str, reuse: WorkflowIDReusePolicy) -> _Start:
+        return lease.until_started(
+            workflow.start_child_workflow(
+                WorkerAgentWorkflow.run, agent, id=as_id, id_reuse_policy=reuse, static_summary=summary
+            )
+        )
+
+    return await run_child(context, workflow_id, number, start, WorkerAgentResult.model_validate)
 
 
 def _nested_input(
@@ -65,6 +62,9 @@ def _nested_input(
 ) -> tuple[RunRequest, NestedInput]:
     """Returns a nested supervisor's inputs: the subtask as its goal, a slice of budget and deadline, one level less."""
     state = context.state
+    if own := state.timeout_of(subtask_id):
+        own_end = workflow.now() + max(timedelta(seconds=own), limits.MIN_DEADLINE)
+        terms = terms.model_copy(update={"deadline_at": min(terms.deadline_at, own_end)})
     request = state.request.model_copy(
         update={
             "goal": cut(state.board.subtask(subtask_id).description, limits.GOAL_BYTES),
@@ -90,69 +90,45 @@ def _nested_input(
 
 
 async def run_nested(
-    context: RunContext, role: RoleCard, brief: SubtaskBrief, attempt: int, account: str, grant: Amount
+    context: RunContext,
+    role: RoleCard,
+    brief: SubtaskBrief,
+    attempt: int,
+    number: int,
+    account: str,
+    grant: Amount,
 ) -> AttemptOutcome:
     """Runs the supervisor of a role that is a team, and returns its outcome, its answer as the finding.
 
     `grant` is that of `account` in the ledger: it grows while the nested supervisor runs, if it asks for more.
+    `number`: see `run_child`.
     """
     subtask_id, links = brief.subtask_id, context.children
     request, nested = _nested_input(context, subtask_id, role, brief, links.open(subtask_id, account, grant))
     description = context.state.board.subtask(subtask_id).description
-    summary = one_line(f"{subtask_id} · team {request.team_name}: {description}", limits.LABEL_BYTES)
-
-    async def start(as_id: str) -> workflow.ChildWorkflowHandle[Any, Any]:
-        handle = await workflow.start_child_workflow(
-            "SupervisorWorkflow", args=[request, nested], id=as_id, static_summary=summary, result_type=NestedResult
-        )
-        links.started(subtask_id, handle)
-        return handle
+    summary = label(f"{subtask_id} · team {request.team_name}: {description}", limits.LABEL_BYTES)
 
     outcome = AttemptOutcome(WorkerAgentResult())
     try:
-        outcome = await _run(child_id(subtask_id, attempt), start, as_agent_result)
+        lease = await context.starts.lease(size(request.model_dump_json()) + size(nested.model_dump_json()))
+
+        async def start(as_id: str, reuse: WorkflowIDReusePolicy) -> workflow.ChildWorkflowHandle[Any, Any]:
+            handle = await lease.until_started(
+                workflow.start_child_workflow(
+                    "SupervisorWorkflow",
+                    args=[request, nested],
+                    id=as_id,
+                    id_reuse_policy=reuse,
+                    static_summary=summary,
+                    result_type=NestedResult,
+                )
+            )
+            links.started(subtask_id, handle)
+            return handle
+
+        outcome = await run_child(context, child_id(subtask_id, attempt), number, start, as_agent_result)
+    except asyncio.CancelledError:  # it waited for its start
+        return stopped()
     finally:
         links.close(subtask_id, outcome.result.nested)
     return outcome
-
-
-async def _run(
-    workflow_id: str,
-    start: Callable[[str], _Start],
-    read: Callable[[object], WorkerAgentResult],
-) -> AttemptOutcome:
-    """Awaits a child; `read` takes its result, or the details of its error.
-
-    When the caller is cancelled the child is stopped and what it had is returned. The child is stopped by its id: a
-    cancel through its handle would reach only its first run, and a worker agent that has continued as new would go on.
-    """
-    stopping = False
-    try:
-        try:
-            handle = await start(workflow_id)
-        except WorkflowAlreadyStartedError:
-            # Ids of children can be guessed: whoever has taken this one must not be able to end the subtask.
-            workflow_id = f"{workflow_id}.{workflow.random().getrandbits(40)}"
-            handle = await start(workflow_id)
-        try:
-            # Shielded: a cancellation that reached the handle would end the wait before the child has answered.
-            return AttemptOutcome(read(await asyncio.shield(handle)))
-        except asyncio.CancelledError:
-            stopping = True
-            await _cancel(workflow_id)
-            return AttemptOutcome(read(await handle))  # whole, if it had finished before the cancellation came
-    except asyncio.CancelledError:
-        return stopped()
-    except FailureError as error:
-        if cancelled(error):
-            return stopped()
-        details = details_of(error)
-        result = read(details) if isinstance(details, dict) else WorkerAgentResult()
-        return stopped(result) if stopping else AttemptOutcome(result, problem_of(error))
-
-
-async def _cancel(workflow_id: str) -> None:
-    try:
-        await workflow.get_external_workflow_handle(workflow_id).cancel()
-    except FailureError:
-        workflow.logger.debug("child %s had ended before it was cancelled", workflow_id)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Coroutine
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from temporalio import workflow
@@ -26,7 +27,8 @@ class Timers:
     def at(self, name: str, when: datetime) -> asyncio.Task[None]:
         """Returns a task that ends at `when`."""
         known = self._set.get(name)
-        if known is not None and known[0] == when:
+        # One that is done though `when` is still to come (a clock was set back) would end every wait at once.
+        if known is not None and known[0] == when and not known[1].done():
             return known[1]
         if known is not None:
             known[1].cancel()
@@ -58,6 +60,7 @@ class Dispatch:
         self._drafts = drafts
         self._assignments: dict[str, Assignment] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
+        self._ended: list[tuple[str, asyncio.Task[None]]] = []
 
     def reopen(self, subtask_id: str, feedback: str) -> None:
         """Has a completed subtask worked on again, by the same role, with a review's feedback on its finding."""
@@ -81,7 +84,7 @@ class Dispatch:
 
     async def _dispatch(self, timers: Timers) -> bool:
         """Starts what may start and awaits what ends. Returns True when all has ended, False at the deadline."""
-        while True:
+        while self._state.time_and_budget.time_left or self._is_complete():
             for subtask_id in self._state.board.skip_hopeless():
                 self._state.trace.note("subtask_skipped", subtask_id)
             # Before subtasks start: one that lacks a dependency waits for the revision that may replace it.
@@ -95,8 +98,12 @@ class Dispatch:
             # wakers, and the loop looks at the whole board again: nothing is carried over from before the wait.
             await self._wait(timers, probe_at)
             self._collect()
-            if not self._state.time_and_budget.time_left:
-                return False
+        return False
+
+    def _is_complete(self) -> bool:
+        """True if no subtask is left to be worked on."""
+        counts = self._state.board.counts()
+        return not (self._running or self._replanning.running or counts.waiting or counts.running)
 
     def _start_ready(self) -> datetime | None:
         """Starts each subtask that is ready and has a slot and a role.
@@ -122,14 +129,20 @@ class Dispatch:
         self._assignments[subtask_id] = assignment
         # On the board at once, not when the task first runs: the next subtask's role is chosen by what is in flight.
         self._state.board.begin(subtask_id, assignment.role.name)
-        self._running[subtask_id] = asyncio.create_task(run_with_retries(self._context, subtask_id, assignment))
+        task = asyncio.create_task(run_with_retries(self._context, subtask_id, assignment))
+        self._running[subtask_id] = task
+        task.add_done_callback(partial(self._note_end, subtask_id))
+
+    def _note_end(self, subtask_id: str, task: asyncio.Task[None]) -> None:
+        """Wakes the dispatch. It does not wait for the tasks themselves: each wait would cost what they are many."""
+        self._ended.append((subtask_id, task))
+        self._context.limits_changed.set()
 
     async def _wait(self, timers: Timers, probe_at: datetime | None) -> None:
         """Waits until a subtask or background work ends, a slot is free, limits change, or a time has come."""
         limits_changed = asyncio.ensure_future(self._context.limits_changed.wait())
         slot_freed = asyncio.ensure_future(self._context.slot_freed.wait())
         wakers: list[asyncio.Future[Any]] = [
-            *self._running.values(),
             *self._drafts.tasks(),
             *self._replanning.tasks(),
             timers.at("subtasks stop", self._state.time_and_budget.work_until),
@@ -146,20 +159,24 @@ class Dispatch:
 
     def _collect(self) -> None:
         """Forgets the tasks of subtasks that ended, or were put back to wait; raises what ended the run."""
-        for subtask_id, task in list(self._running.items()):
-            if task.done():
+        ended, self._ended = self._ended, []
+        for subtask_id, task in ended:
+            if self._running.get(subtask_id) is task:
                 del self._running[subtask_id]
                 task.result()
 
     async def _stop(self, why: Problem) -> None:
         """Stops what runs, keeps what it had, and closes what had not started."""
-        for task in self._running.values():
-            task.cancel()
-        await self._drafts.stop()
-        await self._replanning.stop()
-        if self._running:
-            # Each cancels its child and books what that had; a child without a Worker is not waited for any longer.
-            await workflow.wait(self._running.values(), timeout=limits.CHILD_CLOSE_WAIT.total_seconds())
+        # Each cancels its child and books what that had. Cancelled once more, it books without waiting for the child.
+        # A level below waits for less, so that its own result still comes in time.
+        for patience in (self._state.time_and_budget.closing_time, limits.CHILD_GIVE_UP_WAIT):
+            running = [task for task in self._running.values() if not task.done()]
+            for task in running:
+                task.cancel()
+            await self._drafts.stop()
+            await self._replanning.stop()
+            if running:
+                await workflow.wait(running, timeout=patience.total_seconds() / self._context.depth)
         self._running.clear()
         self._state.board.close(why)
         self._context.show()

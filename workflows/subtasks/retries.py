@@ -42,6 +42,7 @@ async def run_with_retries(context: RunContext, subtask_id: str, assignment: Ass
 async def _run_with_retries(context: RunContext, subtask_id: str, assignment: Assignment) -> None:
     board, trace = context.state.board, context.state.trace
     await divert(context, subtask_id, assignment)
+    partial: Finding | None = None
     while True:
         board.begin(subtask_id, assignment.role.name)
         outcome = await run_attempt(context, subtask_id, assignment)
@@ -53,16 +54,22 @@ async def _run_with_retries(context: RunContext, subtask_id: str, assignment: As
                 count_outcome(context, assignment, succeeded=True)
                 _complete(context, subtask_id, outcome.result.finding, outcome.result.turns)
             return
+        if outcome.problem.type is ErrorKind.CANCELLED:  # by a person, who wants no other attempt
+            give_back(context, assignment)
+            _stop(context, subtask_id, assignment, outcome.result, outcome.problem)
+            return
         if not counts_against_role(outcome.problem.type):
             give_back(context, assignment)
             if outcome.problem.type in FATAL and assignment.previous is None:
                 await context.finding_comes(subtask_id)
             _fail(context, subtask_id, assignment, outcome.problem)
             return
+        if outcome.problem.type is ErrorKind.TIMEOUT:
+            partial = outcome.result.finding or partial
         count_outcome(context, assignment, succeeded=False)
         assignment.failures += 1
         if not await _prepare_retry(context, subtask_id, assignment, outcome.problem):
-            _fail(context, subtask_id, assignment, outcome.problem)
+            _fail(context, subtask_id, assignment, outcome.problem, partial)
             return
         if not take_role(context, assignment):
             board.put_back(subtask_id)
@@ -96,8 +103,12 @@ def _complete(context: RunContext, subtask_id: str, finding: Finding, turns: int
     state.trace.note("subtask_completed", subtask_id, turns=turns)
 
 
-def _fail(context: RunContext, subtask_id: str, assignment: Assignment, problem: Problem) -> None:
+def _fail(
+    context: RunContext, subtask_id: str, assignment: Assignment, problem: Problem, partial: Finding | None = None
+) -> None:
     """Ends a subtask that failed for good; one in review keeps its finding, and the point stays open.
+
+    `partial` is what an attempt had when its time was over.
 
     Raises SupervisionError if other subtasks would fail alike and the run has no finding to lose.
     """
@@ -106,18 +117,25 @@ def _fail(context: RunContext, subtask_id: str, assignment: Assignment, problem:
         state.board.keep(subtask_id)
         state.open_point(subtask_id, f"it could not be fixed ({problem.type}): {assignment.feedback}")
         return
-    state.board.fail(subtask_id, problem)
+    state.board.fail(subtask_id, problem, partial)
     state.trace.note("subtask_failed", subtask_id, error=problem.type, attempts=state.board[subtask_id].attempts)
     if problem.type in FATAL and not state.has_finding:
         raise SupervisionError(run_kind(problem.type), problem.message)
 
 
-def _stop(context: RunContext, subtask_id: str, assignment: Assignment, result: WorkerAgentResult) -> None:
-    """Ends a subtask that was stopped; what it had is kept as a partial finding."""
+def _stop(
+    context: RunContext,
+    subtask_id: str,
+    assignment: Assignment,
+    result: WorkerAgentResult,
+    problem: Problem | None = None,
+) -> None:
+    """Ends a subtask that was stopped; what it had is kept as a partial finding. Without a `problem` the run did it."""
     state = context.state
+    if state.board[subtask_id].state == "cancelled":  # the run did not wait for it any longer
+        return
     if assignment.previous is not None:
         state.board.keep(subtask_id)
         return
-    problem = Problem(type=ErrorKind.CANCELLED, message="it was stopped")
     state.board.cancel(subtask_id, problem, result.finding)
     state.trace.note("subtask_cancelled", subtask_id, turns=result.turns)

@@ -127,7 +127,30 @@ ERROR_ANSWERS: list[tuple[str, Reply, str, bool, str]] = [
         "[secret]",
     ),
     ("429", http.error(429, "rate_limit_error"), "RateLimited", True, "429"),
-    ("429 told not to retry", http.error(429, "rate_limit_error", x_should_retry="false"), "RateLimited", False, "429"),
+    ("429 told not to retry", http.error(429, "rate_limit_error", x_should_retry="false"), "RateLimited", True, "429"),
+    ("529 told not to retry", http.error(529, "overloaded_error", x_should_retry="false"), "Overloaded", True, "529"),
+    ("429 ramp", http.error(429, "rate_limit_error", code="ramp_limit_exceeded"), "RateLimited", True, "ramp_limit"),
+    (
+        "400 of the account",
+        http.error(400, "invalid_request_error", code="cmek_key_disabled"),
+        "ProviderAuthentication",
+        False,
+        "cmek_key_disabled",
+    ),
+    (
+        "400 for an image",
+        http.error(400, "invalid_request_error", code="image_dimensions_too_large"),
+        "ProviderRejected",
+        False,
+        "image_dimensions_too_large",
+    ),
+    (
+        "400 for the window",
+        http.error(400, "invalid_request_error", "prompt is too long: 1200000 tokens > 1000000 maximum"),
+        "ContextOverflow",
+        False,
+        "claude-haiku-5-5",
+    ),
     (
         "429 spend limit",
         http.error(429, "rate_limit_error", code="enforced_spend_limit_reached", retry_after="30"),
@@ -377,15 +400,15 @@ async def test_a_request_holds_what_was_asked_and_no_sampling_parameters() -> No
         "max_tokens": 1000,
         "system": "You are brief.",
         "messages": ask().messages,
-        "tools": [tool],
-        "cache_control": {"type": "ephemeral"},
+        "tools": [{**tool, "eager_input_streaming": True}],
+        "thinking": {"type": "adaptive", "display": "summarized"},
         "stream": True,
     }
 
 
 async def test_caching_can_be_turned_off_and_empty_parts_are_left_out() -> None:
-    body = (await answer(http.message(http.text("Hi")), ask(system=""), cache=False)).body
-    assert sorted(body) == ["max_tokens", "messages", "model", "stream"]
+    body = (await answer(http.message(http.text("Hi")), ask(system="", cache="conversation"), cache=False)).body
+    assert sorted(body) == ["max_tokens", "messages", "model", "stream", "thinking"]
 
 
 async def test_headers_of_the_request_pass() -> None:
@@ -436,6 +459,7 @@ async def test_a_message_carries_its_ids_model_and_usage_apart_from_the_cache() 
         "output_tokens": 42,
         "cache_read_tokens": 100,
         "cache_write_tokens": 20,
+        "long_cache_tokens": 0,
     }
 
 
@@ -502,14 +526,14 @@ async def test_progress_is_estimated_while_streaming_and_exact_at_the_end() -> N
 
         def __setattr__(self, name: str, value: Any) -> None:
             super().__setattr__(name, value)
-            if name == "output_tokens":
-                seen.append(value)
+            if name == "usage":
+                seen.append(value.output_tokens)
 
     progress = Watched()
     reply = http.message(http.text(words))
     async with http.model_server(reply) as server, adapter(server) as model:
         await model.complete(ask(), progress)
-    *estimates, exact = seen
+    _, _, *estimates, exact = seen  # at the beginning nothing, then what the provider says of its start
     assert estimates == sorted(estimates)
     assert estimates[-1] == round(len(words) / limits.CHARS_PER_TOKEN)
     assert exact == progress.output_tokens == 42

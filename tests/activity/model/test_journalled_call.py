@@ -8,7 +8,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
 from activities.model.conversation import ConversationStore, Opening
-from activities.model.journalled_call import ModelCalls
+from activities.model.journalled_call import CallOptions, ModelCalls
 from activities.model.port import ModelFailure, ModelMessage, ModelRequest, StreamProgress
 from supervision import limits
 from supervision.errors import ErrorKind
@@ -34,7 +34,7 @@ async def _attempt(desk: Desk, model: Any, number: int, details: list[Any]) -> t
     environment.on_heartbeat = lambda *shown: beaten.append(list(shown))
     run = await desk.run_ref()
     with pytest.raises(ApplicationError) as caught:
-        await environment.run(calls.begin, run, "plan.1.1", Opening(system="s", model="m"), "goal", 10)
+        await environment.run(calls.begin, run, "plan.1.1", Opening(system="s", model="m"), "goal", CallOptions(10))
     return caught.value, beaten[-1]
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from activities.contracts.run_contracts import DependencyRef
+from activities.contracts.packed import DependencyRef
 from activities.store.artifacts import ArtifactStore, open_store
 from activities.store.reading import FindingExcerpt, read_findings
 from supervision import limits

@@ -48,7 +48,7 @@ def test_any_order_of_outcomes_runs_a_plan_to_its_end(candidate: Plan, slots: in
         assert board.skip_hopeless() == []
         free = slots - len(in_state(board, "running"))
         allowed = may_start(board, candidate)
-        ready = board.ready()
+        ready = list(board.ready())
         assert ready == [s.id for s in candidate.subtasks if s.id in allowed]
         for subtask_id in ready[:free]:
             assert board.start(subtask_id, f"run/{subtask_id}/1") == 1
@@ -89,7 +89,7 @@ def test_a_failure_skips_all_that_depend_on_it_alone() -> None:
     board.complete("f", FINDING)
     board.fail("a", ERROR)
     assert sorted(board.skip_hopeless()) == ["b", "c", "d"]
-    assert board.ready() == ["e"]
+    assert list(board.ready()) == ["e"]
     assert board.missing_for("e")[0].reason == "skipped: DependenciesFailed: none of its dependencies succeeded: a"
 
 
@@ -156,7 +156,7 @@ def test_closing_keeps_the_finding_of_what_was_reopened() -> None:
 def test_a_board_of_nothing_has_ended() -> None:
     board = Board(Plan(), Clock())
     assert not in_state(board, "waiting") | in_state(board, "running")
-    assert (board.ready(), board.skip_hopeless(), board.gaps()) == ([], [], [])
+    assert ([*board.ready()], board.skip_hopeless(), board.gaps()) == ([], [], [])
 
 
 def test_gaps_of_nested_runs_are_listed_up_to_a_limit_and_then_counted() -> None:

@@ -53,6 +53,9 @@ def test_without_a_finding_below_there_is_none() -> None:
     assert nested.waiting_for_people
     nested.end("t1")
     assert not nested.waiting_for_people
+    left = nested.of("t1")
+    assert left is not None
+    assert (left.phase, left.status, left.counts.total) == ("failed", "partial", 2)
 
 
 def test_waits_change_by_what_has_begun_and_ended() -> None:

@@ -37,3 +37,16 @@ def test_data_may_have_the_names_of_an_events_own_fields() -> None:
     (event,) = trace.page().events
     assert (event.type, event.subtask_id, event.at) == ("tool", "t1", START.isoformat())
     assert event.data == {"event": "x", "subtask_id": "y"}
+
+
+def test_a_page_fits_into_a_payload_and_its_cursor_leads_to_the_rest() -> None:
+    trace = Trace(Clock())
+    for number in range(limits.TRACE_EVENTS):
+        trace.note("tool", "t1", number=number, preview="x" * 500)
+    seen, cursor = [], 0
+    while (page := trace.page(cursor)).events:
+        assert len(page.model_dump_json()) < limits.PAYLOAD_HARD_BYTES
+        seen += [event.data["number"] for event in page.events]
+        cursor = page.next_cursor
+    assert seen == list(range(limits.TRACE_EVENTS))
+    assert cursor == trace.last_seq

@@ -160,7 +160,7 @@ async def test_candidates_that_fail_leave_the_choice_to_the_others(
     assert result.subtasks[0].finding is not None
     assert result.subtasks[0].finding.summary == "the only one"
     assert not [step for step in model.steps(run_id) if step.startswith("judge")]
-    assert result.usage.model_calls == 4
+    assert result.usage.model_calls == 5
 
 
 async def test_more_than_five_candidates_are_sent_back(client: Client, model: ScriptedModel, run_id: str) -> None:

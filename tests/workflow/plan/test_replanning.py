@@ -9,7 +9,7 @@ from temporalio.client import Client
 from tests.scripted_model import Reply, ScriptedModel, Step, as_json, text
 from tests.workflow import runs
 from tests.workflow.runs import events, failure, prompt
-from tests.workflow.scripts import FOUND, GIVES_UP, item, plans, subtasks
+from tests.workflow.scripts import FOUND, GIVES_UP, Turns, item, plans, subtasks
 
 start = functools.partial(runs.start, team="crew", max_turns=1)
 
@@ -140,7 +140,7 @@ async def test_of_rival_answers_the_one_that_a_judge_chose_stands(
     def slogan(step: Step) -> Reply:
         return text(f"Slogan {'of t2' if '/t2/' in step.call else 'of t1'}\n\nConfidence: 0.8")
 
-    turns = {"t1": slogan, "t2": slogan}
+    turns: Turns = {"t1": slogan, "t2": slogan}
     usual = plans(subtasks(item("t1"), item("t2"), aggregation="select"), turns=turns)
     chosen = as_json({"choice": 2, "reason": "It is shorter."})
     model.play(run_id, lambda step: chosen if step.kind == "judge" else usual(step))

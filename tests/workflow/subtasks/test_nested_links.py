@@ -78,7 +78,7 @@ async def test_a_late_report_of_an_ended_nested_run_changes_nothing(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
     hold = asyncio.Event()
-    bad = {f"f1/{attempt}/turn.1": text("") for attempt in (1, 2, 3)}
+    bad = {f"f1/{attempt}/turn.{turn}": text("") for attempt in (1, 2, 3) for turn in (1, 2)}
     plans = {**PLANS, "t1/1": subtasks(item("f1", "walker"), item("f2", "walker"))}
     model.play(run_id, tree(plans, **bad, **{f"{run_id}/t2/1/turn.1": when(hold, text("late pears"))}))
     handle = await start(client, run_id, max_turns=1)
@@ -144,6 +144,7 @@ async def test_a_nested_run_that_began_before_the_first_finding_waits_for_the_ac
     await until(root_has_finding)
     found.set()
     await until(lambda: waits_for_provider(handle))
+    assert [wait.workflow_id for wait in (await status_of(handle)).waiting] == [f"{run_id}/t1/1/f1/1"]
     mended.set()
     await handle.execute_update(SupervisorWorkflow.resume, Resume())
     assert (await handle.result()).status == "completed"

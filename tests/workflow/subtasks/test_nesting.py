@@ -150,7 +150,7 @@ async def test_a_nested_supervisor_answers_at_its_own_deadline_before_the_parent
 
 @pytest.mark.usefixtures("worker")
 async def test_what_fails_below_is_named_above(client: Client, model: ScriptedModel, run_id: str) -> None:
-    bad = {f"f1/{attempt}/turn.1": text("") for attempt in (1, 2, 3)}
+    bad = {f"f1/{attempt}/turn.{turn}": text("") for attempt in (1, 2, 3) for turn in (1, 2)}
     plans = {"": PLANS[""], "t1/1": subtasks(item("f1", "walker"), item("f2", "walker"))}
     model.play(run_id, tree(plans, **bad))
     result = await (await start(client, run_id, max_turns=1)).result()

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("worker", "short_rest")
 
 NO_KEY = http_error(401, "authentication_error")
 NO_MODEL = http_error(404, "not_found_error", "model: nobody")
-REJECTED = http_error(400, "invalid_request_error", "prompt is too long")
+REJECTED = http_error(400, "invalid_request_error", "messages.0: not like this")
 
 
 def open_turns(model: ScriptedModel, run_id: str, prompt_of: str) -> int:

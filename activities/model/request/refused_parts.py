@@ -1,0 +1,117 @@
+"""Parts of a request that an endpoint refused: left out from then on.
+
+What a model takes is known by its name (`model_traits`). An endpoint may know less, behind a gateway or by its age. It
+says so with 400 before anything is paid; the call is then sent again without that part, within the same attempt.
+"""
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from cachetools import LRUCache
+
+from activities.model.port import Json, ModelFailure
+from activities.model.request.model_traits import ModelTraits
+from supervision import limits
+
+
+class Part(StrEnum):
+    """A part of a request that can be left out, or be put in another way."""
+
+    THINKING = "thinking"
+    EAGER_TOOLS = "eager_input_streaming"
+    NOTES = "role 'system'"
+    DIAGNOSTICS = "diagnostics"
+    CACHING = "cache_control"
+    SCHEMA = "schema"
+    OUTPUT = "max_tokens"
+
+
+# The API has no error codes for these: its words are all there is. The first that fits decides.
+_WORDS: tuple[tuple[Part, re.Pattern[str]], ...] = (
+    (Part.OUTPUT, re.compile(r"max_tokens: \d+ > (?P<most>\d+)")),
+    (Part.SCHEMA, re.compile(r"too many \w* ?parameters|grammar (compilation|is too large)|schema is too", re.I)),
+    (Part.EAGER_TOOLS, re.compile(r"eager_input_streaming")),
+    (Part.DIAGNOSTICS, re.compile(r"\bdiagnostics\b")),
+    (Part.CACHING, re.compile(r"\bcache_control\b|prompt caching", re.I)),
+    (Part.NOTES, re.compile(r"role[s ].{0,20}\bsystem\b", re.I)),
+    (Part.THINKING, re.compile(r": thinking\b|\badaptive thinking\b|\bthinking\.(type|display|adaptive)\b", re.I)),
+)  # fmt: skip
+_ROOM = re.compile(r"exceed context limit: (?P<input>\d+) \+ \d+ > (?P<window>\d+)")
+
+
+@dataclass(frozen=True)
+class Refusals:
+    """What was refused of one model's requests, and how many tokens it may write at most, if it said that."""
+
+    parts: frozenset[Part] = frozenset()
+    most_output: int | None = None
+
+    @property
+    def take_caching(self) -> bool:
+        """True if cache breakpoints were not refused."""
+        return Part.CACHING not in self.parts
+
+    def applied(self, traits: ModelTraits) -> ModelTraits:
+        """Returns the traits without what was refused."""
+        return replace(
+            traits,
+            thinks=traits.thinks and Part.THINKING not in self.parts,
+            eager_tools=traits.eager_tools and Part.EAGER_TOOLS not in self.parts,
+            notes=traits.notes and Part.NOTES not in self.parts,
+            diagnostics=traits.diagnostics and Part.DIAGNOSTICS not in self.parts,
+            most_output=self.most_output or traits.most_output,
+        )
+
+
+@dataclass
+class RefusedParts:
+    """What the endpoint of this process refused, by model; of schemas, which ones."""
+
+    _models: LRUCache[str, Refusals] = field(default_factory=lambda: LRUCache(limits.KNOWN_MODELS))
+    _schemas: LRUCache[str, bool] = field(default_factory=lambda: LRUCache(limits.KNOWN_MODELS))
+
+    def of(self, model: str) -> Refusals:
+        """Returns what was refused of a model's requests."""
+        return self._models.get(model, Refusals())
+
+    def has_schema(self, schema: Json) -> bool:
+        """True if the schema was refused."""
+        return _digest(schema) in self._schemas
+
+    def learn(self, model: str, schema: Json | None, failure: ModelFailure) -> bool:
+        """Returns True if the failure says which part to leave out, and that is news."""
+        part, match = _refused(failure)
+        if part is None or match is None:
+            return False
+        known = self.of(model)
+        if part is Part.SCHEMA:
+            news = schema is not None and not self.has_schema(schema)
+            if schema is not None:
+                self._schemas[_digest(schema)] = True
+            return news
+        if part is Part.OUTPUT:
+            learned = replace(known, most_output=int(match["most"]))
+        else:
+            learned = replace(known, parts=known.parts | {part})
+        self._models[model] = learned
+        return learned != known
+
+
+def room_left(failure: ModelFailure) -> int | None:
+    """Returns how many tokens a reply may have beside this prompt, if the endpoint says so; None otherwise."""
+    match = _ROOM.search(failure.message)
+    return int(match["window"]) - int(match["input"]) if match else None
+
+
+def _refused(failure: ModelFailure) -> tuple[Part | None, re.Match[str] | None]:
+    if failure.status not in (400, 422):
+        return None, None
+    hits = ((part, words.search(failure.message)) for part, words in _WORDS)
+    return next(((part, match) for part, match in hits if match), (None, None))
+
+
+def _digest(schema: Json) -> str:
+    return hashlib.sha256(json.dumps(schema, sort_keys=True).encode()).hexdigest()

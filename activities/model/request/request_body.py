@@ -1,0 +1,109 @@
+"""The body of a request: what a call asks for, in the form that its model takes.
+
+A prefix is cached up to a breakpoint, of which a request may have four. One stands on the system block, which tools
+precede: worker agents of a role share all of that. Two more stand on the last two messages of the user's side. The
+older of them is where the call before this one had its last breakpoint, so its entry is found however many blocks the
+turn between them added; a breakpoint alone looks back over 20 blocks only. A call that nothing continues writes no
+entry of its own.
+"""
+
+from activities.model import structured
+from activities.model.port import CacheUse, Json, ModelRequest
+from activities.model.request.model_traits import ModelTraits, output_limit
+from activities.model.structured import Rung
+
+_TAIL_MARKS = 2
+_THINKING: Json = {"type": "adaptive", "display": "summarized"}  # a model's own default may be to think unseen
+
+
+def request_body(
+    request: ModelRequest, traits: ModelTraits, rung: Rung, *, caching: bool = True, most_output: int | None = None
+) -> Json:
+    """Returns the body. `rung` is how JSON is asked for; `most_output` caps what any model may write."""
+    body: Json = {
+        "model": request.model,
+        "max_tokens": output_limit(request.max_tokens, traits, most_output),
+        "messages": request.messages if traits.notes else _notes_as_text(request.messages),
+    }
+    if request.system:
+        body["system"] = request.system
+    if request.tools:
+        body["tools"] = [_eager(tool) for tool in request.tools] if traits.eager_tools else request.tools
+        if request.concludes:
+            body["tool_choice"] = {"type": "none"}
+    if request.output_schema is not None:
+        body = structured.ask(body, request.output_schema, rung)
+    if traits.thinks and (body.get("tool_choice") or {}).get("type") != "tool":  # the API refuses both at once
+        body["thinking"] = _THINKING
+    if caching and request.cache == "conversation" and traits.diagnostics:
+        body["diagnostics"] = {"previous_message_id": request.previous_message_id}
+    return _marked(body, request.cache if caching else "none", long=request.long_cache)
+
+
+def rung_of(request: ModelRequest, configured: Rung, *, refused: bool) -> Rung:
+    """Returns how a call asks for JSON: a schema that the API does not compile is a tool's, which is not compiled.
+
+    `refused` says that the API did not. A conversation keeps to the way in which its first answer came.
+    """
+    schema = request.output_schema
+    if configured != "format" or schema is None:
+        return configured
+    as_tool = refused or structured.too_complex(schema) or structured.came_by_tool(request.messages)
+    return "tool" if as_tool else configured
+
+
+def _eager(tool: Json) -> Json:
+    """Returns the tool's definition with its arguments streamed as they are written, not one whole value at a time."""
+    return {**tool, "eager_input_streaming": True} if "input_schema" in tool else tool
+
+
+def _notes_as_text(messages: list[Json]) -> list[Json]:
+    """Returns the messages with notes by the system as text of the user message before each."""
+    plain: list[Json] = []
+    for message in messages:
+        if message["role"] != "system":
+            plain.append(message)
+        elif plain and plain[-1]["role"] == "user":
+            plain[-1] = {**plain[-1], "content": [*_blocks(plain[-1]), *_blocks(message)]}
+        else:
+            plain.append({**message, "role": "user"})
+    return plain
+
+
+def _blocks(message: Json) -> list[Json]:
+    content = message["content"]
+    return content if isinstance(content, list) else [{"type": "text", "text": content}]
+
+
+def _marked(body: Json, use: CacheUse, *, long: bool) -> Json:
+    """Returns the request body with its breakpoints; `long` keeps entries for an hour instead of five minutes."""
+    if use == "none":
+        return body
+    mark: Json = {"cache_control": {"type": "ephemeral", **({"ttl": "1h"} if long else {})}}
+    extended = _with_prefix(body, mark)
+    if use == "conversation":
+        extended["messages"] = _with_tail(body["messages"], mark)
+    return extended
+
+
+def _with_prefix(body: Json, mark: Json) -> Json:
+    if body.get("system"):
+        return {**body, "system": [{"type": "text", "text": body["system"], **mark}]}
+    if tools := body.get("tools"):
+        return {**body, "tools": [*tools[:-1], {**tools[-1], **mark}]}
+    return dict(body)
+
+
+def _with_tail(messages: list[Json], mark: Json) -> list[Json]:
+    of_user = [at for at, message in enumerate(messages) if message["role"] == "user" and message["content"]]
+    extended = list(messages)
+    for at in of_user[-_TAIL_MARKS:]:
+        extended[at] = _with_mark(messages[at], mark)
+    return extended
+
+
+def _with_mark(message: Json, mark: Json) -> Json:
+    """Returns a copy: the blocks belong to the conversation, whose entries are shared."""
+    content = message["content"]
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    return {**message, "content": [*blocks[:-1], {**blocks[-1], **mark}]}

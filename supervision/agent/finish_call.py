@@ -1,0 +1,62 @@
+"""The tool `finish`, by which a worker agent concludes: what it takes, and reading a call of it."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError
+
+from supervision import limits
+from supervision.agent.closing_lines import Conclusion
+from supervision.contract.base import Model
+from supervision.prompt_marks import FINISH_TOOL
+from supervision.text import cut
+
+_MEANINGS = (
+    "done: the subtask is answered. partial: some of it is; limitations say what is missing. impossible: it cannot be "
+    "done with your tools and sources; summary says why and what was tried"
+)
+
+
+class FinishCall(Model):
+    """The arguments of `finish` as the model writes them."""
+
+    outcome: Annotated[Literal["done", "partial", "impossible"], Field(description=_MEANINGS)]
+    summary: Annotated[str, Field(description="The conclusion in one to three sentences, with its figures and units.")]
+    finding: Annotated[
+        str,
+        Field(description="The whole finding in Markdown. It alone is passed on: it stands alone, with every source."),
+    ] = ""
+    confidence: Annotated[float | None, Field(description="How likely the finding is right, from 0 to 1.")] = None
+    limitations: Annotated[list[str], Field(description="What is missing or uncertain, one sentence each.")] = []
+
+
+def finish_tool() -> dict[str, Any]:
+    """Returns the definition of `finish` for the model."""
+    description = "Concludes your subtask. Call it once, alone, when you are done or when you cannot do it."
+    return {"name": FINISH_TOOL, "description": description, "input_schema": FinishCall.model_json_schema()}
+
+
+def read_finish(arguments: object) -> Conclusion | None:
+    """Returns the conclusion of a call of `finish`; None if its arguments say nothing that can be used.
+
+    What is slightly wrong is put right: a model that has concluded is not asked again for a form.
+    """
+    if not isinstance(arguments, dict):
+        return None
+    usable = {name: value for name, value in arguments.items() if value is not None}
+    if isinstance(usable.get("limitations"), str):
+        usable["limitations"] = [usable["limitations"]]
+    try:
+        call = FinishCall.model_validate(usable)
+    except ValidationError:
+        return None
+    finding, summary = call.finding.strip(), call.summary.strip()
+    if not finding and not summary:
+        return None
+    confidence = call.confidence / 100 if call.confidence and 1 < call.confidence <= 100 else call.confidence
+    return Conclusion(
+        text=finding or summary,
+        confidence=None if confidence is None else min(1.0, max(0.0, confidence)),
+        limitations=[item for item in call.limitations if item.strip()],
+        outcome=call.outcome,
+        summary=cut(summary or finding, limits.SUMMARY_BYTES),
+    )

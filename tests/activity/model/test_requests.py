@@ -1,0 +1,360 @@
+"""The requests that are sent: what a model takes, what an endpoint refused, where the cache breakpoints stand."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from activities.model.port import CacheUse, Json, ModelFailure, ModelRequest, StreamProgress, system_note, user_message
+from activities.model.request.model_traits import ModelTraits, traits_of
+from activities.model.request.request_body import request_body
+from supervision import limits
+from tests.activity.model import http_fixture as http
+from tests.activity.model.http_fixture import Exchange, Reply
+from tests.activity.model.test_anthropic_model import GOOD, IDLE, SCHEMA, adapter, answer, ask
+
+MARK = {"cache_control": {"type": "ephemeral"}}
+THOUGHT: Json = {"type": "thinking", "thinking": "", "signature": "c2ln"}
+ADD: Json = {"name": "add", "description": "Adds.", "input_schema": {"type": "object"}}
+OPUS, OLD, UNKNOWN = "claude-opus-5-5", "claude-haiku-4-5-20251001", "qwen3-coder"
+
+
+# --- dead streams and silent ones -----------------------------------------------------------------
+
+SILENCE = IDLE.total_seconds() * 2.7  # as 4 minutes to the 90 seconds of the real limit
+
+
+def silent(block: Json, sign: bytes | None, seconds: float = SILENCE) -> Reply:
+    """A reply whose first block opens, then says nothing for a while but `sign`, then comes at once."""
+    opened, *rest = http.block(0, block)
+
+    async def reply(exchange: Exchange) -> None:
+        await http.stream(http.start(), opened, end=pause)(exchange)
+
+    async def pause(exchange: Exchange) -> None:
+        for _ in range(round(seconds / 0.1)):
+            if sign:
+                await exchange.chunk(sign)
+            await asyncio.sleep(0.1)
+        for event in [*rest, *http.block(1, http.text("done")), *http.finish()]:
+            await exchange.chunk(http.sse(event))
+        await http.eof(exchange)
+
+    return reply
+
+
+PING = http.sse({"type": "ping"})
+
+
+@pytest.mark.parametrize(
+    "block", [THOUGHT, http.tool_use("t1", "write", {"text": "x" * 5000})], ids=["thinks", "writes"]
+)
+async def test_a_silent_block_lives_as_long_as_pings_come(block: Json) -> None:
+    assert (await answer(silent(block, PING), idle_timeout=IDLE)).message.text() == "done"
+
+
+@pytest.mark.parametrize(
+    ("block", "sign"), [(THOUGHT, None), (http.text("words"), PING)], ids=["no bytes", "text is never held back"]
+)
+async def test_a_dead_stream_is_ended_with_a_block_open(block: Json, sign: bytes | None) -> None:
+    async with http.model_server(silent(block, sign, 60)) as server, adapter(server, idle_timeout=IDLE) as model:
+        with pytest.raises(ModelFailure) as caught:
+            await asyncio.wait_for(model.complete(ask(), StreamProgress()), 10)
+    assert (caught.value.kind, len(server.requests)) == ("IdleTimeout", 1)
+
+
+async def test_pings_after_a_silent_block_keep_nothing_alive() -> None:
+    reply = http.stream(http.start(), *http.block(0, THOUGHT), end=http.pings)
+    async with http.model_server(reply) as server, adapter(server, idle_timeout=IDLE) as model:
+        with pytest.raises(ModelFailure) as caught:
+            await asyncio.wait_for(model.complete(ask(), StreamProgress()), 10)
+    assert caught.value.kind == "IdleTimeout"
+
+
+async def test_what_a_cut_stream_has_cost_is_known() -> None:
+    progress = StreamProgress()
+    reply = http.stream(http.start(), *http.block(0, http.text("word " * 70)), end=http.cut)
+    async with http.model_server(reply) as server, adapter(server) as model:
+        with pytest.raises(ModelFailure):
+            await model.complete(ask(), progress)
+    usage = progress.usage
+    assert (usage.input_tokens, usage.cache_read_tokens, usage.output_tokens) == (10, 100, 100)
+
+
+def test_the_limit_of_silence_is_the_one_that_dead_streams_have() -> None:
+    assert timedelta(seconds=90) == limits.MODEL_IDLE_TIMEOUT
+
+
+# --- what a model takes ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("model", "thinks", "notes", "most_output", "least_cached"),
+    [
+        ("claude-opus-5-5", True, True, 128_000, 512),
+        ("claude-haiku-5-5", True, False, 128_000, 512),
+        ("claude-sonnet-5-5", True, False, 128_000, 512),
+        ("claude-fable-5", True, False, 128_000, 512),
+        ("claude-fable-5-2", True, True, 128_000, 512),
+        ("anthropic/claude-opus-4.8", True, True, 64_000, 1_024),
+        ("us.anthropic.claude-sonnet-4-6-v1", True, False, 64_000, 1_024),
+        ("claude-haiku-4-5-20251001", False, False, 64_000, 4_096),
+        ("claude-opus-4-1-20250805", False, False, 32_000, 1_024),
+        ("claude-sonnet-4-20250514", False, False, 64_000, 1_024),
+        ("claude-3-7-sonnet-20250219", False, False, 64_000, 1_024),
+        ("claude-3-5-haiku-latest", False, False, 8_192, 1_024),
+        ("qwen3-coder", False, False, None, 1_024),
+        ("m", False, False, None, 1_024),
+    ],
+)
+def test_a_model_is_known_by_its_name(
+    model: str, thinks: bool, notes: bool, most_output: int | None, least_cached: int
+) -> None:
+    traits = traits_of(model)
+    assert (traits.thinks, traits.notes, traits.most_output, traits.least_cached) == (
+        thinks, notes, most_output, least_cached,
+    )  # fmt: skip
+
+
+async def test_a_model_that_nobody_knows_gets_a_plain_request() -> None:
+    body = (await answer(http.message(http.text("Hi")), ask(model=UNKNOWN, tools=[ADD], cache="conversation"))).body
+    assert sorted(body) == ["max_tokens", "messages", "model", "stream", "system", "tools"]
+    assert body["tools"] == [ADD]
+
+
+@pytest.mark.parametrize(
+    ("model", "wanted", "setting", "sent", "fullest"),
+    [
+        (OPUS, 64_000, None, 64_000, False),
+        (OPUS, 128_000, None, 128_000, True),
+        (OLD, 64_000, None, 64_000, True),
+        ("claude-opus-4-1", 64_000, None, 32_000, True),
+        (UNKNOWN, 64_000, None, 16_000, False),
+        (UNKNOWN, 128_000, None, 32_000, False),
+        (UNKNOWN, 64_000, 8_000, 8_000, True),
+    ],
+)
+async def test_a_reply_may_be_as_long_as_the_model_can_write(
+    model: str, wanted: int, setting: int | None, sent: int, fullest: bool
+) -> None:
+    request = ask(model=model, max_tokens=wanted)
+    outcome = await answer(http.message(http.text("Hi")), request, max_output=setting)
+    assert (outcome.body["max_tokens"], outcome.message.fullest) == (sent, fullest)
+
+
+async def test_a_call_that_concludes_may_call_no_tools() -> None:
+    body = (await answer(http.message(http.text("Hi")), ask(tools=[ADD], concludes=True))).body
+    assert body["tool_choice"] == {"type": "none"}
+    assert [tool["name"] for tool in body["tools"]] == ["add"]
+
+
+NOTED = [
+    user_message("Do it."),
+    system_note("Two turns are left."),
+    {"role": "assistant", "content": [http.text("ok")]},
+]
+
+
+def test_notes_are_the_systems_own_where_the_model_takes_them() -> None:
+    request = ask(messages=NOTED)
+    assert request_body(request, ModelTraits(notes=True), "format")["messages"] == NOTED
+    plain = request_body(request, ModelTraits(), "format")["messages"]
+    assert [message["role"] for message in plain] == ["user", "assistant"]
+    assert plain[0]["content"] == [http.text("Do it."), http.text("Two turns are left.")]
+    assert NOTED[0] == user_message("Do it.")
+
+
+# --- what an endpoint refused ---------------------------------------------------------------------
+
+
+def refusing(words: str, has: Callable[[Json], bool], status: int = 400) -> Reply:
+    """An endpoint that refuses requests of some kind and answers the others."""
+
+    async def reply(exchange: Exchange) -> None:
+        refusal = http.error(status, "invalid_request_error", words)
+        await (refusal if has(exchange.body) else http.message(http.text("Hi")))(exchange)
+
+    return reply
+
+
+def holds(text: str) -> Callable[[Json], bool]:
+    return lambda body: text in json.dumps(body)
+
+
+@pytest.mark.parametrize(
+    ("words", "refused", "model"),
+    [
+        ("thinking: Extra inputs are not permitted", holds('"thinking"'), "claude-haiku-5-5"),
+        ("adaptive thinking is not supported on this model", holds('"thinking"'), "claude-haiku-5-5"),
+        ("tools.0.eager_input_streaming: Extra inputs are not permitted", holds("eager_input"), "claude-haiku-5-5"),
+        ("diagnostics: Extra inputs are not permitted", holds('"diagnostics"'), "claude-haiku-5-5"),
+        ("system.0.cache_control: Extra inputs are not permitted", holds("cache_control"), "claude-haiku-5-5"),
+        ("role 'system' is not supported on this model", holds('"role": "system"'), OPUS),
+        ('messages: Unexpected role "system".', holds('"role": "system"'), OPUS),
+        ("max_tokens: 64000 > 8192, which is the maximum", lambda body: body["max_tokens"] > 8192, "claude-haiku-5-5"),
+    ],
+)  # fmt: skip
+async def test_a_part_that_an_endpoint_refuses_is_left_out_from_then_on(
+    words: str, refused: Callable[[Json], bool], model: str
+) -> None:
+    request = ask(model=model, max_tokens=64_000, tools=[ADD], messages=NOTED[:2], cache="conversation")
+    async with http.model_server(refusing(words, refused)) as server, adapter(server) as client:
+        for _ in range(3):
+            assert (await client.complete(request, StreamProgress())).text() == "Hi"
+    assert [refused(exchange.body) for exchange in server.requests] == [True, False, False, False]
+
+
+async def test_an_endpoint_that_refuses_whatever_it_gets_is_asked_once_for_each_part() -> None:
+    reply = http.error(400, "invalid_request_error", "thinking: no. Nor anything else")
+    async with http.model_server(reply) as server, adapter(server) as client:
+        with pytest.raises(ModelFailure) as caught:
+            await client.complete(ask(), StreamProgress())
+    assert (caught.value.kind, len(server.requests)) == ("ProviderRejected", 2)
+
+
+async def test_a_prompt_that_leaves_little_room_gets_a_shorter_reply() -> None:
+    words = "input length and `max_tokens` exceed context limit: 188240 + 64000 > 200000, decrease input length"
+    reply = refusing(words, lambda body: body["max_tokens"] > 20_000)
+    async with http.model_server(reply) as server, adapter(server) as client:
+        await client.complete(ask(max_tokens=64_000), StreamProgress())
+    assert [exchange.body["max_tokens"] for exchange in server.requests] == [64_000, 11_760]
+
+
+async def test_a_prompt_that_leaves_no_room_is_an_overflow() -> None:
+    words = "input length and `max_tokens` exceed context limit: 199900 + 64000 > 200000"
+    async with http.model_server(http.error(400, "invalid_request_error", words)) as server, adapter(server) as client:
+        with pytest.raises(ModelFailure) as caught:
+            await client.complete(ask(), StreamProgress())
+    assert (caught.value.kind, len(server.requests)) == ("ContextOverflow", 1)
+
+
+def wide_schema(optional: int = 0, unions: int = 0) -> Json:
+    kinds = {f"o{n}": {"type": "string"} for n in range(optional)}
+    either = {f"u{n}": {"anyOf": [{"type": "string"}, {"type": "null"}]} for n in range(unions)}
+    item = {"type": "object", "properties": {**kinds, **either}, "required": list(either)}
+    return {"type": "object", "properties": {"all": {"type": "array", "items": item}}, "required": ["all"]}
+
+
+@pytest.mark.parametrize(
+    ("schema", "as_tool"),
+    [
+        (wide_schema(optional=24, unions=16), False),
+        (wide_schema(optional=25), True),
+        (wide_schema(unions=17), True),
+    ],
+)
+async def test_a_schema_too_complex_for_the_api_takes_the_next_rung_at_once(schema: Json, as_tool: bool) -> None:
+    reply = http.message(http.tool_use("t1", "submit", GOOD), stop_reason="tool_use")
+    outcome = await answer(reply, ask(model=OPUS, output_schema=schema))
+    assert ("output_config" not in outcome.body, "submit" in json.dumps(outcome.body)) == (as_tool, as_tool)
+    assert "tool_choice" not in outcome.body
+    if as_tool:
+        assert json.loads(outcome.message.text()) == GOOD
+
+
+@pytest.mark.parametrize(
+    "words", ["The compiled grammar is too large", "Schemas contains too many optional parameters"]
+)
+async def test_a_schema_that_the_api_refuses_takes_the_next_rung_once(words: str) -> None:
+    async with http.model_server(refusing(words, holds("output_config"))) as server, adapter(server) as client:
+        for _ in range(2):
+            await client.complete(ask(output_schema=SCHEMA), StreamProgress())
+        await client.complete(ask(output_schema=wide_schema(1)), StreamProgress())
+    kinds = ["output_config" in exchange.body for exchange in server.requests]
+    assert kinds == [True, False, False, True, False]
+
+
+async def test_a_repair_keeps_to_the_rung_of_the_first_answer() -> None:
+    messages = [
+        *ask().messages,
+        {"role": "assistant", "content": [http.tool_use("t1", "submit", {})]},
+        user_message("no"),
+    ]
+    reply = http.message(http.tool_use("t2", "submit", GOOD), stop_reason="tool_use")
+    body = (await answer(reply, ask(output_schema=SCHEMA, messages=messages))).body
+    assert "output_config" not in body
+    assert body["tools"][0]["name"] == "submit"
+
+
+async def test_a_forced_tool_goes_without_thinking() -> None:
+    reply = http.message(http.tool_use("t1", "submit", GOOD), stop_reason="tool_use")
+    assert "thinking" not in (await answer(reply, ask(output_schema=SCHEMA), structured="forced_tool")).body
+
+
+# --- the cache's breakpoints ----------------------------------------------------------------------
+
+
+def turn(number: int, calls: int = 3) -> list[Json]:
+    """A turn with parallel tool calls, and their results."""
+    uses = [http.tool_use(f"t{number}.{n}", "add", {}) for n in range(calls)]
+    results = [{"type": "tool_result", "tool_use_id": use["id"], "content": "1"} for use in uses]
+    return [{"role": "assistant", "content": [THOUGHT, *uses]}, {"role": "user", "content": results}]
+
+
+def body_of(use: CacheUse, turns: int, **changes: Any) -> Json:
+    messages = [user_message("brief"), *(message for n in range(turns) for message in turn(n))]
+    request: ModelRequest = ask(model=OPUS, messages=messages, tools=[ADD], cache=use, **changes)
+    return request_body(request, traits_of(OPUS), "format")
+
+
+def marks(body: Json) -> list[str]:
+    """Where the breakpoints are."""
+    places = [("tools", body["tools"]), ("system", body["system"] if isinstance(body["system"], list) else [])]
+    places += [(f"{at}", message["content"]) for at, message in enumerate(body["messages"])]
+    return [f"{name}.{n}" for name, blocks in places for n, block in enumerate(blocks) if "cache_control" in block]
+
+
+@pytest.mark.parametrize(
+    ("use", "turns", "places"),
+    [
+        ("none", 2, []),
+        ("prefix", 2, ["system.0"]),
+        ("conversation", 0, ["system.0", "0.0"]),
+        ("conversation", 1, ["system.0", "0.0", "2.2"]),
+        ("conversation", 5, ["system.0", "8.2", "10.2"]),
+    ],
+)
+def test_breakpoints_stand_on_the_system_and_on_the_last_two_messages(
+    use: CacheUse, turns: int, places: list[str]
+) -> None:
+    assert marks(body_of(use, turns)) == places
+
+
+def test_the_last_breakpoint_of_a_call_is_one_of_the_next() -> None:
+    for turns in range(6):
+        assert marks(body_of("conversation", turns))[-1] in marks(body_of("conversation", turns + 1))
+
+
+def test_breakpoints_change_no_message_that_others_share() -> None:
+    request = ask(messages=[user_message("brief"), *turn(1)], cache="conversation")
+    before = json.dumps(request.messages)
+    request_body(request, traits_of(OPUS), "format")
+    assert json.dumps(request.messages) == before
+
+
+def test_without_a_system_text_the_tools_are_the_prefix() -> None:
+    body = body_of("prefix", 0, system="")
+    assert body["tools"] == [{**ADD, "eager_input_streaming": True, **MARK}]
+
+
+def test_conversations_that_pause_are_kept_for_an_hour() -> None:
+    lives = {block["cache_control"].get("ttl") for block in body_of("conversation", 0, long_cache=True)["system"]}
+    assert lives == {"1h"}
+
+
+def test_a_note_by_the_system_gets_no_breakpoint() -> None:
+    request = ask(model=OPUS, messages=NOTED[:2], cache="conversation")
+    first, note = request_body(request, traits_of(OPUS), "format")["messages"]
+    assert first["content"][-1]["cache_control"] == MARK["cache_control"]
+    assert note == NOTED[1]
+
+
+async def test_the_provider_is_asked_why_its_cache_missed() -> None:
+    reason = {"type": "tools_changed", "cache_missed_input_tokens": 900}
+    reply = http.stream(http.start(diagnostics={"cache_miss_reason": reason}), *http.finish())
+    outcome = await answer(reply, ask(cache="conversation", previous_message_id="msg_0"))
+    assert outcome.body["diagnostics"] == {"previous_message_id": "msg_0"}
+    assert outcome.message.cache_miss == "tools_changed"

@@ -1,0 +1,71 @@
+"""Long lists in payloads: the largest that a run can have fit, and come back as they were."""
+
+from activities.contracts.judgement_contracts import ReviewInput, SynthesisInput
+from activities.contracts.packed import DependencyRef
+from activities.contracts.planning_contracts import PlanReply
+from activities.contracts.run_contracts import RunRef, SubtaskBrief
+from supervision import limits
+from supervision.contract.plan import Plan, Subtask
+from supervision.contract.result import Contradiction, Gap
+from supervision.contract.usage import Usage
+from workflows.calls.finding_refs import shown
+
+RUN = "r" * 200
+REF = f"{RUN}/outputs/" + "f" * 64
+LONGEST = [f"t{number}".ljust(64, "x") for number in range(limits.MAX_SUBTASKS)]
+CALL = {"run": RunRef(run_id=RUN, store_id="s"), "goal_ref": REF, "plan_ref": REF, "model": "m" * 100}
+
+
+def findings(ids: list[str]) -> list[DependencyRef]:
+    return [
+        DependencyRef(
+            subtask_id=subtask_id,
+            role=f"role-{number % 50}".ljust(64, "y"),
+            text_ref=f"{RUN}/outputs/" + f"{number:064x}",
+            bytes=number,
+            importance="optional" if number % 3 else "required",
+            complete=bool(number % 2),
+        )
+        for number, subtask_id in enumerate(ids)
+    ]
+
+
+def test_a_thousand_findings_fit_into_a_review() -> None:
+    sent = ReviewInput(**CALL, round=1, findings=findings(LONGEST))
+    written = sent.model_dump_json()
+    assert len(written) < limits.PAYLOAD_HARD_BYTES
+    assert ReviewInput.model_validate_json(written) == sent
+
+
+def test_an_answer_from_a_few_findings_and_many_gaps_fits() -> None:
+    gaps = [Gap(subtask_id=subtask_id, reason="é" * 600) for subtask_id in LONGEST[20:]]
+    conflicts = [Contradiction(subtask_ids=LONGEST[:2], description="x" * 600, resolution="y" * 600)] * limits.CONFLICTS
+    sent = SynthesisInput(
+        **CALL, findings=findings(LONGEST[:20]), missing=shown(gaps), contradictions=conflicts, max_tokens=1000
+    )
+    assert len(sent.model_dump_json().encode()) < limits.PAYLOAD_HARD_BYTES
+    assert [gap.subtask_id for gap in sent.missing] == LONGEST[20:]
+
+
+def test_a_brief_that_builds_on_many_findings_is_small() -> None:
+    brief = SubtaskBrief(goal_ref=REF, plan_ref=REF, subtask_id="t", dependencies=findings(LONGEST[:110]))
+    written = brief.model_dump_json()
+    assert len(written) < 110 * 190
+    assert SubtaskBrief.model_validate_json(written) == brief
+
+
+def test_few_findings_are_written_as_people_read_them() -> None:
+    brief = SubtaskBrief(goal_ref=REF, plan_ref=REF, subtask_id="t", dependencies=findings(LONGEST[:2]))
+    assert [item["subtask_id"] for item in brief.model_dump()["dependencies"]] == LONGEST[:2]
+    assert SubtaskBrief.model_validate(brief.model_dump()) == brief
+
+
+def test_a_plan_of_a_thousand_subtasks_fits_into_a_reply() -> None:
+    subtasks = [
+        Subtask(id=subtask_id, description="Find out about it", role="r" * 40, depends_on=LONGEST[number - 2 : number])
+        for number, subtask_id in enumerate(LONGEST)
+    ]
+    reply = PlanReply(head=REF, plan=Plan(goal="g", subtasks=subtasks), usage=Usage())
+    written = reply.model_dump_json()
+    assert len(written) < limits.PLAN_REPLY_BYTES
+    assert PlanReply.model_validate_json(written) == reply

@@ -1,0 +1,60 @@
+"""What the cases of the corpus share: callers, victims, and liveness as an effect that each case is looked at for."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from uuid import uuid4
+
+import pytest
+from temporalio.api.enums.v1 import EventType
+from temporalio.client import Client
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker
+
+from supervision.contract.result import RunResult
+from tests.corpus.foreign import EVIL, Forger
+from tests.scripted_model import ScriptedModel, plan, script, text
+from tests.workflow import runs
+
+FAILED = EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED
+SECRET = "TOP-SECRET payroll"
+
+
+@pytest.fixture(autouse=True)
+async def liveness(request: pytest.FixtureRequest) -> AsyncIterator[None]:
+    """After each case that a Worker took part in an honest run ends, and no workflow task was tried again."""
+    began = datetime.now(UTC)
+    yield
+    if "worker" not in request.fixturenames:
+        return
+    client: Client = request.getfixturevalue("client")
+    model: ScriptedModel = request.getfixturevalue("model")
+    honest = f"honest-{uuid4().hex[:12]}"
+    model.play(honest, script(plan({"id": "t1", "role": "writer"})))
+    assert (await runs.run(client, honest, team="lab")).status == "completed"
+    assert await retried(client, began) == []
+
+
+async def retried(client: Client, began: datetime) -> list[str]:
+    """Returns the ids of the workflows since then of which a workflow task failed or is being tried again."""
+    ids = []
+    ours = "WorkflowType IN ('SupervisorWorkflow', 'WorkerAgentWorkflow')"
+    async for execution in client.list_workflows(f"{ours} AND StartTime >= '{began.isoformat()}'"):
+        handle = client.get_workflow_handle(execution.id, run_id=execution.run_id)
+        pending = (await handle.describe()).raw_description.pending_workflow_task
+        failed = [event.event_id async for event in handle.fetch_history_events() if event.event_type == FAILED]
+        if failed or pending.attempt > 1:
+            ids.append(execution.id)
+    return ids
+
+
+@pytest.fixture(scope="module")
+async def foreign(client: Client) -> AsyncIterator[None]:
+    """A Worker of somebody else's in the same namespace."""
+    async with Worker(client, task_queue=EVIL, workflows=[Forger], workflow_runner=UnsandboxedWorkflowRunner()):
+        yield
+
+
+@pytest.fixture
+async def victim(client: Client, model: ScriptedModel, run_id: str, worker: None) -> RunResult:
+    """A run that ended, with a secret in its goal."""
+    model.play(run_id, script(plan({"id": "t1", "role": "writer"}), {"t1": lambda step: text("nothing but the truth")}))
+    return await runs.run(client, run_id, team="lab", goal=SECRET)

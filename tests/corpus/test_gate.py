@@ -1,0 +1,256 @@
+"""The gate: each guard is taken away once, and the case named for it turns red. A guard nobody would miss is none."""
+
+import contextlib
+import inspect
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest.mock import AsyncMock
+
+import httpx2
+import pytest
+import sqlglot
+from temporalio.client import Client, WorkflowQueryFailedError
+from temporalio.contrib.pydantic import PydanticPayloadConverter
+from temporalio.service import RPCError
+
+from activities import tool_calls
+from activities.contracts.run_contracts import RunRef
+from activities.contracts.turn_contracts import ToolCallRef, arguments_sha256
+from activities.model import anthropic_model, journalled_call, reply_bounds, stream
+from activities.prompts import agent_prompts
+from activities.replies import answer_schema
+from activities.replies.schema_rules import complaint
+from activities.rights import guard
+from activities.rights.grants import RunGrant
+from activities.store import artifacts
+from activities.tools.sql.table_store import Rows, TableStore
+from runtime.payloads import BoundedPayloadConverter, data_converter
+from runtime.settings import Settings
+from supervision import limits
+from supervision.contract import ceilings, request
+from supervision.contract.base import Model, Undecodable
+from supervision.contract.ceilings import Ceilings
+from supervision.contract.request import RunRequest, parse_request
+from supervision.contract.result import RunResult
+from supervision.errors import SupervisionError
+from supervision.provider.credentials import Credentials
+from supervision.run import web_details
+from supervision.run.run_state import RunState
+from tests.activity.model import test_hostile_endpoint as endpoint
+from tests.corpus import test_forged_principals as principals
+from tests.corpus import test_forged_text as texts
+from tests.corpus import test_growth as growth
+from tests.corpus import test_hostages as hostages
+from tests.corpus import test_raw_inputs as raw_inputs
+from tests.scripted_model import ScriptedModel
+from tests.unit.run.test_web_details import shown
+
+Patch = pytest.MonkeyPatch
+
+
+class Guard(NamedTuple):
+    """A guard: how it is taken away, and the case that then fails."""
+
+    name: str
+    drop: Callable[[Patch], None]
+    case: Callable[..., Any]
+    arguments: dict[str, Any] = {}
+
+
+def gone(target: object, name: str, replacement: Any) -> Callable[[Patch], None]:
+    """Takes a guard away by putting something harmless in its place."""
+    return lambda patch: patch.setattr(target, name, replacement)
+
+
+# --- cases without a run ----------------------------------------------------------------------------
+
+
+def no_payload_without_a_type_raises() -> None:
+    for odd in raw_inputs.UNDECODABLE.values():
+        try:
+            (value,) = data_converter.payload_converter.from_payloads([odd])
+        except Exception as error:
+            raise AssertionError(odd) from error
+        assert isinstance(value, Undecodable)
+
+
+def no_request_is_nested_too_deeply() -> None:
+    schema: dict[str, Any] = {}
+    for _ in range(150):
+        schema = {"not": schema}
+    with pytest.raises(SupervisionError, match="nested too deeply: at most"):
+        parse_request({"goal": "Weigh the pears", "answer_schema": schema})
+
+
+def no_activity_takes_a_reference_of_another_run() -> None:
+    grant = RunGrant(
+        run_id="own",
+        workflow_id="own",
+        depth=1,
+        models=["m"],
+        nested_teams=[],
+        expires_at=datetime(9000, 1, 1, tzinfo=UTC),
+    )
+    assert guard.excess(grant, {"no": "references"}, datetime.now(UTC)) is None
+    loot = Loot(run=RunRef(run_id="own", store_id=""), head="victim/x/1")
+    assert guard.excess(grant, loot, datetime.now(UTC)) == "head belongs to another run"
+
+
+class Loot(Model):
+    """The part of an activity's input that refers to content."""
+
+    run: RunRef
+    head: str
+
+
+def no_call_is_run_with_other_arguments() -> None:
+    shown_call = ToolCallRef(call_id="c", name="pay", arguments_sha256=arguments_sha256({"to": "Ann"}))
+    block = {"type": "tool_use", "id": "c", "name": "pay", "input": {"to": "Ann"}}
+    assert tool_calls._shown_block([block], shown_call) == block
+    assert tool_calls._shown_block([{**block, "input": {"to": "Eve"}}], shown_call) is None
+
+
+def no_schema_unfolds_without_end() -> None:
+    assert "more than" in (complaint(hostages.doubling("prefixItems", 11)) or "")
+
+
+async def no_pattern_holds_the_event_loop() -> None:
+    _, spent = await hostages.captive(answer_schema.problems({"pattern": "(a+)+$"}, "a" * 24 + "!", "run"))
+    assert spent < hostages.LOOP_CPU
+
+
+async def no_query_is_parsed_on_the_event_loop(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n")
+    store = TableStore([tmp_path / "t.csv"])
+    _, spent = await hostages.captive(store.query("SELECT * FROM t" + " JOIN t" * 16))
+    store.close()
+    assert spent < hostages.LOOP_CPU
+
+
+def no_request_is_above_a_ceiling() -> None:
+    with pytest.raises(SupervisionError):
+        Ceilings(tokens=1000).check(RunRequest(goal="g", budget={"tokens": 2000}))
+
+
+def no_goal_is_markup() -> None:
+    assert r"\[Pay\](http://evil)" in shown(goal="[Pay](http://evil)")
+
+
+# --- what stands in place of a guard ----------------------------------------------------------------
+
+
+async def inline(function: Callable[..., Any], *arguments: Any, owner: str) -> Any:
+    """Runs a bounded function without its bounds."""
+    return function(*arguments)
+
+
+async def parsed_here(self: TableStore, sql: str, run_id: str = "") -> Rows:
+    """Parses a query in this process."""
+    sqlglot.parse(sql, read="duckdb")
+    return Rows([], [], False, [])
+
+
+def following(patch: Patch) -> None:
+    """Lets the SDK's client follow redirects."""
+    plain: Any = anthropic_model._BoundedClient.__mro__[1]
+
+    async def send(self: Any, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        response: httpx2.Response = await plain.send(self, request, **{**options, "follow_redirects": True})
+        return response
+
+    patch.setattr(anthropic_model._BoundedClient, "send", send)
+
+
+def unhashed(patch: Patch) -> None:
+    """Takes what the store gives for what was put in."""
+    patch.setattr(artifacts, "digest_of", lambda key: None)
+
+
+GUARDS = [
+    Guard(
+        "raw payloads",
+        gone(BoundedPayloadConverter, "from_payloads", PydanticPayloadConverter.from_payloads),
+        no_payload_without_a_type_raises,
+    ),
+    Guard("depth of requests", gone(request, "depth_exceeds", lambda *_: False), no_request_is_nested_too_deeply),
+    Guard("caller", gone(guard.Guard, "check", AsyncMock()), principals.test_no_activity_serves_a_foreign_workflow,
+          {"name": "publish_result"}),
+    Guard("grant", gone(guard, "references", lambda *_: []), no_activity_takes_a_reference_of_another_run),
+    Guard("hash before the effect", gone(tool_calls, "arguments_sha256", lambda _: arguments_sha256({"to": "Ann"})),
+          no_call_is_run_with_other_arguments),
+    Guard("ids of calls", gone(journalled_call, "_distinct", lambda message: message),
+          texts.test_calls_that_share_an_id_are_no_answer),
+    Guard("hash of results", unhashed, principals.test_a_rewritten_result_is_noticed),
+    Guard("key of reports", gone(RunState, "expects", lambda *_: True),
+          principals.test_a_forged_report_changes_nothing),
+    Guard("tags", gone(agent_prompts, "plain", str.strip), texts.test_a_finding_cannot_speak_for_another_one),
+    Guard("attributes", gone(agent_prompts, "_attribute", str), texts.test_a_reason_stays_in_its_attribute),
+    Guard("SQL in a child process", gone(TableStore, "query", parsed_here), no_query_is_parsed_on_the_event_loop),
+    Guard("parts of schemas", gone(limits, "ANSWER_SCHEMA_PARTS", 10**9), no_schema_unfolds_without_end),
+    Guard("schemas in a child process", gone(answer_schema, "run_bounded", inline), no_pattern_holds_the_event_loop),
+    Guard("linear parsers", lambda patch: patch.setitem(growth.PARSERS, "first_json", growth.first_json_of_old),
+          growth.test_twice_the_text_takes_at_most_three_times_as_long,
+          {"family": growth.Family("first_json", "", "{", most=140_000)}),
+    Guard("redirects", following, endpoint.test_a_redirect_is_a_bad_response_and_is_not_followed, {"status": 302}),
+    Guard("usage", gone(stream, "_tokens", lambda value, _: value or 0), endpoint.test_usage_that_cannot_be_is_refused,
+          {"field": "input_tokens", "value": 10**9 + 1}),
+    Guard("depth of replies", gone(reply_bounds, "depth_exceeds", lambda *_: False),
+          endpoint.test_an_answer_that_could_not_be_read_again_is_refused, {"value": endpoint.UNREADABLE["too deep"]}),
+    Guard("names of replies", gone(limits, "MODEL_NAME_BYTES", 10**9),
+          endpoint.test_names_of_any_length_are_refused, {"field": "id"}),
+    Guard("key in replies", gone(Credentials, "are_in", lambda *_: False),
+          endpoint.test_a_reply_with_the_key_is_refused, {"echo": endpoint.KEY}),
+    Guard("ceilings", gone(ceilings, "_compare", lambda *_: []), no_request_is_above_a_ceiling),
+    Guard("markup in the Web UI", gone(web_details, "_literal", lambda text, limit: text[:limit]), no_goal_is_markup),
+]  # fmt: skip
+
+
+async def run_case(guarded: Guard, fixtures: dict[str, Any]) -> None:
+    """Runs a case with those of the fixtures that it takes."""
+    names = inspect.signature(guarded.case).parameters
+    arguments = {**{name: fixtures[name] for name in names if name in fixtures}, **guarded.arguments}
+    outcome = guarded.case(**arguments)
+    if inspect.isawaitable(outcome):
+        await outcome
+
+
+@contextlib.contextmanager
+def red() -> Iterator[None]:
+    """Passes if the block fails as a test fails."""
+    try:
+        yield
+    except (AssertionError, pytest.fail.Exception, RPCError, WorkflowQueryFailedError):
+        return
+    raise AssertionError("the case is green without its guard")
+
+
+@pytest.mark.usefixtures("foreign")
+@pytest.mark.parametrize("guarded", GUARDS, ids=lambda guarded: guarded.name)
+async def test_a_case_is_red_without_its_guard_and_green_with_it(
+    guarded: Guard,
+    client: Client,
+    model: ScriptedModel,
+    settings: Settings,
+    victim: RunResult,
+    run_id: str,
+    tmp_path: Path,
+    monkeypatch: Patch,
+) -> None:
+    fixtures = {
+        "client": client,
+        "model": model,
+        "settings": settings,
+        "victim": victim,
+        "run_id": run_id,
+        "tmp_path": tmp_path,
+    }
+    with monkeypatch.context() as patch:
+        guarded.drop(patch)
+        with red():
+            await run_case(guarded, fixtures)
+    if guarded.case.__module__ == __name__:  # the others are tests of their own
+        await run_case(guarded, fixtures)
+    with contextlib.suppress(RPCError):  # the case may have stopped before its run did
+        await client.get_workflow_handle(run_id).terminate()

@@ -1,0 +1,435 @@
+"""Raw payloads from anybody: none leaves a run stuck. Each ends typed, is refused, is ignored, or the run completes."""
+
+import asyncio
+import gc
+import json
+from collections.abc import Awaitable, Iterable
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from temporalio.api.common.v1 import Header, Memo, Payload, Payloads, WorkflowExecution, WorkflowType
+from temporalio.api.enums.v1 import EventType
+from temporalio.api.query.v1 import WorkflowQuery
+from temporalio.api.taskqueue.v1 import TaskQueue
+from temporalio.api.update.v1 import Input, Meta, Request
+from temporalio.api.workflowservice.v1 import (
+    QueryWorkflowRequest,
+    SignalWithStartWorkflowExecutionRequest,
+    SignalWorkflowExecutionRequest,
+    StartWorkflowExecutionRequest,
+    UpdateWorkflowExecutionRequest,
+)
+from temporalio.client import Client, WorkflowFailureError, WorkflowQueryFailedError
+from temporalio.exceptions import ApplicationError
+from temporalio.service import RPCError
+
+from console.run.run_handle import facts, stuck
+from supervision import limits
+from supervision.contract.request import RunRequest
+from supervision.contract.result import RunResult
+from supervision.contract.status import Status
+from supervision.text import size
+from tests.scripted_model import ScriptedModel, answer, plan, script, text, when
+from tests.waiting import until
+from tests.workflow.runs import Handle, started_children
+from workflows.supervisor import SupervisorWorkflow
+
+AT_ONCE = asyncio.Semaphore(8)
+PATIENCE = timedelta(seconds=60)  # a query that waits behind the others
+REFUSALS = ("InvalidRequest", "UnknownTeam")
+LARGE = 10**400
+
+
+def raw(data: bytes | str, encoding: bytes | None = b"json/plain", **metadata: bytes) -> Payload:
+    content = data.encode() if isinstance(data, str) else data
+    return Payload(metadata=metadata if encoding is None else {"encoding": encoding, **metadata}, data=content)
+
+
+def field(name: str, value: str) -> Payload:
+    """A request whose field is that JSON text."""
+    return raw(f'{{"goal": "Weigh the pears", "team": "crew", "max_reviews": 0, "{name}": {value}}}')
+
+
+def nested(depth: int) -> str:
+    return "[" * depth + "]" * depth
+
+
+UNDECODABLE = {
+    **{f"encoding {name!r}": raw("{}", name) for name in (None, b"", b"\xff\xfe", b"binary/evil", b"json/plain ")},
+    "protobuf of no type": raw("{}", b"json/protobuf"),
+    "protobuf of an unknown type": raw("{}", b"json/protobuf", messageType=b"no.such.Type"),
+    "protobuf that is none": raw(b"\xff\xff", b"binary/protobuf", messageType=b"temporal.api.common.v1.Payload"),
+    "empty": raw(""),
+    "white space": raw(" \n"),
+    "half": raw('{"goal": "x'),
+    "words": raw("Weigh the pears"),
+    "single quotes": raw("{'goal': 'x'}"),
+    "two values": raw('{"goal": "x"} {"goal": "y"}'),
+    "trailing comma": raw('{"goal": "x",}'),
+    "UTF-16": raw('{"goal": "x"}'.encode("utf-16")),
+    "byte order mark": raw(b'\xef\xbb\xbf{"goal": "x"}'),
+    "Latin-1": raw('{"goal": "Äpfel"}'.encode("latin-1")),
+    "NUL": raw(b"\x00"),
+    **{f"lists {depth} deep": raw(nested(depth)) for depth in (202, 1500, 200_000)},
+    "objects 300 deep": raw('{"a":' * 300 + "1" + "}" * 300),
+    **{f"{digits} digits": raw("9" * digits) for digits in (4301, 100_000)},
+    "tokens of 5,000 digits": field("budget", f'{{"tokens": {"9" * 5000}}}'),
+    "surrogate as a goal": raw('{"goal": "\\ud83e"}'),
+    "surrogate in a key": raw('{"goal": "x", "\\udc00": 1}'),
+    "surrogate in a team's name": field("team", '{"name": "\\ud83e"}'),
+    "surrogate in a model's name": field("models", '{"workers": "\\ud83e"}'),
+    "surrogate in an attachment": field("attachments", '[{"name": "\\udfff", "text": "x"}]'),
+    "surrogate in bytes": raw(b'{"goal": "\xed\xa0\x80"}'),
+    "130,000 keys": raw(json.dumps({f"key{n:06}": 1 for n in range(130_000)})),
+    "1.9 MB of a goal": raw(json.dumps({"goal": "x" * 1_900_000})),
+}
+WRONG = {
+    "null": raw("", b"binary/null"),
+    "bytes": raw(b"\x00\x01", b"binary/plain"),
+    "protobuf": raw("{}", b"json/protobuf", messageType=b"temporal.api.common.v1.Payload"),
+    **{
+        f"JSON {text[:12]}": raw(text) for text in ("null", "true", "3", '"x"', "[]", "{}", "NaN", "1e999", '"\\u0000"')
+    },
+    "lists 199 deep": raw(nested(199)),
+    "4,300 digits": raw("9" * 4300),
+    "20,000 keys": raw(json.dumps({f"key{n:06}": 1 for n in range(20_000)})),
+    "a key of 300 KB": raw(json.dumps({"k" * 300_000: 1})),
+    "control characters": raw('{"\\u001b[31m\\u0000\\u202e": 1}'),
+}
+ODD = {**UNDECODABLE, **WRONG}
+VALUES = ("null", "true", '"x"', "[]", "{}", "-1", "1e308", "NaN", str(LARGE))
+FIELDS = {
+    **{f"{name} {value[:5]}": field(name, value) for name in RunRequest.model_fields for value in VALUES},
+    **{f"budget.{name} {value[:5]}": field("budget", f'{{"{name}": {value}}}')
+       for name in ("tokens", "usd") for value in VALUES},
+    **{f"answer_schema {depth} deep": field("answer_schema", f'{{"x": {nested(depth)}}}') for depth in (90, 99, 196)},
+    "answer_schema with NaN": field("answer_schema", '{"const": NaN}'),
+    "answer_schema with a large number": field("answer_schema", f'{{"minimum": {LARGE}}}'),
+    "answer_schema with 4,300 digits": field("answer_schema", f'{{"minimum": {"9" * 4300}}}'),
+    "a key twice": field("goal", '"Weigh the apples"'),
+}  # fmt: skip
+LATE = {"budget.tokens true": "BudgetExhausted", "answer_schema with NaN": "ProviderRejected"}
+"""Requests that are valid, with which the run fails later."""
+
+
+def of_run(run_id: str) -> WorkflowExecution:
+    return WorkflowExecution(workflow_id=run_id)
+
+
+async def begin(client: Client, run_id: str, kind: str, inputs: Iterable[Payload], odd: Payload) -> None:
+    """Starts a workflow with those inputs; `odd` is in its memo and its header."""
+    await client.workflow_service.start_workflow_execution(
+        StartWorkflowExecutionRequest(
+            namespace=client.namespace,
+            request_id=uuid4().hex,
+            workflow_id=run_id,
+            workflow_type=WorkflowType(name=kind),
+            task_queue=TaskQueue(name="supervisor"),
+            input=Payloads(payloads=inputs),
+            memo=Memo(fields={"phase": odd, "team": odd, "partial": odd} if len(odd.data) < 10_000 else {}),
+            header=Header(fields={"note": odd} if len(odd.data) < 10_000 else {}),
+        )
+    )
+
+
+async def end(client: Client, run_id: str) -> str:
+    """Returns how a run ended: `completed`, or the type of its error; a stuck one says so."""
+    handle = client.get_workflow_handle(run_id, result_type=RunResult)
+    try:
+        async with asyncio.timeout(30):
+            result: RunResult = await handle.result()
+    except TimeoutError:
+        return f"stuck: {stuck(await handle.describe())}"
+    except WorkflowFailureError as failed:
+        error = failed.cause
+        if not isinstance(error, ApplicationError) or not error.message.strip() or "\n" in error.message:
+            return f"odd: {error!r}"
+        return f"{error.type}" if size(error.message) <= limits.ERROR_BYTES else f"long: {error.message}"
+    return result.status
+
+
+async def phase(handle: Handle) -> str:
+    """Returns the phase of a failed run as `status` has it; one whose input was refused did not begin."""
+    try:
+        status = await handle.query(SupervisorWorkflow.status, rpc_timeout=PATIENCE)
+    except WorkflowQueryFailedError as refused:
+        return "not begun" if "its input was not valid" in str(refused) else str(refused)
+    return status.phase
+
+
+async def ends(client: Client, model: ScriptedModel, run_id: str, kind: str, inputs: dict[str, Any]) -> dict[str, str]:
+    """Starts a run with each of the inputs. Returns how it ended, once it can be listed and asked."""
+
+    async def one(number: int, given: Payload | list[Payload]) -> str:
+        own = f"{run_id}-{number}"
+        payloads = given if isinstance(given, list) else [given]
+        model.play(own, script(plan(answer="Three."), answer_reply=answer(answer_json={})))
+        async with AT_ONCE:
+            await begin(client, own, kind, payloads, payloads[0] if payloads else raw("", None))
+            ended = await end(client, own)
+            handle = client.get_workflow_handle_for(SupervisorWorkflow.run, own)
+            await facts(await handle.describe())
+            if kind == "SupervisorWorkflow" and ended == "completed":
+                assert (await handle.query(SupervisorWorkflow.status, rpc_timeout=PATIENCE)).phase == "done"
+            elif kind == "SupervisorWorkflow" and not ended.startswith("stuck"):
+                assert await phase(handle) in ("failed", "not begun")
+        return ended
+
+    endings = await asyncio.gather(*(one(number, given) for number, given in enumerate(inputs.values())))
+    return dict(zip(inputs, endings, strict=True))
+
+
+@pytest.mark.usefixtures("worker")
+@pytest.mark.parametrize("kind", ["SupervisorWorkflow", "WorkerAgentWorkflow"])
+async def test_a_run_with_an_odd_input_ends_as_an_invalid_request(
+    client: Client, model: ScriptedModel, run_id: str, kind: str
+) -> None:
+    endings = await ends(client, model, run_id, kind, ODD)
+    assert set(endings.values()) == {"InvalidRequest"}, endings
+    assert [call for call in model.calls if call.step.run_id.startswith(run_id)] == []
+
+
+@pytest.mark.usefixtures("worker")
+async def test_what_cannot_be_decoded_is_told_to_its_sender(client: Client, run_id: str) -> None:
+    await begin(client, run_id, "SupervisorWorkflow", [UNDECODABLE["lists 1500 deep"]], raw("1"))
+    with pytest.raises(WorkflowFailureError) as caught:
+        await client.get_workflow_handle(run_id).result()
+    assert "the input can't be decoded (Invalid JSON: recursion limit exceeded" in str(caught.value.cause)
+
+
+@pytest.mark.usefixtures("worker")
+async def test_a_run_with_an_odd_number_of_inputs_ends_as_an_invalid_request(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    good = field("max_turns", "3")
+    counts = {
+        "none": [],
+        "two": [good, good],
+        "odd": [good, raw("{")],
+        "odd first": [raw("{"), good],
+        "many": [good] * 3000,
+    }
+    endings = await ends(client, model, run_id, "SupervisorWorkflow", counts)
+    assert set(endings.values()) == {"InvalidRequest"}, endings
+
+
+@pytest.mark.usefixtures("worker")
+async def test_every_field_with_any_value_is_refused_or_the_run_completes(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    endings = await ends(client, model, run_id, "SupervisorWorkflow", FIELDS)
+    others = {name: ending for name, ending in endings.items() if ending not in (*REFUSALS, "completed")}
+    assert others == LATE
+    assert sum(ending == "completed" for ending in endings.values()) >= 5
+
+
+async def signal_with_start(client: Client, run_id: str, name: str, inputs: Iterable[Payload]) -> None:
+    await client.workflow_service.signal_with_start_workflow_execution(
+        SignalWithStartWorkflowExecutionRequest(
+            namespace=client.namespace,
+            request_id=uuid4().hex,
+            workflow_id=run_id,
+            workflow_type=WorkflowType(name="SupervisorWorkflow"),
+            task_queue=TaskQueue(name="supervisor"),
+            input=Payloads(payloads=[field("max_turns", "3")]),
+            signal_name=name,
+            signal_input=Payloads(payloads=inputs),
+        )
+    )
+
+
+REPORTS = [
+    [],
+    [raw("{")],
+    [raw("null")],
+    [raw("{}"), raw("{}")],
+    [raw('{"subtask_id": "t1", "phase": "done"}')],
+    [raw('{"subtask_id": "t1", "phase": "done", "subtasks": [{"id": "x", "turns": 1%s}]}' % ("0" * 400))],
+    [raw('{"subtask_id": "t1", "phase": "done", "waits": [{"name": "x", "workflow_id": "", "retry_at": "x"}]}')],
+]
+
+
+@pytest.mark.usefixtures("worker")
+async def test_signals_before_the_first_workflow_task_are_ignored(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    sent = [(name, inputs) for name in ("nested_resume", "nested_report", "no_such_signal") for inputs in REPORTS]
+
+    async def one(number: int, name: str, inputs: list[Payload]) -> str:
+        own = f"{run_id}-{number}"
+        model.play(own, script(plan(answer="Three.")))
+        async with AT_ONCE:
+            await signal_with_start(client, own, name, inputs)
+            return await end(client, own)
+
+    endings = await asyncio.gather(*(one(number, *signal) for number, signal in enumerate(sent)))
+    assert set(endings) == {"completed"}, list(zip(sent, endings, strict=True))
+
+
+async def accepted(request: Awaitable[Any]) -> bool:
+    """True if the server's answer is neither an error nor a rejected update."""
+    try:
+        async with asyncio.timeout(60):
+            reply = await request
+    except RPCError:
+        return False
+    return not (hasattr(reply, "outcome") and reply.outcome.HasField("failure"))
+
+
+def update(client: Client, run_id: str, name: str, inputs: Iterable[Payload]) -> Awaitable[Any]:
+    request = Request(meta=Meta(update_id=uuid4().hex), input=Input(name=name, args=Payloads(payloads=inputs)))
+    return client.workflow_service.update_workflow_execution(
+        UpdateWorkflowExecutionRequest(namespace=client.namespace, workflow_execution=of_run(run_id), request=request)
+    )
+
+
+def signal(client: Client, run_id: str, name: str, inputs: Iterable[Payload]) -> Awaitable[Any]:
+    return client.workflow_service.signal_workflow_execution(
+        SignalWorkflowExecutionRequest(
+            namespace=client.namespace,
+            workflow_execution=of_run(run_id),
+            signal_name=name,
+            input=Payloads(payloads=inputs),
+        )
+    )
+
+
+def query(client: Client, run_id: str, name: str, inputs: Iterable[Payload]) -> Awaitable[Any]:
+    asked = WorkflowQuery(query_type=name, query_args=Payloads(payloads=inputs))
+    request = QueryWorkflowRequest(namespace=client.namespace, execution=of_run(run_id), query=asked)
+    return client.workflow_service.query_workflow(request)
+
+
+class OpenRun:
+    """A run that waits for its plan, and may be sent anything meanwhile."""
+
+    def __init__(self, client: Client, model: ScriptedModel, run_id: str) -> None:
+        self.handle = client.get_workflow_handle_for(SupervisorWorkflow.run, run_id)
+        self._client, self._model, self._run_id = client, model, run_id
+        self._go_on = asyncio.Event()
+
+    async def planning(self) -> None:
+        """Starts the run and returns once it waits."""
+        self._model.play(self._run_id, script(when(self._go_on, plan(answer="Three."))))
+        await begin(self._client, self._run_id, "SupervisorWorkflow", [field("max_turns", "3")], raw("1"))
+        await until(lambda: bool(self._model.of(self._run_id)))
+
+    async def status(self) -> Status:
+        """Returns its status."""
+        return await self.handle.query(SupervisorWorkflow.status, rpc_timeout=PATIENCE)
+
+    async def ends(self) -> str:
+        """Lets it go on, and returns how it ended."""
+        self._go_on.set()
+        return await end(self._client, self._run_id)
+
+
+@pytest.fixture
+async def open_run(client: Client, model: ScriptedModel, run_id: str, worker: None) -> OpenRun:
+    """A run that waits for its plan."""
+    opened = OpenRun(client, model, run_id)
+    await opened.planning()
+    return opened
+
+
+AMOUNTS = [
+    *(raw(f'{{"budget": {{"{name}": {value}}}}}') for name in ("tokens", "usd") for value in VALUES[2:]),
+    *(raw(f'{{"deadline": {value}}}') for value in (*VALUES[2:], "-1e14", '"-P999999999D"')),
+    raw('{"request_id": {}}'),
+    raw('{"budget": {"tokens": 1, "usd": null, "euro": 1}}'),
+]
+
+
+async def test_odd_updates_are_refused_and_change_nothing(client: Client, run_id: str, open_run: OpenRun) -> None:
+    before = await open_run.status()
+    nothing = {name: odd for name, odd in ODD.items() if name not in ("null", "JSON null", "JSON {}")}
+    for odd in [*nothing.values(), *AMOUNTS]:
+        assert not await accepted(update(client, run_id, "extend_limits", [odd])), odd
+    for odd in UNDECODABLE.values():
+        assert not await accepted(update(client, run_id, "resume", [odd])), odd
+    assert not await accepted(update(client, run_id, "resume", [raw("{}"), raw("{")]))
+    assert not await accepted(update(client, run_id, "no_such_update", [raw("{}")]))
+    assert await open_run.status() == before
+    assert await open_run.ends() == "completed"
+
+
+async def test_large_updates_at_once_do_not_hold_a_run_up(client: Client, run_id: str, open_run: OpenRun) -> None:
+    # The SDK sends refused updates back: the server ends a run for one above 2 MiB, and takes 4 MiB at once.
+    large = UNDECODABLE["130,000 keys"]
+    sent = [asyncio.create_task(accepted(update(client, run_id, "extend_limits", [large]))) for _ in range(5)]
+    small = raw('{"budget": {"tokens": 2000000}}')
+    assert await accepted(update(client, run_id, "extend_limits", [small]))
+    assert await open_run.ends() == "completed"
+    assert True not in await asyncio.gather(*sent)
+    events = [event async for event in open_run.handle.fetch_history_events()]
+    assert not [event for event in events if event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED]
+
+
+def held(marker: str) -> int:
+    """Returns how many lists, dictionaries and tuples of this process hold a text that begins so."""
+    containers = [value for value in gc.get_objects() if type(value) in (dict, list, tuple)]
+    parts = (list(value.values()) if isinstance(value, dict) else value for value in containers)
+    return sum(any(type(part) is str and part.startswith(marker) for part in items) for items in parts)
+
+
+async def test_an_open_run_does_not_hold_the_content_of_its_request(
+    client: Client, model: ScriptedModel, run_id: str, worker: None
+) -> None:
+    marker, go_on = f"{run_id} pears ", asyncio.Event()
+    model.play(run_id, script(when(go_on, plan(answer="Three."))))
+    texts = [{"name": str(number), "text": marker + "x" * 15_000} for number in range(9)]
+    payload = field("attachments", json.dumps(texts))
+    texts.clear()
+    await begin(client, run_id, "SupervisorWorkflow", [payload], raw("1"))
+    await until(lambda: bool(model.of(run_id)))
+    gc.collect()
+    assert held(marker) == 0
+    go_on.set()
+    assert await end(client, run_id) == "completed"
+
+
+async def test_odd_queries_are_refused(client: Client, run_id: str, open_run: OpenRun) -> None:
+    for name in ("status", "trace"):
+        for odd in [*UNDECODABLE.values(), raw("[]"), raw("1e999"), raw("x", b"binary/plain")]:
+            assert not await accepted(query(client, run_id, name, [odd])), (name, odd)
+    for odd in UNDECODABLE.values():
+        assert not await accepted(query(client, run_id, "no_such_query", [odd])), odd
+        assert await accepted(query(client, run_id, "result", [odd])), odd  # it takes none, so they are ignored
+    assert await accepted(query(client, run_id, "status", [raw("-7")]))
+    assert await open_run.ends() == "completed"
+
+
+async def test_odd_signals_are_ignored(client: Client, run_id: str, open_run: OpenRun) -> None:
+    before = await open_run.status()
+    for inputs in [*([odd] for odd in ODD.values()), *REPORTS]:
+        for name in ("nested_resume", "nested_report", "no_such_signal"):
+            await signal(client, run_id, name, inputs)
+        if sum(len(odd.data) for odd in inputs) > 10_000:  # one workflow task may not get more than the server sends
+            await open_run.status()
+    assert await open_run.status() == before
+    assert await open_run.ends() == "completed"
+
+
+async def test_odd_queries_of_a_worker_agent_are_refused(
+    client: Client, model: ScriptedModel, run_id: str, worker: None
+) -> None:
+    go_on = asyncio.Event()
+    found = when(go_on, text("found it"))
+    model.play(run_id, script(plan({"id": "t1", "role": "hand"}), {"t1": lambda step: found}))
+    await begin(client, run_id, "SupervisorWorkflow", [field("max_turns", "3")], raw("1"))
+    await until(lambda: "turn" in [call.step.kind for call in model.of(run_id)])
+    (child,) = await started_children(client, run_id)
+    for odd in UNDECODABLE.values():
+        assert not await accepted(query(client, child, "trace", [odd])), odd
+        if len(odd.data) < 10_000:
+            assert not await accepted(update(client, child, "resume", [odd])), odd
+            await signal(client, child, "nested_report", [odd])
+    go_on.set()
+    assert await end(client, run_id) == "completed"
+
+
+def test_the_corpus_is_large_enough() -> None:
+    assert 2 * len(ODD) + len(FIELDS) + 3 * len(REPORTS) >= 300  # runs that are started
+    assert 4 * len(ODD) + len(AMOUNTS) + 6 * len(UNDECODABLE) >= 300  # messages to open runs

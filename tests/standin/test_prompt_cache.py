@@ -1,0 +1,158 @@
+"""The stand-in bills a prompt cache as the API does: prefixes, breakpoints, lifetimes, reach, least length."""
+
+from typing import Any
+
+import pytest
+
+from standin.server.api_request import BadRequest, parse
+from standin.server.prompt_cache import CacheBill, PromptCache
+
+Json = dict[str, Any]
+MARK: Json = {"cache_control": {"type": "ephemeral"}}
+HOUR: Json = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
+LONG = "word " * 1000  # 1250 tokens
+
+
+class Api:
+    """A prompt cache with a clock of its own."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.cache = PromptCache(lambda: self.now)
+
+    def ask(self, *messages: Json, begin: bool = True, **body: Any) -> CacheBill:
+        """Bills one request; its reply begins at once, or never."""
+        full = {"model": "claude-opus-5-5", "max_tokens": 9, "messages": list(messages) or [said("go")], **body}
+        bill = self.cache.bill(parse(full))
+        if begin:
+            self.cache.begin_reply(bill)
+        return bill
+
+
+def said(*texts: str, role: str = "user", **mark: Any) -> Json:
+    """A message of text blocks, the last one with a breakpoint if one is given."""
+    blocks: list[Json] = [{"type": "text", "text": text} for text in texts]
+    blocks[-1] |= mark
+    return {"role": role, "content": blocks}
+
+
+def system(text: str = LONG, mark: Json = MARK) -> list[Json]:
+    return [{"type": "text", "text": text, **mark}]
+
+
+def test_requests_with_one_system_prefix_share_it() -> None:
+    api = Api()
+    first, second = api.ask(said("one"), system=system()), api.ask(said("two, longer"), system=system())
+    assert (first.read, sum(first.written.values())) == (0, first.total - api.ask(said("one")).total)
+    assert (second.read, sum(second.written.values())) == (sum(first.written.values()), 0)
+
+
+def test_only_breakpoints_are_written() -> None:
+    api = Api()
+    api.ask(said("a", LONG, "b", **MARK))
+    assert api.ask(said("a", LONG, **MARK)).read == 0
+
+
+@pytest.mark.parametrize("change", [{"system": system(LONG + "!")}, {"tools": [{"name": "t", "input_schema": {}}]}])
+def test_a_change_before_a_breakpoint_misses(change: Json) -> None:
+    api = Api()
+    api.ask(system=system())
+    assert api.ask(**{"system": system(), **change}).read == 0
+
+
+def test_another_tool_choice_keeps_the_system_and_misses_the_messages() -> None:
+    api = Api()
+    body: Json = {"system": system(), "tools": [{"name": "t", "input_schema": {}}]}
+    talk = [said(LONG, **MARK)]
+    first = api.ask(*talk, **body)
+    assert api.ask(*talk, **body).read == sum(first.written.values())
+    changed = api.ask(*talk, **body, tool_choice={"type": "none"})
+    assert 0 < changed.read < first.total / 1.5
+
+
+def test_an_entry_is_found_up_to_twenty_blocks_before_a_breakpoint() -> None:
+    for more, hit in ((20, True), (21, False)):
+        api = Api()
+        api.ask(said(LONG, **MARK))
+        added = [str(number) for number in range(more)]
+        assert bool(api.ask(said(LONG, *added, **MARK)).read) is hit
+
+
+def test_an_earlier_breakpoint_brings_a_far_entry_into_reach() -> None:
+    api = Api()
+    api.ask(said(LONG, **MARK))
+    replied = said(*map(str, range(15)), role="assistant")
+    assert api.ask(said(LONG, **MARK), replied, said(*map(str, range(15)), **MARK)).read > 1000
+
+
+@pytest.mark.parametrize(
+    ("model", "tokens", "cached"),
+    [
+        ("claude-opus-5-5", 520, True),
+        ("claude-opus-5-5", 500, False),
+        ("claude-sonnet-4-6", 1100, True),
+        ("claude-sonnet-4-6", 1000, False),
+        ("claude-haiku-4-5-20251001", 4000, False),
+        ("claude-haiku-4-5-20251001", 4200, True),
+    ],
+)
+def test_a_short_prefix_is_not_cached(model: str, tokens: int, cached: bool) -> None:
+    api = Api()
+    bills = [api.ask(model=model, system=system("x" * tokens * 4)) for _ in range(2)]
+    assert [bool(sum(bills[0].written.values())), bool(bills[1].read)] == [cached, cached]
+
+
+def test_an_entry_can_be_read_once_the_reply_that_wrote_it_has_begun() -> None:
+    api = Api()
+    first = api.ask(system=system(), begin=False)
+    assert api.ask(system=system(), begin=False).read == 0
+    api.cache.begin_reply(first)
+    assert api.ask(system=system()).read > 0
+
+
+@pytest.mark.parametrize(("mark", "seconds"), [(MARK, 300), (HOUR, 3600)])
+def test_entries_live_for_five_minutes_or_an_hour_after_the_last_read(mark: Json, seconds: int) -> None:
+    api = Api()
+    api.ask(system=system(mark=mark))
+    for later in (seconds - 1, seconds - 1):
+        api.now += later
+        assert api.ask(system=system(mark=mark)).read > 0
+    api.now += seconds
+    assert api.ask(system=system(mark=mark)).read == 0
+
+
+def test_writes_are_counted_by_their_lifetime() -> None:
+    usage = Api().ask(said(LONG, **MARK), system=system(mark=HOUR)).usage(7)
+    parts = usage["cache_creation"]
+    assert min(parts.values()) > 1000
+    assert sum(parts.values()) == usage["cache_creation_input_tokens"]
+    assert (usage["input_tokens"], usage["output_tokens"]) == (0, 7)
+
+
+def test_the_top_level_mark_is_one_on_the_last_block() -> None:
+    api = Api()
+    api.ask(said("a", LONG), **MARK)
+    assert api.ask(said("a", LONG, "more"), **MARK).read > 1000
+
+
+def test_without_breakpoints_everything_is_plain_input() -> None:
+    usage = Api().ask(said(LONG)).usage(1)
+    assert (usage["cache_creation_input_tokens"], usage["cache_read_input_tokens"]) == (0, 0)
+    assert usage["input_tokens"] > 1000
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ({"system": system(), "messages": [said("x", **MARK)] * 4}, "maximum of 4"),
+        ({"system": system(), "messages": [said("x", **HOUR)]}, "must not come after"),
+        ({"model": "claude-haiku-5-5", "messages": [said("x"), said("note", role="system")]}, "role 'system'"),
+        ({"messages": [said("x"), said("y", role="assistant"), said("note", role="system")]}, "must follow"),
+        ({"model": "claude-haiku-4-5", "thinking": {"type": "adaptive"}}, "adaptive thinking"),
+        ({"output_config": {"format": {"schema": {"properties": {str(n): {} for n in range(25)}}}}}, "optional"),
+        ({"output_config": {"format": {"schema": {"anyOf": [{"anyOf": []}] * 17}}}}, "union types"),
+    ],
+)  # fmt: skip
+def test_what_the_api_refuses_of_a_request_is_refused(body: Json, says: str) -> None:
+    with pytest.raises(BadRequest, match=says):
+        parse({"model": "claude-opus-5-5", "max_tokens": 1, "messages": [said("x")], **body})

@@ -1,0 +1,27 @@
+"""What a finding carries of the sources and artifacts of its tool calls."""
+
+from supervision import limits
+from supervision.agent.grounds import Grounds
+from supervision.contract.finding import ArtifactRef
+
+
+def test_sources_are_kept_once_and_in_their_order() -> None:
+    grounds = Grounds()
+    grounds.add(["a", "b", "a"], [], "t1")
+    grounds.add(["b", "c"], [ArtifactRef(name="n", ref="r")], "t1")
+    assert grounds.sources == ["a", "b", "c"]
+    assert [artifact.subtask_id for artifact in grounds.artifacts] == ["t1"]
+    assert grounds.limitations() == []
+
+
+def test_very_many_sources_and_artifacts_are_counted_in_a_limitation() -> None:
+    grounds = Grounds()
+    for call in range(112):
+        sources = [f"{call}.{number}".ljust(300, "é") for number in range(20)]
+        grounds.add(sources, [ArtifactRef(name="n", ref=f"r{call}")], "t1")
+    assert len(grounds.model_dump_json()) < limits.PAYLOAD_AIM_BYTES
+    assert len(grounds.sources) + grounds.more_sources == 112 * 20
+    assert grounds.limitations() == [
+        f"{grounds.more_sources} more sources stand only in the tool outputs",
+        f"{112 - limits.AGENT_ARTIFACTS} more artifacts stand only in the tool outputs",
+    ]

@@ -1,0 +1,152 @@
+"""Model calls of whole runs: what the provider's cache is asked for, long silence, and what failed attempts cost."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from temporalio.client import Client
+
+from runtime.settings import Settings
+from standin.server.api_reply import ApiReply, text_block, tool_block
+from standin.server.app import BrainServer
+from standin.server.exchange import CallLog
+from standin.server.faults import FaultScript, parse_config
+from standin.server.serving import serving as served
+from supervision.contract.result import RunResult
+from tests.scripted_model import Reply, ScriptedModel, Step, answer, plan, script, text
+from tests.serving import own_server, settings_for
+from tests.workflow.runs import run
+from worker_main import serving
+
+Json = dict[str, Any]
+PROMPT = "Count every pear of the garden twice, and say where you stood. " * 130  # 2,000 tokens
+TEAM: Json = {
+    "name": "counters",
+    "generalist": "counter",
+    "roles": [{"name": "counter", "description": "Counts.", "system_prompt": PROMPT, "tools": ["lookup"]}],
+}
+
+
+class Billed(ScriptedModel):
+    """A scripted model whose calls are billed by the stand-in's cache, and whose calls may meet faults."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.log = CallLog(listener=self.hear)
+        self.faults = FaultScript()
+
+    def fault(self, **rule: Any) -> None:
+        """Sets the one fault that calls meet."""
+        self.faults.replace(parse_config(json.dumps({"rules": [rule], "append_only": False})))
+
+    def usages(self, kind: str) -> list[Json]:
+        """Returns the usage of the calls of a kind that were answered, in order."""
+        done = [entry for entry in self.log.entries() if entry["event"] == "answered"]
+        return [entry["usage"] for entry in done if f"/{kind}." in entry["call"]]
+
+
+def billed(*blocks: Json, stop_reason: str = "end_turn") -> Reply:
+    """A reply whose tokens the server counts."""
+
+    async def reply() -> ApiReply:
+        return ApiReply(list(blocks), stop_reason)
+
+    return reply
+
+
+def read_share(usages: list[Json]) -> float:
+    """Returns which part of all input was read from the cache."""
+    parts = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+    sums = {part: sum(usage[part] for usage in usages) for part in parts}
+    return float(sums["cache_read_input_tokens"] / sum(sums.values()))
+
+
+@pytest.fixture
+async def billing() -> AsyncIterator[Billed]:
+    """A billed model that serves."""
+    model = Billed()
+    async with served(BrainServer(model.think, model.log, model.faults)) as model.url:
+        yield model
+
+
+@pytest.fixture
+async def lone(tmp_path: Any, billing: Billed) -> AsyncIterator[Client]:
+    """A client of a server whose Worker asks the billed model, and takes a second of silence for death."""
+    settings: Settings = settings_for(billing.url, tmp_path, model_idle_seconds=1.0)
+    async with own_server() as client, serving(client, settings):
+        yield client
+
+
+async def test_worker_agents_of_a_role_share_its_prefix(lone: Client, billing: Billed, run_id: str) -> None:
+    ids = [f"t{n}" for n in range(100)]
+    turns = {id_: lambda step: billed(text_block(f"found {step.subtask_id}")) for id_ in ids}
+    subtasks = [{"id": id_, "role": "counter"} for id_ in ids]
+    billing.play(run_id, script(plan(*subtasks), turns))
+    await run(lone, run_id, TEAM, max_subtasks=100, max_parallel=50)
+    usages = billing.usages("turn")
+    assert len(usages) == 100
+    assert sum(usage["cache_read_input_tokens"] == 0 for usage in usages) == 1
+    assert read_share(usages) >= 0.7
+
+
+async def test_a_conversation_of_many_tool_calls_is_read_from_the_cache(
+    lone: Client, billing: Billed, run_id: str
+) -> None:
+    def looks(step: Step) -> Reply:
+        calls = [tool_block("lookup", {"query": f"pears of row {step.number}.{n}"}) for n in range(12)]
+        return billed(*calls, stop_reason="tool_use") if step.number <= 10 else billed(text_block("found"))
+
+    billing.play(run_id, script(plan({"id": "t1", "role": "counter"}), {"t1": looks}))
+    await run(lone, run_id, TEAM, max_turns=15)
+    usages = billing.usages("turn")
+    assert len(usages) == 11
+    assert read_share(usages[2:]) >= 0.85
+
+
+async def test_nothing_is_cached_of_calls_that_nothing_continues(lone: Client, billing: Billed, run_id: str) -> None:
+    billing.play(run_id, script(plan({"id": "t1"}), answer_reply=answer("the answer " * 20)))
+    await run(lone, run_id, "lab", max_reviews=1)
+    for call in billing.of(run_id):
+        assert ("cache_control" in str(call.step.body)) == (call.step.kind == "turn"), call.step.call
+
+
+@pytest.mark.parametrize("block", ["thinking", "tool"])
+async def test_a_model_that_is_silent_for_long_is_asked_once(
+    lone: Client, billing: Billed, run_id: str, block: str
+) -> None:
+    silent: Json = {"type": "thinking", "thinking": "", "signature": "c2ln"}
+    if block == "tool":
+        silent = tool_block("lookup", {"query": "pears"})
+
+    def turn(step: Step) -> Reply:
+        if step.number > 1:
+            return text("found")
+        return billed(silent, stop_reason="tool_use") if block == "tool" else billed(silent, text_block("found"))
+
+    billing.play(run_id, script(plan({"id": "t1"}), {"t1": turn}))
+    # After message_start, ping and the beginning of the block: nearly three times the limit, as 4 minutes to 90 s.
+    billing.fault(match={"call": "*/turn.1"}, fault={"stall_after": 3, "stall_ms": 2700, "pings": True})
+    result = await run(lone, run_id, "lab")
+    assert result.status == "completed"
+    assert billing.steps(run_id).count("t1/1/turn.1") == 1
+
+
+async def test_a_dead_stream_is_ended_and_what_it_cost_is_counted(lone: Client, billing: Billed, run_id: str) -> None:
+    long = billed(text_block("word " * 400))
+    billing.play(run_id, script(plan({"id": "t1"}), {"t1": lambda step: long}))
+    whole = await run(lone, run_id, "lab")
+    again = f"{run_id}-again"
+    billing.play(again, script(plan({"id": "t1"}), {"t1": lambda step: long}))
+    billing.fault(match={"call": "*/turn.1", "times": 2}, fault={"stall_after": 30})
+    result = await run(lone, again, "lab")
+    assert billing.steps(again).count("t1/1/turn.1") == 3
+    assert result.usage.model_calls == whole.usage.model_calls
+    dead = _tokens(result) - _tokens(whole)
+    assert dead > 2 * 100, "two prompts of a hundred tokens and more, and the words that came"
+    assert (result.usage.usd or 0) > (whole.usage.usd or 0)
+
+
+def _tokens(result: RunResult) -> int:
+    usage = result.usage
+    return usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_write_tokens

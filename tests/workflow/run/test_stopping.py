@@ -1,0 +1,190 @@
+"""Stopping: by a cancel or the deadline it reaches every child; what was consumed is booked, whoever ended a child."""
+
+import asyncio
+import functools
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+from temporalio.client import Client, WorkflowExecutionStatus
+
+from supervision import limits
+from supervision.run.board import Board
+from tests.scripted_model import Reply, ScriptedModel, Step, plan, script, status, stop, text, tools, when
+from tests.waiting import until
+from tests.workflow import runs
+from tests.workflow.runs import closed, sent, started_children, status_of
+from tests.workflow.scripts import item, subtasks
+from workflows.supervisor import SupervisorWorkflow
+
+start = functools.partial(runs.start, team="lab")
+
+pytestmark = pytest.mark.usefixtures("worker")
+
+MANY = tuple(f"t{number}" for number in range(8))
+HALF = stop("max_tokens", "so far there are three")
+NEVER = when(asyncio.Event(), text("never"))
+
+
+class Held:
+    """A workflow task that is held while its children's starts are not sent yet."""
+
+    def __init__(self) -> None:
+        self.reached, self.released = threading.Event(), threading.Event()
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
+    """Holds the workflow task that starts the first subtask."""
+    held, usual = Held(), Board.start
+
+    def slow_start(board: Board, subtask_id: str, workflow_id: str) -> int:
+        if not held.reached.is_set():
+            held.reached.set()
+            held.released.wait(1.5)  # below the SDK's two seconds for a workflow task without an await
+        return usual(board, subtask_id, workflow_id)
+
+    monkeypatch.setattr(Board, "start", slow_start)
+    yield held
+    held.released.set()
+
+
+async def ends_of(client: Client, run_id: str) -> list[WorkflowExecutionStatus | None]:
+    """How the children of a run ended."""
+    children = await started_children(client, run_id)
+    return [(await client.get_workflow_handle(child).describe()).status for child in children]
+
+
+async def test_a_cancel_reaches_children_whose_start_is_under_way(
+    client: Client, model: ScriptedModel, run_id: str, held: Held
+) -> None:
+    model.play(run_id, script(plan(*[{"id": i} for i in MANY]), dict.fromkeys(MANY, lambda step: NEVER)))
+    handle = await start(client, run_id)
+    await until(held.reached.is_set)
+    await handle.cancel()
+    held.released.set()
+    await until(functools.partial(closed, handle))
+    assert (await handle.describe()).status is WorkflowExecutionStatus.CANCELED
+    assert await ends_of(client, run_id) == [WorkflowExecutionStatus.COMPLETED] * len(MANY)
+    result = await handle.query(SupervisorWorkflow.result)
+    assert {report.state for report in result.subtasks} == {"cancelled"}
+    assert all(call.aborted_at or call.answered_at for call in model.of(run_id) if call.step.subtask_id is None)
+
+
+async def test_the_deadline_reaches_children_whose_start_is_under_way(
+    client: Client, model: ScriptedModel, run_id: str, held: Held
+) -> None:
+    planned = asyncio.Event()
+    shape = when(planned, plan(*[{"id": i} for i in MANY]))
+    model.play(run_id, script(shape, dict.fromkeys(MANY, lambda step: NEVER)))
+    handle = await start(client, run_id, deadline="PT5S")
+    work_until = (await handle.describe()).start_time.timestamp() + 4
+    await until(lambda: time.time() > work_until - 0.7)
+    planned.set()
+    error = await runs.failure(handle)
+    assert error.type == "DeadlineExceeded"
+    result = runs.partial_result(error)
+    assert {(report.state, report.error.type) for report in result.subtasks if report.error} == {
+        ("cancelled", "DeadlineExceeded")
+    }
+    assert await ends_of(client, run_id) == [WorkflowExecutionStatus.COMPLETED] * len(MANY)
+
+
+async def test_a_subtask_whose_worker_agent_somebody_cancels_is_cancelled_and_keeps_its_half(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    def turns(step: Step) -> Reply:
+        return HALF if step.number == 1 else NEVER
+
+    model.play(run_id, script(plan({"id": "t1"}, {"id": "t2"}), {"t1": turns}))
+    handle = await start(client, run_id)
+    await until(sent(model, run_id, "t1/1/turn.2"))
+    await client.get_workflow_handle(f"{run_id}/t1/1").cancel()
+    result = await handle.result()
+    assert (result.status, {report.id: report.state for report in result.subtasks}) == (
+        "partial",
+        {"t1": "cancelled", "t2": "completed"},
+    )
+    report = result.subtasks[0]
+    assert (report.attempts, report.error.message if report.error else "") == (1, "somebody cancelled its worker agent")
+    assert [gap.subtask_id for gap in result.gaps] == ["t1"]
+    assert report.usage.model_calls == 1
+    assert report.finding is not None
+    assert report.finding.summary == "so far there are three"
+
+
+async def test_a_terminated_worker_agent_costs_what_it_consumed(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    def turns(step: Step) -> Reply:
+        if step.attempt == 1:
+            return tools(("lookup", {"query": "x"})) if step.number < 4 else NEVER
+        return text("found at last")
+
+    model.play(run_id, script(plan({"id": "t1"}), {"t1": turns}))
+    handle = await start(client, run_id)
+    await until(sent(model, run_id, "t1/1/turn.4"))
+    await client.get_workflow_handle(f"{run_id}/t1/1").terminate()
+    result = await handle.result()
+    answered = [call for call in model.of(run_id) if call.answered_at is not None]
+    assert result.usage.model_calls == len(answered) == 7  # plan, three turns, refine, the second attempt, the answer
+    assert result.usage.tool_calls == 3
+    assert (result.subtasks[0].attempts, result.subtasks[0].turns) == (2, 4)
+
+
+async def test_a_terminated_nested_supervisor_costs_what_its_tree_consumed(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    nested_plan = subtasks(item("f1", "walker"), item("f2", "walker", depends_on=["f1"]))
+
+    def reply(step: Step) -> Reply:
+        if step.kind == "plan":
+            return nested_plan if step.subtask_id else subtasks(item("t1", "storey"), item("t2", "hand"))
+        if step.call.endswith("f2/1/turn.1"):
+            return NEVER
+        return usual(step)
+
+    usual = script(plan())
+    model.play(run_id, reply)
+    handle = await start(client, run_id, team="house")
+    await until(lambda: any(step.endswith("f2/1/turn.1") for step in model.steps(run_id)))
+    await client.get_workflow_handle(f"{run_id}/t1/1").terminate()
+    await until(lambda: sum(step.endswith("f2/1/turn.1") for step in model.steps(run_id)) == 2)
+
+    async def is_booked() -> bool:
+        return (await status_of(handle)).subtasks[0].usage.model_calls == 2
+
+    await until(is_booked)
+    await handle.cancel()
+    await until(functools.partial(closed, handle))
+
+
+async def test_a_child_that_does_not_answer_is_booked_from_the_journal(
+    client: Client, model: ScriptedModel, run_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "CHILD_CLOSE_SHARE", 0.0)  # the run waits as short as it can
+
+    def turns(step: Step) -> Reply:
+        return tools(("lookup", {"query": "x"})) if step.number == 1 else NEVER
+
+    model.play(run_id, script(plan({"id": "t1"}, {"id": "t2"}), {"t1": turns}))
+    handle = await start(client, run_id, deadline="PT6S")
+    result = await handle.result()
+    answered = [call for call in model.of(run_id) if call.answered_at is not None]
+    assert result.usage.model_calls == len(answered)
+
+
+async def test_a_run_fails_once_all_candidates_are_refused_and_they_are_booked(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    def turns(step: Step) -> Reply:
+        refused = status(401, "authentication_error")
+        if "/1.2/" in step.call:
+            return refused
+        return tools(("lookup", {"query": "x"})) if step.number == 1 else refused
+
+    model.play(run_id, script(subtasks(item("t1", "finder", candidates=2)), {"t1": turns}))
+    error = await runs.failure(await start(client, run_id))
+    assert error.type == "ProviderAuthentication"
+    assert runs.partial_result(error).usage.model_calls == 2

@@ -1,0 +1,42 @@
+"""The result of a run that has ended: stored whole, and returned as far as a payload takes it."""
+
+from temporalio import workflow
+
+with workflow.unsafe.imports_passed_through():
+    from activities.contracts.run_contracts import PublishInput
+    from supervision import limits
+    from supervision.contract.result import RunResult
+    from supervision.results.payload_fit import fit
+    from supervision.run.run_state import RunState
+    from workflows.calls import local_calls
+    from workflows.failures import CallFailed
+    from workflows.nested.nested_result import nested_result
+    from workflows.nested.parent_link import ParentLink
+    from workflows.run_context import RunContext
+
+
+async def published(state: RunState, context: RunContext | None, parent: ParentLink | None) -> RunResult:
+    """Returns the result as it fits into a payload, after all of it was stored; a nested one is for its parent.
+
+    If it cannot be stored it is returned all the same, with as much as a payload takes. Without a `context` the run
+    ended before it had a store.
+    """
+    result = state.result()
+    if context is not None:
+        try:
+            stored = await local_calls.publish_result(
+                PublishInput(
+                    run=context.run,
+                    result=fit(result, limits.PUBLISH_BYTES),
+                    plan_ref=context.plan_ref or None,
+                    answer_ref=state.answer.ref,
+                ),
+                state.trace.recent(limits.PUBLISH_BYTES),
+            )
+        except CallFailed as failed:
+            state.warn(f"the result could not be stored: {failed}")
+            result = state.result()
+            return fit(result, limits.PUBLISH_BYTES) if parent is None else nested_result(state, result)
+        result.result_ref = state.result_ref = stored.result_ref
+        result.answer_ref = stored.answer_ref or result.answer_ref
+    return fit(result) if parent is None else nested_result(state, result)

@@ -1,0 +1,128 @@
+"""The calls of local activities: free, repeatable, and inside the workflow task."""
+
+from temporalio import workflow
+from temporalio.common import RetryPolicy
+
+with workflow.unsafe.imports_passed_through():
+    from activities.child_records import ChildActivities
+    from activities.contracts.run_contracts import (
+        AdoptInput,
+        AdoptReply,
+        ChildEnd,
+        ChildQuestion,
+        ChildRef,
+        Consumed,
+        Published,
+        PublishInput,
+        RunSetup,
+        SetupInput,
+    )
+    from activities.pools import PoolActivities
+    from activities.publishing import PublishingActivities
+    from activities.run_setup import RunSetupActivities
+    from supervision import limits
+    from supervision.contract.status import TraceEvent
+    from supervision.queues import pool_queue
+    from workflows.calls.activity_calls import LASTING, reply_of
+    from workflows.failures import CallFailed
+
+_STORE_RETRY = RetryPolicy(
+    initial_interval=limits.STORE_RETRY_INITIAL,
+    maximum_interval=limits.STORE_RETRY_MAX,
+    maximum_attempts=limits.STORE_ATTEMPTS,
+    non_retryable_error_types=LASTING,
+)
+
+
+async def prepare_run(payload: SetupInput) -> RunSetup:
+    """Fixes team, references and process facts for the run; local, so it costs no server round trip."""
+    return await reply_of(
+        workflow.execute_local_activity_method(
+            RunSetupActivities.prepare_run,
+            payload,
+            start_to_close_timeout=limits.SETUP_TIMEOUT,
+            retry_policy=_STORE_RETRY,
+            summary="prepare the run",
+        )
+    )
+
+
+async def adopt_finding(payload: AdoptInput) -> AdoptReply:
+    """Returns a finding as the answer, word for word; local, as it only reads."""
+    return await reply_of(
+        workflow.execute_local_activity_method(
+            PublishingActivities.adopt_finding,
+            payload,
+            start_to_close_timeout=limits.PUBLISH_TIMEOUT,
+            retry_policy=_STORE_RETRY,
+            summary="take the finding as the answer",
+        )
+    )
+
+
+async def publish_result(payload: PublishInput, trace: list[TraceEvent]) -> Published:
+    """Stores the whole result and trace; local, so the result is not written to history twice."""
+    return await reply_of(
+        workflow.execute_local_activity_method(
+            PublishingActivities.publish_result,
+            args=[payload, trace],
+            start_to_close_timeout=limits.PUBLISH_TIMEOUT,
+            retry_policy=_STORE_RETRY,
+            summary="store result and trace",
+        )
+    )
+
+
+async def pool_backlog(pool: str) -> float:
+    """Returns the seconds that work has waited for the Workers of a pool; 0 when that can't be known."""
+    try:
+        return await reply_of(
+            workflow.execute_local_activity_method(
+                PoolActivities.pool_backlog,
+                pool_queue(pool),
+                start_to_close_timeout=limits.CONNECT_TIMEOUT,
+                retry_policy=RetryPolicy(maximum_attempts=1),
+                summary=f"backlog of pool {pool}",
+            )
+        )
+    except CallFailed:
+        return 0.0
+
+
+async def find_child(question: ChildQuestion) -> ChildRef | None:
+    """Returns the child that an execution before a reset started under an id; None if it started none there."""
+    return await reply_of(
+        workflow.execute_local_activity_method(
+            ChildActivities.find_child,
+            question,
+            start_to_close_timeout=limits.SETUP_TIMEOUT,
+            retry_policy=_STORE_RETRY,
+            summary=f"find {question.workflow_id}",
+        )
+    )
+
+
+async def await_child(child: ChildRef, label: str) -> ChildEnd:
+    """Returns how a child of an execution before a reset ended, once it has."""
+    return await reply_of(
+        workflow.execute_activity_method(
+            ChildActivities.await_child,
+            child,
+            start_to_close_timeout=limits.MAX_DEADLINE,
+            heartbeat_timeout=limits.HEARTBEAT_TIMEOUT,
+            summary=label,
+        )
+    )
+
+
+async def child_consumed(child: ChildRef) -> Consumed:
+    """Returns what a child consumed that ended without saying so."""
+    return await reply_of(
+        workflow.execute_local_activity_method(
+            ChildActivities.child_consumed,
+            child,
+            start_to_close_timeout=limits.PUBLISH_TIMEOUT,
+            schedule_to_close_timeout=limits.PUBLISH_TIMEOUT,
+            summary=f"cost of {child.workflow_id}",
+        )
+    )
