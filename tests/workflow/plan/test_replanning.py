@@ -8,8 +8,9 @@ from temporalio.client import Client
 
 from tests.scripted_model import Reply, ScriptedModel, Step, as_json, text
 from tests.workflow import runs
-from tests.workflow.runs import events, failure, prompt
+from tests.workflow.runs import events, failure, partial_result, prompt
 from tests.workflow.scripts import FOUND, GIVES_UP, Turns, item, plans, subtasks
+from workflows.supervisor import SupervisorWorkflow
 
 start = functools.partial(runs.start, team="crew", max_turns=1)
 
@@ -147,3 +148,45 @@ async def test_of_rival_answers_the_one_that_a_judge_chose_stands(
     result = await (await start(client, run_id)).result()
     assert result.answer == "Slogan of t2"
     assert "synthesis.1" not in model.steps(run_id)
+
+
+# --- What users read when nothing worked ----------------------------------------------------------
+
+
+async def test_a_failed_run_says_what_its_team_wants_said_and_what_was_tried(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    role = {"name": "hand", "description": "Works.", "system_prompt": "You work."}
+    team = {"name": "desk", "generalist": "hand", "roles": [role], "on_failure": "Call the desk: 555-0100."}
+    model.play(run_id, plans(subtasks(item("t1")), NOTHING, turns=failing("t1")))
+    error = await failure(await runs.start(client, run_id, team=team, max_turns=1))
+    assert (error.type, error.message.startswith("Call the desk: 555-0100. (no subtask succeeded")) == (
+        "AllSubtasksFailed",
+        True,
+    )
+    answer = partial_result(error).answer
+    assert answer.startswith("Call the desk: 555-0100.\n\n**What was tried**")
+    assert "- Find out about part t1 (3 attempts by hand, failed: TurnLimit)" in answer
+
+
+async def test_a_role_limits_what_its_turns_may_write_and_labels_its_answer(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    role = {"name": "lawyer", "description": "Knows law.", "system_prompt": "You advise.", "max_tokens": 600}
+    routes = [{"pattern": "garden", "role": "lawyer"}]
+    team = {"name": "desk", "generalist": "lawyer", "roles": [{**role, "label": "Legal expert"}], "routes": routes}
+    model.play(run_id, plans(NOTHING, turns={"t1": lambda step: FOUND}))
+    result = await (await runs.start(client, run_id, team=team)).result()
+    assert result.answer == "**Legal expert**\n\nfound it"
+    assert model.steps(run_id) == ["t1/1/turn.1"]
+    assert model.of(run_id)[0].step.body["max_tokens"] == 600
+
+
+async def test_reasons_of_plan_and_roles_are_in_the_trace(client: Client, model: ScriptedModel, run_id: str) -> None:
+    shape = subtasks(item("t1", reasoning="It weighs."), reasoning="One fact.")
+    model.play(run_id, plans(shape))
+    handle = await start(client, run_id)
+    await handle.result()
+    noted = {event.type: event.data for event in (await handle.query(SupervisorWorkflow.trace)).events}
+    assert noted["plan_accepted"]["reasoning"] == "One fact."
+    assert noted["subtask_started"]["reasoning"] == "It weighs."
