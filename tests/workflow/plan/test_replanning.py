@@ -113,10 +113,10 @@ async def test_a_single_roles_finding_is_the_answer_word_for_word(
         {"role": "reckoner", "secondary_role": None, "description": "Weigh all pears.", "reasoning": "Sums"}
     )
     code = "def weigh(pears):\n    return sum(pears)\n" + "# and so on\n" * 400
-    model.play(run_id, plans(route, turns={"t1": lambda step: text(f"{code}\nConfidence: 0.7\nLimitations: none")}))
+    model.play(run_id, plans(route, turns={"t1": lambda step: text(f"{code}\nConfidence: 0.5\nLimitations: none")}))
     handle = await start(client, run_id, strategy="route", max_reviews=3)
     result = await handle.result()
-    assert (result.status, result.answer.strip(), result.confidence) == ("completed", code.strip(), 0.7)
+    assert (result.status, result.answer.strip(), result.confidence) == ("completed", code.strip(), 0.5)
     assert model.steps(run_id) == ["plan.1.1", "t1/1/turn.1"]
     assert "finding_adopted" in await events(handle)
 
