@@ -146,7 +146,8 @@ class RunState:
 
     def open_point(self, subtask_id: str, reason: str) -> None:
         """Sets the gap in a subtask that did complete."""
-        description = one_line(self.board.subtask(subtask_id).description, limits.GAP_DESCRIPTION_BYTES)
+        known = self.board.subtask(subtask_id).description if subtask_id in self.board else ""
+        description = one_line(known, limits.GAP_DESCRIPTION_BYTES)
         self._open_points[subtask_id] = Gap(subtask_id=subtask_id, description=description, reason=cut(reason, 600))
 
     def lacks(self, point: str) -> None:
