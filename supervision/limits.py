@@ -140,9 +140,9 @@ TRIED_SHOWN = 10  # subtasks that a failed run lists as tried
 LEAST_TURN_TOKENS = 256  # of a role's own limit: a short finding and the call that hands it in
 CATALOGUE_CHARS = 6000  # of a team's data in the planner's prompt: ~1,700 tokens, paid once or twice a run
 CATALOGUE_LINE_CHARS = 600  # one table with its columns
-CATALOGUE_VALUES = 6  # of a text column: enough to see what kind of names there are
+CATALOGUE_VALUES = 5  # of a text column: enough to see what kind of names there are
 CATALOGUE_TIMEOUT = timedelta(seconds=8)  # loading the tables of a team takes about one
-TOOL_SHOWN_BYTES = 300  # a tool's description in the planner's prompt: its first sentences
+TOOL_SHOWN_BYTES = 160  # a tool's description in the planner's prompt: its first sentence
 SMALL_ATTACHMENT_BYTES = 4 * KIB  # in the brief itself: a tool call costs more than its text
 REASON_BYTES = 300  # why a plan or a role was chosen: one sentence in the trace
 HINT_ROLES = 10  # among more, models choose the wrong one too often: a team of teams does better

@@ -77,7 +77,6 @@ def planner_system(team: Team, roles: list[Role], tools: Mapping[str, str], cata
     `tools` are descriptions by name; `catalogue` is empty for a team without data of its own.
     """
     listed = "\n".join(_role_line(role) for role in roles)
-    known = sorted({capability for role in roles for capability in role.capabilities})
     used = dict.fromkeys([tool for role in roles for tool in role.tools] + team.toolbox)
     described = [f"- {name}: {one_line(tools[name], limits.TOOL_SHOWN_BYTES)}" for name in used if name in tools]
     parts = [
@@ -85,7 +84,6 @@ def planner_system(team: Team, roles: list[Role], tools: Mapping[str, str], cata
         "each to the role that fits it best. You do no subtask yourself.",
         f"The team: {one_line(team.description, limits.TOOL_SHOWN_BYTES)}" if team.description.strip() else "",
         f"{ROLES}\n{listed}",
-        f"Capabilities that exist: {', '.join(known)}" if known else "",
         "\n".join(["Tools of these roles:", *described]) if described else "",
         f"Data that these tools reach:\n{catalogue}" if catalogue else "",
         f"How to plan\n{rules}",

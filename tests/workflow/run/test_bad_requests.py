@@ -99,7 +99,10 @@ async def test_an_inline_team_has_only_what_the_operator_registered(
 @pytest.mark.parametrize(
     ("setting", "reason"),
     [
-        ("worker_model", "these roles have no model: hand, reader, librarian, reckoner, solo, pupil, far, abroad; set models"),
+        (
+            "worker_model",
+            "these roles have no model: hand, reader, librarian, reckoner, solo, pupil, far, abroad; set models",
+        ),
         ("supervisor_model", "the supervisor has no model: set models.supervisor"),
     ],
 )
