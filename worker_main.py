@@ -115,6 +115,7 @@ def compose(
         workflows=[SupervisorWorkflow, WorkerAgentWorkflow],
         local_activities=[
             setup.prepare_run,
+            publishing.adopt_finding,
             publishing.publish_result,
             PoolActivities(client).pool_backlog,
             children.find_child,

@@ -84,6 +84,7 @@ class RunSetupActivities:
             if request.answer_schema is not None
             else None,
             attachments=attachments,
+            own_plan_ref=await self._stored(run, request.plan.model_dump_json()) if request.plan is not None else None,
             tools_queue=facts.tools_queue,
             search_attributes=facts.search_attributes,
             warnings=[*facts.warnings, *warnings, *lowered],

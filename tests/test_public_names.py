@@ -34,7 +34,8 @@ WORKFLOWS = {
     "WorkerAgentWorkflow": {"queries": {"trace"}, "updates": set(), "signals": set()},
 }
 ACTIVITIES = {
-    *("prepare_run", "publish_result", "pool_backlog", "find_child", "await_child", "child_consumed"),
+    *("prepare_run", "publish_result", "adopt_finding", "pool_backlog"),
+    *("find_child", "await_child", "child_consumed"),
     *("plan", "call_model", "refine", "review", "judge", "synthesize"),
     *("run_tool",),
 }

@@ -57,7 +57,8 @@ class ToolLoop:
     async def run(self) -> WorkerAgentResult:
         """Returns the finding. Raises the error that ends the attempt, CallFailed, or CancelledError."""
         agent, progress = self._agent, self._progress
-        asked_again, note, max_tokens, insisted = 0, None, limits.TURN_MAX_TOKENS, False
+        asked_again, note, insisted = 0, None, False
+        max_tokens = agent.role.max_tokens or limits.TURN_MAX_TOKENS
         while True:
             progress.turn, self._turn_open = progress.turn + 1, True
             last = self._must_conclude()

@@ -24,20 +24,16 @@ the operator could have written it.
 import asyncio
 import contextlib
 import logging
-import os
-import sys
 import time
-import traceback
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from pydantic import ValidationError
 
-from activities.teams.author_checks import tool_list
+from activities.teams.own_tools import own_tools
 from activities.teams.team_definition import TeamError, naming, read_definition
 from activities.teams.team_thread import TeamThread, ToolBlocked
 from activities.teams.toolbox import Toolbox, complaints
@@ -46,8 +42,8 @@ from activities.tools.tool import Tool
 from supervision import limits
 from supervision.contract.team import RoleCard, Team, TeamCard, ToolCard, is_name
 from supervision.errors import ErrorKind
-from supervision.text import did_you_mean, one_line, quoted
-from supervision.trust import distrust
+from supervision.planning.team_hints import team_hints
+from supervision.text import did_you_mean, quoted
 
 log = logging.getLogger(__name__)
 
@@ -230,7 +226,15 @@ def team_card(loaded: LoadedTeam, default_model: str, override: str | None = Non
                 name=role.name,
                 description=role.description,
                 capabilities=role.capabilities,
-                tools=[ToolCard(name=tool.name, effects=tool.effects, local=tool.local) for tool in tools],
+                tools=[
+                    ToolCard(
+                        name=tool.name,
+                        effects=tool.effects,
+                        local=tool.local,
+                        reads_attachments=tool.reads_attachments,
+                    )
+                    for tool in tools
+                ],
                 model=role.model or override or default_model,
                 max_turns=role.max_turns,
                 max_parallel=role.max_parallel,
@@ -239,9 +243,12 @@ def team_card(loaded: LoadedTeam, default_model: str, override: str | None = Non
                 pool=role.pool,
                 backup=role.backup,
                 backlog_seconds=role.backlog_seconds,
+                max_tokens=role.max_tokens,
+                label=role.label,
             )
         )
-    return TeamCard(name=loaded.team.name, generalist=loaded.team.generalist, roles=roles)
+    team = loaded.team
+    return TeamCard(name=team.name, generalist=team.generalist, roles=roles, on_failure=team.on_failure)
 
 
 def _pick(wanted: str, registered: dict[str, Tool[Any]], where: str) -> Tool[Any]:
@@ -261,34 +268,8 @@ def _pick(wanted: str, registered: dict[str, Tool[Any]], where: str) -> Tool[Any
 
 def _read(folder: Path, thread: TeamThread) -> LoadedTeam:
     team = read_definition(folder)
+    for hint in team_hints(team):
+        log.warning("%s", hint)
     with naming(folder / "team.toml"):
-        toolbox = Toolbox.for_team(team, folder, map(thread.own, _own_tools(folder / "tools.py")))
+        toolbox = Toolbox.for_team(team, folder, map(thread.own, own_tools(folder / "tools.py")))
     return LoadedTeam(team, folder, toolbox)
-
-
-def _own_tools(file: Path) -> list[Tool[Any]]:
-    """Returns the tools of a team's `tools.py`. Raises TeamError with the line if it cannot be imported."""
-    if not file.is_file():
-        return []
-    for path in (file, file.parent, file.parent.parent):  # who may write to a folder may exchange what is in it
-        if why := distrust(path.stat(), os.getuid()):
-            raise TeamError(ErrorKind.UNKNOWN_TEAM, f"{file} is code and is not run: {path} is open to others, {why}")
-    try:
-        tools = getattr(_imported(file), "TOOLS", None)
-    except (Exception, SystemExit, KeyboardInterrupt) as error:
-        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
-        line = error.lineno if isinstance(error, SyntaxError) else (lines or [None])[-1]
-        problem = f"line {line}: {type(error).__name__}: {one_line(str(error), limits.ERROR_BYTES)}"
-        raise TeamError(ErrorKind.UNKNOWN_TEAM, f"{file}: {problem}") from error
-    with naming(file):
-        return tool_list(tools)
-
-
-def _imported(file: Path) -> ModuleType:
-    name = f"supervisor_team_{file.parent.name.replace('-', '_')}_tools"
-    module = ModuleType(name)
-    module.__file__ = str(file)
-    sys.modules[name] = module  # dataclasses and pydantic look their module up there
-    # Not importlib's loader: its bytecode cache takes two writes within a second for one.
-    exec(compile(file.read_bytes(), str(file), "exec"), module.__dict__)
-    return module

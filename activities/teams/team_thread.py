@@ -85,7 +85,7 @@ class TeamThread:
         async def run(arguments: Any, context: ToolContext) -> ToolOutput:
             return await self._run(checked, arguments, context)
 
-        return replace(tool, run=run, own=True)
+        return replace(tool, run=run, own=True, catalogue=None)  # that would run elsewhere
 
     def end(self) -> None:
         """Ends the thread after the work begun so far."""

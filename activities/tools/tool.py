@@ -80,7 +80,9 @@ class Tool(Generic[A]):
     Its `run` may also be a plain function, which gets a thread for each call, and return just a text.
     `evidence` says what its outputs prove: `data` of the world, what was `computed` from its arguments, or `nothing`,
     because they only repeat these.
-    `name` is letters, digits, `_` and `-`, at most 64 of them: providers accept no other.
+    `name` is letters, digits, `_` and `-`, at most 64 of them: providers accept no other. `catalogue` returns what data
+    it reaches, for the planner: a line by the name of each table or document. `reads_attachments` is True if it shows
+    the attachments of its context.
     """
 
     name: str
@@ -92,6 +94,8 @@ class Tool(Generic[A]):
     local: bool = False
     own: bool = False
     waits: bool = False
+    catalogue: Callable[[], Awaitable[dict[str, str]]] | None = None
+    reads_attachments: bool = False
 
     def schema(self) -> dict[str, Any]:
         """Returns the JSON schema of the arguments. It is shared, so do not change it."""

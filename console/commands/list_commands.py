@@ -142,6 +142,7 @@ async def print_teams(folders: list[Path], console: Console, as_json: bool) -> i
     # these load the tools' libraries: 0.3 s for one command only
     from activities.teams.team_definition import TeamError
     from activities.teams.team_files import TeamFiles
+    from supervision.planning.team_hints import team_hints
 
     files = TeamFiles(folders)
     usable: list[Team] = []
@@ -158,13 +159,13 @@ async def print_teams(folders: list[Path], console: Console, as_json: bool) -> i
         print_json(listed)
         return 1 if broken else 0
     for team in usable:
-        _print_team(team, console)
+        _print_team(team, team_hints(team), console)
     for name, reason in broken.items():
         print_err(f"team '{name}' can't be used: {safe_line(reason, limits.ERROR_BYTES)}")
     return 1 if broken else 0
 
 
-def _print_team(team: "Team", console: Console) -> None:
+def _print_team(team: "Team", hints: list[str], console: Console) -> None:
     console.print(Text(f"{team.name}  {safe_line(team.description, _CELL)}".rstrip(), style="bold"))
     for role in team.roles:
         mark = " (generalist)" if role.name == team.generalist else ""
@@ -172,3 +173,5 @@ def _print_team(team: "Team", console: Console) -> None:
         pool = f", pool {role.pool}" if role.pool else ""
         console.print(Padding(Text(f"{role.name}{mark}: {tools}{pool}"), (0, 0, 0, 2), expand=False))
         console.print(Padding(Text(safe_line(role.description, _CELL), style="dim"), (0, 0, 0, 6), expand=False))
+    for advice in hints:
+        console.print(Padding(Text(f"hint: {safe_line(advice, limits.ERROR_BYTES)}", style="yellow"), (0, 0, 0, 2)))

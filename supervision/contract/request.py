@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field, ValidationError, field_validator, model_v
 
 from supervision import limits
 from supervision.contract.base import Duration, StrictModel, Undecodable, depth_exceeds
+from supervision.contract.plan import Plan, unknown_fields
 from supervision.contract.team import Team
 from supervision.errors import ErrorKind, SupervisionError
 from supervision.text import cut, did_you_mean, one_line, size
@@ -66,6 +67,8 @@ class RunRequest(StrictModel):
     max_turns: Annotated[int, Field(ge=1, le=limits.MAX_TURNS)] = 10
     max_depth: Annotated[int, Field(ge=1, le=limits.MAX_DEPTH)] = 2
     max_reviews: Annotated[int, Field(ge=0, le=20)] = 3
+    max_replans: Annotated[int, Field(ge=0, le=20)] = 2
+    plan: Plan | None = None
     subtask_timeout: Duration | None = None
     deadline: Duration = timedelta(minutes=30)
     budget: Budget = Budget()
@@ -83,6 +86,14 @@ class RunRequest(StrictModel):
         if not isinstance(team, (str, Team)):
             raise ValueError("must be a name or a team object")
         return team
+
+    @field_validator("plan", mode="before")
+    @classmethod
+    def _plan(cls, plan: object) -> object:
+        """A misspelt field of a caller's own plan is refused; one of a model's is only ignored."""
+        if isinstance(plan, dict) and (unknown := unknown_fields(plan)):
+            raise ValueError(f"has no such fields: {one_line(', '.join(unknown), limits.LIST_SHOWN_BYTES)}")
+        return plan
 
     @property
     def team_name(self) -> str:

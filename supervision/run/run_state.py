@@ -1,7 +1,7 @@
 """The state of a run as its workflow keeps it: what the queries show and the result is made of."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Literal
 
@@ -74,7 +74,7 @@ class RunState:
         self._now = now
         self._seen_requests: set[str] = set()
         self._open_points: dict[str, Gap] = {}
-        self._lacks: dict[str, Gap] = {}
+        self._lacks: list[Gap] = []
         self._contradictions: dict[frozenset[str], Contradiction] = {}
         self._tools: dict[str, ToolTally] = {}
         self._numbers: Counter[str] = Counter()
@@ -165,11 +165,10 @@ class RunState:
         description = one_line(known, limits.GAP_DESCRIPTION_BYTES)
         self._open_points[subtask_id] = Gap(subtask_id=subtask_id, description=description, reason=cut(reason, 600))
 
-    def lacks(self, point: str) -> None:
-        """Adds a gap of the plan itself: the goal asks for it and no subtask covers it."""
-        self._lacks.setdefault(
-            point, Gap(subtask_id=PLAN_GAP, description=point, reason="no subtask of the plan covers it")
-        )
+    def plan_lacks(self, points: Sequence[str]) -> None:
+        """Sets the gaps of the plan itself: what the goal asks for and no subtask covers."""
+        reason = "no subtask of the plan covers it"
+        self._lacks = [Gap(subtask_id=PLAN_GAP, description=point, reason=reason) for point in points]
 
     def close_point(self, subtask_id: str) -> None:
         """Takes back the gap in a subtask that has a better finding now."""
@@ -178,7 +177,7 @@ class RunState:
     @property
     def gaps(self) -> list[Gap]:
         """What is missing from the answer: subtasks without a finding, and points that stayed open."""
-        return [*self.board.gaps(), *self.open_points, *self._lacks.values()]
+        return [*self.board.gaps(), *self.open_points, *self._lacks]
 
     @property
     def open_points(self) -> list[Gap]:

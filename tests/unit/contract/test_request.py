@@ -75,6 +75,8 @@ def test_defaults_are_those_of_the_contract() -> None:
         "max_turns": 10,
         "max_depth": 2,
         "max_reviews": 3,
+        "max_replans": 2,
+        "plan": None,
         "subtask_timeout": None,
         "deadline": "PT30M",
         "budget": {"tokens": 1_000_000, "usd": 5.0},

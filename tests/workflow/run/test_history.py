@@ -85,7 +85,7 @@ async def test_attachments_reach_only_the_subtasks_that_list_them(
     model.play(run_id, script(shape))
     await run(client, run_id, attachments=[Attachment(name="notes.txt", text="remember")])
     prompts = {call.step.subtask_id: call.step.prompt for call in model.of(run_id)}
-    assert "notes.txt" in prompts["t1"]
+    assert '<attachment name="notes.txt">\nremember\n</attachment>' in prompts["t1"]
     assert "notes.txt" not in prompts["t2"]
 
 
