@@ -105,7 +105,7 @@ async def test_prompts_of_the_supervisor_keep_to_their_size_with_many_findings(
     monkeypatch.setattr(limits, "CONTEXT_CHARS", 60_000)
     monkeypatch.setattr(limits, "REVIEWED_DESCRIPTIONS_BYTES", 8_000)
     monkeypatch.setattr(limits, "NOTES_BYTES", 8_000)
-    many = [item(f"t{n}", description="Look closely " * 300) for n in range(60)]
+    many = [item(f"t{n}", description=f"Look closely at the pears of garden {n} " * 100) for n in range(60)]
     turns: Turns = {f"t{n}": lambda step: text("pears " * 2000) for n in range(60)}
     turns["t7"] = lambda step: text("")
     conflict = [{"subtask_ids": ["t1", "t2"], "description": "44 or 45"}]
