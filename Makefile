@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup dev temporal demo test corpus check serve worker bench large pin-images
+.PHONY: help setup dev temporal demo test corpus check serve worker standin bench large pin-images
 
 # a uv from PATH, else one of our own in .uv
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
@@ -44,6 +44,9 @@ serve: $(READY) ## Run the embedded Temporal server with its Web UI until Ctrl-C
 worker: $(READY) ## Run a Worker process
 	@$(VENV) worker_main.py
 
+standin: $(READY) ## Run the stand-in model on port 8234
+	@$(VENV) -m standin --port 8234
+
 bench: dev ## Run the benchmarks
 	@$(VENV) -m benchmarks
 
@@ -59,6 +62,7 @@ temporal: $(READY)
 # An existing .venv keeps its Python; a new one gets the one found above.
 SYNC = $(UV) sync --locked --quiet --compile-bytecode $(if $(wildcard $(VENV)),,--python "$(PYTHON)")
 $(READY): pyproject.toml uv.lock | uv
+	@echo "installing into .venv: some seconds, once" >&2
 	@$(SYNC) --no-dev --inexact
 	@touch $@
 

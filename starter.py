@@ -5,6 +5,7 @@ Exit codes: 0 done (a partial answer, too); 1 the run failed, does not exist or 
 """
 
 from collections.abc import Callable, Coroutine
+from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -13,15 +14,19 @@ import typer
 from console import console_limits
 from console.access import Access
 from console.command import Command
+from console.commands.artifact_commands import print_artifact, print_artifacts
 from console.commands.doctor import examine
-from console.commands.list_commands import print_runs, print_teams
+from console.commands.list_commands import ListOptions, print_runs, print_teams
 from console.commands.report_commands import print_plan, print_result, print_status, print_trace
-from console.commands.run_commands import follow_run, run_goal
+from console.commands.run_commands import follow_run, opened, run_goal
 from console.commands.store_commands import prune, put_file
+from console.commands.tool_commands import try_tool
 from console.commands.update_commands import cancel, extend, resume
+from console.hints import keep_connection
+from console.run.find_run import find_run
 from console.run.request_options import RunOptions
 from console.run.run_handle import RunHandle
-from console.terminal import console
+from console.terminal import console, print_out
 from runtime.paths import keep_files_private
 from runtime.process import exit_now
 
@@ -42,27 +47,35 @@ def do(work: Callable[[Access], Coroutine[Any, Any, int]]) -> NoReturn:
     raise typer.Exit(command.run(lambda: work(command.access)))
 
 
-def with_run(run_id: str, work: Callable[[RunHandle, Access], Coroutine[Any, Any, int]]) -> NoReturn:
+def with_run(run_id: str | None, work: Callable[[RunHandle, Access], Coroutine[Any, Any, int]]) -> NoReturn:
     """As `do`, for work on one run."""
 
     async def connected(access: Access) -> int:
-        return await work(RunHandle(await access.client(), run_id), access)
+        client = await access.client()
+        return await work(RunHandle(client, await find_run(client, run_id)), access)
 
     do(connected)
 
 
-RunId = Annotated[str, typer.Argument(metavar="RUN_ID", help="as `run` and `list` print it")]
+_ID = "its id as `run` and `list` print it, or the beginning of one"
+RunId = Annotated[str, typer.Argument(metavar="RUN_ID", help=_ID)]
+AnyRun = Annotated[str | None, typer.Argument(metavar="RUN_ID", help=f"{_ID}; the newest run without")]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON on standard output, nothing else there")]
 
 
-@app.callback()
+@app.callback(invoke_without_command=True)
 def settings(
     address: Annotated[str | None, typer.Option(help="the Temporal server, host:port")] = None,
     namespace: Annotated[str | None, typer.Option(help="the Temporal namespace")] = None,
     env_file: Annotated[Path | None, typer.Option(help="settings, instead of .env beside this program")] = None,
     debug: Annotated[bool, typer.Option("--debug", help="show where an error came from")] = False,
+    version: Annotated[bool, typer.Option("--version", help="print the version", is_eager=True)] = False,
 ) -> None:
     """Connection and debugging."""
+    if version:
+        print_out(f"temporal-supervisor {metadata.version('temporal-supervisor')}")
+        raise typer.Exit
+    keep_connection(address, namespace, env_file)
     command.access = Access(address, namespace, env_file)
     command.debug = debug
 
@@ -80,8 +93,8 @@ def run(
     max_turns: Annotated[int | None, typer.Option(help="model calls per subtask, default 10")] = None,
     max_reviews: Annotated[int | None, typer.Option(help="rounds of review, default 3, 0 for none")] = None,
     max_depth: Annotated[int | None, typer.Option(help="levels of teams within teams, default 2")] = None,
-    incremental: Annotated[int | None, typer.Option(help="draft the answer from so many findings on, 0 never")] = None,
-    deadline: Annotated[str | None, typer.Option(help="ISO 8601, default PT30M")] = None,
+    incremental_synthesis: Annotated[int | None, typer.Option(help="drafts from so many findings on, 0 never")] = None,
+    deadline: Annotated[str | None, typer.Option(help="such as 30m or PT30M, default 30m")] = None,
     budget_tokens: Annotated[int | None, typer.Option(help="default 1,000,000")] = None,
     budget_usd: Annotated[float | None, typer.Option(help="default 5")] = None,
     answer_schema: Annotated[Path | None, typer.Option(help="a JSON schema: the answer comes as JSON, too")] = None,
@@ -99,32 +112,32 @@ def run(
 
 
 @app.command()
-def follow(run_id: RunId, as_json: AsJson = False) -> None:
+def follow(run_id: AnyRun = None, as_json: AsJson = False) -> None:
     """Follow a run to its end and print its answer."""
     with_run(run_id, lambda run, access: follow_run(run, access, as_json=as_json))
 
 
 @app.command()
-def status(run_id: RunId, as_json: AsJson = False) -> None:
+def status(run_id: AnyRun = None, as_json: AsJson = False) -> None:
     """Show where a run stands."""
-    with_run(run_id, lambda run, _: print_status(run, console(), as_json))
+    with_run(run_id, lambda run, access: print_status(run, console(), opened(access), as_json))
 
 
 @app.command()
-def plan(run_id: RunId, as_json: AsJson = False) -> None:
+def plan(run_id: AnyRun = None, as_json: AsJson = False) -> None:
     """Show the plan of a run."""
-    with_run(run_id, lambda run, _: print_plan(run, as_json))
+    with_run(run_id, lambda run, _: print_plan(run, console(), as_json))
 
 
 @app.command()
-def trace(run_id: RunId) -> None:
+def trace(run_id: AnyRun = None) -> None:
     """Print the events of a run as JSON."""
     with_run(run_id, lambda run, access: print_trace(run, access.store))
 
 
 @app.command()
 def result(
-    run_id: RunId,
+    run_id: AnyRun = None,
     as_json: AsJson = False,
     full: Annotated[bool, typer.Option("--full", help="whole texts, from the artifact store")] = False,
     wait: Annotated[bool, typer.Option("--wait", help="wait for the run's end")] = False,
@@ -133,10 +146,34 @@ def result(
     with_run(run_id, lambda run, access: print_result(run, access, console(), as_json=as_json, full=full, wait=wait))
 
 
+@app.command()
+def artifacts(
+    run_id: AnyRun = None,
+    save: Annotated[Path | None, typer.Option(help="write the files into this folder")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the files that a run made for you, or save them."""
+    with_run(run_id, lambda run, access: print_artifacts(run, access, save, as_json))
+
+
+@app.command()
+def artifact(
+    ref: Annotated[str, typer.Argument(help="a reference, as `artifacts` and `put` print it")],
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="write it into this file")] = None,
+) -> None:
+    """Print a stored text, or write it into a file."""
+    do(lambda access: print_artifact(access.store, ref, output))
+
+
 @app.command("list")
-def list_runs(limit: Annotated[int, typer.Option(min=1, help="newest first")] = console_limits.LISTED_RUNS) -> None:
+def list_runs(
+    limit: Annotated[int, typer.Option(min=1, help="newest first")] = console_limits.LISTED_RUNS,
+    state: Annotated[str | None, typer.Option(help="only running, completed, failed, cancelled, ... ones")] = None,
+    team: Annotated[str | None, typer.Option(help="only those of this team")] = None,
+    as_json: AsJson = False,
+) -> None:
     """List the runs that the server knows."""
-    do(lambda access: print_runs(access, console(), limit))
+    do(lambda access: print_runs(access, console(), ListOptions(limit, state, team, as_json)))
 
 
 @app.command("cancel")
@@ -148,12 +185,12 @@ def cancel_run(run_id: RunId) -> None:
 @app.command("extend")
 def extend_limits(
     run_id: RunId,
-    deadline: Annotated[str | None, typer.Option(help="ISO 8601, counted from the run's start")] = None,
-    tokens: Annotated[int | None, typer.Option(help="the new total")] = None,
-    usd: Annotated[float | None, typer.Option(help="the new total")] = None,
+    deadline: Annotated[str | None, typer.Option(help="such as 2h, counted from the run's start")] = None,
+    budget_tokens: Annotated[int | None, typer.Option(help="the new total")] = None,
+    budget_usd: Annotated[float | None, typer.Option(help="the new total")] = None,
 ) -> None:
     """Give a run new limits: totals, not additions. A limit that is not given stays as it is."""
-    with_run(run_id, lambda run, _: extend(run, deadline, tokens, usd))
+    with_run(run_id, lambda run, _: extend(run, deadline, budget_tokens, budget_usd))
 
 
 @app.command("resume")
@@ -163,9 +200,19 @@ def resume_run(run_id: RunId) -> None:
 
 
 @app.command()
-def teams() -> None:
-    """List the teams that runs may name, with their roles and tools."""
-    do(lambda access: print_teams(access.settings.teams_folders, console()))
+def teams(as_json: AsJson = False) -> None:
+    """List the teams that runs may name, with their roles and tools; exit code 1 if one can't be used."""
+    do(lambda access: print_teams(access.settings.teams_folders, console(), as_json))
+
+
+@app.command()
+def tool(
+    name: Annotated[str, typer.Argument(metavar="TEAM/TOOL", help="a tool as `teams` lists it")],
+    arguments: Annotated[str | None, typer.Argument(help='a JSON object such as {"title": "emma"}')] = None,
+    attach: Annotated[list[Path] | None, typer.Option(help="a text file that the tool may read")] = None,
+) -> None:
+    """Try a tool without a run: print its schema, or its output for these arguments."""
+    do(lambda access: try_tool(access.settings.teams_folders, name, arguments, attach or []))
 
 
 @app.command()
@@ -178,16 +225,24 @@ def put(file: Annotated[Path, typer.Argument(help="a UTF-8 text file")]) -> None
 def prune_store(
     older_than: Annotated[str, typer.Option(help="such as 30d, 12h or 2w")],
     yes: Annotated[bool, typer.Option("--yes", help="delete without asking")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="only list what would be deleted")] = False,
 ) -> None:
     """Delete the objects of old runs and old uploads from the artifact store; never what may still be in use."""
     ask_first = console().is_terminal
-    do(lambda access: prune(access, older_than, lambda question: yes or (ask_first and typer.confirm(question))))
+
+    def confirmed(question: str) -> bool:
+        return not dry_run and (yes or (ask_first and typer.confirm(question)))
+
+    do(lambda access: prune(access, older_than, confirmed))
 
 
 @app.command()
-def doctor(quiet: Annotated[bool, typer.Option("--quiet", help="only warnings and problems")] = False) -> None:
+def doctor(
+    quiet: Annotated[bool, typer.Option("--quiet", help="only warnings and problems")] = False,
+    as_json: AsJson = False,
+) -> None:
     """Check everything that a run needs; exit code 1 if there is a problem."""
-    do(lambda access: examine(access, console(), quiet))
+    do(lambda access: examine(access, console(), quiet=quiet, as_json=as_json))
 
 
 def main() -> None:

@@ -6,7 +6,6 @@ python worker_main.py [--roles workflows,model,tools | --pool NAME]
 import argparse
 import asyncio
 import contextlib
-import logging
 import os
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -56,7 +55,8 @@ from workflows.worker_agent import WorkerAgentWorkflow
 STANDIN_NOTICE = "answers come from the stand-in model: it extracts, it does not reason"
 NO_MODEL = (
     "no model to call: set ANTHROPIC_API_KEY (or ANTHROPIC_BASE_URL for a compatible endpoint) in this process's "
-    "environment, or start it with --roles workflows,tools to serve no model calls"
+    "environment, or start it with --roles workflows,tools to serve no model calls. Without a key: start the stand-in "
+    "model with `make standin`, then this with SUPERVISOR_MODEL=standin and ANTHROPIC_BASE_URL=http://127.0.0.1:8234"
 )
 
 
@@ -115,6 +115,7 @@ def compose(
         workflows=[SupervisorWorkflow, WorkerAgentWorkflow],
         local_activities=[
             setup.prepare_run,
+            publishing.adopt_finding,
             publishing.publish_result,
             PoolActivities(client).pool_backlog,
             children.find_child,
@@ -173,7 +174,7 @@ async def serve(settings: Settings, roles: Sequence[WorkerRole], pool: str | Non
     """Runs until SIGTERM or Ctrl-C, then lets calls in flight finish; a second signal ends at once."""
     watchdog.watch(asyncio.get_running_loop())
     tracing = telemetry.configure("temporal-supervisor-worker")
-    client = await connect(tracing, wait=limits.WORKER_CONNECT_WAIT)
+    client = await connect(tracing, wait=limits.WORKER_CONNECT_WAIT, report=say)
     stop = asyncio.Event()
     with stopping_by_signal(asyncio.get_running_loop(), stop, watchdog):
         process = serving(client, settings, roles, pool=pool, strict_sandbox=False)
@@ -223,10 +224,11 @@ def main() -> None:
         "--pool", type=parse_pool, help="make the model and tool calls of this pool's roles, only those"
     )
     parser.add_argument("--env-file", type=Path, help="settings, instead of .env beside this program")
+    parser.add_argument("--debug", action="store_true", help="log tracebacks of failed calls, and the SDK's warnings")
     options = parser.parse_args()
     keep_private()
     keep_files_private()
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    telemetry.configure_log(options.debug)
     check_ownership()
     try:
         settings = load_settings(options.env_file)

@@ -11,7 +11,7 @@ from activities.model.journalled_call import Answered, CallOptions, ModelCalls
 from activities.model.port import Json, system_note, user_message
 from activities.prompts.agent_prompts import correction_request, is_correction_request, worker_request, worker_system
 from activities.replies.finding_grounds import read_grounds
-from activities.store.reading import read_findings, read_plan, read_text
+from activities.store.reading import read_findings, read_plan, read_small, read_text
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import LoadedTeam
 from supervision import limits
@@ -59,7 +59,7 @@ class AgentTurnActivities:
             subtask,
             await read_findings(store, brief.dependencies, limits.AGENT_CONTEXT_CHARS),
             brief.missing,
-            [attachment.name for attachment in brief.attachments],
+            await read_small(store, brief.attachments),
             feedback=brief.feedback,
             previous=await self._previous(brief),
         )

@@ -4,18 +4,19 @@ import asyncio
 
 from temporalio import activity
 
-from activities.contracts.planning_contracts import PlanInput, PlanReply
+from activities.contracts.planning_contracts import PlanInput, PlanReply, Strategy
 from activities.model.conversation import Opening
 from activities.model.journalled_call import Answered, CallOptions, ModelCalls
 from activities.model.port import user_message
 from activities.prompts.planning_prompts import history, plan_repair, planner_request, planner_system
-from activities.replies.plan_checks import CheckedPlan, check_plan, shortened
-from activities.replies.plan_modes import PlanContext, PlanMode, mode_of
+from activities.replies.plan_checks import CheckedPlan, PlanningTeam, check_plan, shortened
+from activities.replies.plan_modes import PlanContext, PlanMode, PlanReading, fixed_route, mode_of
 from activities.replies.structured_reply import refusal_of
 from activities.store.reading import read_plan, read_text
 from activities.teams.stored_teams import StoredTeams
 from supervision import limits
 from supervision.contract.plan import Plan
+from supervision.contract.usage import Usage
 from supervision.grounding.support import Source, unsupported
 from supervision.text import cut
 
@@ -30,26 +31,42 @@ class PlanningActivities:
 
     @activity.defn
     async def plan(self, call: PlanInput) -> PlanReply:
-        """Asks for a plan, or for a better one after `call.problems`. Returns the plan, or what is wrong with it."""
-        team = (await self._teams.load(call.team_ref)).team
-        context = PlanContext(call, team, await read_text(self._store, call.goal_ref))
+        """Asks for a plan, or for a better one after `call.problems`. Returns the plan, or what is wrong with it.
+
+        The plan of the run's caller and a fixed route of the team are plans that no model is asked for.
+        """
+        loaded = await self._teams.load(call.team_ref)
+        tools = [tool for tool in map(loaded.toolbox.get, loaded.toolbox.names()) if tool is not None]
+        context = PlanContext(
+            call=call,
+            team=loaded.team,
+            goal=await read_text(self._store, call.goal_ref),
+            tools={tool.name: tool.description for tool in tools},
+            catalogue=await self._teams.catalogue(call.team_ref),
+        )
         previous = await read_plan(self._store, call.previous_ref) if call.previous_ref else None
+        reply, reading = await self._reading(context, previous)
+        reply.strategy, reply.finished, reply.problems = reading.strategy, reading.finished, reading.problems
+        if reading.plan is not None:
+            card = await self._teams.card(call.team_ref, call.model)
+            team = PlanningTeam(loaded.team, card, {tool.name for tool in tools if tool.reads_attachments})
+            await self._accept(call, reply, check_plan(reading.plan, previous, team, call, routed=reading.routed))
+        return reply
+
+    async def _reading(self, context: PlanContext, previous: Plan | None) -> tuple[PlanReply, PlanReading]:
+        """Returns the beginning of the reply, and the plan as it was written: by the caller, the team, or the model."""
+        call = context.call
+        if call.own_plan_ref is not None:
+            own = (await read_plan(self._store, call.own_plan_ref)).model_copy(update={"goal": context.goal})
+            strategy: Strategy = "step" if call.strategy == "step" else "plan"
+            return PlanReply(head="", usage=Usage()), PlanReading(strategy, own)
+        if (fixed := fixed_route(context)) is not None:
+            return PlanReply(head="", usage=Usage()), fixed
         mode = mode_of(call)
         answered = await self._ask(mode, context, previous)
-        reply = PlanReply(head=answered.head, usage=answered.usage, refusal=refusal_of(answered.message))
-        if reply.refusal is not None:
-            return reply
-        reading = mode.read(answered.message, context)
-        reply.strategy, reply.finished, reply.problems = reading.strategy, reading.finished, reading.problems
-        if reading.plan is None:
-            return reply
-        if reading.valid:
-            checked = CheckedPlan(plan=reading.plan)
-        else:
-            card = await self._teams.card(call.team_ref, call.model)
-            checked = check_plan(reading.plan, previous, team, card, call)
-        await self._accept(call, reply, checked)
-        return reply
+        refusal = refusal_of(answered.message)
+        reply = PlanReply(head=answered.head, usage=answered.usage, refusal=refusal)
+        return reply, PlanReading(mode.strategy) if refusal is not None else mode.read(answered.message, context)
 
     async def _ask(self, mode: PlanMode, context: PlanContext, previous: Plan | None) -> Answered:
         call = context.call
@@ -58,12 +75,14 @@ class PlanningActivities:
             repair = user_message(plan_repair(call.problems))
             return await self._calls.go_on(call.run, step, call.head, [repair], CallOptions(limits.PLAN_MAX_TOKENS))
         opening = Opening(
-            system=planner_system(context.roles, mode.rules(context)),
+            system=planner_system(context.team, context.roles, context.tools, context.catalogue, mode.rules(context)),
             model=call.model,
             output_schema=self._calls.model.output_schema(mode.form(context)),
         )
         plan_so_far = history(previous, call.done) if previous else ""
-        text = planner_request(context.goal, call.attachments, call.in_flight, plan_so_far, mode.last_words)
+        text = planner_request(
+            context.goal, call.attachments, call.in_flight, plan_so_far, call.missing, mode.last_words
+        )
         # One step at a time asks with the same system text again and again.
         options = CallOptions(limits.PLAN_MAX_TOKENS, cache="prefix" if call.strategy == "step" else "none")
         return await self._calls.begin(call.run, step, opening, text, options)

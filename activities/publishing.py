@@ -1,8 +1,8 @@
-"""The last activity of a run: its whole result and trace go into the store, so reports outlive retention."""
+"""The end of a run: a finding that is the answer as it stands, and its whole result and trace, put into the store."""
 
 from temporalio import activity
 
-from activities.contracts.run_contracts import Published, PublishInput
+from activities.contracts.run_contracts import AdoptInput, AdoptReply, Published, PublishInput
 from activities.store.artifacts import ArtifactStore
 from activities.store.reading import read_plan, read_text
 from supervision import limits
@@ -50,6 +50,17 @@ class PublishingActivities:
                 ended_key(run.run_id, info.workflow_run_id or ""), _encoded(refs.model_dump_json())
             )
         return refs
+
+    @activity.defn
+    async def adopt_finding(self, adoption: AdoptInput) -> AdoptReply:
+        """Returns a finding as the run's answer, word for word."""
+        run = adoption.run
+        await self._store.require(run.store_id)
+        text, ref = await read_text(self._store, adoption.text_ref), adoption.text_ref
+        if adoption.label:
+            text = f"**{adoption.label}**\n\n{text}"
+            ref = await self._store.put_output(run.run_id, _encoded(text))
+        return AdoptReply(answer=cut(text, limits.ANSWER_INLINE_BYTES), answer_ref=ref)
 
     async def _restored(self, result: RunResult, plan_ref: str | None) -> RunResult:
         """Returns the result with descriptions and summaries as they were before it was made to fit."""

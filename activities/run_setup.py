@@ -84,6 +84,7 @@ class RunSetupActivities:
             if request.answer_schema is not None
             else None,
             attachments=attachments,
+            own_plan_ref=await self._stored(run, request.plan.model_dump_json()) if request.plan is not None else None,
             tools_queue=facts.tools_queue,
             search_attributes=facts.search_attributes,
             warnings=[*facts.warnings, *warnings, *lowered],
@@ -120,7 +121,7 @@ class RunSetupActivities:
         if data is None:
             raise SupervisionError(
                 ErrorKind.INVALID_REQUEST,
-                f"attachment '{attachment.name}': nothing is stored at '{ref}', use a ref that `starter.py put` prints",
+                f"attachment '{attachment.name}': nothing is stored at '{ref}', use one that `put` prints",
             )
         copied = await self._store.put_output(run.run_id, data)  # the run's own, so that uploads may be pruned
         return AttachmentRef(name=attachment.name, ref=copied, bytes=len(data))

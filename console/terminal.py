@@ -6,7 +6,6 @@ else to standard error.
 
 import json
 import re
-import shlex
 import sys
 import unicodedata
 
@@ -41,6 +40,11 @@ def safe_json(value: JsonValue) -> str:
     return "".join(c if c == "\n" or _allowed(c) == c else _escaped(c) for c in text)
 
 
+def counted(number: int, noun: str) -> str:
+    """Returns `1 finding` or `2 findings`."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
 def _allowed(char: str) -> str:
     if char in "\n\t" or char in _JOINERS:
         return char
@@ -56,11 +60,6 @@ def _allowed(char: str) -> str:
 
 def _escaped(char: str) -> str:
     return json.dumps(char)[1:-1]
-
-
-def command(name: str, run_id: str, *options: str) -> str:
-    """Returns a command on a run as a shell takes it: whoever starts a run chooses its id."""
-    return " ".join(["python starter.py", name, shlex.quote(run_id), *options])
 
 
 def console(*, stderr: bool = False) -> Console:

@@ -1,6 +1,7 @@
 """The connection to Temporal: its own configuration, with the project's data converter and tracing."""
 
 import asyncio
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -16,6 +17,19 @@ from runtime.telemetry import Telemetry
 from supervision import limits
 
 DEFAULT_ADDRESS = "localhost:7233"
+# the SDK gives the debug text of another language: these parts of it are stable, and say enough
+_REASONS = {
+    "connection refused": "connection refused",
+    "dns error": "no host has that name",
+    "failed to lookup": "no host has that name",
+    "invalid uri": "it must be host:port",
+    "invalid target": "it must be host:port",
+    "certificate": "its certificate is not accepted",
+    "tls": "TLS fails",
+    "unauthenticated": "it refuses the credential",
+    "permission denied": "it refuses the credential",
+    "permissiondenied": "it refuses the credential",
+}
 
 
 class ConnectionFailed(Exception):
@@ -44,12 +58,13 @@ async def connect(
     address: str | None = None,
     namespace: str | None = None,
     wait: timedelta = timedelta(0),
+    report: Callable[[str], None] = lambda _: None,
 ) -> Client:
-    """Returns a client of an existing namespace; tries again for `wait`. Raises ConnectionFailed."""
+    """Returns a client of an existing namespace; tries again for `wait`, and reports that once. ConnectionFailed."""
     config = target(address, namespace)
     plugins = telemetry.plugins if telemetry else []
     loop = asyncio.get_running_loop()
-    until = loop.time() + wait.total_seconds()
+    until, waits = loop.time() + wait.total_seconds(), False
     while True:
         try:
             async with asyncio.timeout(limits.CONNECT_TIMEOUT.total_seconds()):
@@ -59,6 +74,9 @@ async def connect(
         except (RuntimeError, TimeoutError, RPCError) as error:
             if loop.time() >= until:
                 raise ConnectionFailed(_explain(config["target_host"], error)) from error
+            if not waits:
+                waits = True
+                report(f"{_explain(config['target_host'], error)}; trying again for {wait.total_seconds():g} s")
         await asyncio.sleep(limits.CONNECT_RETRY.total_seconds())
 
 
@@ -77,5 +95,6 @@ async def _check_namespace(client: Client) -> None:
 
 
 def _explain(address: str, error: Exception) -> str:
-    why = str(error).splitlines()[0][:200] if str(error) else "it did not answer in time"
+    text = str(error).lower()
+    why = next((words for sign, words in _REASONS.items() if sign in text), "it does not answer")
     return f"no Temporal server at {address} ({why}): start one with `make serve`, or set TEMPORAL_ADDRESS"

@@ -129,6 +129,25 @@ ROLE_DESCRIPTION_CHARS = 1000  # the planner chooses by it: a paragraph
 ROLE_CAPABILITIES = 50  # each a word or two; a run keeps them for as long as it is open
 CAPABILITY_CHARS = 100
 ROLE_PROMPT_CHARS = 40_000  # ~11k tokens that every turn pays for
+ROLE_LABEL_CHARS = 80  # a line above an answer
+PLANNING_INSTRUCTIONS_CHARS = 4000  # a team's own words to the planner: a page
+PLANNING_EXAMPLES = 5  # of a team's plans; more cost every run and teach little
+EXAMPLE_CHARS = 500  # of an example's goal or of one of its subtasks: a sentence or two
+TEAM_ROUTES = 50
+ROUTE_PATTERN_CHARS = 200  # some words of a goal
+ON_FAILURE_CHARS = 600  # it is part of an error message
+TRIED_SHOWN = 10  # subtasks that a failed run lists as tried
+LEAST_TURN_TOKENS = 256  # of a role's own limit: a short finding and the call that hands it in
+CATALOGUE_CHARS = 6000  # of a team's data in the planner's prompt: ~1,700 tokens, paid once or twice a run
+CATALOGUE_LINE_CHARS = 600  # one table with its columns
+CATALOGUE_VALUES = 5  # of a text column: enough to see what kind of names there are
+CATALOGUE_TIMEOUT = timedelta(seconds=8)  # loading the tables of a team takes about one
+TOOL_SHOWN_BYTES = 160  # a tool's description in the planner's prompt: its first sentence
+SMALL_ATTACHMENT_BYTES = 4 * KIB  # in the brief itself: a tool call costs more than its text
+REASON_BYTES = 300  # why a plan or a role was chosen: one sentence in the trace
+HINT_ROLES = 10  # among more, models choose the wrong one too often: a team of teams does better
+HINT_TOOLS = 15  # of one role: with more, models mistake one for another
+HINT_OVERLAP = 0.6  # share of common words above which two descriptions mean the same
 CANDIDATES = 5  # attempts at one subtask of which the best is kept, by contract
 FEEDBACK_BYTES = 1000  # of a reviewer on one finding: it should be specific
 PLAN_LACKS = 5  # things that a reviewer misses in a plan
@@ -142,7 +161,6 @@ ATTEMPT_CALLS_SHOWN = 30  # the last tool calls of a failed attempt, to the one 
 LAST_WORDS_BYTES = 2 * KIB  # of a failed attempt, to the same
 DESCRIPTION_CHARS = 4000  # a subtask's description
 MIN_DESCRIPTION_BYTES = 12  # shorter ones can't say what to do; bytes, as Chinese says more with a character
-REPLANS = 2  # revisions after failures, when the success rule could not be met otherwise
 TURN_GROWTH_TOKENS = 500  # by how much a worker agent's next call is expected to be larger than its last one
 NOTE_BYTES = 600  # one finding in the planner's prompt
 NOTES_BYTES = 40 * KIB  # and of all of them
@@ -171,7 +189,8 @@ SYNTHESIS_HOLDBACK_SHARE = 0.1  # of the budget: an answer costs about a tenth o
 SYNTHESIS_HOLDBACK_TOKENS = 20_000  # the findings of a dozen subtasks and an answer
 LEAST_GRANT_TOKENS = 4000  # two turns with one small tool output: less brings no finding
 USUAL_REPLY_TOKENS = 1500  # for estimates: most plans, turns and answers are shorter
-PLAN_PROMPT_BYTES = 6 * KIB  # the planner's instructions, a team of some roles and the schema
+PLAN_PROMPT_BYTES = 12 * KIB  # the planner's instructions, a team of some roles, its data and the schema
+JUDGEMENT_PROMPT_BYTES = 6 * KIB  # the instructions of a reviewer, a judge or the synthesis, and the plan
 COVER_TRIES = 20_000  # combinations of roles tried for one subtask: some 10 ms
 
 # --- Model calls ----------------------------------------------------------------------------------
@@ -190,7 +209,8 @@ TURNS_NOTICE = 2  # a worker agent hears so many turns before its last that it w
 PAUSE_TURNS = 5  # `pause_turn` rounds of one call
 CONTEXT_CHARS = 400_000  # ~100k tokens of findings in one prompt: above it the price of small models rises
 AGENT_CONTEXT_CHARS = 60_000  # of findings in a worker agent's brief: every turn reads them again
-FINDING_SUMMARY_CHARS = 1200  # what an optional finding is cut to before required ones are: two paragraphs
+REDUCE_CHARS = 40_000  # of findings in one prompt when the plan asks for reduction: ~10k tokens, a dozen of them
+FINDING_SUMMARY_CHARS = 1200  # what findings of less weight are cut to before others are: two paragraphs
 MODEL_CALL_TIMEOUT = timedelta(minutes=5)  # one attempt, beside the time for what it may write
 MODEL_WRITES_PER_SECOND = 30  # tokens of a slow model; a dead stream is ended long before
 LEAST_CALL_TIME = timedelta(seconds=1)  # a call begun at the deadline fails by its timeout

@@ -5,7 +5,9 @@ SUBTASK = "subtask"
 FINDING = "finding"
 MISSING = "missing"
 CANDIDATE = "candidate"
+MISSING_POINTS = "missing_points"
 ATTACHMENTS = "attachments"
+ATTACHMENT = "attachment"
 DRAFT = "draft"
 ERROR = "error"
 ATTEMPT = "attempt"  # what a failed attempt did
@@ -14,7 +16,7 @@ EXAMPLE = "example"  # a query that a tool's output shows
 TAGS = (
     *(GOAL, SUBTASK, FINDING, MISSING, CANDIDATE, ATTACHMENTS, DRAFT, ERROR, ATTEMPT, EXAMPLE),
     *("subtasks", "findings", "candidates", "feedback", "previous_finding", "final_instruction", "conflict"),
-    *("contradiction", "open_point", "former_verdicts", "at_work", "plan_so_far"),
+    *("contradiction", "open_point", "former_verdicts", "at_work", "plan_so_far", ATTACHMENT, MISSING_POINTS),
 )
 
 DIGEST = "digest"  # the role of a finding that condenses others

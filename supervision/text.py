@@ -2,6 +2,8 @@
 
 import re
 import unicodedata
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 from supervision import limits
 
@@ -50,6 +52,14 @@ def label(text: str, limit: int) -> str:
 def quoted(name: str) -> str:
     """Returns a name in quotes as messages show it: on one line, cut where it is no name but a text."""
     return f"'{one_line(name, limits.NAME_SHOWN_BYTES)}'"
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Returns `, did you mean '...'?` with the known name that is closest to `name`; "" if none is close."""
+    by_letters = {candidate.lower().replace("_", "").replace("-", ""): candidate for candidate in known}
+    typed = one_line(name, 100).lower().replace("_", "").replace("-", "")
+    close = get_close_matches(typed, by_letters, n=1)
+    return f", did you mean {quoted(by_letters[close[0]])}?" if close else ""
 
 
 def slug(text: str, limit: int = 40) -> str:

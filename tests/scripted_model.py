@@ -180,7 +180,7 @@ def plan(*subtasks: Json, answer: str | None = None) -> Reply:
     full = [
         {
             "id": item["id"],
-            "description": item.get("description", f"Find out about part {item['id']}"),
+            "description": item.get("description", f"Find out about part {item['id']} of garden 1"),
             "role": item.get("role", "finder"),
             "depends_on": item.get("after", []),
             "importance": item.get("importance", "required"),

@@ -58,7 +58,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         *("server", "connection"),
     ),
     "standin": ("server", "extract", "__main__"),
-    "console": ("console_limits", "access", "terminal", "command", "run", "view", "commands", "demo"),
+    "console": ("console_limits", "access", "hints", "terminal", "command", "run", "view", "commands", "demo"),
 }
 # modules of other sizes, each with its reason
 EXCEPTIONS: dict[str, str] = {
@@ -66,11 +66,16 @@ EXCEPTIONS: dict[str, str] = {
     "activities/model/pricing.py": "the one module that knows the price list, for calls and for the run's first checks",
     "activities/rights/grants.py": "the grant and where it is kept",
     "activities/teams/tool_kinds.py": "the table of tool kinds: a new kind is one line here",
+    "activities/teams/catalogue.py": "what the planner knows of a team's data, bounded in one place",
+    "activities/teams/own_tools.py": "where code of a team's author comes in: one function and the checks before it",
     "activities/tools/attachment.py": "a tool of its own",
     "activities/tools/files.py": "the files of a team, for the team file and for the tools that read data",
     "workflows/answer/publish.py": "how every run ends: one function, and the only caller of its activity",
     "supervision/results/gaps.py": "the gaps of a board, for the result and for prompts",
+    "workflows/answer/whole_finding.py": "the answers that nobody writes: beside those that are written",
     "workflows/background.py": "the base of the work beside subtasks, in the rooms `plan` and `answer`",
+    "supervision/planning/fixed_routes.py": "what a pattern of a team's route fits",
+    "supervision/planning/team_hints.py": "hints for a team's author, for the Worker and the command line alike",
     "supervision/queues.py": "the names of the queues, for workflows, activities and clients alike",
     "supervision/prompt_marks.py": "marks in prompts, shared by `activities` (writes them) and `standin` (reads them)",
     "supervision/agent/finding_budget.py": "the room for findings in a prompt: activities and workflows use it",
@@ -79,7 +84,6 @@ EXCEPTIONS: dict[str, str] = {
     "supervision/run/trace.py": "the trace of a workflow, of supervisors and worker agents alike",
     "supervision/contract/base.py": "the base of all models of the contract",
     "supervision/contract/finding.py": "a noun of the contract",
-    "supervision/contract/plan.py": "a noun of the contract",
     "supervision/contract/progress.py": "nouns of the contract",
     "supervision/contract/updates.py": "nouns of the contract",
     "supervision/contract/usage.py": "a noun of the contract",
@@ -90,9 +94,11 @@ EXCEPTIONS: dict[str, str] = {
     "runtime/paths.py": "the cache folder, used by every process",
     "runtime/search_attributes.py": "the search attributes of runs",
     "runtime/shown_details.py": "an interceptor of its own, for every Worker of workflows",
-    "runtime/telemetry.py": "tracing, by OpenTelemetry's own variables",
     "runtime/server/server_limits.py": "numbers only",
     "console/console_limits.py": "numbers only",
+    "console/hints.py": "commands as they can be run here, for every screen that suggests one",
+    "console/run/pollers.py": "the Workers of a queue: the start of a run, `doctor` and standstills ask for them",
+    "console/commands/check_row.py": "a row of `doctor`, for the three modules that make them",
     "standin/__main__.py": "the command line: options, and the parts put together",
 }
 # what clients and process mains may know of the workflows: their types, not what they are made of

@@ -34,7 +34,8 @@ WORKFLOWS = {
     "WorkerAgentWorkflow": {"queries": {"trace"}, "updates": set(), "signals": set()},
 }
 ACTIVITIES = {
-    *("prepare_run", "publish_result", "pool_backlog", "find_child", "await_child", "child_consumed"),
+    *("prepare_run", "publish_result", "adopt_finding", "pool_backlog"),
+    *("find_child", "await_child", "child_consumed"),
     *("plan", "call_model", "refine", "review", "judge", "synthesize"),
     *("run_tool",),
 }
@@ -69,11 +70,11 @@ SETTINGS = {
     *("SUPERVISOR_SUPERVISOR_MODEL", "SUPERVISOR_WORKER_MODEL"),
     *("ANTHROPIC_API_KEY", "ANTHROPIC_API_KEY_FILE", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL"),
 }
-GLOBAL_OPTIONS = {"--address", "--namespace", "--env-file", "--debug"}
+GLOBAL_OPTIONS = {"--address", "--namespace", "--env-file", "--debug", "--version"}
 COMMANDS = {
     "run": {
         *("GOAL", "--goal-file", "--request", "--team", "--strategy", "--success", "--max-subtasks", "--max-parallel"),
-        *("--max-turns", "--max-reviews", "--max-depth", "--incremental", "--deadline", "--budget-tokens"),
+        *("--max-turns", "--max-reviews", "--max-depth", "--incremental-synthesis", "--deadline", "--budget-tokens"),
         *("--budget-usd", "--answer-schema", "--supervisor-model", "--worker-model", "--attach", "--id", "--detach"),
         *("--json", "--queue-anyway"),
     },
@@ -82,14 +83,17 @@ COMMANDS = {
     "plan": {"RUN_ID", "--json"},
     "trace": {"RUN_ID"},
     "result": {"RUN_ID", "--json", "--full", "--wait"},
-    "list": {"--limit"},
+    "artifacts": {"RUN_ID", "--save", "--json"},
+    "artifact": {"REF", "--output"},
+    "list": {"--limit", "--state", "--team", "--json"},
     "cancel": {"RUN_ID"},
-    "extend": {"RUN_ID", "--deadline", "--tokens", "--usd"},
+    "extend": {"RUN_ID", "--deadline", "--budget-tokens", "--budget-usd"},
     "resume": {"RUN_ID"},
-    "teams": set(),
+    "teams": {"--json"},
+    "tool": {"NAME", "ARGUMENTS", "--attach"},
     "put": {"FILE"},
-    "prune": {"--older-than", "--yes"},
-    "doctor": {"--quiet"},
+    "prune": {"--older-than", "--yes", "--dry-run"},
+    "doctor": {"--quiet", "--json"},
 }
 CONTRACT = {
     *("RunRequest", "Budget", "Models", "Attachment"),
@@ -162,7 +166,7 @@ def test_python_names() -> None:
     assert all(inspect.isclass(getattr(supervision.contract, name)) for name in CONTRACT)
     own = {name for name, value in vars(tool).items() if getattr(value, "__module__", "") == tool.__name__}
     assert {name for name in own if inspect.isclass(getattr(tool, name))} == TOOL_MODULE
-    assert list(inspect.signature(connect).parameters) == ["telemetry", "address", "namespace", "wait"]
+    assert list(inspect.signature(connect).parameters) == ["telemetry", "address", "namespace", "wait", "report"]
     assert list(inspect.signature(worker_main.serving).parameters) == [
         *("client", "settings", "roles", "pool", "attributes", "strict_sandbox")
     ]

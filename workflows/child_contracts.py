@@ -12,7 +12,7 @@ from supervision.contract.progress import Counts, NestedRun, Phase
 from supervision.contract.result import Gap, RunResult
 from supervision.contract.status import Flags
 from supervision.contract.team import RoleCard
-from supervision.contract.usage import Usage
+from supervision.contract.usage import ToolTally, Usage
 from supervision.queues import MODEL_QUEUE
 from supervision.run.nested_runs import WaitChanges
 
@@ -37,13 +37,14 @@ class LoopProgress(Model):
     last_text_ref: str | None = None
     grounds: Grounds = Grounds()
     trace_seq: int = 0
+    tools: dict[str, ToolTally] = {}
     worked_seconds: float = 0.0
     objected: bool = False
     feedback_due: bool = False
 
     def booked(self) -> "LoopProgress":
         """Returns this progress once the supervisor has booked what it took."""
-        return self.model_copy(update={"usage": Usage(), "turns_booked": self.turn})
+        return self.model_copy(update={"usage": Usage(), "turns_booked": self.turn, "tools": {}})
 
 
 class WorkerAgentInput(Model):
@@ -82,6 +83,7 @@ class WorkerAgentResult(Model):
     stopped: bool = False
     turns: int = 0
     usage: Usage = Usage()
+    tools: dict[str, ToolTally] = {}
     progress: LoopProgress | None = None
     head: str | None = None
     finish_call_id: str | None = None

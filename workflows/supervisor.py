@@ -8,19 +8,21 @@ from temporalio.exceptions import ApplicationError
 with workflow.unsafe.imports_passed_through():
     from pydantic import ValidationError
 
+    from activities.contracts.planning_contracts import Strategy
     from activities.contracts.run_contracts import RunRef, SetupInput
     from supervision import limits
     from supervision.contract.progress import Phase
     from supervision.contract.request import RunRequest, parse_request
     from supervision.contract.result import Problem, RunResult
     from supervision.errors import ErrorKind, SupervisionError, run_kind
-    from supervision.results.answer import Answer, findings_as_answer
+    from supervision.results.answer import Answer, failure_text, findings_as_answer
     from supervision.results.success_rule import explain, importance, met
     from supervision.run.run_state import RunState
     from supervision.text import cut
     from workflows.answer.drafts import Drafts
     from workflows.answer.publish import published
     from workflows.answer.review_rounds import review
+    from workflows.answer.whole_finding import answer_word_for_word, sole_finding
     from workflows.answer.write_answer import write_answer
     from workflows.calls import local_calls
     from workflows.child_contracts import NestedInput
@@ -28,7 +30,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.handlers import Handlers
     from workflows.nested.child_links import ChildLinks
     from workflows.nested.parent_link import ParentLink
-    from workflows.plan.make_plan import Replanning, make_plan
+    from workflows.plan.make_plan import Replanning, make_plan, own_plan
     from workflows.run_context import RunContext
     from workflows.subtasks.dispatch import Dispatch
     from workflows.visibility import Visibility
@@ -112,7 +114,8 @@ class SupervisorWorkflow(Handlers):
         """Prepares the run and leads it through its phases."""
         context = await self._prepare(state)
         self._enter(state, "planning")
-        reply = await make_plan(context, state.request.strategy)
+        own = state.request.plan is not None
+        reply = await (own_plan(context) if own else make_plan(context, state.request.strategy))
         drafts = Drafts(context, state.request.incremental_synthesis)
         if state.plan.direct_answer:
             state.answer = Answer(state.plan.direct_answer, reply.answer_ref, unsupported=[*reply.unsupported])
@@ -121,9 +124,10 @@ class SupervisorWorkflow(Handlers):
             drafts.draft_ref = reply.answer_ref  # what is left is to bring it into the schema
             drafts.doubtful = [*reply.unsupported]
         else:
-            await self._work(context, drafts, step=reply.strategy == "step")
+            await self._work(context, drafts, reply.strategy)
         self._enter(state, "synthesizing")
-        await write_answer(context, drafts)
+        if not await answer_word_for_word(context, reply.strategy):
+            await write_answer(context, drafts)
         return await self._done(state)
 
     async def _prepare(self, state: RunState) -> RunContext:
@@ -159,18 +163,19 @@ class SupervisorWorkflow(Handlers):
         )
         return self._context
 
-    async def _work(self, context: RunContext, drafts: Drafts, step: bool) -> None:
-        """Has the plan carried out, replanned where that helps, and reviewed."""
-        state = context.state
-        dispatch = Dispatch(context, Replanning(context, 0 if step else limits.REPLANS), drafts)
+    async def _work(self, context: RunContext, drafts: Drafts, strategy: Strategy) -> None:
+        """Has the plan carried out, replanned where that helps, and reviewed if an answer is to be written of it."""
+        state, step = context.state, strategy == "step"
+        replanning = Replanning(context, 0 if step else state.request.max_replans)
+        dispatch = Dispatch(context, replanning, drafts)
         self._enter(state, "executing")
         await dispatch.execute()
         while step and await self._next_step(context):
             await dispatch.execute()
         self._check_success(state)
-        if state.request.max_reviews:
+        if state.request.max_reviews and sole_finding(context, strategy) is None:
             self._enter(state, "validating")
-            await review(context, dispatch, drafts)
+            await review(context, dispatch, replanning, drafts)
 
     async def _next_step(self, context: RunContext) -> bool:
         """Asks the planner for the next subtask. Returns False if it needs none, or gives no usable answer."""
@@ -226,9 +231,13 @@ class SupervisorWorkflow(Handlers):
 
     async def _failed(self, state: RunState, problem: Problem) -> ApplicationError:
         """Returns the error of a run that gave no answer, the partial result in its details."""
-        state.error = f"{problem.type}: {problem.message}"
+        state.error = problem
+        message = cut(problem.message, limits.ERROR_BYTES)
+        if self._context is not None and (advice := self._context.team.on_failure.strip()):
+            state.answer = Answer(failure_text(advice, state.board.reports()))
+            message = f"{advice} ({message})"
         result = await self._closed(state, "failed", problem)
-        return ApplicationError(cut(problem.message, limits.ERROR_BYTES), result, type=problem.type, non_retryable=True)
+        return ApplicationError(message, result, type=problem.type, non_retryable=True)
 
     async def _cancelled(self, state: RunState) -> RunResult:
         """Keeps what a cancelled run had, in the store and in the memo: a cancelled run can return nothing.

@@ -28,7 +28,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.budget.amount import NextCall, next_call
     from supervision.contract.finding import Finding
     from supervision.contract.result import Problem
-    from supervision.contract.usage import Usage
+    from supervision.contract.usage import ToolTally, Usage
     from supervision.errors import RESUMABLE, STORE, ErrorKind
     from supervision.run.trace import Trace
     from supervision.text import cut
@@ -57,7 +57,8 @@ class ToolLoop:
     async def run(self) -> WorkerAgentResult:
         """Returns the finding. Raises the error that ends the attempt, CallFailed, or CancelledError."""
         agent, progress = self._agent, self._progress
-        asked_again, note, max_tokens, insisted = 0, None, limits.TURN_MAX_TOKENS, False
+        asked_again, note, insisted = 0, None, False
+        max_tokens = agent.role.max_tokens or limits.TURN_MAX_TOKENS
         while True:
             progress.turn, self._turn_open = progress.turn + 1, True
             last = self._must_conclude()
@@ -225,8 +226,10 @@ class ToolLoop:
             # The turn was made: whoever goes on from here has to answer its calls.
             progress.results = [_stopped_call(call) for call in reply.calls]
             raise
-        for tool_reply in replies:
+        for call, tool_reply in zip(reply.calls, replies, strict=False):
             progress.usage += Usage(tool_calls=1)
+            tally = progress.tools.get(call.name, ToolTally())
+            progress.tools[call.name] = tally.counted(tool_reply.preview if tool_reply.result.is_error else None)
             progress.grounds.add(tool_reply.sources, tool_reply.artifacts, agent.subtask_id)
         surplus = f"at most {limits.TOOL_CALLS_PER_TURN} tool calls are run in one turn: call it again in the next"
         return [tool_reply.result for tool_reply in replies] + [
@@ -265,7 +268,12 @@ class ToolLoop:
         progress = self._progress
         turns = progress.turn - progress.turns_booked
         return WorkerAgentResult(
-            finding=finding, stopped=stopped, turns=turns, usage=progress.usage, head=progress.head
+            finding=finding,
+            stopped=stopped,
+            turns=turns,
+            usage=progress.usage,
+            tools=progress.tools,
+            head=progress.head,
         )
 
 

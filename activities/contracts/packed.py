@@ -6,7 +6,7 @@ from pydantic import BeforeValidator, SerializerFunctionWrapHandler, WrapSeriali
 
 from supervision import limits
 from supervision.contract.base import Model
-from supervision.contract.plan import Importance, Plan
+from supervision.contract.plan import Plan
 
 _SHORT = 20  # lists up to this length stay as people read them in the Web UI
 
@@ -22,7 +22,7 @@ class DependencyRef(Model):
     role: str
     text_ref: str
     bytes: int = 0
-    importance: Importance = "required"
+    weight: float = 0.5
     complete: bool = True
     partial: bool = False
     stale: bool = False
@@ -42,7 +42,8 @@ def _pack_refs(refs: list[DependencyRef], dump: SerializerFunctionWrapHandler) -
             folders.index(_folder(ref.text_ref)),
             ref.text_ref.rpartition("/")[2],
             ref.bytes,
-            (ref.importance == "required") + 2 * ref.complete + 4 * ref.partial + 8 * ref.stale,
+            ref.weight,
+            ref.complete + 2 * ref.partial + 4 * ref.stale,
             ref.record_ref.rpartition("/")[2],
         ]
         for ref in refs
@@ -60,13 +61,13 @@ def _unpack_refs(value: Any) -> Any:
             role=roles[role],
             text_ref=folders[folder] + name,
             bytes=count,
-            importance="required" if marks & 1 else "optional",
-            complete=bool(marks & 2),
-            partial=bool(marks & 4),
-            stale=bool(marks & 8),
+            weight=weight,
+            complete=bool(marks & 1),
+            partial=bool(marks & 2),
+            stale=bool(marks & 4),
             record_ref=folders[folder] + record if record else "",
         )
-        for subtask_id, role, folder, name, count, marks, record in value["rows"]
+        for subtask_id, role, folder, name, count, weight, marks, record in value["rows"]
     ]
 
 

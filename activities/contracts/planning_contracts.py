@@ -23,7 +23,8 @@ class WorkNote(Model):
 class PlanInput(Model):
     """One try at a plan; `head` and `problems` carry on from a try that failed.
 
-    From revision 2 on `previous_ref` is the plan so far and `done` its outcome: the reply only adds to it.
+    From revision 2 on `previous_ref` is the plan so far and `done` its outcome: the reply only adds to it; `missing` is
+    what a review misses in it. `own_plan_ref` is the plan of the run's caller: it is checked, and no model is asked.
     `nesting_left` is how many levels of nested supervisors may still begin: with 0, no role that is a team is usable.
     """
 
@@ -38,6 +39,8 @@ class PlanInput(Model):
     in_flight: dict[str, int] = {}
     done: list[WorkNote] = []
     previous_ref: str | None = None
+    missing: list[str] = []
+    own_plan_ref: str | None = None
     revision: int = 1
     attempt: int = 1
     head: str | None = None

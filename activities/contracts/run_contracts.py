@@ -82,6 +82,7 @@ class RunSetup(Model):
     supervisor_model: str
     answer_schema_ref: str | None = None
     attachments: list[AttachmentRef] = []
+    own_plan_ref: str | None = None
     tools_queue: str
     search_attributes: list[str] = []
     warnings: list[str] = []
@@ -143,3 +144,18 @@ class Consumed(Model):
 
     usage: Usage = Usage()
     turns: int = 0
+
+
+class AdoptInput(Model):
+    """A finding that is to be the run's answer word for word, under a label if there is one."""
+
+    run: RunRef
+    text_ref: str
+    label: str | None = None
+
+
+class AdoptReply(Model):
+    """The answer, shortened if it is long: `answer_ref` has all of it."""
+
+    answer: str
+    answer_ref: str

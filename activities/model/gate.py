@@ -57,6 +57,7 @@ class ModelGate(LanguageModel):
         # Bounded, as requests may name models of their own.
         self._breakers: LRUCache[str, ProviderBreaker] = LRUCache(limits.KNOWN_MODELS)
         self._seen: LRUCache[str, ProviderState] = LRUCache(limits.KNOWN_MODELS)
+        self._last_failures: LRUCache[str, str] = LRUCache(limits.KNOWN_MODELS)
         self._changed = asyncio.Event()
 
     async def complete(self, request: ModelRequest, progress: StreamProgress) -> ModelMessage:
@@ -107,7 +108,7 @@ class ModelGate(LanguageModel):
                     self._note(model)
                     return admission.ticket
                 case BreakerOpen():
-                    raise _circuit_open(model, admission.seconds)
+                    raise _circuit_open(model, admission.seconds, self._last_failures.get(model, "not sent"))
                 case Paced() if admission.seconds > limits.GATE_WAIT.total_seconds():
                     raise _paced(model, admission.seconds)
                 case Paced():
@@ -130,6 +131,7 @@ class ModelGate(LanguageModel):
             breaker.succeeded(ticket, self._clock())
         except ModelFailure as failure:
             breaker.failed(ticket, self._clock(), failure.kind, failure.retry_after)
+            self._last_failures[request.model] = failure.message
             cooldown = breaker.remaining(self._clock())
             if failure.retryable and cooldown >= limits.CIRCUIT_RETRY_BELOW.total_seconds():
                 raise _circuit_open(request.model, cooldown, failure.message) from failure

@@ -145,7 +145,7 @@ class ModelCalls:
             reply=message,
             spent=earlier.spent,
         )
-        return self._answered(key, await self._save(key, entry))
+        return self._answered(key, await self._save(key, entry, earlier))
 
     async def _with_past(self, past: Conversation | None, messages: list[Json]) -> list[Json]:
         new = await self.conversations.resolve(messages)
@@ -175,12 +175,14 @@ class ModelCalls:
         spent = earlier.spent + usage_of(request.model, progress.usage, calls=0, free=self._free)
         return EarlierAttempts(failures=earlier.failures, spent=spent).model_dump()
 
-    async def _save(self, key: str, entry: Entry) -> Entry:
-        """Tries until the attempt ends: giving up would pay for the same answer again."""
+    async def _save(self, key: str, entry: Entry, earlier: EarlierAttempts) -> Entry:
+        """Tries until the attempt ends: giving up would pay for the same answer again. The heartbeat says why."""
         while True:
             try:
                 return await self.conversations.save(key, entry)
             except ArtifactUnavailable as error:
+                held = {**earlier.model_dump(), "held": str(error)}
+                show(held.copy)
                 activity.logger.warning("an answer can't be stored yet: %s", error)
                 await asyncio.sleep(limits.STORE_RETRY_MAX.total_seconds())
 

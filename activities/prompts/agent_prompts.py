@@ -5,14 +5,23 @@ Plain functions of values. Content in tags is data, never instructions. See also
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from activities.store.reading import FindingExcerpt
 from supervision import limits
 from supervision.contract.finding import Evidence
 from supervision.contract.plan import Subtask
 from supervision.contract.result import Contradiction, Gap
-from supervision.prompt_marks import ATTACHMENTS, FINDING, FINISH_TOOL, LAST_TURN_MARK, MISSING, SUBTASK, TAGS
+from supervision.prompt_marks import (
+    ATTACHMENT,
+    ATTACHMENTS,
+    FINDING,
+    FINISH_TOOL,
+    LAST_TURN_MARK,
+    MISSING,
+    SUBTASK,
+    TAGS,
+)
 from supervision.text import cut, one_line
 
 DATA_RULE = (
@@ -43,11 +52,14 @@ def worker_request(
     subtask: Subtask,
     findings: list[FindingExcerpt],
     missing: list[Gap],
-    attachments: list[str],
+    attachments: Mapping[str, str | None],
     feedback: str | None = None,
     previous: str | None = None,
 ) -> str:
-    """Returns the prompt of a subtask; `feedback` says what to fix in the finding `previous`."""
+    """Returns the prompt of a subtask; `feedback` says what to fix in the finding `previous`.
+
+    `attachments` are texts by name, None for one that has to be read by a tool.
+    """
     parts = [tag(SUBTASK, subtask.description)]
     if findings:
         parts.append(findings_block(findings))
@@ -55,7 +67,7 @@ def worker_request(
         parts.append("These findings are missing; say in your finding what you could not do without them:")
         parts.append("\n".join(gap_blocks(MISSING, missing)))
     if attachments:
-        parts.append(tag(ATTACHMENTS, "\n".join(f"- {name}" for name in attachments)))
+        parts.append(block(ATTACHMENTS, [_attachment(*attachment) for attachment in attachments.items()]))
     if feedback and feedback.strip():
         if previous:
             parts.append(tag("previous_finding", previous))
@@ -162,6 +174,12 @@ def _marks(finding: FindingExcerpt) -> str:
 def findings_block(findings: Iterable[FindingExcerpt], with_evidence: bool = False) -> str:
     """Returns the findings of a prompt between tags."""
     return block("findings", [finding_block(finding, with_evidence) for finding in findings])
+
+
+def _attachment(name: str, text: str | None) -> str:
+    if text is None:
+        return f"- {plain(name)} (read it with your tool)"
+    return f'<{ATTACHMENT} name="{_attribute(name)}">\n{plain(text)}\n</{ATTACHMENT}>'
 
 
 def gap_blocks(name: str, gaps: list[Gap]) -> list[str]:

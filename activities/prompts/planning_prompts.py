@@ -1,35 +1,47 @@
 """The planner's prompts, one set of rules for each strategy."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from activities.contracts.planning_contracts import WorkNote
 from activities.contracts.run_contracts import AttachmentRef
 from activities.prompts.agent_prompts import DATA_RULE, block, plain, tag
 from supervision import limits
 from supervision.contract.plan import Plan, Subtask
-from supervision.contract.team import Role, Team
+from supervision.contract.team import PlanExample, Role, Team
 from supervision.planning.revisions import replacements
-from supervision.prompt_marks import ATTACHMENTS, GOAL, MOST_SUBTASKS, OUTCOME, ROLES, SUBTASK
+from supervision.prompt_marks import ATTACHMENTS, GOAL, MISSING_POINTS, MOST_SUBTASKS, OUTCOME, ROLES, SUBTASK
 from supervision.text import one_line
 
 _SUBTASK_RULES = f"""\
-- Each description stands alone: a worker agent sees its own subtask, the goal and the findings it depends on, \
-nothing else. Name what to find out or produce, the entities, the period, the units.
+- Each description stands alone: a worker agent sees its own subtask, its attachments and the findings it depends on, \
+nothing else, not even the goal. It says what to hand in and in which form; the things, the period, the units; which \
+sources to use; what the other subtasks do, so that none does it twice; and when to stop. Not "Analyze the orders", \
+but "From the table of orders, give the number of orders per month of 2023 in France and in Spain, as a table. Leave \
+the causes to t2. Done when both have twelve values, or the table shows that some are missing."
 - Subtasks that do not need each other's findings have no dependency, so that they run in parallel. List in \
 depends_on only what a subtask really needs.
+- Split what needs the sources or tools of different roles; leave whole what one role gets from one source. Subtasks \
+whose findings are put side by side are given the same fields, units and period, in the same words.
 - role is the role that fits best, or "auto" when several do: then capabilities says what is needed, and the least \
 busy role that has it all gets the subtask.
-- importance is "optional" only for what the answer can do without.
+- importance is "optional" only for what the answer can do without. weight is above 0.5 for the findings that the \
+answer rests on, below for background: of the least weight is cut first.
 - candidates is 1. Ask for 2 to {limits.CANDIDATES} only where one attempt is likely to be wrong and a comparison \
 would show it: each is paid in full and only the best is kept.
-- List in a subtask's attachments the names of the attachments it must read."""
+- List in a subtask's attachments the names of the attachments it must read; only roles that read attachments can.
+- The final answer is written from the findings without a subtask of its own: none that only sums up or writes up, \
+unless the goal asks for a document or a file."""
 
 _PLAN_RULES = f"""\
-- As few subtasks as the goal needs. {MOST_SUBTASKS}. Ids are short: t1, t2, ...
+- Effort follows the goal: one subtask for a fact, two to four for a comparison, more only for a broad goal with \
+parts of its own. {MOST_SUBTASKS}. Ids are short: t1, t2, ...
+- aggregation is "merge" when the answer draws on all findings, "select" when the subtasks are rival answers and the \
+best one should stand, "reduce" when many like findings are to be condensed first.
 - final_instruction says how the final answer should be written from the findings."""
 
 _AUTO_RULES = """\
-- A goal that needs no tool and no research gets direct_answer and no subtasks; otherwise direct_answer is null.
+- direct_answer, without subtasks, is only for what the goal itself holds: small talk, plain arithmetic, a text that \
+it gives. What you remember of the world is no source. Otherwise direct_answer is null.
 - strategy is "plan" when the subtasks can be named now. It is "step" when the next subtask depends on what the last \
 one finds: then give only the first subtask, you will be asked again after each finding."""
 
@@ -42,56 +54,64 @@ empty.
 
 _REVISION_RULES = f"""\
 - The plan below has been worked on. Return only what is to be added to it; what is there stays as it is.
-- A subtask that failed or was skipped is replaced by a new one that goes another way and lists it in replaces; what \
-depends on the old one will use the new one. Never repeat a description that failed.
+- A subtask that failed or was skipped is replaced by a new one that goes another way (another source, role or split) \
+and lists it in replaces; what depends on the old one will use the new one. Never repeat a description that failed, \
+nor ask for what a finding shows to be missing from the sources.
 - With nothing worth adding, subtasks is empty: the answer will then be written from what is there.
 - New ids only. {MOST_SUBTASKS}, those below counted."""
 
 _ROUTE_RULES = """\
 - The whole goal goes to one role: the one whose description and tools fit it best.
 - secondary_role is a second role that works on the goal beside it, only when its view is really needed; else null.
-- description says what to find out or produce, so that it stands alone: entities, period, units."""
+- description says what to find out or produce, so that it stands alone (the role does not see the goal): the whole \
+wish, entities, period, units, form and language of the answer."""
 
 _NEW_ROLES = """\
-- When no role fits a subtask, define one in new_roles ({tools}) and name it in the subtask's new_role; \
-otherwise new_roles is empty and new_role is null. At most {most}, with new names."""
+- When no role fits a subtask, define one in new_roles (tools only out of: {tools}) and name it in the subtask's \
+new_role; otherwise new_roles is empty and new_role is null. At most {most}, with new names."""
 
 
-def planner_system(roles: list[Role], rules: str) -> str:
-    """Returns the planner's instructions with the roles that it may use."""
+def planner_system(team: Team, roles: list[Role], tools: Mapping[str, str], catalogue: str, rules: str) -> str:
+    """Returns the planner's instructions: the roles that it may use, their `tools`, the team's data, and how to plan.
+
+    `tools` are descriptions by name; `catalogue` is empty for a team without data of its own.
+    """
     listed = "\n".join(_role_line(role) for role in roles)
-    known = sorted({capability for role in roles for capability in role.capabilities})
-    capabilities = f"\nCapabilities that exist: {', '.join(known)}\n" if known else ""
-    return f"""You are the supervisor of a team of worker agents. You plan: you split a goal into subtasks and give \
-each to the role that fits it best. You do no subtask yourself.
-
-{ROLES}
-{listed}
-{capabilities}
-How to plan
-{rules}
-
-{DATA_RULE}"""
+    used = dict.fromkeys([tool for role in roles for tool in role.tools] + team.toolbox)
+    described = [f"- {name}: {one_line(tools[name], limits.TOOL_SHOWN_BYTES)}" for name in used if name in tools]
+    parts = [
+        "You are the supervisor of a team of worker agents. You plan: you split a goal into subtasks and give "
+        "each to the role that fits it best. You do no subtask yourself.",
+        f"The team: {one_line(team.description, limits.TOOL_SHOWN_BYTES)}" if team.description.strip() else "",
+        f"{ROLES}\n{listed}",
+        "\n".join(["Tools of these roles:", *described]) if described else "",
+        f"Data that these tools reach:\n{catalogue}" if catalogue else "",
+        f"How to plan\n{rules}",
+        f"How this team plans\n{team.planning.instructions.strip()}" if team.planning.instructions.strip() else "",
+        *map(_example, team.planning.examples),
+        DATA_RULE,
+    ]
+    return "\n\n".join(part for part in parts if part)
 
 
 def plan_rules(team: Team, max_subtasks: int) -> str:
     """Returns the rules of a whole graph up front."""
-    return "\n".join([_SUBTASK_RULES, _PLAN_RULES.format(most=max_subtasks), _new_roles(team)])
+    return _rules(_SUBTASK_RULES, _PLAN_RULES.format(most=max_subtasks), _new_roles(team))
 
 
 def auto_rules(team: Team, max_subtasks: int) -> str:
     """Returns the rules of a plan whose strategy the planner chooses."""
-    return "\n".join([_SUBTASK_RULES, _PLAN_RULES.format(most=max_subtasks), _AUTO_RULES, _new_roles(team)])
+    return _rules(_SUBTASK_RULES, _PLAN_RULES.format(most=max_subtasks), _AUTO_RULES, _new_roles(team))
 
 
 def step_rules(team: Team, max_subtasks: int) -> str:
     """Returns the rules of one subtask at a time."""
-    return "\n".join([_STEP_RULES.format(most=max_subtasks), _SUBTASK_RULES, _new_roles(team)])
+    return _rules(_STEP_RULES.format(most=max_subtasks), _SUBTASK_RULES, _new_roles(team))
 
 
 def revision_rules(team: Team, max_subtasks: int) -> str:
-    """Returns the rules of additions to a plan of which something failed."""
-    return "\n".join([_REVISION_RULES.format(most=max_subtasks), _SUBTASK_RULES, _new_roles(team)])
+    """Returns the rules of additions to a plan that has been worked on."""
+    return _rules(_REVISION_RULES.format(most=max_subtasks), _SUBTASK_RULES, _new_roles(team))
 
 
 def route_rules() -> str:
@@ -104,15 +124,24 @@ def planner_request(
     attachments: Iterable[AttachmentRef],
     in_flight: dict[str, int],
     plan_so_far: str = "",
+    missing: Iterable[str] = (),
     last_words: str = "",
 ) -> str:
-    """Returns the goal as the planner sees it; `plan_so_far` is the `history` of the plan that it adds to."""
+    """Returns the goal as the planner sees it; `plan_so_far` is the `history` of the plan that it adds to.
+
+    `missing` is what a review found to be missing from that plan.
+    """
     lines = [tag(GOAL, goal)]
     if names := [f"- {a.name} ({a.bytes} bytes)" for a in attachments]:
         lines.append(tag(ATTACHMENTS, "\n".join(names)))
     if busy := [f"- {role}: {count}" for role, count in sorted(in_flight.items()) if count]:
         lines.append(tag("at_work", "Worker agents that are busy now, by role:\n" + "\n".join(busy)))
-    return "\n\n".join([*lines, *([plan_so_far] if plan_so_far else []), *([last_words] if last_words else [])])
+    if plan_so_far:
+        lines.append(plan_so_far)
+    if points := [f"- {point}" for point in missing]:
+        lines.append("A review of the findings misses this for the goal; add subtasks for what can be found out:")
+        lines.append(tag(MISSING_POINTS, "\n".join(points)))
+    return "\n\n".join([*lines, *([last_words] if last_words else [])])
 
 
 PLAN_WORDS = "Plan subtasks for this goal: a direct answer is not wanted."
@@ -135,6 +164,10 @@ def plan_repair(problems: list[str]) -> str:
     return f"This plan can't run:\n{listed}\n\nReturn the whole reply again with these points fixed."
 
 
+def _rules(*parts: str) -> str:
+    return "\n".join(part for part in parts if part)
+
+
 def _role_line(role: Role) -> str:
     extras = [f"tools: {', '.join(role.tools) or 'none'}"] if role.team is None else ["tools: those of its own team"]
     if role.capabilities:
@@ -143,8 +176,12 @@ def _role_line(role: Role) -> str:
 
 
 def _new_roles(team: Team) -> str:
-    tools = f"tools only out of: {', '.join(team.toolbox)}" if team.toolbox else "without tools: the toolbox is empty"
-    return _NEW_ROLES.format(tools=tools, most=limits.NEW_ROLES)
+    """Returns the rule of new roles; none where they would have no tools, for they could only recall."""
+    return _NEW_ROLES.format(tools=", ".join(team.toolbox), most=limits.NEW_ROLES) if team.toolbox else ""
+
+
+def _example(example: PlanExample) -> str:
+    return "\n".join([f"A good plan for: {example.goal}", *(f"- {subtask}" for subtask in example.subtasks)])
 
 
 def _outcome(subtask: Subtask, note: WorkNote | None, replaced_by: list[str]) -> str:

@@ -3,9 +3,10 @@
 from dataclasses import dataclass, field
 
 from activities.contracts.planning_contracts import PlanInput
+from activities.contracts.run_contracts import AttachmentRef
 from supervision import limits
-from supervision.contract.plan import NewRole, Plan
-from supervision.contract.team import RoleCard, Team, TeamCard
+from supervision.contract.plan import NewRole, Plan, Subtask
+from supervision.contract.team import RoleCard, Team, TeamCard, ToolCard
 from supervision.planning import capabilities
 from supervision.planning.new_roles import new_role_problems
 from supervision.planning.plan_graph import plan_problems
@@ -29,16 +30,33 @@ class CheckedPlan:
     incapable: bool = False
 
 
-def check_plan(plan: Plan, previous: Plan | None, team: Team, card: TeamCard, call: PlanInput) -> CheckedPlan:
-    """Returns the plan as it will run, or all problems with it. With `previous`, `plan` is an addition to that."""
+@dataclass(frozen=True)
+class PlanningTeam:
+    """The team that a plan is for; `readers` are the names of its tools that show attachments."""
+
+    team: Team
+    card: TeamCard
+    readers: set[str]
+
+
+def check_plan(
+    plan: Plan, previous: Plan | None, team: PlanningTeam, call: PlanInput, *, routed: bool = False
+) -> CheckedPlan:
+    """Returns the plan as it will run, or all problems with it. With `previous`, `plan` is an addition to that.
+
+    A `routed` plan has no problems: it gets the attachments that its roles can read.
+    """
+    usable = _usable_card(team, plan.new_roles, call.nesting_left)
+    if routed:
+        given = [s.model_copy(update={"attachments": _readable(s, usable, call.attachments)}) for s in plan.subtasks]
+        return CheckedPlan(plan.model_copy(update={"subtasks": given}))
     problems = _rule_problems(plan, previous, call)
-    problems += new_role_problems(team, plan.new_roles)
-    problems += _nesting_problems(plan, team, call.nesting_left)
-    usable = _usable_card(card, plan.new_roles, call.nesting_left)
+    problems += new_role_problems(team.team, plan.new_roles)
+    problems += _nesting_problems(plan, team.team, call.nesting_left)
     missing = capabilities.missing(plan, usable)
     if problems or missing:
         return CheckedPlan(problems=problems + missing, incapable=bool(missing))
-    return _expanded(plan, previous, team, usable, call)
+    return _expanded(plan, previous, team.team, usable, call)
 
 
 def _rule_problems(plan: Plan, previous: Plan | None, call: PlanInput) -> list[str]:
@@ -49,12 +67,14 @@ def _rule_problems(plan: Plan, previous: Plan | None, call: PlanInput) -> list[s
 
 
 def _expanded(plan: Plan, previous: Plan | None, team: Team, usable: TeamCard, call: PlanInput) -> CheckedPlan:
-    """Returns the plan with its subtasks split and given to roles; that alone may break two more rules."""
+    """Returns the plan with its subtasks split and given to roles; that alone may break more rules."""
     taken = [subtask.id for subtask in previous.subtasks] if previous else []
-    assigned = capabilities.expand(plan, usable, taken)
+    large = {attachment.name for attachment in call.attachments if attachment.bytes > limits.SMALL_ATTACHMENT_BYTES}
+    assigned = capabilities.expand(capabilities.for_readers(plan, usable, large), usable, taken)
     whole = merge(previous, assigned, _states(call)) if previous else assigned
     # Again: subtasks of unknown roles have gone to the generalist, which may be a team.
     problems = _nesting_problems(assigned, team, call.nesting_left)
+    problems += capabilities.unreadable(assigned, usable, large)
     if len(whole.subtasks) > call.max_subtasks:
         problems.append(
             f"no single role has the capabilities of some subtasks: split among roles the plan has "
@@ -65,6 +85,12 @@ def _expanded(plan: Plan, previous: Plan | None, team: Team, usable: TeamCard, c
     return CheckedPlan(plan=whole.model_copy(update={"revision": call.revision}), new_roles=plan.new_roles)
 
 
+def _readable(subtask: Subtask, team: TeamCard, attachments: list[AttachmentRef]) -> list[str]:
+    """Returns the attachments that the subtask's role can read; small ones are part of every brief."""
+    reads = team.role(subtask.role).reads_attachments
+    return [a.name for a in attachments if reads or a.bytes <= limits.SMALL_ATTACHMENT_BYTES]
+
+
 def shortened(plan: Plan) -> Plan:
     """Returns the plan cut to a size that fits into history; the stored plan keeps whole texts."""
     small = plan.model_copy(update={"goal": cut(plan.goal, limits.SUMMARY_BYTES)})
@@ -73,13 +99,19 @@ def shortened(plan: Plan) -> Plan:
             update={
                 "direct_answer": cut(plan.direct_answer, limits.ANSWER_INLINE_BYTES) if plan.direct_answer else None,
                 "final_instruction": cut(plan.final_instruction, max(length, _LEAST_INSTRUCTION_BYTES)),
-                "subtasks": [s.model_copy(update={"description": cut(s.description, length)}) for s in plan.subtasks],
+                "subtasks": [_shortened_subtask(subtask, length) for subtask in plan.subtasks],
                 "new_roles": [_shortened_role(role, length) for role in plan.new_roles],
             }
         )
         if len(small.model_dump_json()) <= limits.PAYLOAD_AIM_BYTES:
             break
     return small
+
+
+def _shortened_subtask(subtask: Subtask, length: int) -> Subtask:
+    return subtask.model_copy(
+        update={"description": cut(subtask.description, length), "reasoning": cut(subtask.reasoning, length)}
+    )
 
 
 def _shortened_role(role: NewRole, length: int) -> NewRole:
@@ -100,9 +132,18 @@ def _nesting_problems(plan: Plan, team: Team, nesting_left: int) -> list[str]:
     return [f"role {quoted(name)} is a team and nesting is not possible here" for name in named]
 
 
-def _usable_card(card: TeamCard, added: list[NewRole], nesting_left: int) -> TeamCard:
+def _usable_card(team: PlanningTeam, added: list[NewRole], nesting_left: int) -> TeamCard:
     """Returns the team's card with the plan's own roles, without the roles that may not be used here."""
+    card = team.card
     usable = [role for role in card.roles if nesting_left > 0 or role.team is None or role.name == card.generalist]
     model = card.role(card.generalist).model
-    new = [RoleCard(name=role.name, description=role.description, model=model) for role in added]
+    new = [
+        RoleCard(
+            name=role.name,
+            description=role.description,
+            model=model,
+            tools=[ToolCard(name=tool, reads_attachments=tool in team.readers) for tool in role.tools],
+        )
+        for role in added
+    ]
     return card.model_copy(update={"roles": [*usable, *new]})

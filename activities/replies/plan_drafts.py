@@ -6,9 +6,12 @@ from pydantic import Field, create_model
 
 from supervision import limits
 from supervision.contract.base import Model
-from supervision.contract.plan import NewRole, Plan, Subtask
+from supervision.contract.plan import Aggregation, NewRole, Plan, Subtask
+from supervision.contract.team import Team
 from supervision.planning.plan_graph import plan_problems
 from supervision.text import cut
+
+_REASON = Annotated[str, Field(description="why this way: one short sentence")]
 
 
 class SubtaskDraft(Model):
@@ -21,7 +24,11 @@ class SubtaskDraft(Model):
     capabilities: list[str] = []
     depends_on: list[str] = []
     importance: Literal["required", "optional"] = "required"
+    weight: float = 0.5
+    reasoning: str = ""
     candidates: int = 1
+    estimated_tokens: int = 0
+    timeout_seconds: float | None = None
     attachments: list[str] = []
     replaces: list[str] = []
 
@@ -38,11 +45,13 @@ class NewRoleDraft(Model):
 class PlanDraft(Model):
     """A plan, or what is to be added to one; `finished` is for one step at a time."""
 
+    reasoning: str = ""
     finished: bool = False
     direct_answer: str | None = None
     strategy: Literal["plan", "step"] = "plan"
     subtasks: list[SubtaskDraft] = []
     new_roles: list[NewRole] = []
+    aggregation: Aggregation = "merge"
     final_instruction: str = ""
 
 
@@ -52,41 +61,51 @@ class RouteDraft(Model):
     role: str
     secondary_role: str | None = None
     description: str = ""
+    reasoning: str = ""
 
 
 def route_form(roles: list[str]) -> type[Model]:
     """Returns the model whose schema asks for a route to one of `roles`."""
     names: Any = Literal[tuple(roles)]
-    return _form("RouteDraft", {"role": names, "secondary_role": names | None, "description": str})
+    fields = {"reasoning": _REASON, "role": names, "secondary_role": names | None, "description": str}
+    return _form("RouteDraft", fields)
 
 
-def plan_form(subtask: type[Model], *, instruction: bool = True, **first: Any) -> type[Model]:
-    """Returns the model whose schema asks for a plan of such subtasks, with a final instruction or without.
+def plan_form(subtask: type[Model], *, new_roles: bool, whole: bool = True, **first: Any) -> type[Model]:
+    """Returns the model whose schema asks for a plan of such subtasks, or for an addition to one if it is not `whole`.
 
-    `first` are types of fields that come first.
+    `first` are types of fields that come first, after the reasoning.
     """
     item: Any = subtask
-    fields: dict[str, Any] = {**first, "subtasks": list[item], "new_roles": list[NewRoleDraft]}
-    if instruction:
-        fields["final_instruction"] = str
+    fields: dict[str, Any] = {"reasoning": _REASON, **first}
+    if new_roles:
+        fields["new_roles"] = list[NewRoleDraft]  # before the subtasks that name them
+    fields["subtasks"] = list[item]
+    if whole:
+        fields |= {"aggregation": Aggregation, "final_instruction": str}
     return _form("PlanDraft", fields)
 
 
-def subtask_form(roles: list[str], capabilities: list[str], *, replaces: bool = False) -> type[Model]:
-    """Returns the model whose schema asks for a subtask, its `role` one of `roles`."""
+def subtask_form(roles: list[str], capabilities: list[str], *, new_roles: bool, replaces: bool = False) -> type[Model]:
+    """Returns the model whose schema asks for a subtask, its `role` one of `roles` or a new one."""
     known = ", ".join(capabilities) or "none"
+    new = {"new_role": Annotated[str | None, Field(description="a name of new_roles, in place of role")]}
     fields: dict[str, Any] = {
         "id": str,
         "description": str,
+        "reasoning": Annotated[str, Field(description="why this role: a few words")],
         "role": Literal[(*roles, "auto")],
-        "new_role": Annotated[str | None, Field(description="a name of new_roles, in place of role")],
+        **(new if new_roles else {}),
         "capabilities": Annotated[list[str], Field(description=f"what it needs, out of: {known}")],
         "depends_on": list[str],
         "importance": Literal["required", "optional"],
+        "weight": Annotated[float, Field(ge=0, le=1, description="0 to 1: how much the answer rests on it")],
         "candidates": Annotated[
             int,
             Field(ge=1, le=limits.CANDIDATES, description="1; more independent attempts, of which the best is kept"),
         ],
+        "estimated_tokens": Annotated[int, Field(ge=0, description="a guess at the tokens that it will take")],
+        "timeout_seconds": Annotated[float | None, Field(description="null, or when it is no longer of use")],
         "attachments": list[str],
     }
     if replaces:
@@ -106,6 +125,8 @@ def plan_of(draft: PlanDraft, goal: str, revision: int) -> Plan:
     return Plan(
         goal=goal,
         direct_answer=answer,
+        reasoning=cut(draft.reasoning.strip(), limits.REASON_BYTES),
+        aggregation=draft.aggregation,
         final_instruction=draft.final_instruction,
         subtasks=[_subtask_of(item) for item in draft.subtasks],
         new_roles=draft.new_roles,
@@ -113,20 +134,25 @@ def plan_of(draft: PlanDraft, goal: str, revision: int) -> Plan:
     )
 
 
-def routed_plan(draft: RouteDraft, goal: str, roles: list[str], generalist: str, revision: int) -> Plan:
+def routed_plan(draft: RouteDraft, goal: str, team: Team, roles: list[str], revision: int) -> Plan:
     """Returns the plan of a route; the generalist gets the goal if the chosen role is none of `roles`."""
     if draft.role not in roles:
-        draft = RouteDraft(role=generalist)
-    description = next(text for text in _descriptions(draft, goal) if _is_concrete(text))
-    subtasks = [Subtask(id="t1", description=description, role=draft.role)]
+        draft = RouteDraft(role=team.generalist, reasoning=draft.reasoning)
+    reasoning = cut(draft.reasoning.strip(), limits.REASON_BYTES)
+    *wanted, last = _descriptions(draft, goal)
+    description = next((text for text in wanted if _is_concrete(text)), last)
+    subtasks = [Subtask(id="t1", description=description, role=draft.role, reasoning=reasoning)]
     if draft.secondary_role in roles and draft.secondary_role != draft.role:
         beside = Subtask(id="t2", description=description, role=draft.secondary_role or "", importance="optional")
         subtasks.append(beside)
-    return Plan(goal=goal, subtasks=subtasks, revision=revision)
+    labels = [(subtask.id, team.role(subtask.role).label) for subtask in subtasks]
+    shown = ", ".join(f"{label} for {subtask_id}" for subtask_id, label in labels if label)
+    instruction = f"Set what each of them says under its label: {shown}." if shown and len(subtasks) > 1 else ""
+    return Plan(goal=goal, reasoning=reasoning, final_instruction=instruction, subtasks=subtasks, revision=revision)
 
 
 def _descriptions(draft: RouteDraft, goal: str) -> list[str]:
-    """Returns the descriptions that a route may have, best first; the last one is always concrete."""
+    """Returns the descriptions that a route may have, best first; the last one holds the goal, whatever that is."""
     prefix = "Answer this goal: "
     text = cut(goal.strip(), limits.DESCRIPTION_CHARS - len(prefix))
     return [draft.description, text, prefix + text]
@@ -145,5 +171,8 @@ def _subtask_of(draft: SubtaskDraft) -> Subtask:
             "role": (draft.new_role or "").strip() or draft.role,
             "depends_on": list(dict.fromkeys(draft.depends_on)),
             "candidates": max(1, draft.candidates),
+            "weight": min(max(draft.weight, 0.0), 1.0),
+            "estimated_tokens": min(max(draft.estimated_tokens, 0), limits.MAX_BUDGET_TOKENS),
+            "reasoning": cut(draft.reasoning.strip(), limits.REASON_BYTES),
         }
     )

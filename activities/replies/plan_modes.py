@@ -20,15 +20,18 @@ from supervision import limits
 from supervision.contract.base import Model
 from supervision.contract.plan import Plan
 from supervision.contract.team import Role, Team
+from supervision.planning.fixed_routes import matching_route
 
 
 @dataclass(frozen=True)
 class PlanContext:
-    """The context of a planning call: the planner's input, the run's team and the text of its goal."""
+    """The context of a planning call: the planner's input, the run's team, the text of its goal, tools and data."""
 
     call: PlanInput
     team: Team
     goal: str
+    tools: dict[str, str] = field(default_factory=dict)
+    catalogue: str = ""
 
     @property
     def roles(self) -> list[Role]:
@@ -45,17 +48,27 @@ class PlanContext:
         """The capabilities of `roles`, each once, sorted."""
         return sorted({capability for role in self.roles for capability in role.capabilities})
 
+    @property
+    def new_roles(self) -> bool:
+        """True if a plan is asked for roles of its own: without tools for them they could only recall, not find out."""
+        return bool(self.team.toolbox)
+
+    def subtask_form(self, *, replaces: bool = False) -> type[Model]:
+        """Returns the model of a subtask for one of `roles`."""
+        return subtask_form(self.role_names, self.capabilities, new_roles=self.new_roles, replaces=replaces)
+
 
 @dataclass(frozen=True)
 class PlanReading:
     """A planner's reply, parsed: a plan, or that nothing more is needed, or the problems with it.
 
-    `plan` is only the addition if there is a plan already. `valid` is True if it needs no further check.
+    `plan` is only the addition if there is a plan already. `routed` is True if code made it out of a route: what does
+    not fit is left out then, there is nobody to send it back to.
     """
 
     strategy: Strategy
     plan: Plan | None = None
-    valid: bool = False
+    routed: bool = False
     finished: bool = False
     problems: list[str] = field(default_factory=list)
 
@@ -72,7 +85,7 @@ class PlanMode:
 
     def form(self, context: PlanContext) -> type[Model]:
         """Returns the model whose schema is sent."""
-        return plan_form(subtask_form(context.role_names, context.capabilities))
+        return plan_form(context.subtask_form(), new_roles=context.new_roles)
 
     def read(self, message: ModelMessage, context: PlanContext) -> PlanReading:
         """Returns the reply as a plan, or as the problems that keep it from being one."""
@@ -100,7 +113,8 @@ class AutoMode(PlanMode):
     def form(self, context: PlanContext) -> type[Model]:
         """Returns the model of a plan with a direct answer and a strategy."""
         return plan_form(
-            subtask_form(context.role_names, context.capabilities),
+            context.subtask_form(),
+            new_roles=context.new_roles,
             direct_answer=str | None,
             strategy=Literal["plan", "step"],
         )
@@ -120,8 +134,7 @@ class RevisionMode(PlanMode):
 
     def form(self, context: PlanContext) -> type[Model]:
         """Returns the model of an addition: its subtasks may replace others, the final instruction stays."""
-        subtask = subtask_form(context.role_names, context.capabilities, replaces=True)
-        return plan_form(subtask, instruction=False)
+        return plan_form(context.subtask_form(replaces=True), new_roles=context.new_roles, whole=False)
 
     def _read_draft(self, draft: PlanDraft, context: PlanContext) -> PlanReading:
         if not draft.subtasks:
@@ -141,7 +154,7 @@ class StepMode(PlanMode):
 
     def form(self, context: PlanContext) -> type[Model]:
         """Returns the model of a plan that may say that nothing more is needed."""
-        return plan_form(subtask_form(context.role_names, context.capabilities), finished=bool)
+        return plan_form(context.subtask_form(), new_roles=context.new_roles, finished=bool)
 
     def _read_draft(self, draft: PlanDraft, context: PlanContext) -> PlanReading:
         if not draft.subtasks and draft.finished and context.call.done:
@@ -174,16 +187,16 @@ class RouteMode(PlanMode):
 
     def read(self, message: ModelMessage, context: PlanContext) -> PlanReading:
         """Returns the route as a plan; the last try always gives one, for the generalist if need be."""
-        call, generalist = context.call, context.team.generalist
+        call, team = context.call, context.team
         try:
             draft = read_reply(RouteDraft, message)
         except ValueError as error:
             if call.attempt < limits.PLAN_TRIES:
                 return PlanReading(self.strategy, problems=[str(error)])
-            draft = RouteDraft(role=generalist)
-        plan = routed_plan(draft, context.goal, context.role_names, generalist, call.revision)
+            draft = RouteDraft(role=team.generalist)
+        plan = routed_plan(draft, context.goal, team, context.role_names, call.revision)
         plan.subtasks = plan.subtasks[: call.max_subtasks]
-        return PlanReading(self.strategy, plan, valid=True)
+        return PlanReading(self.strategy, plan, routed=True)
 
 
 _BY_STRATEGY: dict[Strategy, PlanMode] = {
@@ -200,3 +213,15 @@ def mode_of(call: PlanInput) -> PlanMode:
     if call.previous_ref and call.strategy != "step":
         return _REVISION
     return _BY_STRATEGY[call.strategy]
+
+
+def fixed_route(context: PlanContext) -> PlanReading | None:
+    """Returns the first plan of a goal that one of the team's fixed routes fits; None if none does."""
+    call, team = context.call, context.team
+    if call.strategy not in ("auto", "route") or call.revision > 1 or call.head is not None:
+        return None
+    route = matching_route(team.routes, context.goal)
+    if route is None or route.role not in context.role_names:
+        return None
+    draft = RouteDraft(role=route.role, reasoning=f"the team's route for goals such as: {route.pattern}")
+    return PlanReading("route", routed_plan(draft, context.goal, team, context.role_names, call.revision), routed=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from cachetools import LRUCache
 
 from activities.contracts.packed import DependencyRef
+from activities.contracts.run_contracts import AttachmentRef
 from activities.store.artifacts import ArtifactStore
 from supervision import limits
 from supervision.agent.finding_budget import allot
@@ -49,12 +50,22 @@ async def read_plan(store: ArtifactStore, ref: str) -> Plan:
     return plan
 
 
+async def read_small(store: ArtifactStore, attachments: list[AttachmentRef]) -> dict[str, str | None]:
+    """Returns the texts of small attachments by name, None for those that a tool has to read."""
+    return {
+        attachment.name: await read_text(store, attachment.ref)
+        if 0 < attachment.bytes <= limits.SMALL_ATTACHMENT_BYTES
+        else None
+        for attachment in attachments
+    }
+
+
 async def read_findings(
     store: ArtifactStore, refs: list[DependencyRef], budget: int = limits.CONTEXT_CHARS
 ) -> list[FindingExcerpt]:
     """Returns the findings with texts of at most `budget` characters together.
 
-    Texts that do not fit are cut, optional findings first; a cut text says how much is missing.
+    Texts that do not fit are cut, those of the least weight first; a cut text says how much is missing.
     """
     reading = asyncio.Semaphore(limits.STORE_READS)
 
@@ -63,7 +74,7 @@ async def read_findings(
             return await read_text(store, ref.text_ref)
 
     texts = await asyncio.gather(*map(read, refs))
-    lengths = allot([len(text) for text in texts], [ref.importance == "optional" for ref in refs], budget)
+    lengths = allot([len(text) for text in texts], [ref.weight for ref in refs], budget)
     records = [await _record(store, ref) for ref in refs]
     return [
         FindingExcerpt(

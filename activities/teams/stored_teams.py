@@ -5,6 +5,7 @@ from typing import Literal
 from cachetools import LRUCache
 
 from activities.store.artifacts import ArtifactStore
+from activities.teams.catalogue import catalogue
 from activities.teams.team_definition import TeamError
 from activities.teams.team_files import LoadedTeam, TeamFiles, team_card
 from supervision import limits
@@ -15,11 +16,12 @@ from supervision.planning.new_roles import with_new_roles
 
 
 class StoredTeam(Model):
-    """A team as stored: its definition, the source of its tools, and the model of roles that name none."""
+    """A team as stored: its definition, the source of its tools, the model of roles that name none, its data."""
 
     source: Literal["file", "inline"]
     team: Team
     worker_model: str | None = None
+    catalogue: str = ""
 
 
 class TeamUnavailable(Exception):
@@ -45,6 +47,7 @@ class StoredTeams:
             await self._files.read(*self._files.names())
             loaded = self._files.load_inline(team)
             stored = StoredTeam(source="inline", team=team, worker_model=worker_model)
+        stored.catalogue = await catalogue(loaded.team, loaded.toolbox)
         return await self._put(run_id, stored), loaded
 
     async def extend(self, run_id: str, ref: str, new_roles: list[NewRole]) -> str:
@@ -78,6 +81,10 @@ class StoredTeams:
                 f"{', '.join(lacking)}"
             )
         return LoadedTeam(team=team, folder=current.folder, toolbox=current.toolbox)
+
+    async def catalogue(self, ref: str) -> str:
+        """Returns what data the team at `ref` had when the run began."""
+        return (await self._stored(ref)).catalogue
 
     async def card(self, ref: str, default_model: str) -> TeamCard:
         """Returns the card of the team at `ref`; `default_model` is for teams stored without one."""

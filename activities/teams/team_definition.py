@@ -24,7 +24,11 @@ def read_definition(folder: Path) -> Team:
     with naming(file):
         if file.stat().st_size > limits.TEAM_FILE_BYTES:
             raise ValueError(f"the file is larger than {limits.TEAM_FILE_BYTES} bytes")
-        team = Team.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
+        read = tomllib.loads(file.read_text(encoding="utf-8"))
+        try:
+            team = Team.model_validate(read)
+        except ValidationError as error:
+            raise ValueError(complaints(error, read)) from error
         if team.name != folder.name:
             raise ValueError(f"name: '{team.name}' must be the folder's name, '{folder.name}'")
         return team

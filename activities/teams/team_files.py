@@ -24,19 +24,16 @@ the operator could have written it.
 import asyncio
 import contextlib
 import logging
-import os
-import sys
 import time
-import traceback
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from pydantic import ValidationError
 
+from activities.teams.own_tools import own_tools
 from activities.teams.team_definition import TeamError, naming, read_definition
 from activities.teams.team_thread import TeamThread, ToolBlocked
 from activities.teams.toolbox import Toolbox, complaints
@@ -45,8 +42,8 @@ from activities.tools.tool import Tool
 from supervision import limits
 from supervision.contract.team import RoleCard, Team, TeamCard, ToolCard, is_name
 from supervision.errors import ErrorKind
-from supervision.text import one_line, quoted
-from supervision.trust import distrust
+from supervision.planning.team_hints import team_hints
+from supervision.text import did_you_mean, quoted
 
 log = logging.getLogger(__name__)
 
@@ -90,6 +87,11 @@ class TeamFiles:
         """Returns the names of all teams that have a file, readable or not."""
         names = {file.parent.name for folder in self._folders for file in folder.glob("*/team.toml")}
         return sorted(name for name in names if is_name(name))
+
+    def misnamed(self) -> list[Path]:
+        """Returns the folders that hold a team file, and whose name can't be a team's."""
+        folders = {file.parent for folder in self._folders for file in folder.glob("*/team.toml")}
+        return sorted(folder for folder in folders if not is_name(folder.name))
 
     def definition(self, name: str) -> Team:
         """Returns the team of that name as its file says, without running any code of it; TeamError `UnknownTeam`."""
@@ -188,7 +190,9 @@ class TeamFiles:
         known = ", ".join(self.names()) or "none"
         searched = ", ".join(str(folder) for folder in self._folders)
         raise TeamError(
-            ErrorKind.UNKNOWN_TEAM, f"there is no team {quoted(name)}; known teams: {known} (searched in {searched})"
+            ErrorKind.UNKNOWN_TEAM,
+            f"there is no team {quoted(name)}{did_you_mean(name, self.names())}; known teams: {known} "
+            f"(searched in {searched})",
         )
 
     def _require_teams(self, team: Team) -> None:
@@ -222,7 +226,15 @@ def team_card(loaded: LoadedTeam, default_model: str, override: str | None = Non
                 name=role.name,
                 description=role.description,
                 capabilities=role.capabilities,
-                tools=[ToolCard(name=tool.name, effects=tool.effects, local=tool.local) for tool in tools],
+                tools=[
+                    ToolCard(
+                        name=tool.name,
+                        effects=tool.effects,
+                        local=tool.local,
+                        reads_attachments=tool.reads_attachments,
+                    )
+                    for tool in tools
+                ],
                 model=role.model or override or default_model,
                 max_turns=role.max_turns,
                 max_parallel=role.max_parallel,
@@ -231,9 +243,12 @@ def team_card(loaded: LoadedTeam, default_model: str, override: str | None = Non
                 pool=role.pool,
                 backup=role.backup,
                 backlog_seconds=role.backlog_seconds,
+                max_tokens=role.max_tokens,
+                label=role.label,
             )
         )
-    return TeamCard(name=loaded.team.name, generalist=loaded.team.generalist, roles=roles)
+    team = loaded.team
+    return TeamCard(name=team.name, generalist=team.generalist, roles=roles, on_failure=team.on_failure)
 
 
 def _pick(wanted: str, registered: dict[str, Tool[Any]], where: str) -> Tool[Any]:
@@ -246,41 +261,15 @@ def _pick(wanted: str, registered: dict[str, Tool[Any]], where: str) -> Tool[Any
         )
     known = ", ".join(sorted(registered)) or "none"
     raise TeamError(
-        ErrorKind.INVALID_REQUEST, f"{where}: no team file has a tool {quoted(wanted)}; registered are: {known}"
+        ErrorKind.INVALID_REQUEST,
+        f"{where}: no team file has a tool {quoted(wanted)}{did_you_mean(wanted, registered)}; registered are: {known}",
     )
 
 
 def _read(folder: Path, thread: TeamThread) -> LoadedTeam:
     team = read_definition(folder)
+    for hint in team_hints(team):
+        log.warning("%s", hint)
     with naming(folder / "team.toml"):
-        toolbox = Toolbox.for_team(team, folder, map(thread.own, _own_tools(folder / "tools.py")))
+        toolbox = Toolbox.for_team(team, folder, map(thread.own, own_tools(folder / "tools.py")))
     return LoadedTeam(team, folder, toolbox)
-
-
-def _own_tools(file: Path) -> list[Tool[Any]]:
-    """Returns the tools of a team's `tools.py`. Raises TeamError with the line if it cannot be imported."""
-    if not file.is_file():
-        return []
-    for path in (file, file.parent, file.parent.parent):  # who may write to a folder may exchange what is in it
-        if why := distrust(path.stat(), os.getuid()):
-            raise TeamError(ErrorKind.UNKNOWN_TEAM, f"{file} is code and is not run: {path} is open to others, {why}")
-    try:
-        tools = getattr(_imported(file), "TOOLS", None)
-    except (Exception, SystemExit, KeyboardInterrupt) as error:
-        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
-        line = error.lineno if isinstance(error, SyntaxError) else (lines or [None])[-1]
-        problem = f"line {line}: {type(error).__name__}: {one_line(str(error), limits.ERROR_BYTES)}"
-        raise TeamError(ErrorKind.UNKNOWN_TEAM, f"{file}: {problem}") from error
-    if not isinstance(tools, list) or not all(isinstance(tool, Tool) for tool in tools):
-        raise TeamError(ErrorKind.UNKNOWN_TEAM, f"{file}: it must define TOOLS as a list of Tool")
-    return tools
-
-
-def _imported(file: Path) -> ModuleType:
-    name = f"supervisor_team_{file.parent.name.replace('-', '_')}_tools"
-    module = ModuleType(name)
-    module.__file__ = str(file)
-    sys.modules[name] = module  # dataclasses and pydantic look their module up there
-    # Not importlib's loader: its bytecode cache takes two writes within a second for one.
-    exec(compile(file.read_bytes(), str(file), "exec"), module.__dict__)
-    return module

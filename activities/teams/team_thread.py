@@ -1,7 +1,9 @@
 """The thread of a team: its files are read there and its author's own tools run there, never on the Worker's loop."""
 
 import asyncio
+import contextlib
 import ctypes
+import inspect
 import logging
 import sys
 import threading
@@ -77,12 +79,13 @@ class TeamThread:
                 parsed = tool.arguments.model_validate(arguments)
             except ValidationError as error:
                 raise ToolMisuse(f"wrong arguments: {describe_errors(error).removeprefix('request: ')}") from None
-            return await tool.run(parsed, context)
+            output: ToolOutput = await _called(tool.run, parsed, context)
+            return output
 
         async def run(arguments: Any, context: ToolContext) -> ToolOutput:
             return await self._run(checked, arguments, context)
 
-        return replace(tool, run=run, own=True)
+        return replace(tool, run=run, own=True, catalogue=None)  # that would run elsewhere
 
     def end(self) -> None:
         """Ends the thread after the work begun so far."""
@@ -128,9 +131,8 @@ class TeamThread:
         self._look(self.leave)
 
     def _raise_in_thread(self) -> None:
-        """Ends Python code that runs on; native code that does not return stays."""
-        ident = ctypes.c_ulong(self._thread.ident or 0)
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, ctypes.py_object(ToolBlocked))
+        """Ends Python code that runs on."""
+        _interrupt_thread(self._thread)
 
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -144,6 +146,48 @@ class TeamThread:
     def _finish(self) -> None:
         self._ended = True
         self._loop.stop()
+
+
+async def _called(function: Callable[..., Any], arguments: Any, context: ToolContext) -> Any:
+    """Returns the output of an author's function; a plain one gets a thread, so that it holds up no other call."""
+    if inspect.iscoroutinefunction(function):
+        return await function(arguments, context)
+    done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    thread = threading.Thread(
+        target=_call_in_thread, args=(asyncio.get_running_loop(), done, function, arguments, context), daemon=True
+    )
+    thread.start()
+    try:
+        output = await done
+    except asyncio.CancelledError:  # timed out, or stopped: Python code that runs on is ended
+        _interrupt_thread(thread)
+        raise
+    if isinstance(output, BaseException):
+        raise output
+    return await output if inspect.isawaitable(output) else output
+
+
+def _call_in_thread(
+    loop: asyncio.AbstractEventLoop,
+    done: "asyncio.Future[Any]",
+    function: Callable[..., Any],
+    arguments: Any,
+    context: ToolContext,
+) -> None:
+    output: Any
+    try:
+        output = function(arguments, context)
+    except BaseException as error:  # an author's code may raise anything
+        output = error
+    with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile
+        loop.call_soon_threadsafe(lambda: None if done.done() else done.set_result(output))
+
+
+def _interrupt_thread(thread: threading.Thread) -> None:
+    """Raises ToolBlocked in the thread; native code that does not return stays."""
+    if thread.is_alive():
+        ident = ctypes.c_ulong(thread.ident or 0)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, ctypes.py_object(ToolBlocked))
 
 
 async def _caught(run: Run, arguments: Any, context: ToolContext) -> ToolOutput | BaseException:

@@ -15,7 +15,7 @@ from activities.tools.tool import NewArtifact, Tool, ToolContext, ToolMisuse, To
 from supervision import limits
 from supervision.contract.request import describe_errors
 from supervision.contract.team import Role, Team, ToolEntry
-from supervision.text import cap, clean, one_line
+from supervision.text import cap, clean, did_you_mean, one_line
 
 log = logging.getLogger(__name__)
 
@@ -47,16 +47,27 @@ class Toolbox:
     def for_team(cls, team: Team, folder: Path, own: Iterable[Tool[Any]] = ()) -> "Toolbox":
         """Returns the tools that the team file sets up in `folder`, and the author's `own`.
 
-        Raises ValueError with the entry and its problem, also if a role names a tool that does not exist.
+        Raises ValueError with every entry and its problem, also if a role names a tool that does not exist.
         """
-        toolbox = cls([*(_set_up(entry, folder) for entry in team.tools), *own])
+        tools, problems = list(own), list[str]()
+        for entry in team.tools:
+            try:
+                tools.append(_set_up(entry, folder))
+            except ValueError as error:
+                problems.append(str(error))
+        toolbox = cls(tools)
+        known = {*toolbox._tools, *(entry.name for entry in team.tools)}
         for where, names in [(f"roles.{role.name}.tools", role.tools) for role in team.roles] + [
             ("toolbox", team.toolbox)
         ]:
             for name in names:
-                if name not in toolbox._tools:
-                    known = ", ".join(toolbox.names()) or "none"
-                    raise ValueError(f"{where}: there is no tool '{name}'; the team has: {known}")
+                if name not in known:
+                    has = ", ".join(sorted(known)) or "none"
+                    problems.append(
+                        f"{where}: there is no tool '{name}'{did_you_mean(name, known)}; the team has: {has}"
+                    )
+        if problems:
+            raise ValueError("; ".join(problems))
         return toolbox
 
     def names(self) -> list[str]:
@@ -101,9 +112,9 @@ class Toolbox:
         return task.result()
 
 
-def complaints(error: ValidationError) -> str:
-    """Returns the problems of fields by name; problems of the whole have no name."""
-    return describe_errors(error).removeprefix("request: ")
+def complaints(error: ValidationError, value: object = None) -> str:
+    """Returns the problems of fields of `value` by name; problems of the whole have no name."""
+    return describe_errors(error, value=value).removeprefix("request: ")
 
 
 async def _guarded(tool: Tool[Any], arguments: Any, context: ToolContext) -> ToolRun:
@@ -120,8 +131,10 @@ async def _guarded(tool: Tool[Any], arguments: Any, context: ToolContext) -> Too
 
 
 def _checked(output: object) -> ToolRun:
+    if isinstance(output, str):
+        output = ToolOutput(output)
     if not isinstance(output, ToolOutput):
-        raise TypeError(f"a tool returns ToolOutput, this one returned {type(output).__name__}")
+        raise TypeError(f"a tool returns a ToolOutput or a str, this one returned {type(output).__name__}")
     text: str | bytes = output.text  # an author's own tool may return the bytes that it read
     if isinstance(text, bytes):
         text = text[: 4 * limits.TOOL_OUTPUT_CHARS].decode("utf-8", "replace")
@@ -151,7 +164,10 @@ def _file_name(name: str) -> str:
 def _set_up(entry: ToolEntry, folder: Path) -> Tool[Any]:
     factory = KINDS.get(entry.uses)
     if factory is None:
-        raise ValueError(f"tools.{entry.name}: there is no kind '{entry.uses}'; kinds are: {', '.join(sorted(KINDS))}")
+        kinds = ", ".join(sorted(KINDS))
+        raise ValueError(
+            f"tools.{entry.name}: there is no kind '{entry.uses}'{did_you_mean(entry.uses, KINDS)}; kinds are: {kinds}"
+        )
     try:
         return factory(entry.name, entry.options, folder)
     except ValidationError as error:

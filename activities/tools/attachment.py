@@ -21,7 +21,8 @@ class ReadAttachment(Arguments):
 def read_attachment(name: str, options: dict[str, Any], folder: Path) -> Tool[ReadAttachment]:
     """Returns a tool of the kind `attachment`. Raises ValueError on options."""
     NoOptions.model_validate(options)
-    return Tool(name, "Returns the text of an attachment of this subtask, a page at a time.", ReadAttachment, _run)
+    description = "Returns the text of an attachment of this subtask, a page at a time."
+    return Tool(name, description, ReadAttachment, _run, reads_attachments=True)
 
 
 async def _run(arguments: ReadAttachment, context: ToolContext) -> ToolOutput:

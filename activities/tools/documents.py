@@ -3,6 +3,7 @@
 import re
 import sqlite3
 import threading
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -146,7 +147,7 @@ def search_documents(name: str, options: dict[str, Any], folder: Path) -> Tool[S
         "Searches the team's documents and returns the best passage of each document found, with the document's id. "
         "Use read_document to read one whole."
     )
-    return Tool(name, description, SearchDocuments, run)
+    return Tool(name, description, SearchDocuments, run, catalogue=_titles(folder, pattern))
 
 
 def read_document(name: str, options: dict[str, Any], folder: Path) -> Tool[ReadDocument]:
@@ -161,4 +162,13 @@ def read_document(name: str, options: dict[str, Any], folder: Path) -> Tool[Read
             raise ToolMisuse(f"there is no document of that id. The documents are:\n{documents.catalogue()}")
         return ToolOutput(document.text, sources=[document.id])
 
-    return Tool(name, "Returns the whole text of one document.", ReadDocument, run)
+    description = "Returns the whole text of one document."
+    return Tool(name, description, ReadDocument, run, catalogue=_titles(folder, pattern))
+
+
+def _titles(folder: Path, pattern: str) -> Callable[[], Awaitable[dict[str, str]]]:
+    async def titles() -> dict[str, str]:
+        documents = library(folder, pattern).documents.values()
+        return {f"document {document.id}": f"document [{document.id}] {document.title}" for document in documents}
+
+    return titles

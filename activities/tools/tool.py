@@ -77,20 +77,25 @@ class Tool(Generic[A]):
 
     One that `waits` may take longer than five minutes: it asks a person, or something slow.
     A tool of a `tools.py` is marked `own` when it is loaded, and runs in its team's thread: nobody has bounded it.
+    Its `run` may also be a plain function, which gets a thread for each call, and return just a text.
     `evidence` says what its outputs prove: `data` of the world, what was `computed` from its arguments, or `nothing`,
     because they only repeat these.
-    `name` is letters, digits, `_` and `-`, at most 64 of them: providers accept no other.
+    `name` is letters, digits, `_` and `-`, at most 64 of them: providers accept no other. `catalogue` returns what data
+    it reaches, for the planner: a line by the name of each table or document. `reads_attachments` is True if it shows
+    the attachments of its context.
     """
 
     name: str
     description: str
     arguments: type[A]
-    run: Callable[[A, ToolContext], Awaitable[ToolOutput]]
+    run: Callable[[A, ToolContext], Awaitable[ToolOutput]] | Callable[[A, ToolContext], Any]
     effects: Effects = "read"
     evidence: Literal["data", "computed", "nothing"] = "data"
     local: bool = False
     own: bool = False
     waits: bool = False
+    catalogue: Callable[[], Awaitable[dict[str, str]]] | None = None
+    reads_attachments: bool = False
 
     def schema(self) -> dict[str, Any]:
         """Returns the JSON schema of the arguments. It is shared, so do not change it."""

@@ -1,65 +1,177 @@
 """The commands `list` and `teams`: their tables."""
 
+import asyncio
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from pydantic import JsonValue
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
+from temporalio.client import Client, WorkflowExecution
 
 from console import console_limits
 from console.access import Access
-from console.run.run_handle import RUN_TYPE, facts, state_word
-from console.terminal import print_err, safe_line
+from console.command import BAD_INPUT, CommandFailed
+from console.hints import hint
+from console.run.find_run import roots, short_id
+from console.run.run_handle import RunHandle, facts, is_open, state_word
+from console.run.standstill import Standstill, observed
+from console.terminal import print_err, print_json, safe_line
 from supervision import limits
-from supervision.text import money
+from supervision.text import did_you_mean, money
+
+if TYPE_CHECKING:
+    from supervision.contract.team import Team
 
 _CELL = 600
-_ANY_WIDTH = 1000  # a long id runs over the edge of the terminal instead of being cut
+_NO_NAME = "a folder's name must be lower-case letters, digits, hyphens or underscores, so rename it"
+_STATES = {
+    "running": "Running",
+    "completed": "Completed",
+    "failed": "Failed",
+    "cancelled": "Canceled",
+    "terminated": "Terminated",
+    "timed out": "TimedOut",
+}
 
 
-async def print_runs(access: Access, console: Console, limit: int) -> int:
-    """Prints the newest runs with the facts that the server keeps; the id comes last, whole, to be copied."""
+@dataclass(frozen=True)
+class ListOptions:
+    """The options of `list`; None is "any"."""
+
+    limit: int
+    state: str | None = None
+    team: str | None = None
+    as_json: bool = False
+
+
+@dataclass(frozen=True)
+class ListedRun:
+    """A row of `list`."""
+
+    id: str
+    goal: str
+    state: str
+    phase: str
+    team: str
+    started_at: str
+    started: str
+    usd: float | None
+    standstills: list[Standstill]
+
+    def as_json(self) -> dict[str, JsonValue]:
+        """Returns it for programs."""
+        return {
+            **{"run_id": self.id, "goal": self.goal, "state": self.state, "phase": self.phase, "team": self.team},
+            **{"started_at": self.started_at, "usd": self.usd},
+            "standstills": [cause.as_json() for cause in self.standstills],
+        }
+
+
+async def print_runs(access: Access, console: Console, options: ListOptions) -> int:
+    """Prints the newest runs with the facts that the server keeps; below an open one what it stands still for.
+
+    On a terminal an id is short: its last word, which every command takes; elsewhere it is whole.
+    """
+    if options.state is not None and options.state not in _STATES:
+        hint_text = did_you_mean(options.state, list(_STATES))
+        raise CommandFailed(BAD_INPUT, f"there is no state '{options.state}'{hint_text}: {', '.join(_STATES)}")
     client = await access.client()
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for name in ("state", "phase", "team", "started", "cost", "run"):
-        table.add_column(name, no_wrap=True)
-    async for execution in client.list_workflows(f"WorkflowType = '{RUN_TYPE}'", limit=limit):
-        if execution.parent_id is None:
-            phase, team, usd = await facts(execution)
-            started = f"{execution.start_time.astimezone():%Y-%m-%d %H:%M}"
-            cells = [state_word(execution), phase, team, started, "" if usd is None else money(usd), execution.id]
-            table.add_row(*[Text(safe_line(cell, console_limits.RUN_ID_BYTES)) for cell in cells])
-    if table.row_count == 0:
-        print_err(f"no runs in namespace '{client.namespace}': start one with `python starter.py run \"...\"`")
+    state = _STATES[options.state] if options.state else None
+    executions = await roots(client, options.limit, state)
+    looks = asyncio.Semaphore(console_limits.DESCRIBED_AT_ONCE)
+    rows = await asyncio.gather(*(_row(client, execution, looks) for execution in executions))
+    rows = [row for row in rows if options.team in (None, row.team)]
+    if options.as_json:
+        print_json([row.as_json() for row in rows])
+    elif not rows:
+        print_err(f"no runs in namespace '{client.namespace}': start one with {hint('run', '...')}")
     else:
-        console.width = _ANY_WIDTH
-        console.print(table)
+        _print_table(rows, console)
     return 0
 
 
-async def print_teams(folders: list[Path], console: Console) -> int:
+async def _row(client: Client, execution: WorkflowExecution, looks: asyncio.Semaphore) -> ListedRun:
+    phase, team, usd = await facts(execution)
+    goal, causes = "", []
+    async with looks:
+        try:
+            run = RunHandle(client, execution.id)
+            described = await run.describe()
+            goal = await described.static_summary() or ""
+            if is_open(described):
+                causes = await observed(run, described)
+        except Exception:  # anybody may start a run with an unreadable summary, and it may be deleted meanwhile
+            pass
+    started = execution.start_time
+    state = state_word(execution)
+    return ListedRun(
+        execution.id, goal, state, phase, team, started.isoformat(), f"{started.astimezone():%m-%d %H:%M}", usd, causes
+    )
+
+
+def _print_table(rows: list[ListedRun], console: Console) -> None:
+    short = console.is_terminal
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold", expand=short)
+    for name in ("state", "started", "cost", "team"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("run", no_wrap=not short, overflow="fold")
+    table.add_column("goal", no_wrap=True, overflow="ellipsis", ratio=1 if short else None)
+    for row in rows:
+        state = f"{row.state}, {row.phase}" if row.state == "running" and row.phase else row.state
+        cost = "" if row.usd is None else money(row.usd)
+        name = short_id(row.id) if short else row.id
+        cells = [state, row.started, cost, row.team, name, row.goal]
+        table.add_row(*[Text(safe_line(cell, console_limits.RUN_ID_BYTES)) for cell in cells])
+    if not short:
+        console.width = sum(console_limits.RUN_ID_BYTES for _ in table.columns)  # nothing is cut for a pipe
+    console.print(table)
+    for row in rows:
+        for cause in row.standstills:
+            console.print(Padding(Text(f"⏸ {short_id(row.id)}: {cause.line}", style="yellow"), (0, 0, 0, 0)))
+
+
+async def print_teams(folders: list[Path], console: Console, as_json: bool) -> int:
     """Prints each team with its roles and tools. Returns 1 if a team can't be used; the reason is printed.
 
-    Reads the team files alone: no code of a team is run, so its own tools are listed unseen.
+    A team's own tools are code, which is loaded and checked here as a Worker does it.
     """
     # these load the tools' libraries: 0.3 s for one command only
     from activities.teams.team_definition import TeamError
     from activities.teams.team_files import TeamFiles
+    from supervision.planning.team_hints import team_hints
 
     files = TeamFiles(folders)
-    broken = []
+    usable: list[Team] = []
+    broken = {folder.name: f"{folder}: {_NO_NAME}" for folder in files.misnamed()}
+    await files.read(*files.names())
     for name in files.names():
         try:
-            team = files.definition(name)
+            usable.append(files.load(name).team)
         except TeamError as error:
-            broken.append(f"team '{name}' can't be used: {error.message}")
-            continue
-        console.print(Text(f"{name}  {safe_line(team.description, _CELL)}".rstrip(), style="bold"))
-        for role in team.roles:
-            mark = " (generalist)" if role.name == team.generalist else ""
-            console.print(Text(f"  {role.name}{mark}: {', '.join(role.tools) or 'no tools'}"))
-            console.print(Padding(Text(safe_line(role.description, _CELL), style="dim"), (0, 0, 0, 6), expand=False))
-    for reason in broken:
-        print_err(safe_line(reason, limits.ERROR_BYTES))
+            broken[name] = error.message
+    if as_json:
+        listed: list[JsonValue] = [{**team.model_dump(mode="json"), "error": None} for team in usable]
+        listed += [{"name": name, "error": safe_line(reason, limits.ERROR_BYTES)} for name, reason in broken.items()]
+        print_json(listed)
+        return 1 if broken else 0
+    for team in usable:
+        _print_team(team, team_hints(team), console)
+    for name, reason in broken.items():
+        print_err(f"team '{name}' can't be used: {safe_line(reason, limits.ERROR_BYTES)}")
     return 1 if broken else 0
+
+
+def _print_team(team: "Team", hints: list[str], console: Console) -> None:
+    console.print(Text(f"{team.name}  {safe_line(team.description, _CELL)}".rstrip(), style="bold"))
+    for role in team.roles:
+        mark = " (generalist)" if role.name == team.generalist else ""
+        tools = f"team {role.team}" if role.team else ", ".join(role.tools) or "no tools"
+        pool = f", pool {role.pool}" if role.pool else ""
+        console.print(Padding(Text(f"{role.name}{mark}: {tools}{pool}"), (0, 0, 0, 2), expand=False))
+        console.print(Padding(Text(safe_line(role.description, _CELL), style="dim"), (0, 0, 0, 6), expand=False))
+    for advice in hints:
+        console.print(Padding(Text(f"hint: {safe_line(advice, limits.ERROR_BYTES)}", style="yellow"), (0, 0, 0, 2)))

@@ -3,64 +3,63 @@
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
+from pydantic import JsonValue
 from rich.console import Console
-from temporalio.service import RPCError
+from rich.padding import Padding
+from rich.text import Text
+from temporalio.client import WorkflowExecutionDescription
 
 from activities.contracts.run_contracts import Published
 from activities.store.artifacts import ArtifactMissing, ArtifactStore, ArtifactUnavailable
 from console.access import Access, web_address
 from console.command import DONE, FAILED, UNREACHABLE, CommandFailed
-from console.console_limits import FOLLOW_LINE_CHARS, SHOWN_RETRYING
-from console.run.retrying import RetryingCall, retrying_calls
+from console.console_limits import FOLLOW_LINE_CHARS
 from console.run.run_handle import NO_WORKER, NoAnswer, RunHandle, facts, is_open, state_word, stuck
-from console.run.run_outcome import RunOutcome, exit_code, read_result, run_outcome, stored_result
+from console.run.run_outcome import RunOutcome, read_result, run_outcome, stored_outcome, stored_result
+from console.run.standstill import grouped, observed, stated
 from console.terminal import print_json, print_out, safe_line
 from console.view.answer_text import print_outcome
 from console.view.live_view import draw
-from console.view.picture import Picture
+from console.view.picture import Picture, tree_rows
 from supervision import limits
-from supervision.contract.result import SubtaskReport
 from supervision.contract.status import Status, TraceEvent
 from supervision.text import money
 
 _WIDEST = 120
 
 
-async def print_status(run: RunHandle, console: Console, as_json: bool) -> int:
+async def print_status(run: RunHandle, console: Console, store: ArtifactStore | None, as_json: bool) -> int:
     """Prints where the run stands, or only the server's facts if no Worker answers."""
     described = await run.require()
     try:
-        status = await run.whole_status()
+        status = await _whole_status(run)
     except NoAnswer:
-        return await _print_facts(run, as_json)
-    retrying = await retrying_calls(run.client, run.id) if is_open(described) else []
+        return await _print_facts(run, described, store, as_json)
+    causes = grouped([*stated(status, run.id), *await observed(run, described, answered=True)])
     if as_json:
-        print_json({**status.model_dump(mode="json"), "retrying": [call.as_json() for call in retrying]})
+        fields = status.model_dump(mode="json")
+        state = {"run_id": run.id, "state": state_word(described)}
+        print_json({**state, **fields, "standstills": [cause.as_json() for cause in causes]})
         return DONE
     picture = Picture(run.id, web_address(run.client, run.id), described.start_time, state_word(described), status)
+    picture.observed = causes
     picture.reports = {report.id: report for report in status.subtasks}
-    picture.nested = await _nested(run, status)
     if is_open(described):
         picture.notice = stuck(described)
     else:
         picture.started = None  # the clock of an ended run stands still
     print_out(f"{safe_line(status.goal, FOLLOW_LINE_CHARS)}\nrun {run.id}, {state_word(described)}, team {status.team}")
     print_out(_limits(status))
-    height = len(picture.tree()) + limits.STATUS_PAGE
+    height = len(tree_rows(status.subtasks)) + limits.STATUS_PAGE
     console.print(draw(picture, min(console.width, _WIDEST), height))
-    for text in [*([status.error] if status.error else []), *status.warnings]:
-        print_out(safe_line(text, limits.ERROR_BYTES))
-    _print_retrying(retrying)
+    for warning in status.warnings:
+        print_out(safe_line(f"warning: {warning}", limits.ERROR_BYTES))
+    if status.error:
+        print_out(
+            safe_line(f"{state_word(described)}: {status.error.type}: {status.error.message}", limits.ERROR_BYTES)
+        )
     return DONE
-
-
-def _print_retrying(calls: list[RetryingCall]) -> None:
-    for call in calls[:SHOWN_RETRYING]:
-        print_out(safe_line(call.sentence(), limits.ERROR_BYTES))
-    if len(calls) > SHOWN_RETRYING:
-        print_out(f"and {len(calls) - SHOWN_RETRYING} more activities that are tried again")
 
 
 def _limits(status: Status) -> str:
@@ -72,7 +71,7 @@ def _limits(status: Status) -> str:
     return f"review {status.review} · deadline {ends} · budget {used.tokens:,} of {tokens} tokens{dollars}"
 
 
-async def print_plan(run: RunHandle, as_json: bool) -> int:
+async def print_plan(run: RunHandle, console: Console, as_json: bool) -> int:
     """Prints the plan, out of the run's history if no Worker answers."""
     await run.require()
     try:
@@ -91,8 +90,9 @@ async def print_plan(run: RunHandle, as_json: bool) -> int:
         print_out("there is no plan yet")
     for subtask in plan.subtasks:
         after = f", after {', '.join(subtask.depends_on)}" if subtask.depends_on else ""
-        print_out(f"{subtask.id}  ({subtask.role}, {subtask.importance}{after})")
-        print_out(f"    {safe_line(subtask.description, limits.DESCRIPTION_CHARS)}")
+        console.print(Text(f"{subtask.id}  ({subtask.role}, {subtask.importance}{after})"))
+        description = Text(safe_line(subtask.description, limits.DESCRIPTION_CHARS))
+        console.print(Padding(description, (0, 0, 0, 4), expand=False))
     return DONE
 
 
@@ -123,42 +123,48 @@ async def print_result(
         stored = await stored_result(run.id, store)
         if stored is None:
             raise
-        return print_outcome(console, run.id, RunOutcome(exit_code(stored), stored), as_json=as_json)
+        return print_outcome(console, run.id, stored_outcome(stored), as_json=as_json)
     if is_open(described) and not wait:
         try:
-            outcome = RunOutcome(DONE, await run.result())
+            outcome = RunOutcome(DONE, state_word(described), await run.result())
         except NoAnswer as error:
-            raise CommandFailed(UNREACHABLE, f"'{run.id}' is running: {stuck(described) or NO_WORKER}") from error
+            causes = await observed(run, described, answered=False)
+            why = causes[0].line if causes else NO_WORKER
+            raise CommandFailed(UNREACHABLE, f"'{run.id}' is running: {why}") from error
     else:
         outcome = await run_outcome(run, store)
     if full and outcome.result and outcome.result.result_ref:
-        outcome = replace(outcome, result=await read_result(store, outcome.result.result_ref))
-    if outcome.result is None and outcome.problem is None:
-        raise CommandFailed(FAILED, f"'{run.id}' has no result")
+        try:
+            outcome = replace(outcome, result=await read_result(store, outcome.result.result_ref))
+        except ArtifactMissing as error:
+            if await run.recorded_store() == await store.identity():
+                raise
+            raise CommandFailed(
+                FAILED, f"{error}: the run uses another store, so set SUPERVISOR_ARTIFACTS_URL as its Workers have it"
+            ) from error
     return print_outcome(console, run.id, outcome, as_json=as_json, web=web_address(run.client, run.id))
 
 
-async def _nested(run: RunHandle, status: Status) -> dict[str, dict[str, SubtaskReport]]:
-    """Returns the subtasks of all nested runs by workflow id, as far as these answer."""
-    nested: dict[str, dict[str, SubtaskReport]] = {}
-    pending = [status]
-    while pending:
-        level, pending = pending, []
-        for workflow_id in [r.workflow_id for page in level for r in page.subtasks if r.nested and r.workflow_id]:
-            try:
-                below = await run.whole_status(workflow_id)
-            except (NoAnswer, CommandFailed, RPCError):  # it is about to start, or Temporal has forgotten it
-                continue
-            nested[workflow_id] = {report.id: report for report in below.subtasks}
-            pending.append(below)
-    return nested
+async def _whole_status(run: RunHandle) -> Status:
+    status = await run.status()
+    cursor = status.next_cursor
+    while cursor is not None:
+        page = await run.status(cursor)
+        status.subtasks += page.subtasks
+        cursor = page.next_cursor
+    status.next_cursor = None
+    return status
 
 
-async def _print_facts(run: RunHandle, as_json: bool) -> int:
-    described = await run.require()
+async def _print_facts(
+    run: RunHandle, described: WorkflowExecutionDescription, store: ArtifactStore | None, as_json: bool
+) -> int:
+    """Prints what the server knows, for a run of which no Worker answers."""
     phase, team, usd = await facts(described)
-    notice = stuck(described) or NO_WORKER if is_open(described) else "no worker answers: only the server's facts"
-    known: dict[str, Any] = {
+    causes = await observed(run, described, answered=False)
+    ended = None if is_open(described) else await run_outcome(run, store)
+    error: JsonValue = {"type": ended.error.type, "message": ended.error.message} if ended and ended.error else None
+    known: dict[str, JsonValue] = {
         "run_id": run.id,
         "state": state_word(described),
         "phase": phase or None,
@@ -166,16 +172,19 @@ async def _print_facts(run: RunHandle, as_json: bool) -> int:
         "usd": usd,
         "started_at": described.start_time.isoformat(),
         "closed_at": described.close_time.isoformat() if described.close_time else None,
-        "notice": notice,
+        "notice": None if is_open(described) else "no Worker answers: only the server's facts",
+        "error": error,
+        "standstills": [cause.as_json() for cause in causes],
     }
-    retrying = await retrying_calls(run.client, run.id) if is_open(described) else []
     if as_json:
-        print_json({**known, "retrying": [call.as_json() for call in retrying]})
-    else:
-        for name, value in known.items():
-            if value is not None:
-                print_out(f"{name:<12}{value}")
-        _print_retrying(retrying)
+        print_json(known)
+        return DONE
+    known["error"] = str(ended.error) if ended and ended.error else None
+    for name, value in known.items():
+        if isinstance(value, (str, float)):
+            print_out(f"{name:<12}{value}")
+    for cause in causes:
+        print_out(f"⏸ {cause.line}")
     return DONE
 
 

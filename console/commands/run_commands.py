@@ -5,13 +5,15 @@ import asyncio
 from activities.store.artifacts import ArtifactStore, ArtifactUnavailable
 from console.access import Access, web_address
 from console.command import DONE
+from console.hints import plain_hint
 from console.run.request_options import RunOptions, check_run_id
 from console.run.run_handle import RunHandle
 from console.run.start_run import new_run_id, require_workers, start
-from console.terminal import command, console, print_err, print_json, print_out
+from console.terminal import console, print_err, print_json, print_out
 from console.view.answer_text import print_outcome
 from console.view.follow import follow
 from console.view.live_screens import open_screen
+from supervision.errors import ErrorKind
 
 _HINT = "Ctrl-C leaves the run going"
 
@@ -36,7 +38,7 @@ async def run_goal(access: Access, options: RunOptions) -> int:
             print_json({"run_id": run_id, "web": web})
         else:
             print_out(run_id)
-        print_err(f"follow it: {command('follow', run_id)}")
+        print_err(f"follow it: {plain_hint('follow', run_id)}")
         return DONE
     print_err(f"run {run_id}" + (f"\n{web}" if web else ""))
     return await follow_run(run, access, as_json=options.as_json)
@@ -47,14 +49,28 @@ async def follow_run(run: RunHandle, access: Access, *, as_json: bool = False) -
     web = web_address(run.client, run.id)
     try:
         async with open_screen(console(stderr=as_json), _HINT) as screen:
-            outcome = await follow(run, screen, _store(access), web)
+            outcome = await follow(run, screen, opened(access), web)
     except asyncio.CancelledError:
-        print_err(f"the run goes on: {command('follow', run.id)}")
+        print_err(f"the run goes on: {plain_hint('follow', run.id)}")
         raise
-    return print_outcome(console(), run.id, outcome, as_json=as_json, web=web)
+    code = print_outcome(console(), run.id, outcome, as_json=as_json, web=web)
+    if outcome.error and outcome.error.type == ErrorKind.UNKNOWN_TEAM:
+        _explain_team(access, outcome.error.message)
+    return code
 
 
-def _store(access: Access) -> ArtifactStore | None:
+def _explain_team(access: Access, message: str) -> None:
+    """Says it if this client has the team that no Worker has."""
+    for folder in access.settings.teams_folders:
+        for file in folder.glob("*/team.toml"):
+            if f"there is no team '{file.parent.name}'" in message:
+                print_err(
+                    f"this client has team '{file.parent.name}' in {folder}, the Worker that prepared the run has not: "
+                    "set SUPERVISOR_TEAMS_DIR where Workers run, too"
+                )
+
+
+def opened(access: Access) -> ArtifactStore | None:
     """Returns the store if it can be opened: following a run needs none."""
     try:
         return access.store

@@ -1,9 +1,10 @@
 """The commands `put` and `prune`: storing a text, and deleting what nobody uses any more, by age."""
 
-import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
 
 from activities.store.artifacts import ArtifactStore
 from activities.store.contents import Contents, StoredRun, StoredUpload, read_contents
@@ -12,10 +13,10 @@ from console.command import BAD_INPUT, DONE, CommandFailed
 from console.commands.store_owner import Owner, Unreadable
 from console.run.request_options import read_text_file
 from console.terminal import print_err, print_out
+from supervision.contract.base import Duration
 from supervision.store_keys import digest_of, run_of
 
-_AGE = re.compile(r"(\d+)\s*([mhdw])")
-_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_DURATION: TypeAdapter[timedelta] = TypeAdapter(Duration)
 
 
 async def put_file(store: ArtifactStore, path: Path) -> int:
@@ -25,14 +26,12 @@ async def put_file(store: ArtifactStore, path: Path) -> int:
 
 
 def parse_age(text: str) -> timedelta:
-    """Returns the duration of `30d`, `12h`, `2w` or `90m`. Raises CommandFailed for anything else."""
-    match = _AGE.fullmatch(text.strip().lower())
+    """Returns the duration of `30d`, `12h`, `2w`, `PT90M`. Raises CommandFailed for anything else."""
     try:
-        if match:
-            return timedelta(**{_UNITS[match[2]]: int(match[1])})
-    except OverflowError:
-        pass
-    raise CommandFailed(BAD_INPUT, f"'{text}' is no age: write a number and m, h, d or w, such as 30d")
+        age: timedelta = _DURATION.validate_python(text)
+    except ValidationError:
+        raise CommandFailed(BAD_INPUT, f"'{text}' is no age: write one such as 30d, 12h or PT12H") from None
+    return age
 
 
 async def prune(access: Access, older_than: str, confirmed: Callable[[str], bool]) -> int:

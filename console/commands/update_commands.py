@@ -10,8 +10,9 @@ from temporalio.client import WorkflowFailureError
 
 from console import console_limits
 from console.command import BAD_INPUT, DONE, FAILED, UNREACHABLE, CommandFailed
+from console.hints import hint
 from console.run.run_handle import NoAnswer, RunHandle, is_open, state_word, stuck
-from console.terminal import command, print_err, print_out
+from console.terminal import print_err, print_out
 from supervision.contract.request import describe_errors
 from supervision.contract.updates import ExtendLimits, Resume
 
@@ -19,7 +20,7 @@ from supervision.contract.updates import ExtendLimits, Resume
 async def cancel(run: RunHandle) -> int:
     """Cancels a run and waits a moment for its end. Returns the exit code."""
     before = await run.require()
-    reading = f"`{command('result', run.id)}`"
+    reading = hint("result", run.id)
     if not is_open(before):
         print_err(f"run '{run.id}' has ended already ({state_word(before)}): read it with {reading}")
         return DONE if state_word(before) == "cancelled" else FAILED
@@ -40,7 +41,7 @@ async def cancel(run: RunHandle) -> int:
 async def extend(run: RunHandle, deadline: str | None, tokens: int | None, usd: float | None) -> int:
     """Sets new totals; a limit that is None stays. Raises CommandFailed if the run refuses them or has ended."""
     if deadline is None and tokens is None and usd is None:
-        raise CommandFailed(BAD_INPUT, "nothing to change: give --deadline, --tokens or --usd")
+        raise CommandFailed(BAD_INPUT, "nothing to change: give --deadline, --budget-tokens or --budget-usd")
     await _require_open(run)
     try:
         now = (await run.status()).limits

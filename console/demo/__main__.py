@@ -15,6 +15,7 @@ from typing import Any
 from console.access import Access, endpoint, web_address
 from console.command import Command
 from console.demo.demo_processes import KeptWorker, stand_in
+from console.run.pollers import WORKFLOWS, pollers
 from console.run.run_handle import RunHandle
 from console.run.run_outcome import RunOutcome
 from console.run.start_run import new_run_id, start
@@ -29,6 +30,7 @@ from runtime.server.embedded_server import EmbeddedServer
 from runtime.server.server_record import read_record
 from runtime.server.temporal_binary import TemporalNotFound, find_temporal
 from supervision.contract.request import parse_request
+from supervision.queues import WORKFLOW_QUEUE
 
 GOAL = (
     "How did life expectancy in Rwanda and Botswana change from 1952 to 2007, "
@@ -59,7 +61,10 @@ async def demo(goal: str) -> int:
         worker = await stack.enter_async_context(KeptWorker(environ, cache / "worker.log", print_out))
         print_out(f"worker  process {worker.pid}, log {worker.log}")
         print_out(f"        kill it: kill -9 {worker.pid}   (another one takes over)")
-        run = await start(await access.client(), request, new_run_id(goal))
+        client = await access.client()
+        if others := [name for name in await pollers(client, WORKFLOW_QUEUE, WORKFLOWS) if str(worker.pid) not in name]:
+            print_out(f"        beside it {', '.join(others)} may serve the run, too, with another model")
+        run = await start(client, request, new_run_id(goal))
         return await _watch(run, access, worker)
 
 

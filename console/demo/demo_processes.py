@@ -62,7 +62,7 @@ class KeptWorker:
                 raise CommandFailed(FAILED, f"the worker ended with exit code {code}: {_last_line(self.log)}")
             self.report(f"worker {self.pid} was killed (signal {-code}): starting another one")
             await self._start()
-            self.report(f"worker {self.pid} is there; what was finished is not done again. kill -9 {self.pid} for more")
+            self.report(f"worker {self.pid} is there (kill -9 {self.pid} for more); finished work is not repeated")
 
     async def __aenter__(self) -> "KeptWorker":
         try:

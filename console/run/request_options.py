@@ -11,6 +11,7 @@ from typing import Any
 from activities.store.artifacts import ArtifactStore
 from console import console_limits
 from console.command import BAD_INPUT, CommandFailed
+from console.hints import hint
 from supervision import limits
 from supervision.contract.request import RunRequest, parse_request
 from supervision.store_keys import upload_key
@@ -47,7 +48,7 @@ class RunOptions:
     max_turns: int | None = None
     max_reviews: int | None = None
     max_depth: int | None = None
-    incremental: int | None = None
+    incremental_synthesis: int | None = None
     deadline: str | None = None
     budget_tokens: int | None = None
     budget_usd: float | None = None
@@ -69,13 +70,13 @@ class RunOptions:
         goal = _goal(self.goal, self.goal_file)
         if goal is None and "goal" not in fields:
             raise CommandFailed(
-                BAD_INPUT, 'no goal: say what to find out, as in `python starter.py run "How has ... changed?"`'
+                BAD_INPUT, f"no goal: say what to find out, as in {hint('run', 'How has ... changed?')}"
             )
         same = ("team", "strategy", "success", "max_subtasks", "max_parallel", "max_turns", "max_reviews", "max_depth")
         fields |= _given(
             goal=goal,
             deadline=self.deadline,
-            incremental_synthesis=self.incremental,
+            incremental_synthesis=self.incremental_synthesis,
             answer_schema=_object_file(self.answer_schema, _SCHEMA_EXAMPLE) if self.answer_schema else None,
             **{name: getattr(self, name) for name in same},
         )

@@ -1,11 +1,16 @@
 """A run as the command line sees it: queries that never hang, and the server's own view of it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from datetime import UTC
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
+from temporalio.api.common.v1 import Payload
+from temporalio.api.common.v1 import WorkflowExecution as WorkflowExecutionRef
+from temporalio.api.workflow.v1 import PendingActivityInfo
+from temporalio.api.workflowservice.v1 import GetWorkflowExecutionHistoryReverseRequest
 from temporalio.client import (
     Client,
     WorkflowExecution,
@@ -24,6 +29,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from activities.contracts.planning_contracts import PlanReply
 from console import console_limits
 from console.command import FAILED, CommandFailed
+from console.hints import hint
 from supervision.contract.base import Undecodable
 from supervision.contract.plan import Plan
 from supervision.contract.result import RunResult
@@ -53,6 +59,7 @@ class RunHandle:
     def __init__(self, client: Client, run_id: str) -> None:
         self.client = client
         self.id = run_id
+        self._first_scheduled: dict[tuple[str, str], str] = {}
         self.handle: WorkflowHandle[object, RunResult] = client.get_workflow_handle(run_id, result_type=RunResult)
 
     async def status(self, cursor: int = 0, workflow_id: str | None = None) -> Status:
@@ -110,6 +117,25 @@ class RunHandle:
                     plan = reply.plan or plan
         return plan
 
+    async def recorded_store(self) -> str | None:
+        """Returns the id of the artifact store that the run's first activities name; None if there were none yet."""
+        seen = 0
+        async for event in self.handle.fetch_history_events(page_size=console_limits.DOCTOR_EVENTS):
+            seen += 1
+            payloads = event.activity_task_scheduled_event_attributes.input.payloads
+            if payloads or seen >= console_limits.DOCTOR_EVENTS:
+                return await self._named_store(payloads)
+        return None
+
+    async def _named_store(self, payloads: Sequence[Payload]) -> str | None:
+        """The store that an activity's input names; None for an input that can't be read, as anybody's may be."""
+        try:
+            values = await self.client.data_converter.decode(payloads)
+        except Exception:  # converters raise whatever they like
+            return None
+        run = values[0].get("run") if values and isinstance(values[0], dict) else None
+        return str(run["store_id"]) if isinstance(run, dict) and "store_id" in run else None
+
     async def describe(self, workflow_id: str | None = None) -> WorkflowExecutionDescription:
         """Returns what the server knows of the run, or of one of its worker agents."""
         handle = self.client.get_workflow_handle(workflow_id or self.id)
@@ -119,6 +145,31 @@ class RunHandle:
                     return await handle.describe(rpc_timeout=console_limits.RPC_TIMEOUT)
             except TimeoutError as error:
                 raise RPCError("no answer in time", RPCStatusCode.UNAVAILABLE, b"") from error
+
+    async def first_scheduled(self, workflow_id: str, activity_id: str) -> str | None:
+        """Returns when an activity was to begin first, as ISO 8601; None if it is too far back in the history."""
+        key = (workflow_id, activity_id)
+        if key not in self._first_scheduled:
+            reply = await self.client.workflow_service.get_workflow_execution_history_reverse(
+                GetWorkflowExecutionHistoryReverseRequest(
+                    namespace=self.client.namespace,
+                    execution=WorkflowExecutionRef(workflow_id=workflow_id),
+                    maximum_page_size=console_limits.LATEST_EVENTS,
+                ),
+                timeout=console_limits.RPC_TIMEOUT,
+            )
+            for event in reply.history.events:
+                if event.activity_task_scheduled_event_attributes.activity_id == activity_id:
+                    self._first_scheduled[key] = event.event_time.ToDatetime(tzinfo=UTC).isoformat()
+        return self._first_scheduled.get(key)
+
+    async def beat(self, activity: PendingActivityInfo) -> Mapping[str, Any]:
+        """Returns the details of an activity's last heartbeat; nothing if there was none, or nobody can read it."""
+        try:
+            details = await self.client.data_converter.decode(activity.heartbeat_details.payloads)
+        except Exception:  # converters raise whatever they like
+            return {}
+        return details[0] if details and isinstance(details[0], dict) else {}
 
     async def require(self) -> WorkflowExecutionDescription:
         """As `describe`; raises CommandFailed if the id is not that of a run."""
@@ -156,7 +207,7 @@ class RunHandle:
                 raise CommandFailed(
                     FAILED,
                     f"there is no run '{workflow_id}' in namespace '{self.client.namespace}': "
-                    "`python starter.py list` shows the runs",
+                    f"{hint('list')} shows the runs",
                 ) from error
             raise
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 from temporalio.client import WorkflowFailureError
 from temporalio.exceptions import ApplicationError, TerminatedError, is_cancelled_exception
 from temporalio.exceptions import TimeoutError as TemporalTimeout
@@ -11,42 +11,69 @@ from activities.contracts.run_contracts import Published
 from activities.store.artifacts import ArtifactMissing, ArtifactStore, ArtifactUnavailable
 from console.command import CANCELLED, DONE, FAILED
 from console.run.run_handle import NoAnswer, RunHandle, readable_memo
-from console.terminal import command
 from supervision.contract.result import RunResult
 from supervision.errors import ErrorKind
 
 
 @dataclass(frozen=True)
-class RunOutcome:
-    """The end of a run.
+class Ending:
+    """Why a run gave no answer."""
 
-    `problem` says in one sentence why there is no answer, None if there is one. `notice` names an unusual model.
+    type: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.type}: {self.message}"
+
+
+_CANCELLED = Ending("Cancelled", "the run was cancelled")
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """The end of a run, or its result so far.
+
+    `state` is the run's state in Temporal. `error` says why there is no answer, None if there is one; its type is one
+    of the run's errors, or `Cancelled`, `Terminated`, `TimedOut`. `notice` names an unusual model.
     """
 
     code: int
+    state: str
     result: RunResult | None = None
-    problem: str | None = None
+    error: Ending | None = None
     notice: str | None = None
+
+    def as_json(self, run_id: str) -> dict[str, JsonValue]:
+        """Returns what the screen says, for programs: the fields of the result, and how the run ended."""
+        error: JsonValue = {"type": self.error.type, "message": self.error.message} if self.error else None
+        fields = self.result.model_dump(mode="json") if self.result else {}
+        return {"run_id": run_id, "state": self.state, "error": error, **fields}
 
 
 async def run_outcome(run: RunHandle, store: ArtifactStore | None) -> RunOutcome:
     """Waits for the run's end, as long as that takes. Raises RPCError if the server goes away."""
     try:
-        return RunOutcome(DONE, await run.handle.result())
+        return RunOutcome(DONE, "completed", await run.handle.result())
     except WorkflowFailureError as error:
         cause = error.cause
     if is_cancelled_exception(cause):
-        partial = await _partial(run, store)
-        return RunOutcome(
-            CANCELLED, partial, f"the run was cancelled; its partial result: `{command('result', run.id)}`"
-        )
+        return RunOutcome(CANCELLED, "cancelled", await _partial(run, store), _CANCELLED)
     if isinstance(cause, ApplicationError):
-        return RunOutcome(FAILED, _in_details(cause), f"{cause.type or 'Error'}: {cause.message}")
+        return RunOutcome(FAILED, "failed", _in_details(cause), Ending(cause.type or "Error", cause.message))
     if isinstance(cause, TerminatedError):
-        return RunOutcome(FAILED, await stored_result(run.id, store), f"the run was terminated: {cause}")
+        return RunOutcome(FAILED, "terminated", await stored_result(run.id, store), Ending("Terminated", str(cause)))
     if isinstance(cause, TemporalTimeout):
-        return RunOutcome(FAILED, None, "the run ran into its Temporal timeout")
-    return RunOutcome(FAILED, None, str(cause))
+        return RunOutcome(FAILED, "timed out", None, Ending("TimedOut", "the run ran into its Temporal timeout"))
+    return RunOutcome(FAILED, "failed", None, Ending("Error", str(cause)))
+
+
+def stored_outcome(result: RunResult) -> RunOutcome:
+    """Returns the outcome of a stored result, for when the server no longer knows how its run ended."""
+    if result.answer:
+        return RunOutcome(DONE, "completed", result)
+    if any(r.error and r.error.type == ErrorKind.CANCELLED for r in result.subtasks):
+        return RunOutcome(CANCELLED, "cancelled", result, _CANCELLED)
+    return RunOutcome(FAILED, "failed", result, Ending("Unknown", "it gave no answer; the server has forgotten why"))
 
 
 async def stored_result(run_id: str, store: ArtifactStore | None) -> RunResult | None:
@@ -64,14 +91,6 @@ async def read_result(store: ArtifactStore, ref: str) -> RunResult:
     """Returns the whole result at this reference. Raises ArtifactMissing, and ArtifactChanged if it was rewritten."""
     result = RunResult.model_validate_json(await store.get(ref))
     return result.model_copy(update={"result_ref": ref})
-
-
-def exit_code(result: RunResult) -> int:
-    """Returns the exit code for a stored result, for when the server no longer knows how its run ended."""
-    if result.answer:
-        return DONE
-    cancelled = any(r.error and r.error.type == ErrorKind.CANCELLED for r in result.subtasks)
-    return CANCELLED if cancelled else FAILED
 
 
 async def _partial(run: RunHandle, store: ArtifactStore | None) -> RunResult | None:

@@ -6,13 +6,17 @@ from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
 
+from console.hints import hint
 from console.run.run_outcome import RunOutcome
-from console.terminal import command, print_err, print_json, print_out, safe, safe_line
+from console.terminal import counted, print_err, print_json, print_out, safe, safe_line
+from console.view.live_view import wrapped
 from supervision.contract.result import RunResult
 from supervision.results.answer import with_gaps
 from supervision.text import money
 
 _LINE = 300
+_ERROR_CHARS = 1500
+_IDS = 4
 
 
 def print_outcome(
@@ -24,20 +28,18 @@ def print_outcome(
     web: str | None = None,
 ) -> int:
     """Prints result and problem of a run and returns the exit code. With `as_json` standard output gets only JSON."""
-    if outcome.result is not None and as_json:
-        print_json(outcome.result)
+    if as_json:
+        print_json(outcome.as_json(run_id))
     elif outcome.result is not None:
-        _print_answer(console, run_id, outcome.result, web=web, notice=outcome.notice)
-    if outcome.problem:
-        print_err(safe_line(outcome.problem, 1500))
+        _print_answer(console, run_id, outcome, outcome.result, web)
+    if outcome.error:
+        print_err(f"{outcome.state}: {safe_line(str(outcome.error), _ERROR_CHARS)}")
     return outcome.code
 
 
-def _print_answer(
-    console: Console, run_id: str, result: RunResult, *, web: str | None = None, notice: str | None = None
-) -> None:
+def _print_answer(console: Console, run_id: str, outcome: RunOutcome, result: RunResult, web: str | None) -> None:
     """The answer as Markdown and the facts about it; plain Markdown text when the console is no terminal."""
-    facts = _fact_lines(run_id, result, web, notice)
+    facts = _fact_lines(run_id, outcome, result, web)
     answer = safe(result.answer).strip() or _no_answer(result)
     if not console.is_terminal:
         print_out("\n".join(["", answer, "", *facts]))
@@ -46,7 +48,7 @@ def _print_answer(
         Rule(style="dim"),
         Padding(Markdown(answer, hyperlinks=False), (1, 1)),
         Rule(style="dim"),
-        *[Text(f" {fact}", style="dim", overflow="fold") for fact in facts],
+        *[row for fact in facts for row in _fact(fact, console.width)],
     ]
     for part in parts:
         console.print(part)
@@ -59,30 +61,45 @@ def _no_answer(result: RunResult) -> str:
     return safe(with_gaps(text, result.gaps)).strip()
 
 
-def _fact_lines(run_id: str, result: RunResult, web: str | None, notice: str | None) -> list[str]:
+def _fact(fact: str, width: int) -> list[Text]:
+    """Returns a fact in as many rows as it takes; an address or a command stays one piece, to be copied."""
+    if fact.startswith(("http", "run ")):
+        return [Text(f" {fact}", style="dim", overflow="fold")]
+    return wrapped(fact, width, "dim")
+
+
+def _fact_lines(run_id: str, outcome: RunOutcome, result: RunResult, web: str | None) -> list[str]:
     usage, timing = result.usage, result.timing
     lines = ["citations:"] if result.citations else []
     for citation in result.citations:
-        lines.append(f"[{', '.join(citation.subtask_ids)}] {citation.claim}")
+        lines.append(f"[{_folded(citation.subtask_ids)}] {citation.claim}")
     for item in result.contradictions:
         lines.append(f"conflict between {', '.join(item.subtask_ids)}: {item.description} → {item.resolution}")
     for artifact in result.artifacts:
-        lines.append(f"artifact {artifact.name} ({artifact.media_type}, {artifact.bytes} bytes): {artifact.ref}")
+        lines.append(f"artifact {artifact.name} ({artifact.media_type}, {artifact.bytes:,} bytes)")
+    if result.artifacts:
+        lines.append(f"artifacts are fetched by {hint('artifacts', run_id, '--save', 'DIR')}")
     lines += [f"warning: {warning}" for warning in result.warnings]
     if result.truncated:
-        lines.append(f"texts are shortened here: `{command('result', run_id, '--full')}` shows all")
+        lines.append(f"texts are shortened here: {hint('result', run_id, '--full')} shows all")
     done = sum(1 for report in result.subtasks if report.state == "completed")
+    state = result.status if outcome.error is None else outcome.state
     confidence = f" · confidence {result.confidence:.0%}" if result.confidence is not None else ""
     lines += [
-        f"{result.status}: {done}/{len(result.subtasks)} subtasks{confidence}",
-        f"{timing.wall_seconds:,.1f} s wall, {timing.sequential_seconds:,.1f} s one after the other, "
-        f"speed-up {timing.speedup:.2f}",
-        f"{usage.model_calls} model calls, {usage.tool_calls} tool calls, {usage.input_tokens:,} input and "
-        f"{usage.output_tokens:,} output tokens, {money(usage.usd)}",
+        f"{state}: {done}/{len(result.subtasks)} subtasks{confidence}",
+        f"{timing.wall_seconds:,.1f} s wall, {timing.sequential_seconds:,.1f} s one after the other"
+        + (f", speed-up {timing.speedup:.2f}" if timing.speedup else ""),
+        f"{counted(usage.model_calls, 'model call')}, {counted(usage.tool_calls, 'tool call')}, "
+        f"{usage.tokens:,} tokens ({usage.cache_read_tokens:,} of them cached), {money(usage.usd)}",
         f"run {run_id}",
     ]
-    if notice:
-        lines.append(notice)
+    if outcome.notice:
+        lines.append(outcome.notice)
     if web:
         lines.append(web)
     return [safe_line(line, _LINE) if line != web else line for line in lines]
+
+
+def _folded(ids: list[str]) -> str:
+    """Returns the ids, or the first of many and how many there are."""
+    return ", ".join(ids) if len(ids) <= _IDS else f"{', '.join(ids[: _IDS - 1])}, … ({len(ids)})"

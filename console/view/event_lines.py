@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import JsonValue
 
+from console.terminal import counted
 from supervision.contract.status import TraceEvent
 
 Mood = Literal["plain", "good", "bad", "faint", "head"]
@@ -48,13 +49,16 @@ def _joined(value: object) -> str:
     return "; ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
+def _number(value: object, noun: str) -> str:
+    return counted(value, noun) if isinstance(value, int) else f"{value} {noun}s"
+
+
 def _requested(data: dict[str, JsonValue]) -> str:
     return "asking for a plan" if data.get("revision") in (None, 1) else "asking what to add to the plan"
 
 
 def _counted(data: dict[str, JsonValue]) -> str:
-    count = data.get("subtasks")
-    return f"plan with {count} subtask{'' if count == 1 else 's'}"
+    return f"plan with {_number(data.get('subtasks'), 'subtask')}"
 
 
 def _reviewed(data: dict[str, JsonValue]) -> str:
@@ -76,7 +80,7 @@ _WORDS: dict[str, tuple[Callable[[dict[str, JsonValue]], str], Mood]] = {
     "plan_accepted": (lambda data: _numbered(_counted(data), data.get("revision"), "revision"), "good"),
     "plan_rejected": (lambda data: f"the plan can't run: {_joined(data.get('problems'))}", "bad"),
     "subtask_started": (lambda data: _numbered(f"{data.get('role')} starts", data.get("attempt"), "attempt"), "plain"),
-    "subtask_completed": (lambda data: f"completed after {data.get('turns')} turns", "good"),
+    "subtask_completed": (lambda data: f"completed after {_number(data.get('turns'), 'turn')}", "good"),
     "subtask_failed": (lambda data: f"failed: {data.get('error')}", "bad"),
     "subtask_retried": (lambda data: f"failed: {data.get('error')}, trying again", "bad"),
     "subtask_skipped": (lambda _: "skipped: none of its dependencies succeeded", "bad"),
@@ -90,13 +94,13 @@ _WORDS: dict[str, tuple[Callable[[dict[str, JsonValue]], str], Mood]] = {
     "nothing_to_add": (lambda _: "the plan needs nothing more", "faint"),
     "reviewed": (lambda data: _reviewed(data), "plain"),
     "conflict": (lambda data: f"conflict between {_joined(data.get('subtasks'))}{_settled(data)}", "bad"),
-    "draft_written": (lambda data: f"a draft from {data.get('findings')} findings", "faint"),
+    "draft_written": (lambda data: f"a draft from {_number(data.get('findings'), 'finding')}", "faint"),
     "draft_failed": (lambda _: "there is no draft", "faint"),
     "draft_outdated": (lambda _: "a draft is dropped: a finding in it is done again", "faint"),
     "waiting_provider": (lambda data: f"waits for `resume`: {data.get('why')}", "bad"),
     "limits_extended": (lambda data: f"new limits: {data.get('limits')}", "good"),
     "deadline_reached": (lambda _: "the deadline is reached: writing the answer from what exists", "bad"),
-    "synthesis_started": (lambda data: f"{_written(data)} from {data.get('findings')} findings", "faint"),
+    "synthesis_started": (lambda data: f"{_written(data)} from {_number(data.get('findings'), 'finding')}", "faint"),
     "turn": (lambda data: f"turn {data.get('turn')}: {data.get('preview') or data.get('stop_reason')}", "faint"),
     "tool": (lambda data: f"{data.get('name')} {data.get('arguments')} → {data.get('preview')}", "plain"),
 }

@@ -31,6 +31,7 @@ class PlainScreen:
         self._console = console
         self._shown: set[str] = set()
         self._notice: str | None = None
+        self._waits: set[tuple[str, str]] = set()
 
     def log(self, line: Line) -> None:
         """Writes the line."""
@@ -45,6 +46,11 @@ class PlainScreen:
             if text not in self._shown:
                 self._shown.add(text)
                 self.log(now_line(text))
+        waits = {(cause.waits_for, cause.helps): cause for cause in picture.standstills}
+        for key, cause in waits.items():
+            if key not in self._waits:  # its words change with every attempt, and one line is enough
+                self.log(now_line(cause.line, "bad"))
+        self._waits = set(waits)
         if picture.notice != self._notice:
             self._notice = picture.notice
             self.log(now_line(self._notice or "a worker answers again"))
@@ -61,7 +67,10 @@ class LiveScreen:
 
     def log(self, line: Line) -> None:
         """Prints the line above the live part."""
-        self._console.print(log_line(line), no_wrap=True, overflow="ellipsis", crop=True)
+        if line.mood == "head":  # of the console's own: nothing of it is cut
+            self._console.print(log_line(line), no_wrap=False, overflow="fold")
+        else:
+            self._console.print(log_line(line), no_wrap=True, overflow="ellipsis", crop=True)
 
     def show(self, picture: Picture) -> None:
         """Draws the picture."""

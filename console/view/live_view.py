@@ -1,19 +1,20 @@
 """A followed run on a terminal: the plan as a tree with states, and a footer. All foreign text is made safe here."""
 
+import re
+from collections import Counter
 from datetime import UTC, datetime
 
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from console import console_limits
 from console.console_limits import FOLLOW_LINE_CHARS
-from console.terminal import command, safe_line
+from console.terminal import safe_line
 from console.view.event_lines import Line, Mood
 from console.view.picture import LiveCall, Picture, TreeRow, fitted
 from supervision import limits
 from supervision.contract.result import SubtaskReport
-from supervision.contract.status import Waiting
-from supervision.run.web_details import breaker_note
 from supervision.text import money
 
 GLYPHS = {"completed": "✔", "failed": "✘", "skipped": "–", "cancelled": "■", "running": "▶", "waiting": "·"}
@@ -29,6 +30,9 @@ _MOODS: dict[Mood, str] = {"plain": "", "good": "green", "bad": "red", "faint": 
 _DEEPEST = 6  # further levels are not indented any more
 _FOOTER_ROWS = 7  # of footer and margin
 _LEAST_ROWS = 3
+_LEAST_WIDTH = 20
+_COMMAND = re.compile(r"`[^`]*`")  # stays on one row as long as it fits, to be copied
+_GLUE = "\ue000"
 _WAIT_ROWS = 3
 
 
@@ -52,16 +56,17 @@ def draw(picture: Picture, width: int, height: int, hint: str = "") -> Renderabl
     tree = picture.tree()
     if tree:
         running = sum(1 for row in tree if row.report.state == "running")
-        room = max(_LEAST_ROWS, height - _FOOTER_ROWS - len(_waits(picture)) - min(running, height // 4))
+        rows = _FOOTER_ROWS + len(_waits(picture, width, height))
+        room = max(_LEAST_ROWS, height - rows - min(running, height // 4))
         shown, left_out = fitted(tree, room)
         parts.append(_table(picture, shown, width, tails=height // 4))
         if left_out:
-            parts.append(_faint(f"  … and {left_out} more subtasks"))
+            parts.append(_faint(f"  … and {_states(tree, shown)}"))
     elif picture.root_call and picture.root_call.tail:
         parts.append(_faint("  " + _tail(picture.root_call, width - 4)))
     if tree and picture.root_call and picture.root_call.tail:
         parts.append(Text("  ✎ " + _tail(picture.root_call, width - 6), style="italic", no_wrap=True))
-    return Group(*parts, *_footer(picture, hint))
+    return Group(*parts, *_footer(picture, width, height, hint))
 
 
 def _table(picture: Picture, shown: list[TreeRow], width: int, tails: int) -> Table:
@@ -109,7 +114,14 @@ def _tail(call: LiveCall, width: int) -> str:
     return text if len(text) < width else "…" + text[-(width - 1) :]
 
 
-def _footer(picture: Picture, hint: str) -> list[RenderableType]:
+def _states(tree: list[TreeRow], shown: list[TreeRow]) -> str:
+    """Returns how many subtasks are left out, by state."""
+    visible = {row.path for row in shown}
+    counts = Counter(row.report.state for row in tree if row.path not in visible)
+    return f"{counts.total()} more subtasks: " + ", ".join(f"{count} {state}" for state, count in counts.most_common())
+
+
+def _footer(picture: Picture, width: int, height: int, hint: str) -> list[RenderableType]:
     status = picture.status
     words = [status.phase if status else picture.state or "starting"]
     if status:
@@ -124,35 +136,33 @@ def _footer(picture: Picture, hint: str) -> list[RenderableType]:
     if picture.started:
         words.append(clock((datetime.now(UTC) - picture.started).total_seconds()))
     line = Text(" " + " · ".join(words), style="bold", no_wrap=True, overflow="ellipsis")
-    rows: list[RenderableType] = [line, *_waits(picture)]
+    rows: list[RenderableType] = [line, *_waits(picture, width, height)]
     if picture.notice:
-        rows.append(Text(f" {safe_line(picture.notice, 200)}", style="yellow", no_wrap=True, overflow="ellipsis"))
+        rows += wrapped(picture.notice, width, "yellow")
     if status and status.model_notice:
-        rows.append(Text(f" {safe_line(status.model_notice, 200)}", style="magenta", no_wrap=True, overflow="ellipsis"))
+        rows += wrapped(status.model_notice, width, "magenta")
     if picture.web:
         rows.append(Text(f" {picture.web}", style="dim", overflow="fold"))
     if hint:
-        rows.append(_faint(f" {hint}"))
+        rows += wrapped(hint, width, "dim")
     return rows
 
 
-def _waits(picture: Picture) -> list[Text]:
-    """Returns a line for each open breaker and each wait for a person."""
-    status = picture.status
-    if status is None:
-        return []
-    cards = [card for card in status.breakers if isinstance(card, dict) and card.get("state") != "closed"]
-    texts = [_wait_text(wait, picture.run_id) for wait in status.waiting] + [breaker_note(card) for card in cards]
-    more = [f"and {len(texts) - _WAIT_ROWS} more that wait"] if len(texts) > _WAIT_ROWS else []
-    return [
-        Text(f" ⏸ {safe_line(text, FOLLOW_LINE_CHARS)}", style="yellow", no_wrap=True, overflow="ellipsis")
-        for text in [*texts[:_WAIT_ROWS], *more]
-    ]
+def _waits(picture: Picture, width: int, height: int) -> list[Text]:
+    """Returns the rows that say what the run stands still for: at most a third of the screen."""
+    rows = [row for cause in picture.standstills for row in wrapped(f"⏸ {cause.line}", width, "yellow")]
+    most = max(_WAIT_ROWS, height // 3)
+    return rows if len(rows) <= most else [*rows[: most - 1], Text(" …", style="yellow")]
 
 
-def _wait_text(wait: Waiting, run_id: str) -> str:
-    how = f" (`{command('resume', run_id)}`)" if wait.kind == "resume" else ""
-    return f"{wait.id} waits for {wait.kind}{how}: {wait.prompt_preview}"
+def wrapped(text: str, width: int, style: str) -> list[Text]:
+    """Returns foreign text as rows that fit the terminal: broken between words, indented, nothing cut."""
+    glued = _COMMAND.sub(
+        lambda command: command[0].replace(" ", _GLUE), safe_line(text, console_limits.STANDSTILL_CHARS)
+    )
+    room = max(_LEAST_WIDTH, width - 2)
+    rows = [row.plain.replace(_GLUE, " ").rstrip() for row in Text(glued).wrap(Console(width=room), room)]
+    return [Text(("  " if number else " ") + row, style=style) for number, row in enumerate(rows)]
 
 
 def _faint(text: str) -> Text:

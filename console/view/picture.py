@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from console.run.standstill import Standstill, grouped, stated
 from supervision.contract.result import SubtaskReport
 from supervision.contract.status import Status
 
@@ -52,6 +53,13 @@ class Picture:
     agents: dict[str, LiveAgent] = field(default_factory=dict)
     root_call: LiveCall | None = None
     notice: str | None = None
+    observed: list[Standstill] = field(default_factory=list)
+
+    @property
+    def standstills(self) -> list[Standstill]:
+        """Returns whatever the run waits for, as it says itself and as the server knows."""
+        said = stated(self.status, self.run_id) if self.status else []
+        return grouped([*said, *self.observed])
 
     def agent(self, report: SubtaskReport) -> LiveAgent | None:
         """Returns the worker agent of a subtask's present attempt."""

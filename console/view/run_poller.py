@@ -9,6 +9,7 @@ from temporalio.service import RPCError
 from console import console_limits
 from console.command import CommandFailed
 from console.run.run_handle import NO_WORKER, NoAnswer, RunHandle, facts, is_open, state_word, stuck
+from console.run.standstill import observed
 from console.view.event_lines import Line, line
 from console.view.picture import LiveAgent, LiveCall, Picture
 from supervision import limits
@@ -24,6 +25,7 @@ class RunPoller:
         self._cursor = 0
         self._page = 0
         self._next_agent = 0
+        self._rounds = 0
         self._next_nested = 0
         self._nested_pages: dict[str, int] = {}
         self._nested_ended: set[str] = set()
@@ -44,6 +46,7 @@ class RunPoller:
             lines += map(line, trace.events)
             self._cursor = trace.next_cursor
             self.picture.notice = None
+            await self._observe()
         except NoAnswer:
             await self._poll_server()
         return sorted(lines, key=lambda item: item.at)
@@ -117,6 +120,15 @@ class RunPoller:
         self.picture.state = phase or state_word(described)
         if is_open(described):
             self.picture.notice = stuck(described) or NO_WORKER
+        self.picture.observed = await observed(self._run, described, answered=False)
+
+    async def _observe(self) -> None:
+        """Asks the server, every few rounds, what the run stands still for."""
+        self._rounds += 1
+        if self.ended:
+            self.picture.observed = []
+        elif self._rounds % console_limits.OBSERVED_ROUNDS == 0:
+            self.picture.observed = await observed(self._run, await self._run.describe(), answered=True)
 
     async def _poll_root(self) -> None:
         picture = self.picture
@@ -156,8 +168,7 @@ class RunPoller:
         """Returns the call in flight that shows most: one with a text, else any."""
         calls = []
         for activity in described.raw_description.pending_activities:
-            details = await self._run.client.data_converter.decode(activity.heartbeat_details.payloads)
-            beat = details[0] if details and isinstance(details[0], dict) else {}
+            beat = await self._run.beat(activity)
             trouble = ""
             if activity.attempt > 1:
                 trouble = f"attempt {activity.attempt}, after: {activity.last_failure.message or 'a lost worker'}"

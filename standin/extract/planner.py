@@ -21,6 +21,7 @@ _QUESTION = re.compile(r"^(please )?(what is|what's|how much is|calculate|comput
 _SUM = re.compile(r"(?=.*\d\s*[-+*/])[\d\s.+\-*/()]{3,200}")
 _PURPOSE_CHARS = 300
 _ERROR_CHARS = 200
+_ESTIMATED_TOKENS = 4000
 
 
 def plan(request: ApiRequest, filler: Filler) -> Json:
@@ -33,7 +34,8 @@ def plan(request: ApiRequest, filler: Filler) -> Json:
     for role in _roles(request, filler)[: int(stated[1]) if stated else limits.MAX_SUBTASKS]:
         after = [one["id"] for one in made] if composes(role) else []
         made.append(_subtask(request, len(made), role, goal, after))
-    return {"strategy": "plan", "final_instruction": _FINAL_INSTRUCTION, "subtasks": made}
+    reasoning = "One subtask for each role that fits the goal."
+    return {"strategy": "plan", "reasoning": reasoning, "final_instruction": _FINAL_INSTRUCTION, "subtasks": made}
 
 
 def step(request: ApiRequest, filler: Filler) -> Json:
@@ -121,18 +123,27 @@ def _fit(role: RoleLine, goal: str) -> int:
 
 
 def _subtask(request: ApiRequest, at: int, role: RoleLine, question: str, after: list[str] | None = None) -> Json:
-    """A subtask, number `at` of those to add: what its role is for, and the question."""
+    """A subtask, number `at` of those to add: the question, by which people know it, and what its role is for."""
     known = [int(number) for number in re.findall(r'\bid="t(\d+)"', request.user_text)]
     purpose = clip(role.description.rstrip(".") or f"Work as {role.name}", _PURPOSE_CHARS)
     return {
         "id": f"t{max(known, default=0) + 1 + at}",
-        "description": f"{purpose}. Question: {clip(question, limits.DESCRIPTION_CHARS - 1000)}",
+        "description": f"Question: {clip(question, limits.DESCRIPTION_CHARS - 1000)}\n\nYour part: {purpose}.",
         "role": role.name,
         "depends_on": after or [],
         "importance": "required",
         "candidates": 1,
-        "attachments": prompt_parts.attachments(request.prompt),
+        "weight": 0.5,
+        "reasoning": f"The work of {role.name}.",
+        "estimated_tokens": _ESTIMATED_TOKENS,
+        "attachments": _attachments(request, role.name),
     }
+
+
+def _attachments(request: ApiRequest, role: str) -> list[str]:
+    """All attachments for a role with a tool for them, by its name."""
+    listed = {one.name: one.extras for one in prompt_parts.roles(request.prompt)}
+    return prompt_parts.attachments(request.prompt) if "attachment" in listed.get(role, "") else []
 
 
 def _again(description: str, error: str) -> str:

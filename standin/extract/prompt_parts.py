@@ -71,6 +71,8 @@ def ended_subtasks(prompt: str) -> list[Block]:
 
 
 def attachments(prompt: str) -> list[str]:
-    """Returns the names of the attachments: one a line, with or without a size."""
-    lines = (block(prompt, marks.ATTACHMENTS) or "").splitlines()
-    return [re.sub(r"^[-*]\s+|\s*\([^()]*\)$", "", line.strip()) for line in lines if line.strip()]
+    """Returns the names of the attachments: one a line, with or without a size, or with their texts."""
+    listed = block(prompt, marks.ATTACHMENTS) or ""
+    named = [head.get("name", "") for head, _ in blocks(prompt, marks.ATTACHMENT)]
+    lines = re.sub(rf"<{marks.ATTACHMENT}\s.*?</{marks.ATTACHMENT}>", "", listed, flags=re.DOTALL).splitlines()
+    return named + [re.sub(r"^[-*]\s+|\s*\([^()]*\)$", "", line.strip()) for line in lines if line.strip()]

@@ -18,6 +18,10 @@ _MOST_CALLS = 8  # of one turn
 _DOCUMENTS = 2
 _KEYS = 10  # words of a search
 _TITLE_CHARS = 120
+_NAME_CHARS = 200  # a longer argument is a question or a text, no name to look up
+_TRIES = 3
+_NAME = re.compile(r"(?<=[a-z,;:] )[A-Z][\w'-]+(?: [A-Z][\w'-]+)*")  # capitals that begin no sentence
+_SENTENCE_STARTS = ("i",)
 _ID = re.compile(r"^\s*(?:[-*]|\d+[.)])?\s*\[([^\]\s]{1,120})\]|\bid\"?\s*[:=]\s*\"?([\w./:-]{1,120})", re.MULTILINE)
 _URL = re.compile(r"https?://[^\s<>\"')\]]+")
 _ARITHMETIC = re.compile(r"\d[\d.]*(?:\s*[-+*/]\s*\(?\d[\d.]*\)?)+")
@@ -46,13 +50,34 @@ def next_calls(request: ApiRequest) -> list[NewCall]:
     """
     if request.turns >= _TURNS or marks.LAST_TURN_MARK in request.last_text:
         return []
-    used = {marks.FINISH_TOOL, *(call.name for call in request.calls())}
+    calls = list(request.calls())
+    answered = {marks.FINISH_TOOL, *(call.name for call in calls if not call.is_error)}
     early, composing = list[NewCall](), list[NewCall]()
     for tool in request.tools:
-        if tool["name"] not in used:
-            sets = _argument_sets(tool, request)
+        if tool["name"] not in answered:
+            tries = sum(call.name == tool["name"] for call in calls)
+            sets = _names(tool, request)[tries:][:1] or (_argument_sets(tool, request) if not tries else [])
             (composing if composes(tool) else early).extend((tool["name"], chosen) for chosen in sets)
     return (early or composing)[:_MOST_CALLS]
+
+
+def _names(tool: Json, request: ApiRequest) -> list[Json]:
+    """The argument sets for a tool that looks something up by one short text: a name, or a word of the subtask.
+
+    Each is a try: a tool that refused the one before it is called with the next.
+    """
+    schema = tool["input_schema"]
+    required = schema.get("required") or []
+    specs = Filler(schema).properties()
+    if composes(tool) or len(required) != 1 or _kind_of(required[0]) not in ("title", "question"):
+        return []
+    spec = specs[required[0]]
+    if spec.get("type") != "string" or spec.get("maxLength", _NAME_CHARS + 1) > _NAME_CHARS or "enum" in spec:
+        return []
+    subtask = prompt_parts.focus(prompt_parts.block(request.prompt, marks.SUBTASK) or request.user_text)
+    names = [name for name in _NAME.findall(subtask) if name.lower() not in _SENTENCE_STARTS]
+    words = [word for word in key_words(subtask) if not word.isdigit()]
+    return [{required[0]: text} for text in dict.fromkeys([*names, *words])][:_TRIES]
 
 
 def composes(tool: Json) -> bool:

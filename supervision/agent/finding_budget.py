@@ -5,21 +5,27 @@ from collections.abc import Sequence
 from supervision import limits
 
 
-def allot(sizes: Sequence[int], optional: Sequence[bool], budget: int) -> list[int]:
+def allot(sizes: Sequence[int], weights: Sequence[float], budget: int) -> list[int]:
     """Returns how many characters of each finding fit into a prompt of `budget`; the sum never passes it.
 
-    Everything stays whole if it fits. Else optional findings are cut, down to a summary, and only then required
-    ones; among equals small findings stay whole and large ones are cut to the same length. Raises ValueError if the
-    lists differ in length.
+    Everything stays whole if it fits. Else findings are cut, those of the least weight first: down to summaries, and
+    when all are that short, down to nothing. Among equals small findings stay whole and large ones are cut to the same
+    length. Raises ValueError if the lists differ in length.
     """
-    findings = list(zip(sizes, optional, strict=True))
-    summaries = [min(size, limits.FINDING_SUMMARY_CHARS) if least else size for size, least in findings]
-    required = sum(size for size, least in findings if not least)
-    if sum(summaries) > budget:
-        level = _level(summaries, budget)
-        return [min(size, level) for size in summaries]
-    level = _level([size for size, least in findings if least], budget - required)
-    return [min(size, level) if least else size for size, least in findings]
+    findings = list(zip(sizes, weights, strict=True))
+    allotted = list(sizes)
+    for floor in (limits.FINDING_SUMMARY_CHARS, 0):
+        for weight in sorted({weight for _, weight in findings}):
+            surplus = sum(allotted) - max(0, budget)
+            if surplus <= 0:
+                return allotted
+            equals = [index for index, (_, own) in enumerate(findings) if own == weight]
+            lengths = [allotted[index] for index in equals]
+            least = sum(min(length, floor) for length in lengths)
+            level = _level(lengths, max(least, sum(lengths) - surplus))
+            for index in equals:
+                allotted[index] = min(allotted[index], level)
+    return allotted
 
 
 def groups(sizes: Sequence[int], budget: int) -> list[list[int]]:

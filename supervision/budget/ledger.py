@@ -82,11 +82,11 @@ class Ledger:
         """True if a synthesis of that many tokens can be paid."""
         return self._fits(self.for_synthesis, estimate_tokens)
 
-    def grant(self, subtask_id: str, share_of: int) -> Amount | None:
+    def grant(self, subtask_id: str, share_of: float) -> Amount | None:
         """Returns a slice of what is free for one attempt of a subtask; None if not even the smallest is.
 
-        `share_of` is among how many what is free is to be shared now, this one included. Raises ValueError if the
-        subtask holds a grant already.
+        `share_of` is among how many like this one what is free is to be shared now, this one included. Raises
+        ValueError if the subtask holds a grant already.
         """
         if subtask_id in self._grants:
             raise ValueError(f"'{subtask_id}' has a grant that is not settled")
@@ -94,13 +94,13 @@ class Ledger:
             return None
         free, share = self.free, max(1, share_of)
         grant = Amount(
-            tokens=None if free.tokens is None else max(free.tokens // share, limits.LEAST_GRANT_TOKENS),
+            tokens=None if free.tokens is None else max(int(free.tokens // share), limits.LEAST_GRANT_TOKENS),
             usd=None if free.usd is None else max(free.usd / share, self._least_usd()),
         )
         self._promise(subtask_id, grant)
         return grant
 
-    def top_up(self, subtask_id: str, share_of: int, least_tokens: int) -> Amount | None:
+    def top_up(self, subtask_id: str, share_of: float, least_tokens: int) -> Amount | None:
         """Adds to an open grant, from what is free, a share or `least_tokens`, whichever is more.
 
         Returns the whole grant; None if nothing is free, or if there is no such grant. `share_of` as for `grant`.
@@ -111,7 +111,7 @@ class Ledger:
         free, share = self.free, max(1, share_of)
         tokens = usd = None
         if free.tokens is not None and grant.tokens is not None:
-            tokens = grant.tokens + min(free.tokens, max(free.tokens // share, least_tokens))
+            tokens = grant.tokens + min(free.tokens, max(int(free.tokens // share), least_tokens))
         if free.usd is not None and grant.usd is not None:
             wanted = max(free.usd / share, least_tokens * token_price(self._spent))
             usd = grant.usd + min(free.usd, wanted)

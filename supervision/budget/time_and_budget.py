@@ -58,9 +58,12 @@ class TimeAndBudget:
         """True if no worker agent can be paid any more."""
         return self.ledger.exhausted
 
-    def shares(self, agents: int) -> int:
-        """Returns by how many the free budget is divided now: `agents` without a grant, and the supervisor itself."""
-        return 1 + max(1, agents - self.ledger.open_grants)
+    def shares(self, agents: int, size: float = 1.0) -> float:
+        """Returns by how many the free budget is divided now: `agents` without a grant, and the supervisor itself.
+
+        `size` is how much work the one that asks has, against the mean of them all: it gets as much more or less.
+        """
+        return 1 + max(1, agents - self.ledger.open_grants) / min(max(size, 0.25), 4.0)
 
     def spent_line(self) -> str:
         """Returns one line on the budget."""

@@ -1,9 +1,14 @@
-"""The base of every model that crosses a boundary."""
+"""The base of every model that crosses a boundary, and durations as people write them."""
 
+import re
 from dataclasses import dataclass
-from typing import Any
+from datetime import timedelta
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict
+
+_SHORT = re.compile(r"(\d{1,9})\s?([smhdw])", re.ASCII)
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 class Model(BaseModel):
@@ -16,6 +21,19 @@ class StrictModel(BaseModel):
     """A value that a person or a language model writes. Unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+def _short(value: object) -> object:
+    """Returns the duration of `30m`, `2h` or `7d`; anything else as it is."""
+    match = _SHORT.fullmatch(value.strip().lower()) if isinstance(value, str) else None
+    try:
+        return timedelta(**{_UNITS[match[2]]: int(match[1])}) if match else value
+    except OverflowError:
+        return value
+
+
+Duration = Annotated[timedelta, BeforeValidator(_short)]
+"""A duration: ISO 8601 such as PT30M, short such as 30m, or a number of seconds."""
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,23 @@
 """The request: what a user asks of a run, validated and bounded."""
 
 import re
+from collections.abc import Iterator
 from datetime import timedelta
 from fractions import Fraction
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
 from supervision import limits
-from supervision.contract.base import StrictModel, Undecodable, depth_exceeds
+from supervision.contract.base import Duration, StrictModel, Undecodable, depth_exceeds
+from supervision.contract.plan import Plan, unknown_fields
 from supervision.contract.team import Team
 from supervision.errors import ErrorKind, SupervisionError
-from supervision.text import cut, one_line, size
+from supervision.text import cut, did_you_mean, one_line, size
 
 _FRACTION = re.compile(r"\d{1,9}/\d{1,9}|\d{0,9}\.?\d{1,20}", re.ASCII)
-_DURATION = 'must be a duration such as "PT30M", or a number of seconds'
+_WORD = re.compile(r"[\w.-]{1,64}")
+_DURATION = 'must be a duration such as "30m" or "PT30M", or a number of seconds'
 
 
 class Budget(StrictModel):
@@ -32,7 +35,7 @@ class Models(StrictModel):
 
 
 class Attachment(StrictModel):
-    """Text that worker agents may read: inline, or stored before by `starter.py put`."""
+    """Text that worker agents may read: inline, or stored before by the command `put`."""
 
     name: Annotated[str, Field(min_length=1, max_length=200)]
     text: str | None = None
@@ -45,7 +48,7 @@ class Attachment(StrictModel):
         if self.text is not None and size(self.text) > limits.ATTACHMENT_TEXT_BYTES:
             raise ValueError(
                 f"attachment '{self.name}' has {size(self.text)} bytes of text, at most "
-                f"{limits.ATTACHMENT_TEXT_BYTES} are allowed inline: store it with `starter.py put` and pass ref"
+                f"{limits.ATTACHMENT_TEXT_BYTES} are allowed inline: store it with the command `put` and pass ref"
             )
         return self
 
@@ -57,15 +60,17 @@ class RunRequest(StrictModel):
     team: str | Team = "default"
     strategy: Literal["auto", "plan", "route", "step"] = "auto"
     approve_plan: bool = False
-    approval_timeout: timedelta = timedelta(days=7)
+    approval_timeout: Duration = timedelta(days=7)
     on_approval_timeout: Literal["reject", "approve"] = "reject"
     max_subtasks: Annotated[int, Field(ge=1, le=limits.MAX_SUBTASKS)] = 12
     max_parallel: Annotated[int, Field(ge=1, le=limits.MAX_PARALLEL)] = 8
     max_turns: Annotated[int, Field(ge=1, le=limits.MAX_TURNS)] = 10
     max_depth: Annotated[int, Field(ge=1, le=limits.MAX_DEPTH)] = 2
     max_reviews: Annotated[int, Field(ge=0, le=20)] = 3
-    subtask_timeout: timedelta | None = None
-    deadline: timedelta = timedelta(minutes=30)
+    max_replans: Annotated[int, Field(ge=0, le=20)] = 2
+    plan: Plan | None = None
+    subtask_timeout: Duration | None = None
+    deadline: Duration = timedelta(minutes=30)
     budget: Budget = Budget()
     success: str | float = "any"
     incremental_synthesis: Annotated[int, Field(ge=0, le=limits.MAX_SUBTASKS)] = 0
@@ -81,6 +86,14 @@ class RunRequest(StrictModel):
         if not isinstance(team, (str, Team)):
             raise ValueError("must be a name or a team object")
         return team
+
+    @field_validator("plan", mode="before")
+    @classmethod
+    def _plan(cls, plan: object) -> object:
+        """A misspelt field of a caller's own plan is refused; one of a model's is only ignored."""
+        if isinstance(plan, dict) and (unknown := unknown_fields(plan)):
+            raise ValueError(f"has no such fields: {one_line(', '.join(unknown), limits.LIST_SHOWN_BYTES)}")
+        return plan
 
     @property
     def team_name(self) -> str:
@@ -136,7 +149,7 @@ class RunRequest(StrictModel):
         if total > limits.REQUEST_BYTES:
             raise ValueError(
                 f"the request has {total} bytes, at most {limits.REQUEST_BYTES} are allowed: "
-                "store attachments with `starter.py put`, keep a large team in a team file"
+                "store attachments with the command `put`, keep a large team in a team file"
             )
         return self
 
@@ -193,23 +206,60 @@ def parse_request(value: object, surplus: tuple[object, ...] = ()) -> RunRequest
     try:
         request = RunRequest.model_validate(value)
     except ValidationError as error:
-        raise SupervisionError(ErrorKind.INVALID_REQUEST, describe_errors(error)) from error
+        raise SupervisionError(ErrorKind.INVALID_REQUEST, describe_errors(error, value=value)) from error
     refuse_unbuilt(request)
     return request
 
 
-def describe_errors(error: ValidationError, root: str = "request") -> str:
-    """Returns the errors on one line of at most ERROR_BYTES, each with its field; `root` stands for the whole."""
+def describe_errors(error: ValidationError, root: str = "request", value: object = None) -> str:
+    """Returns the errors on one line of at most ERROR_BYTES, each with its field; `root` stands for the whole.
+
+    Where `value`, which was validated, names the items of a list, their names stand instead of their numbers.
+    """
     lines = []
     for item in error.errors(include_url=False, include_input=False)[: limits.FIELD_COMPLAINTS]:  # of perhaps 100,000
-        where = ".".join(str(part) for part in item["loc"]) or root
+        where = ".".join(_named(item["loc"], value)) or root
         complaint = _complaint(item["type"], item["msg"])
+        if item["type"] == "extra_forbidden":
+            complaint += did_you_mean(str(item["loc"][-1]), _fields_at(error.title, item["loc"][:-1]))
         lines.append(
             f"{one_line(where, limits.FIELD_SHOWN_BYTES)}: {one_line(complaint, limits.FIELD_COMPLAINT_BYTES)}"
         )
     if (more := error.error_count() - len(lines)) > 0:
         lines.append(f"and {more} more")
     return cut("; ".join(lines), limits.ERROR_BYTES)
+
+
+def _named(location: tuple[int | str, ...], value: object) -> Iterator[str]:
+    """Yields the parts of an error's place, an item of a list by its `name` if it has one."""
+    for number, part in enumerate(location):
+        try:
+            value = value[part]  # type: ignore[index]
+        except (LookupError, TypeError):
+            value = None
+        name = value.get("name") if isinstance(part, int) and isinstance(value, dict) else None
+        about_the_name = location[number + 1 :] == ("name",)
+        yield name if isinstance(name, str) and _WORD.fullmatch(name) and not about_the_name else str(part)
+
+
+def _fields_at(model_name: str, location: tuple[int | str, ...]) -> list[str]:
+    """Returns the fields of the model at a place below the model of that name; none if there is no single one."""
+    kinds: list[type[BaseModel]] = list(StrictModel.__subclasses__())
+    model = next((kind for kind in kinds if kind.__name__ == model_name), None)
+    for part in location:
+        if model is None:
+            return []
+        if isinstance(part, str) and part in model.model_fields:
+            model = _model_in(model.model_fields[part].annotation)
+    return list(model.model_fields) if model else []
+
+
+def _model_in(annotation: object) -> type[BaseModel] | None:
+    """Returns the model that a field holds, by itself, in a list or as one of several possibilities."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    inner = (_model_in(argument) for argument in get_args(annotation))
+    return next((model for model in inner if model is not None), None)
 
 
 def _complaint(error_type: str, message: str) -> str:

@@ -4,7 +4,7 @@ from pydantic import JsonValue
 
 from supervision.contract.base import Model
 from supervision.contract.progress import Counts, Phase
-from supervision.contract.result import SubtaskReport
+from supervision.contract.result import Problem, SubtaskReport
 from supervision.contract.usage import Usage
 
 
@@ -57,7 +57,7 @@ class Status(Model):
     deadline_at: str
     warnings: list[str] = []
     model_notice: str | None = None
-    error: str | None = None
+    error: Problem | None = None
 
 
 class TraceEvent(Model):

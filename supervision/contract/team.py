@@ -44,6 +44,30 @@ Name = Annotated[str, AfterValidator(_name)]
 Capability = Annotated[str, Field(max_length=limits.CAPABILITY_CHARS)]
 
 
+class PlanExample(StrictModel):
+    """A goal, and how a good plan of this team would split it: a line for each subtask."""
+
+    goal: Annotated[str, Field(min_length=1, max_length=limits.EXAMPLE_CHARS)]
+    subtasks: Annotated[
+        list[Annotated[str, Field(min_length=1, max_length=limits.EXAMPLE_CHARS)]],
+        Field(min_length=1, max_length=12),
+    ]
+
+
+class Planning(StrictModel):
+    """What a team tells the planner: instructions of its own, and examples of good plans."""
+
+    instructions: Annotated[str, Field(max_length=limits.PLANNING_INSTRUCTIONS_CHARS)] = ""
+    examples: Annotated[list[PlanExample], Field(max_length=limits.PLANNING_EXAMPLES)] = []
+
+
+class Route(StrictModel):
+    """Goals that go to one role without the planner: see `supervision.planning.fixed_routes` for patterns."""
+
+    pattern: Annotated[str, Field(min_length=1, max_length=limits.ROUTE_PATTERN_CHARS)]
+    role: str
+
+
 class Role(StrictModel):
     """A worker agent's definition.
 
@@ -52,7 +76,8 @@ class Role(StrictModel):
     run at the same time. A subtask whose attempts failed is tried once more by the role `fallback`. `team` makes
     the role a team of that name: a supervisor of its own works on each of its subtasks. Activities of a role with a
     `pool` go to the Workers of that pool; while work there has waited longer than `backlog_seconds`, new subtasks go
-    to the role `backup`.
+    to the role `backup`. `max_tokens` limits what one of its turns may write. An answer that is a finding of this role
+    begins with its `label`.
     """
 
     name: Name
@@ -68,6 +93,8 @@ class Role(StrictModel):
     pool: Annotated[str, AfterValidator(_pool)] | None = None
     backup: str | None = None
     backlog_seconds: Annotated[float, Field(gt=0)] = 30.0
+    max_tokens: Annotated[int, Field(ge=limits.LEAST_TURN_TOKENS, le=limits.TURN_MAX_TOKENS)] | None = None
+    label: Annotated[str, Field(min_length=1, max_length=limits.ROLE_LABEL_CHARS)] | None = None
 
     @model_validator(mode="after")
     def _able(self) -> "Role":
@@ -89,7 +116,8 @@ class ToolEntry(StrictModel):
 class Team(StrictModel):
     """Roles and their tools. `generalist` takes subtasks whose role is unknown.
 
-    `toolbox` names the tools that roles defined by a plan may use.
+    `toolbox` names the tools that roles defined by a plan may use. `planning` is for the planner, `routes` are taken
+    before it is asked, the first that fits. `on_failure` is what users read when a run gave no answer.
     """
 
     name: Name
@@ -99,6 +127,9 @@ class Team(StrictModel):
     tools: list[ToolEntry] = []
     share_tools: bool = False
     toolbox: list[str] = []
+    planning: Planning = Planning()
+    routes: Annotated[list[Route], Field(max_length=limits.TEAM_ROUTES)] = []
+    on_failure: Annotated[str, Field(max_length=limits.ON_FAILURE_CHARS)] = ""
 
     @model_validator(mode="after")
     def _consistent(self) -> "Team":
@@ -109,6 +140,9 @@ class Team(StrictModel):
             raise ValueError(f"generalist {quoted(self.generalist)} is not one of the roles: {', '.join(names)}")
         for role in self.roles:
             _check_substitutes(role, names)
+        for route in self.routes:
+            if route.role not in names:
+                raise ValueError(f"routes: {quoted(route.role)} is not one of the roles: {', '.join(names)}")
         if repeated := _repeated([tool.name for tool in self.tools]):
             raise ValueError(f"tool names must differ: {', '.join(repeated)}")
         shared = _repeated([tool for role in self.roles for tool in dict.fromkeys(role.tools)])
@@ -134,6 +168,7 @@ class ToolCard(Model):
     name: str
     effects: Effects = "read"
     local: bool = False
+    reads_attachments: bool = False
 
 
 class RoleCard(Model):
@@ -151,6 +186,13 @@ class RoleCard(Model):
     pool: str | None = None
     backup: str | None = None
     backlog_seconds: float = 30.0
+    max_tokens: int | None = None
+    label: str | None = None
+
+    @property
+    def reads_attachments(self) -> bool:
+        """True if it has a tool that reads them, or may have one in its own team."""
+        return self.team is not None or any(tool.reads_attachments for tool in self.tools)
 
 
 class TeamCard(Model):
@@ -159,6 +201,7 @@ class TeamCard(Model):
     name: str
     generalist: str
     roles: list[RoleCard]
+    on_failure: str = ""
 
     def find(self, name: str | None) -> RoleCard | None:
         """Returns the role of that name, None if there is none."""

@@ -1,12 +1,11 @@
 """The inputs and replies of a run's updates."""
 
-from datetime import timedelta
 from typing import Annotated, TypeVar
 
 from pydantic import Field, ValidationError
 
 from supervision import limits
-from supervision.contract.base import Model, StrictModel
+from supervision.contract.base import Duration, Model, StrictModel
 from supervision.contract.progress import Phase
 from supervision.contract.request import Budget, describe_errors
 
@@ -32,7 +31,7 @@ class ExtendLimits(StrictModel):
     """New totals: the deadline counts from the run's start, or its last reset. None leaves a limit as it is."""
 
     budget: NewBudget | None = None
-    deadline: Annotated[timedelta, Field(le=limits.MAX_DEADLINE)] | None = None
+    deadline: Annotated[Duration, Field(le=limits.MAX_DEADLINE)] | None = None
     request_id: str | None = None
 
 

@@ -1,6 +1,7 @@
 """The consumption of model and tool calls."""
 
 from supervision.contract.base import Model
+from supervision.text import one_line
 
 
 class Usage(Model):
@@ -35,3 +36,20 @@ class Usage(Model):
     def tokens(self) -> int:
         """All tokens, cached ones included."""
         return self.input_tokens + self.output_tokens + self.cache_read_tokens + self.cache_write_tokens
+
+
+class ToolTally(Model):
+    """What became of the calls of one tool; `error` is what the last failed one said."""
+
+    calls: int = 0
+    failures: int = 0
+    error: str = ""
+
+    def counted(self, error: str | None) -> "ToolTally":
+        """Returns this tally with one more call, which failed with `error`."""
+        return self + ToolTally(calls=1, failures=int(error is not None), error=one_line(error or "", 200))
+
+    def __add__(self, other: "ToolTally") -> "ToolTally":
+        return ToolTally(
+            calls=self.calls + other.calls, failures=self.failures + other.failures, error=other.error or self.error
+        )

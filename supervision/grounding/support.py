@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 from typing import Literal
 
 from supervision import limits
@@ -35,9 +36,11 @@ class Source:
 
 def unsupported(text: str, sources: Sequence[Source]) -> list[Claim]:
     """Returns the claims of a text that no source supports, each once, in the order of the text."""
-    evidence = Support(sources)
-    missing = {claim.text: claim for claim in claims(text[: limits.GROUNDED_CHARS]) if not evidence.supports(claim)}
-    return list(missing.values())
+    made = list(claims(text[: limits.GROUNDED_CHARS]))
+    if not made:
+        return []
+    support = Support(sources)
+    return list({claim.text: claim for claim in made if not support.supports(claim)}.values())
 
 
 class Support:
@@ -77,13 +80,16 @@ class _Read:
         self.plain = plain_text(source.text)
         self.addresses = plain_address(source.text)
         self._scales = mentioned_scales(source.text)
-        self._units = mentioned_units(source.text)
         read = [(reading.value, each.scale, each.unit) for each in values(source.text) for reading in each.readings]
         read.sort(key=lambda item: item[0])
         self._values = [value for value, _, _ in read]
         years = sorted({value for value in self._values if 1000 <= value < 3000 and value % 1 == 0})[:_YEARS_READ]
         self._spans = {later - year for year in years for later in years if later > year}
         self._marks = [(scale, unit) for _, scale, unit in read]
+
+    @cached_property
+    def _units(self) -> frozenset[str]:
+        return mentioned_units(self.source.text)
 
     def has(self, figure: Figure) -> bool:
         """True if a figure of this source is the one given, as exactly as that is written."""

@@ -41,6 +41,7 @@ _JOINED = re.compile(r"[A-Za-z_]|\.[A-Za-z]|\.\d+\.\d")  # 21st, 5G, 2010.csv, 1
 _LIST_NUMBER = re.compile(
     r"^[ \t>]*(?:#{1,6}[ \t]*)?\d{1,3}(?:\.\d{1,3})*[.)][ \t]|^[ \t>]*#{1,6}[ \t]*\d{1,3}[ \t]", re.MULTILINE
 )
+_PATH = re.compile(r"[A-Za-z_][^\s|]*/[^\s|]*$")  # reports/2019.3
 _SIMPLE = re.compile(r"(?<![\w.])\d{1,24}(?:\.\d{1,24})?(?![\w])")
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻−", "0123456789--")
 
@@ -182,5 +183,7 @@ def _is_name(match: re.Match[str], figure: Figure, text: str) -> bool:
         return False
     if _JOINED.match(after) and not re.match(r"[x×](?!\w)", after):
         return True
-    before = text[max(0, match.start() - 16) : match.start()]
+    before = text[max(0, match.start() - 40) : match.start()]
+    if _PATH.search(before):
+        return True
     return figure.digits.isdigit() and bool(_LABEL.search(before) or _ACRONYM.search(before))

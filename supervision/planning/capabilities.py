@@ -5,7 +5,7 @@ without capabilities. For `auto` with capabilities the roles that have all of th
 them all, a combination of roles is.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from itertools import combinations
 from math import comb
 
@@ -99,6 +99,34 @@ def missing(plan: Plan, team: TeamCard) -> list[str]:
         for capability in dict.fromkeys(subtask.capabilities)
         if capability not in known
     ]
+
+
+def for_readers(plan: Plan, team: TeamCard, attachments: Set[str]) -> Plan:
+    """Returns the plan with roles for its `auto` subtasks that list some of these attachments: able to read, too."""
+    subtasks = []
+    for subtask in plan.subtasks:
+        if subtask.role == "auto" and not attachments.isdisjoint(subtask.attachments):
+            readers = [role for role in able(team.roles, subtask.capabilities) if role.reads_attachments]
+            if subtask.capabilities and readers:
+                subtask = subtask.model_copy(update={"role": readers[0].name})
+        subtasks.append(subtask)
+    return plan.model_copy(update={"subtasks": subtasks})
+
+
+def unreadable(plan: Plan, team: TeamCard, attachments: Set[str]) -> list[str]:
+    """Returns a sentence for each subtask that lists some of these attachments and whose role cannot read them."""
+    readers = ", ".join(role.name for role in team.roles if role.reads_attachments) or "none of this team"
+    problems = []
+    for subtask in plan.subtasks:
+        # `auto` is left where several are able, and none of them reads: see `for_readers`.
+        role = team.role(subtask.role) if subtask.role != "auto" else able(team.roles, subtask.capabilities)[0]
+        listed = ", ".join(quoted(name) for name in subtask.attachments if name in attachments)
+        if listed and not role.reads_attachments:
+            problems.append(
+                f"subtask {quoted(subtask.id)} lists {listed}, which the role {quoted(role.name)} has no tool to read; "
+                f"roles that have one: {readers}"
+            )
+    return problems
 
 
 def _greedy(roles: Sequence[RoleCard], wanted: set[str]) -> list[RoleCard] | None:

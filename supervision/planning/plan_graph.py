@@ -5,6 +5,7 @@ from graphlib import CycleError, TopologicalSorter
 
 from supervision import limits
 from supervision.contract.plan import Plan, Subtask
+from supervision.planning.concreteness import is_concrete
 from supervision.text import quoted, size
 
 
@@ -60,13 +61,7 @@ def _good_id(text: str) -> bool:
 
 def _subtask_problems(subtask: Subtask, known: set[str], attachments: set[str]) -> list[str]:
     name = f"subtask {quoted(subtask.id)}"
-    problems = []
-    words = subtask.description.split()
-    # Chinese, Japanese or Thai write no spaces
-    if size(subtask.description.strip()) < limits.MIN_DESCRIPTION_BYTES or (len(words) < 2 and words[0].isascii()):
-        problems.append(f"{name} has no concrete description: say what to find out or produce")
-    if len(subtask.description) > limits.DESCRIPTION_CHARS:
-        problems.append(f"{name} has a description of more than {limits.DESCRIPTION_CHARS} characters")
+    problems = _description_problems(subtask, name)
     for dependency in subtask.depends_on:
         if dependency == subtask.id:
             problems.append(f"{name} depends on itself")
@@ -81,6 +76,21 @@ def _subtask_problems(subtask: Subtask, known: set[str], attachments: set[str]) 
     if subtask.timeout_seconds is not None and not 0 < subtask.timeout_seconds <= longest:
         problems.append(f"{name} has a timeout_seconds that is not above 0 and at most {longest:.0f}")
     return problems
+
+
+def _description_problems(subtask: Subtask, name: str) -> list[str]:
+    words = subtask.description.split()
+    # Chinese, Japanese or Thai write no spaces
+    if size(subtask.description.strip()) < limits.MIN_DESCRIPTION_BYTES or (len(words) < 2 and words[0].isascii()):
+        return [f"{name} has no concrete description: say what to find out or produce"]
+    if len(subtask.description) > limits.DESCRIPTION_CHARS:
+        return [f"{name} has a description of more than {limits.DESCRIPTION_CHARS} characters"]
+    if not is_concrete(subtask.description, reads=bool(subtask.attachments)):
+        return [
+            f"{name} is vague, any plan could have it: name what to find out or produce, of which things, period or "
+            "kind, and from which source"
+        ]
+    return []
 
 
 def find_cycle(subtasks: list[Subtask]) -> list[str]:

@@ -30,6 +30,7 @@ def merge(previous: Plan, addition: Plan, states: Mapping[str, str]) -> Plan:
                 for subtask in subtasks
             ],
             "new_roles": [*previous.new_roles, *addition.new_roles],
+            "reasoning": addition.reasoning or previous.reasoning,
             "final_instruction": addition.final_instruction.strip() or previous.final_instruction,
             "revision": previous.revision + 1,
         }

@@ -88,6 +88,21 @@ def findings_as_answer(reports: list[SubtaskReport], why: str) -> str:
     return "\n\n".join([f"No answer could be written: {why}. These are the findings as they came.", *parts])
 
 
+def failure_text(advice: str, reports: list[SubtaskReport]) -> str:
+    """Returns what users read of a run that gave no answer: the team's `advice`, and what was tried."""
+    tried = [report for report in reports if report.attempts]
+    lines = [f"- {one_line(report.description, limits.GAP_DESCRIPTION_BYTES)} ({_outcome(report)})" for report in tried]
+    more = len(lines) - limits.TRIED_SHOWN
+    if more > 0:
+        lines = [*lines[: limits.TRIED_SHOWN], f"- and {more} more"]
+    return "\n".join([advice, "", "**What was tried**", "", *lines]) if lines else advice
+
+
+def _outcome(report: SubtaskReport) -> str:
+    tries = f"{report.attempts} attempt{'' if report.attempts == 1 else 's'} by {report.role}"
+    return f"{tries}, {report.state}{f': {report.error.type}' if report.error else ''}"
+
+
 def with_gaps(answer: str, gaps: list[Gap]) -> str:
     """Returns the answer with the list of what is missing appended; unchanged when nothing is."""
     if not gaps:

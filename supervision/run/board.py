@@ -53,11 +53,14 @@ class Board:
         self._in_flight: Counter[str] = Counter()
         self._unfinished: dict[SubtaskState, dict[str, None]] = {"running": {}, "waiting": {}}
         self._has_candidates = False
+        self._mean_estimate = 0.0
         self._readiness = Readiness([], self._outcome)
         self.extend(plan)
 
     def extend(self, plan: Plan) -> None:
         """Takes over a later revision: new subtasks are added, replaced ones marked, skipped dependents wait again."""
+        estimates = [subtask.estimated_tokens for subtask in plan.subtasks if subtask.estimated_tokens > 0]
+        self._mean_estimate = sum(estimates) / max(1, len(estimates))
         for subtask in plan.subtasks:
             self._subtasks[subtask.id] = subtask
             self._has_candidates = self._has_candidates or subtask.candidates > 1
@@ -277,6 +280,11 @@ class Board:
             return min(slots, sum(map(len, self._unfinished.values())))
         unfinished = islice(chain(self._unfinished["running"], self._unfinished["waiting"]), slots)
         return sum(self._subtasks[subtask_id].candidates for subtask_id in unfinished)
+
+    def size(self, subtask_id: str) -> float:
+        """Returns how much work the plan expects of a subtask, against the mean of all; 1 without an estimate."""
+        own = self._subtasks[subtask_id].estimated_tokens
+        return own / self._mean_estimate if own > 0 else 1.0
 
     @property
     def has_finding(self) -> bool:

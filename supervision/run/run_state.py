@@ -1,7 +1,7 @@
 """The state of a run as its workflow keeps it: what the queries show and the result is made of."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Literal
 
@@ -13,10 +13,10 @@ from supervision.contract.finding import ArtifactRef
 from supervision.contract.plan import Plan
 from supervision.contract.progress import Phase
 from supervision.contract.request import RunRequest
-from supervision.contract.result import Contradiction, Gap, RunResult, SubtaskReport
+from supervision.contract.result import Contradiction, Gap, Problem, RunResult, SubtaskReport
 from supervision.contract.status import Flags, Status
 from supervision.contract.updates import NewBudget
-from supervision.contract.usage import Usage
+from supervision.contract.usage import ToolTally, Usage
 from supervision.grounding.confidence import ceiling
 from supervision.results.answer import ANSWER, Answer, with_gaps
 from supervision.results.basis import basis_of, unsupported_in
@@ -67,15 +67,16 @@ class RunState:
         self.own_seconds = 0.0
         self.warnings: list[str] = []
         self.model_notice: str | None = None
-        self.error: str | None = None
+        self.error: Problem | None = None
         self.result_ref: str | None = None
         self.started_at = started_at
         self.finished_at: datetime | None = None
         self._now = now
         self._seen_requests: set[str] = set()
         self._open_points: dict[str, Gap] = {}
-        self._lacks: dict[str, Gap] = {}
+        self._lacks: list[Gap] = []
         self._contradictions: dict[frozenset[str], Contradiction] = {}
+        self._tools: dict[str, ToolTally] = {}
         self._numbers: Counter[str] = Counter()
 
     @property
@@ -144,17 +145,30 @@ class RunState:
         if warning not in self.warnings:
             self.warnings.append(warning)
 
+    def count_tools(self, tallies: dict[str, ToolTally]) -> None:
+        """Adds what became of a worker agent's tool calls."""
+        for name, tally in tallies.items():
+            self._tools[name] = self._tools.get(name, ToolTally()) + tally
+
+    @property
+    def all_warnings(self) -> list[str]:
+        """The warnings, and the tools of which no call succeeded so far."""
+        return self.warnings + [
+            f"tool {name} failed {tally.failures} of {tally.calls} calls: {tally.error}"
+            for name, tally in self._tools.items()
+            if tally.failures == tally.calls
+        ]
+
     def open_point(self, subtask_id: str, reason: str) -> None:
         """Sets the gap in a subtask that did complete."""
         known = self.board.subtask(subtask_id).description if subtask_id in self.board else ""
         description = one_line(known, limits.GAP_DESCRIPTION_BYTES)
         self._open_points[subtask_id] = Gap(subtask_id=subtask_id, description=description, reason=cut(reason, 600))
 
-    def lacks(self, point: str) -> None:
-        """Adds a gap of the plan itself: the goal asks for it and no subtask covers it."""
-        self._lacks.setdefault(
-            point, Gap(subtask_id=PLAN_GAP, description=point, reason="no subtask of the plan covers it")
-        )
+    def plan_lacks(self, points: Sequence[str]) -> None:
+        """Sets the gaps of the plan itself: what the goal asks for and no subtask covers."""
+        reason = "no subtask of the plan covers it"
+        self._lacks = [Gap(subtask_id=PLAN_GAP, description=point, reason=reason) for point in points]
 
     def close_point(self, subtask_id: str) -> None:
         """Takes back the gap in a subtask that has a better finding now."""
@@ -163,7 +177,7 @@ class RunState:
     @property
     def gaps(self) -> list[Gap]:
         """What is missing from the answer: subtasks without a finding, and points that stayed open."""
-        return [*self.board.gaps(), *self.open_points, *self._lacks.values()]
+        return [*self.board.gaps(), *self.open_points, *self._lacks]
 
     @property
     def open_points(self) -> list[Gap]:
@@ -211,7 +225,7 @@ class RunState:
             breakers=[*self.waits.cards()[: limits.STATUS_PAGE]],
             review=f"up to {self.request.max_reviews} rounds" if self.request.max_reviews else "off",
             deadline_at=deadline_at,
-            warnings=self.warnings,
+            warnings=self.all_warnings,
             model_notice=self.model_notice,
             error=self.error,
         )
@@ -219,7 +233,8 @@ class RunState:
     def details(self) -> str:
         """Returns the Markdown for the Web UI."""
         revised = f"plan revision {self.plan.revision}" if self.plan.revision > 1 else None
-        notes = [note for note in (self.model_notice, revised, *self.waits.notes(), self.error) if note]
+        error = f"{self.error.type}: {self.error.message}" if self.error else None
+        notes = [note for note in (self.model_notice, revised, *self.waits.notes(), error) if note]
         return markdown(
             self.request.goal, self.phase, self.flags, self.board.counts(), self.board.reports(), self.usage, notes
         )
@@ -250,7 +265,7 @@ class RunState:
                 now,
             ),
             plan_revisions=self.plan.revision if self.plan.subtasks or self.plan.direct_answer else 0,
-            warnings=self.warnings,
+            warnings=self.all_warnings,
         )
 
     def _confidence(self) -> float | None:

@@ -67,8 +67,9 @@ async def test_auto_chooses_how_to_work_and_stores_the_plan(desk: Desk) -> None:
 async def test_the_schema_offers_the_roles_and_then_auto(desk: Desk) -> None:
     await plan(desk, subtasks(T1))
     assert list(desk.schema["properties"]) == [
-        "direct_answer", "strategy", "subtasks", "new_roles", "final_instruction",
+        "reasoning", "direct_answer", "strategy", "subtasks", "aggregation", "final_instruction",
     ]  # fmt: skip
+    assert desk.schema["properties"]["aggregation"]["enum"] == ["merge", "select", "reduce"]
     assert desk.schema["properties"]["strategy"]["enum"] == ["plan", "step"]
     fields = item_of(desk.schema)
     assert fields["role"]["enum"] == ["reader", "counter", "auto"]
@@ -236,7 +237,7 @@ async def test_a_route_is_one_role_for_the_goal(desk: Desk) -> None:
     assert (reply.strategy, reply.problems) == ("route", [])
     assert reply.plan is not None
     assert [(s.id, s.role, s.description) for s in reply.plan.subtasks] == [("t1", "counter", "Count all the pears")]
-    assert list(desk.schema["properties"]) == ["role", "secondary_role", "description"]
+    assert list(desk.schema["properties"]) == ["reasoning", "role", "secondary_role", "description"]
     assert desk.schema["properties"]["role"]["enum"] == ["reader", "counter"]
 
 
@@ -280,7 +281,7 @@ async def test_a_short_goal_still_makes_a_description(desk: Desk) -> None:
 async def test_step_by_step_the_first_call_gives_one_subtask(desk: Desk) -> None:
     reply = await plan(desk, subtasks(T1, finished=False), strategy="step")
     assert (reply.strategy, reply.finished) == ("step", False)
-    assert next(iter(desk.schema["properties"])) == "finished"
+    assert list(desk.schema["properties"])[:2] == ["reasoning", "finished"]
     many = await plan(desk, subtasks(T1, T2, finished=False), strategy="step")
     assert many.problems == ["give exactly one subtask, the next one, not 2"]
     nothing = await plan(desk, subtasks(finished=True), strategy="step")

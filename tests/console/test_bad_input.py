@@ -22,7 +22,7 @@ from tests.console.conftest import GOAL, Cli
         (["run", GOAL, "--max-depth", "9"], "max_depth"),
         (["run", GOAL, "--answer-schema", "list.json"], "must hold an object"),
         (["run", GOAL, "--request", "approval.json"], "not built yet"),
-        (["extend", "some-run"], "give --deadline, --tokens or --usd"),
+        (["extend", "some-run"], "give --deadline, --budget-tokens or --budget-usd"),
         (["run", GOAL, "--goal-file", "x"], "twice"),
         (["run", "--goal-file", "missing.txt"], "No such file"),
         (["run", GOAL, "--request", "list.json"], "must hold an object"),
@@ -77,7 +77,7 @@ async def test_a_namespace_that_does_not_exist_is_named(alone: Cli) -> None:
 async def test_without_a_worker_no_run_is_started(alone: Cli) -> None:
     done = await alone("run", GOAL, "--id", "nobody-there")
     assert done.code == 3
-    assert "python worker_main.py" in done.sentence
+    assert "temporal-supervisor-worker`" in done.sentence
     assert "ANTHROPIC_API_KEY" in done.sentence
     assert (await alone("status", "nobody-there")).code == 1
 

@@ -29,12 +29,27 @@ def alive(pid: int) -> bool:
         return False
 
 
+def stale_lines(output: str) -> list[str]:
+    """The lines of the README's sample that this output of the demo does not have, numbers aside."""
+
+    def kind(line: str) -> str:
+        shown = line.removesuffix(" ...").split(", log ")[0].removesuffix(", it was running already")
+        return re.sub(r"[\d,.:$%]+", "0", re.sub(r", process \d+$", "", shown))
+
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    sample = readme.split("<!-- sample: the demo -->\n```\n")[1].split("```")[0].splitlines()
+    real = [kind(line) for line in output.splitlines()]
+    assert max(map(len, sample)) <= 80
+    return [line for line in sample if not any(other.startswith(kind(line)) for other in real)]
+
+
 async def test_without_a_terminal_it_answers_and_leaves_nothing_running(fresh: Cli) -> None:
     done = await fresh(module="console.demo")
     assert done.code == 0, done.err
     assert "the stand-in model at http://127.0.0.1:" in done.out
     assert "Rwanda" in done.out
     assert re.search(r"http://127\.0\.0\.1:\d+/namespaces/default/workflows/supervise-", done.out)
+    assert stale_lines(done.out) == []
     pids = [int(pid) for pid in re.findall(r"process (\d+)", done.out)]
     assert len(pids) == 2
     assert not [pid for pid in pids if alive(pid)]

@@ -51,4 +51,4 @@ async def test_commands_survive_any_row(alone: Cli, row: str, words: tuple[str, 
     if words[0] == "list":
         assert row in done.out
     if words[0] == "doctor":
-        assert "open runs" in done.out
+        assert "open run" in done.out

@@ -28,7 +28,7 @@ def test_options_become_fields_and_others_keep_their_defaults(tmp_path: Path) ->
             strategy="route",
             success="2/3",
             max_depth=3,
-            incremental=4,
+            incremental_synthesis=4,
             deadline="PT1H",
             budget_usd=2.5,
             answer_schema=tmp_path / "schema.json",

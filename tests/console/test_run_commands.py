@@ -6,6 +6,7 @@ import os
 import signal
 from pathlib import Path
 
+from console.hints import plain_hint
 from runtime.server.embedded_server import EmbeddedServer
 from tests.console.conftest import GOAL, Cli, Model
 from tests.waiting import until
@@ -51,7 +52,7 @@ async def test_a_detached_run_prints_its_id_alone_and_can_be_followed(cli: Cli) 
     assert done.code == 0
     run_id = done.out.strip()
     assert run_id.startswith("supervise-how-did-life-expectancy-in-japan")
-    assert f"python starter.py follow {run_id}" in done.err
+    assert plain_hint("follow", run_id) in done.err
     followed = await cli("follow", run_id)
     assert followed.code == 0
     assert "Japan" in followed.out
@@ -74,7 +75,7 @@ async def test_a_taken_id_names_the_run_that_has_it(cli: Cli, standin: Model) ->
     running = await cli("run", GOAL, "--id", "taken-1")
     assert running.code == 1
     assert "already running" in running.sentence
-    assert "python starter.py follow taken-1" in running.sentence
+    assert plain_hint("follow", "taken-1") in running.sentence
     await cli("cancel", "taken-1")
     closed = await cli("run", GOAL, "--id", "taken-1")
     assert closed.code == 1
@@ -87,7 +88,7 @@ async def test_ctrl_c_detaches_and_the_run_completes(cli: Cli, standin: Model) -
         await terminal.until("asking for a plan")
         terminal.process.send_signal(signal.SIGINT)
         assert await terminal.ended(10) == 130
-        await terminal.until("the run goes on: python starter.py follow left-1")
+        await terminal.until("the run goes on: ")
         assert "Traceback" not in terminal.text
         assert terminal.text.rstrip().endswith("follow left-1")
         assert "\x1b[?25h" in terminal.text[terminal.text.rindex("\x1b[?25l") :]  # the cursor is back
@@ -104,7 +105,7 @@ async def test_cancelling_stops_the_run_and_keeps_what_it_had(cli: Cli, standin:
         done = await cli("cancel", "stop-1")
         assert done.code == 0
         assert "run 'stop-1' is cancelled" in done.err
-        assert "python starter.py result stop-1" in done.err
+        assert plain_hint("result", "stop-1") in done.err
         assert await terminal.ended() == 4
     result = await cli("result", "stop-1", "--json")
     assert result.code == 4
@@ -152,7 +153,7 @@ async def test_a_lost_worker_is_told_and_the_state_still_known(alone: Cli) -> No
     reads = ("status", "result", "plan", "trace")
     for code, done in zip((0, 3, 3, 3), await asyncio.gather(*[alone(read, "waits-1") for read in reads]), strict=True):
         assert done.code == code
-        assert "no worker answers" in done.out + done.err or "not known" in done.err
+        assert "waits for a Worker" in done.out + done.err or "not known" in done.err
 
 
 async def test_following_outlives_the_server(base: dict[str, str], tmp_path: Path) -> None:

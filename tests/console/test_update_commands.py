@@ -19,7 +19,7 @@ async def test_new_limits_are_totals_and_what_is_not_named_stays(cli: Cli, stand
     await standin.slow("extend-1*")
     assert (await cli("run", GOAL, "--id", "extend-1", "--detach", "--budget-usd", "2")).code == 0
     before = json.loads((await cli("status", "extend-1", "--json")).out)
-    done = await cli("extend", "extend-1", "--deadline", "PT2H", "--tokens", "2000000")
+    done = await cli("extend", "extend-1", "--deadline", "PT2H", "--budget-tokens", "2000000")
     assert done.code == 0
     assert "of 2000000 tokens spent" in done.out
     after = json.loads((await cli("status", "extend-1", "--json")).out)
@@ -31,7 +31,7 @@ async def test_new_limits_are_totals_and_what_is_not_named_stays(cli: Cli, stand
     assert "review up to 3 rounds · deadline " in shown
     assert "of 2,000,000 tokens" in shown
     await cli("cancel", "extend-1")
-    ended = await cli("extend", "extend-1", "--usd", "9")
+    ended = await cli("extend", "extend-1", "--budget-usd", "9")
     assert ended.code == 1
     assert "has ended (cancelled)" in ended.sentence
 
@@ -42,8 +42,8 @@ async def test_limits_that_can_not_be_are_refused_in_words(cli: Cli, standin: Mo
     await until(lambda: asks_for_turns(cli, "refuse-1"), 40)
     for options, code, expected in [
         (["--deadline", "soon"], 2, "deadline: must be a duration"),
-        (["--usd", "-1"], 2, "budget.usd: Input should be greater than 0"),
-        (["--tokens", "1"], 1, "run 'refuse-1' refuses: budget.tokens must be at least "),
+        (["--budget-usd", "-1"], 2, "budget.usd: Input should be greater than 0"),
+        (["--budget-tokens", "1"], 1, "run 'refuse-1' refuses: budget.tokens must be at least "),
         (["--deadline", "PT0.1S"], 1, "run 'refuse-1' refuses: the new deadline has passed already"),
     ]:
         done = await cli("extend", "refuse-1", *options)
@@ -67,7 +67,8 @@ async def test_a_run_that_waits_for_its_provider_says_so_and_goes_on_when_told(c
     await until(waits, 60)
     shown = (await cli("status", "resume-1")).out
     assert "waiting_provider" in shown
-    assert "t3 waits for resume (`python starter.py resume resume-1`)" in shown
+    assert "t3 waits for resume" in shown
+    assert "temporal-supervisor resume resume-1`" in " ".join(shown.split())
     await standin.usual()
     done = await cli("resume", "resume-1")
     assert (done.code, done.out) == (0, "run 'resume-1' goes on: t3\n")
@@ -85,7 +86,7 @@ async def test_a_run_that_waits_for_nothing_says_that(cli: Cli, standin: Model) 
 
 async def test_without_a_worker_nothing_is_changed_and_that_is_said(alone: Cli) -> None:
     assert (await alone("run", GOAL, "--id", "stays-1", "--detach", "--queue-anyway")).code == 0
-    for words in (["resume", "stays-1"], ["extend", "stays-1", "--tokens", "5000000"]):
+    for words in (["resume", "stays-1"], ["extend", "stays-1", "--budget-tokens", "5000000"]):
         done = await alone(*words)
         assert done.code == 3
         assert "run 'stays-1' can't be changed now: no worker answers" in done.sentence
@@ -138,6 +139,6 @@ async def test_a_followed_run_shows_what_nested_worker_agents_do(
     assert ("t1", "storey starts") in shown
     assert ("t1/t1", "walker starts") in shown
     assert ("t1/t1", "turn 1: walked") in shown
-    assert ("t1/t1", "completed after 1 turns") in shown
+    assert ("t1/t1", "completed after 1 turn") in shown
     assert ("", "done") in shown
     assert poller.caught_up

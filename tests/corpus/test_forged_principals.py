@@ -99,6 +99,7 @@ def activity_inputs(run: dict[str, str]) -> dict[str, tuple[str, list[Any]]]:
     return {
         "prepare_run": ("supervisor", [{"run": run, "request": request}]),
         "publish_result": ("supervisor", [{"run": run, "result": result}, []]),
+        "adopt_finding": ("supervisor", [{"run": run, "text_ref": f"{run['run_id']}/outputs/a"}]),
         "pool_backlog": ("supervisor", ["supervisor"]),
         "run_tool": ("supervisor", [{**turn, "head": f"{run['run_id']}/x/1", "call": call}]),
         "call_model": ("supervisor-model", [{**turn, "model": "m", "step": "turn.1", "head": f"{run['run_id']}/x/1"}]),

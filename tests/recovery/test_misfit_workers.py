@@ -7,10 +7,10 @@ from pathlib import Path
 
 from temporalio.client import Client
 
-from console.run.retrying import RetryingCall, retrying_calls
+from console.run.run_handle import RunHandle
+from console.run.standstill import Standstill, observed
 from supervision.contract.request import RunRequest
 from supervision.contract.result import RunResult
-from supervision.errors import ErrorKind
 from tests.scripted_model import Reply, ScriptedModel, Step, plan, script, text, tools
 from tests.serving import TEAMS, WorkerProcesses
 from workflows.supervisor import SupervisorWorkflow
@@ -27,13 +27,15 @@ async def _start(client: Client, model: ScriptedModel, run_id: str, role: str, f
     await client.start_workflow(SupervisorWorkflow.run, request, id=run_id, task_queue="supervisor")
 
 
-async def _retried(client: Client, run_id: str) -> RetryingCall:
-    """The one call of a run that the server shows as tried again and again."""
+async def _awaited(client: Client, run_id: str, waits_for: str) -> Standstill:
+    """What the server shows the run to wait for, of that kind."""
+    run = RunHandle(client, run_id)
     async with asyncio.timeout(60):
-        while not (calls := await retrying_calls(client, run_id)):
+        while True:
+            for cause in await observed(run, await run.describe(), answered=True):
+                if cause.waits_for == waits_for and "attempt" in cause.text:
+                    return cause
             await asyncio.sleep(0.2)
-    (call,) = calls
-    return call
 
 
 async def _summary(client: Client, run_id: str) -> str:
@@ -55,10 +57,10 @@ async def test_a_tool_call_waits_for_a_worker_with_the_runs_store(
     (tmp_path / "go").touch()
     waits = tools(("wait_for_file", {"path": str(tmp_path / "go")}))
     await _start(lone_client, lone_model, run_id, "counter", lambda: waits)
-    call = await _retried(lone_client, run_id)
-    assert (call.activity, call.kind) == ("run_tool", ErrorKind.ARTIFACT_UNAVAILABLE)
-    assert call.since is not None
-    assert "SUPERVISOR_ARTIFACTS_URL" in call.sentence()
+    cause = await _awaited(lone_client, run_id, "store")
+    assert cause.subjects == ("t1",)
+    assert cause.since is not None
+    assert "SUPERVISOR_ARTIFACTS_URL" in cause.line
     misfit.kill()
     workers.environ["SUPERVISOR_ARTIFACTS_URL"] = store
     await workers.start("--roles", "tools")
@@ -79,8 +81,8 @@ async def test_a_local_tool_that_a_worker_lacks_is_run_by_another_one(
 
     misfit = await workers.start("--roles", "tools")
     await _start(lone_client, lone_model, run_id, "finder", looks_up)
-    call = await _retried(lone_client, run_id)
-    assert (call.activity, call.kind) == ("run_tool", ErrorKind.TEAM_UNAVAILABLE)
+    cause = await _awaited(lone_client, run_id, "worker")
+    assert cause.text.startswith("a Worker with the run's team: ")
     misfit.kill()
     workers.environ["SUPERVISOR_TEAMS_DIR"] = str(TEAMS)
     await workers.start("--roles", "tools")

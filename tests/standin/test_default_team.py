@@ -33,7 +33,7 @@ async def analyse(folder: Path, question: str) -> tuple[str, list[str]]:
     loaded: LoadedTeam = TeamFiles([folder]).load("default")
     role = next(role for role in loaded.team.roles if any("query" in tool for tool in role.tools))
     subtask = Subtask(id="t1", role=role.name, description=f"Find the figures. Question: {question}")
-    messages: list[dict[str, Any]] = [{"role": "user", "content": worker_request(subtask, [], [], [])}]
+    messages: list[dict[str, Any]] = [{"role": "user", "content": worker_request(subtask, [], [], {})}]
     queries: list[str] = []
     while True:
         body = {"model": "m", "max_tokens": 9000, "system": worker_system(role.system_prompt), "messages": messages}

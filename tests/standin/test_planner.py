@@ -83,9 +83,14 @@ def test_roles_are_taken_from_the_schema_when_the_prompt_lists_none() -> None:
     assert [one["role"] for one in made] == ["gatherer"]
 
 
-def test_attachments_are_handed_on() -> None:
-    made = plan("<goal>Read the notes</goal>\n<attachments>\n- my notes, part 1.txt (12 bytes)\n</attachments>")
-    assert made["subtasks"][0]["attachments"] == ["my notes, part 1.txt"]
+def test_attachments_are_handed_on_to_roles_that_read_them() -> None:
+    goal = "<goal>Read the notes</goal>\n<attachments>\n- my notes, part 1.txt (12 bytes)\n</attachments>"
+    made = plan(goal, KITCHEN.replace("search_recipes,", "search_recipes, read_attachment,"))["subtasks"]
+    assert {one["role"]: one["attachments"] for one in made} == {
+        "forager": ["my notes, part 1.txt"],
+        "weigher": [],
+        "scribe": [],
+    }
 
 
 @pytest.mark.parametrize(

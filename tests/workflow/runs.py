@@ -24,8 +24,8 @@ GOAL = "Weigh the pears of the garden"
 
 
 async def start(client: Client, run_id: str, team: str | dict[str, Any], **fields: Any) -> Handle:
-    """Starts a run of that team, without review where `fields` do not ask for it."""
-    request = RunRequest(**{"goal": GOAL, "team": team, "max_reviews": 0, **fields})
+    """Starts a run of that team, without review and replanning where `fields` do not ask for them."""
+    request = RunRequest(**{"goal": GOAL, "team": team, "max_reviews": 0, "max_replans": 0, **fields})
     return await client.start_workflow(SupervisorWorkflow.run, request, id=run_id, task_queue="supervisor")
 
 

@@ -14,7 +14,7 @@ GIVES_UP = tools(("none", {}))
 
 def item(subtask_id: str, role: str = "hand", **more: Any) -> dict[str, Any]:
     """A subtask of a plan."""
-    return {"id": subtask_id, "description": f"Find out about part {subtask_id}", "role": role, **more}
+    return {"id": subtask_id, "description": f"Find out about part {subtask_id} of garden 1", "role": role, **more}
 
 
 def subtasks(*items: dict[str, Any], **more: Any) -> Reply:

@@ -51,6 +51,24 @@ async def test_a_goal_becomes_a_plan_findings_and_an_answer(client: Client, mode
     assert model.steps(run_id) == ["plan.1.1", "t1/1/turn.1", "t1/1/turn.2", "t2/1/turn.1", "synthesis.1"]
 
 
+async def test_a_tool_that_always_failed_is_a_warning_of_the_run(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    def turns(step: Step) -> Any:
+        call = {"query": "swans"} if step.number == 2 else {"size": "many"}  # one of two succeeds
+        return tools(("lookup", call)) if step.number < 3 else text("done")
+
+    def other(step: Step) -> Any:
+        return tools(("note", {})) if step.number < 3 else text("done")
+
+    shape = plan({"id": "t1"}, {"id": "t2", "role": "scribe"})
+    model.play(run_id, script(shape, {"t1": turns, "t2": other}))
+    result = await (await start(client, run_id)).result()
+    assert result.status == "completed"
+    (warning,) = [warning for warning in result.warnings if warning.startswith("tool ")]
+    assert warning.startswith("tool note failed 2 of 2 calls: wrong arguments: text: Field required")
+
+
 async def test_a_subtask_starts_the_moment_its_own_dependencies_ended(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:

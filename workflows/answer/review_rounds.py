@@ -11,6 +11,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.calls import activity_calls
     from workflows.calls.finding_refs import as_refs, estimate
     from workflows.calls.judge_calls import resolve
+    from workflows.plan.make_plan import Replanning
     from workflows.run_context import RunContext
     from workflows.subtasks.dispatch import Dispatch
 
@@ -19,8 +20,11 @@ _RESTS_ON_OLDER = "These findings, which yours rests on, were changed after it:"
 _CHECK_AGAIN = "Hold yours against them as they are now, and correct what follows from the change."
 
 
-async def review(context: RunContext, dispatch: Dispatch, drafts: Drafts) -> None:
-    """Has findings reviewed and done again, at most `max_reviews` times; what is still open then becomes a gap."""
+async def review(context: RunContext, dispatch: Dispatch, replanning: Replanning, drafts: Drafts) -> None:
+    """Has findings reviewed and done again, at most `max_reviews` times; what is still open then becomes a gap.
+
+    What the plan lacks in the reviewer's eyes is planned for, as far as `max_replans` allows.
+    """
     state = context.state
     known_conflicts: set[frozenset[str]] = set()
     former: list[Verdict] = []
@@ -41,11 +45,12 @@ async def review(context: RunContext, dispatch: Dispatch, drafts: Drafts) -> Non
         state.trace.note(
             "reviewed", round=number, flagged=list(flagged), feedback={**flagged}, missing=[*reply.missing]
         )
-        for lack in reply.missing:
-            state.lacks(lack)
-        if not flagged:
+        state.plan_lacks(reply.missing)
+        more_rounds = number <= state.request.max_reviews
+        added = more_rounds and await replanning.add_missing(list(reply.missing))
+        if not flagged and not added:
             return
-        if number > state.request.max_reviews:
+        if not more_rounds:
             for subtask_id, feedback in flagged.items():
                 state.open_point(subtask_id, f"a review still finds: {feedback}")
             return
@@ -56,7 +61,10 @@ async def review(context: RunContext, dispatch: Dispatch, drafts: Drafts) -> Non
             drafts.forget(subtask_id)
         anew = {verdict.subtask_id for verdict in reply.verdicts if verdict.anew}
         warm = set(flagged) - anew if number <= limits.WARM_REVIEWS else set[str]()
-        await _redo(context, dispatch, drafts, flagged, warm)
+        if flagged:
+            await _redo(context, dispatch, drafts, flagged, warm)
+        else:
+            await dispatch.execute()
 
 
 async def _redo(

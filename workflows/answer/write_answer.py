@@ -68,9 +68,10 @@ async def _reduced(context: RunContext, findings: list[DependencyRef], doubtful:
 
     What a digest claims and no finding has is added to `doubtful`.
     """
-    while sum(finding.bytes for finding in findings) > limits.CONTEXT_CHARS and len(findings) > 1:
+    room = limits.REDUCE_CHARS if context.state.plan.aggregation == "reduce" else limits.CONTEXT_CHARS
+    while sum(finding.bytes for finding in findings) > room and len(findings) > 1:
         condensed = []
-        for group in groups([finding.bytes for finding in findings], limits.CONTEXT_CHARS):
+        for group in groups([finding.bytes for finding in findings], room):
             members = [findings[index] for index in group]
             if len(members) == 1:
                 condensed += members

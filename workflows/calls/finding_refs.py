@@ -13,14 +13,14 @@ with workflow.unsafe.imports_passed_through():
 
 
 def as_refs(reports: list[SubtaskReport], board: Board | None = None) -> list[DependencyRef]:
-    """Returns the findings of those reports that have one. Their importance comes from the board."""
+    """Returns the findings of those reports that have one. Their weight comes from the board."""
     return [
         DependencyRef(
             subtask_id=report.id,
             role=report.role,
             text_ref=report.finding.text_ref,
             bytes=report.finding.text_bytes,
-            importance=board.subtask(report.id).importance if board else "required",
+            weight=board.subtask(report.id).weight if board else 0.5,
             complete=report.state == "completed",
             partial=report.finding.outcome == "partial",
             stale=report.stale,
@@ -46,7 +46,7 @@ def shown(gaps: list[Gap]) -> list[Gap]:
 def estimate(findings: list[DependencyRef]) -> int:
     """Returns the tokens of a call with those findings in its prompt, which holds at most CONTEXT_CHARS of them."""
     shown = min(sum(finding.bytes for finding in findings), limits.CONTEXT_CHARS)
-    return call_estimate(shown + limits.PLAN_PROMPT_BYTES)
+    return call_estimate(shown + limits.JUDGEMENT_PROMPT_BYTES)
 
 
 def notes(board: Board) -> list[WorkNote]:
@@ -63,5 +63,6 @@ def notes(board: Board) -> list[WorkNote]:
 
 def _note_text(report: SubtaskReport) -> str:
     if report.error:
-        return f"{report.error.type}: {report.error.message}"
+        tries = f" (after {report.attempts} attempts)" if report.attempts > 1 else ""
+        return f"{report.error.type}: {report.error.message}{tries}"
     return report.finding.summary if report.finding else report.description

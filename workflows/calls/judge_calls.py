@@ -10,7 +10,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision import limits
     from supervision.budget.amount import call_estimate
     from supervision.contract.finding import Finding
-    from supervision.contract.result import Contradiction, Problem
+    from supervision.contract.result import Contradiction, Problem, SubtaskReport
     from supervision.errors import SupervisionError
     from workflows.calls import activity_calls
     from workflows.calls.finding_refs import as_refs, estimate
@@ -33,6 +33,15 @@ async def select(context: RunContext, subtask_id: str, findings: list[Finding]) 
     choice = reply.choice if reply and reply.choice is not None and reply.choice < len(findings) else 0
     reason = reply.resolution if reply else ""
     context.state.trace.note("candidate_chosen", subtask_id, choice=choice + 1, of=len(findings), reason=reason)
+    return choice
+
+
+async def choose_answer(context: RunContext, reports: list[SubtaskReport]) -> int:
+    """Returns the index of the finding that answers the goal best; 0 if the judge has no choice."""
+    question = "Each candidate is an answer to the whole goal. Choose the one that answers it best."
+    reply = await _judge(context, "select", question, as_refs(reports, context.state.board))
+    choice = reply.choice if reply and reply.choice is not None and reply.choice < len(reports) else 0
+    context.state.trace.note("answer_chosen", reports[choice].id, choice=choice + 1, of=len(reports))
     return choice
 
 
@@ -91,7 +100,7 @@ async def refine(
     )
     try:
         reply = await context.call_model(
-            f"refine {subtask_id}", activity_calls.refine, payload, call_estimate(limits.PLAN_PROMPT_BYTES)
+            f"refine {subtask_id}", activity_calls.refine, payload, call_estimate(limits.JUDGEMENT_PROMPT_BYTES)
         )
     except SupervisionError as error:
         state.warn(f"{subtask_id} could not be described better: {error.message}")

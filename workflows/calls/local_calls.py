@@ -6,6 +6,8 @@ from temporalio.common import RetryPolicy
 with workflow.unsafe.imports_passed_through():
     from activities.child_records import ChildActivities
     from activities.contracts.run_contracts import (
+        AdoptInput,
+        AdoptReply,
         ChildEnd,
         ChildQuestion,
         ChildRef,
@@ -41,6 +43,19 @@ async def prepare_run(payload: SetupInput) -> RunSetup:
             start_to_close_timeout=limits.SETUP_TIMEOUT,
             retry_policy=_STORE_RETRY,
             summary="prepare the run",
+        )
+    )
+
+
+async def adopt_finding(payload: AdoptInput) -> AdoptReply:
+    """Returns a finding as the answer, word for word; local, as it only reads."""
+    return await reply_of(
+        workflow.execute_local_activity_method(
+            PublishingActivities.adopt_finding,
+            payload,
+            start_to_close_timeout=limits.PUBLISH_TIMEOUT,
+            retry_policy=_STORE_RETRY,
+            summary="take the finding as the answer",
         )
     )
 

@@ -1,6 +1,7 @@
 """Getting a plan: the first, the next step, a revision. A plan that cannot run goes back at most twice."""
 
 import asyncio
+from collections.abc import Sequence
 
 from temporalio import workflow
 
@@ -18,35 +19,72 @@ with workflow.unsafe.imports_passed_through():
 
 
 class Replanning(BackgroundTask):
-    """Makes at most `replans` revisions of the plan, each when only new subtasks could still meet the rule."""
+    """Makes at most `replans` revisions of the plan: for work that failed, and for what a review finds missing."""
 
     def __init__(self, context: RunContext, replans: int) -> None:
         super().__init__()
         self._context = context
         self._left = replans
+        self._considered: set[str] = set()
+
+    async def add_missing(self, points: list[str]) -> bool:
+        """Has subtasks planned for what a review misses. Returns True if there are any: they wait for the dispatch."""
+        return self._possible and bool(points) and await self._replan(points)
+
+    @property
+    def _possible(self) -> bool:
+        state = self._context.state
+        room = len(state.plan.subtasks) < state.request.max_subtasks
+        budget = state.time_and_budget
+        return bool(self._left and room and budget.time_left and not budget.out_of_budget)
 
     def _is_due(self) -> bool:
+        return self._possible and not self._considered.issuperset(self._lost())
+
+    def _lost(self) -> list[str]:
+        """Returns the subtasks that failed for good, if the answer or the success rule cannot do without them."""
         state = self._context.state
-        if not self._left or not state.time_and_budget.time_left or state.time_and_budget.out_of_budget:
-            return False
-        rule, room = state.request.success, len(state.plan.subtasks) < state.request.max_subtasks
-        return room and rule != "any" and not reachable(rule, state.board.current(), importance(state.plan))
+        rule, levels = state.request.success, importance(state.plan)
+        in_reach = reachable(rule, state.board.current(), levels)
+        return [
+            report.id
+            for report in state.board.current()
+            if report.state in ("failed", "skipped") and (levels[report.id] == "required" or not in_reach)
+        ]
 
     async def _work(self) -> None:
+        await self._replan([])
+
+    async def _replan(self, missing: list[str]) -> bool:
         self._left -= 1
+        self._considered.update(self._lost())
         try:
             # Subtasks end while this waits: `adopt` takes the board as it stands then.
-            if (await make_plan(self._context, "plan")).finished:
-                self._left = 0
+            return not (await make_plan(self._context, "plan", missing)).finished
         except SupervisionError as error:
             self._context.state.warn(f"no better plan: {error.message}")
             self._left = 0
         except asyncio.CancelledError:
             self._left = 0
+        return False
 
 
-async def make_plan(context: RunContext, strategy: Strategy) -> PlanReply:
-    """Returns a plan that can run, adopted; raises SupervisionError if there is none after three tries."""
+async def own_plan(context: RunContext) -> PlanReply:
+    """Returns the plan of the run's caller, adopted; raises SupervisionError with what keeps it from running."""
+    payload = _plan_input(context, context.state.request.strategy, 1, 1, None, [])
+    payload.own_plan_ref = context.setup.own_plan_ref
+    reply = await context.call_model("the plan", activity_calls.plan, payload, 0)
+    if not reply.plan:
+        raise SupervisionError(_kind(reply.problems, reply.incapable), _listed("the plan cannot run", reply.problems))
+    _adopt(context, reply)
+    return reply
+
+
+async def make_plan(context: RunContext, strategy: Strategy, missing: Sequence[str] = ()) -> PlanReply:
+    """Returns a plan that can run, adopted; raises SupervisionError if there is none after three tries.
+
+    `missing` is what the plan so far lacks.
+    """
     state = context.state
     revision = state.plan.revision + 1 if state.plan.subtasks else 1
     tokens = plan_estimate(state.goal_bytes)
@@ -54,6 +92,7 @@ async def make_plan(context: RunContext, strategy: Strategy) -> PlanReply:
     for attempt in range(1, limits.PLAN_TRIES + 1):
         state.trace.note("plan_requested", attempt=attempt, revision=revision)
         payload = _plan_input(context, strategy, revision, attempt, head, problems if head else [])
+        payload.missing = list(missing)
         with context.own_work():
             reply = await context.call_model("a plan", activity_calls.plan, payload, tokens)
         if reply.refusal:
@@ -65,7 +104,7 @@ async def make_plan(context: RunContext, strategy: Strategy) -> PlanReply:
         incapable = reply.incapable
         state.trace.note("plan_rejected", attempt=attempt, problems=list(problems))
     raise SupervisionError(
-        _kind(problems, incapable), f"no plan that can run after {limits.PLAN_TRIES} tries: " + "; ".join(problems)
+        _kind(problems, incapable), _listed(f"no plan that can run after {limits.PLAN_TRIES} tries", problems)
     )
 
 
@@ -102,7 +141,19 @@ def _adopt(context: RunContext, reply: PlanReply) -> None:
     if reply.team is not None and reply.team_ref is not None:
         context.team, context.team_ref = reply.team, reply.team_ref
     state.adopt(reply.plan)
-    state.trace.note("plan_accepted", subtasks=len(reply.plan.subtasks), revision=reply.plan.revision)
+    plan = reply.plan
+    state.trace.note(
+        "plan_accepted",
+        subtasks=len(plan.subtasks),
+        revision=plan.revision,
+        strategy=reply.strategy,
+        reasoning=plan.reasoning,
+        estimated_tokens=sum(subtask.estimated_tokens for subtask in plan.subtasks),
+    )
+
+
+def _listed(text: str, problems: list[str]) -> str:
+    return f"{text}: " + "; ".join(cut(item, limits.FIELD_COMPLAINT_BYTES) for item in problems[:20])
 
 
 def _kind(problems: list[str], incapable: bool) -> ErrorKind:

@@ -15,6 +15,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.queues import MODEL_QUEUE, pool_queue
     from supervision.run.attempt_rules import AfterAgent, after_agent
     from supervision.run.slots import Slot
+    from supervision.text import one_line
     from workflows.background import stop_all
     from workflows.calls.finding_refs import as_refs, shown
     from workflows.calls.judge_calls import select
@@ -38,7 +39,8 @@ async def run_attempt(context: RunContext, subtask_id: str, assignment: Assignme
     candidates = 1 if assignment.role.team else state.board.subtask(subtask_id).candidates
     number = state.board[subtask_id].attempts + 1
     state.board.start(subtask_id, child_id(subtask_id, number, int(candidates > 1)))
-    state.trace.note("subtask_started", subtask_id, attempt=number, role=assignment.role.name)
+    why = one_line(state.board.subtask(subtask_id).reasoning, limits.REASON_BYTES)
+    state.trace.note("subtask_started", subtask_id, attempt=number, role=assignment.role.name, reasoning=why)
     context.show()
     attempt = _Attempt(context, subtask_id, assignment, number)
     slot = assignment.slot or Slot(assignment.role)
@@ -158,7 +160,8 @@ class _Attempt:
         budget, board = self.context.state.time_and_budget, self.context.state.board
         ledger = budget.ledger
         agents = self.context.state.request.max_parallel
-        while (grant := ledger.grant(account, budget.shares(board.agents(agents)))) is None:
+        size = board.size(self.subtask_id)
+        while (grant := ledger.grant(account, budget.shares(board.agents(agents), size))) is None:
             if await self.context.more_budget(limits.LEAST_GRANT_TOKENS):
                 continue
             if not ledger.open_grants:
@@ -173,6 +176,7 @@ class _Attempt:
         state.time_and_budget.ledger.settle(account, result.usage)
         state.child_found |= result.finding is not None and not result.stopped and result.progress is None
         state.board.record(self.subtask_id, result.turns, result.usage)
+        state.count_tools(result.tools)
         state.board.set_gaps(self.subtask_id, result.gaps)
 
     async def _run_agent(

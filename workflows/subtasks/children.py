@@ -70,6 +70,7 @@ def _nested_input(
             "goal": cut(state.board.subtask(subtask_id).description, limits.GOAL_BYTES),
             "team": role.team,
             "strategy": "auto",
+            "plan": None,
             "success": "any",
             "deadline": terms.deadline_at - workflow.now(),
             "incremental_synthesis": 0,

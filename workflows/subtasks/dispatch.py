@@ -88,9 +88,12 @@ class Dispatch:
             await self._stop(Problem(type=ErrorKind.CANCELLED, message=why))
             raise
         timers.cancel()
-        if not in_time:
+        why_stopped = Problem(type=ErrorKind.DEADLINE_EXCEEDED, message="the run's deadline came first")
+        if in_time:
+            self._state.board.close(why_stopped)  # a wait that the deadline ended stops its subtask without a reason
+        else:
             self._state.trace.note("deadline_reached")
-            await self._stop(Problem(type=ErrorKind.DEADLINE_EXCEEDED, message="the run's deadline came first"))
+            await self._stop(why_stopped)
 
     async def _dispatch(self, timers: Timers) -> bool:
         """Starts what may start and awaits what ends. Returns True when all has ended, False at the deadline."""

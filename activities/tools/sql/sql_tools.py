@@ -1,5 +1,6 @@
 """Tables of a team's CSV files: `list_tables` shows what there is, `query_data` runs one SELECT over it."""
 
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -66,7 +67,7 @@ def list_tables(name: str, options: dict[str, Any], folder: Path) -> Tool[ListTa
         "of queries. "
         "Call it before the first query."
     )
-    return Tool(name, description, ListTables, run, local=True)
+    return Tool(name, description, ListTables, run, local=True, catalogue=_catalogue(folder, settings))
 
 
 def query_data(name: str, options: dict[str, Any], folder: Path) -> Tool[QueryData]:
@@ -86,7 +87,33 @@ def query_data(name: str, options: dict[str, Any], folder: Path) -> Tool[QueryDa
         f"Runs one SELECT statement (DuckDB's SQL) and returns at most {limits.SQL_ROWS} rows as a Markdown table. "
         "Data can only be read. Aggregate in the query instead of fetching many rows."
     )
-    return Tool(name, description, QueryData, run)
+    return Tool(name, description, QueryData, run, catalogue=_catalogue(folder, settings))
+
+
+def _catalogue(folder: Path, settings: TableOptions) -> Callable[[], Awaitable[dict[str, str]]]:
+    async def tables() -> dict[str, str]:
+        return {
+            f"table {table['name']}": _summary(table, settings)
+            for table in await table_store(folder, settings.tables).tables()
+        }
+
+    return tables
+
+
+def _summary(table: dict[str, Any], settings: TableOptions) -> str:
+    """Returns one line on a table: its columns with their ranges or first values, and what it holds."""
+    about = settings.descriptions.get(table["name"], "").rstrip(".")
+    columns = ", ".join(map(_column, table["columns"]))
+    return f"table {table['name']} ({columns}){': ' if about else ''}{about}"
+
+
+def _column(column: dict[str, Any]) -> str:
+    if "values" not in column:
+        low, high = column["range"]
+        return f"{column['name']} {low} to {high}"
+    shown, more = column["values"][: limits.CATALOGUE_VALUES], column["more"]
+    count = len(column["values"]) + more
+    return f"{column['name']}: {' | '.join(shown)}{f' | ... {count} in all' if count > len(shown) else ''}"
 
 
 def _settings(options: dict[str, Any], folder: Path) -> TableOptions:

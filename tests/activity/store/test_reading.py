@@ -1,4 +1,4 @@
-"""Findings as they are read into a prompt: whole where they fit, cut by importance where they do not."""
+"""Findings as they are read into a prompt: whole where they fit, cut by weight where they do not."""
 
 from pathlib import Path
 
@@ -8,7 +8,6 @@ from activities.contracts.packed import DependencyRef
 from activities.store.artifacts import ArtifactStore, open_store
 from activities.store.reading import FindingExcerpt, read_findings
 from supervision import limits
-from supervision.contract.plan import Importance
 
 
 @pytest.fixture
@@ -16,33 +15,31 @@ def store(tmp_path: Path) -> ArtifactStore:
     return open_store(str(tmp_path / "artifacts"))
 
 
-async def finding(
-    store: ArtifactStore, subtask_id: str, text: str, importance: Importance = "required"
-) -> DependencyRef:
+async def finding(store: ArtifactStore, subtask_id: str, text: str, weight: float = 0.5) -> DependencyRef:
     ref = await store.put_output("run", text.encode())
-    return DependencyRef(subtask_id=subtask_id, role="analyst", text_ref=ref, importance=importance)
+    return DependencyRef(subtask_id=subtask_id, role="analyst", text_ref=ref, weight=weight)
 
 
 async def test_findings_that_fit_are_read_whole_and_in_order(store: ArtifactStore) -> None:
-    refs = [await finding(store, "t2", "zwölf"), await finding(store, "t1", "eleven", "optional")]
+    refs = [await finding(store, "t2", "zwölf"), await finding(store, "t1", "eleven", 0.1)]
     assert await read_findings(store, refs, 11) == [
         FindingExcerpt("t2", "analyst", "zwölf"),
         FindingExcerpt("t1", "analyst", "eleven"),
     ]
 
 
-async def test_optional_findings_are_cut_first_and_say_how_much_is_missing(store: ArtifactStore) -> None:
-    refs = [await finding(store, "t1", "a" * 5000), await finding(store, "t2", "b" * 5000, "optional")]
-    required, optional = [finding.text for finding in await read_findings(store, refs, 8000)]
-    assert required == "a" * 5000
-    kept = optional.count("b")
-    assert optional == "b" * kept + f"\n[… {5000 - kept} characters left out here]"
-    assert 2950 <= len(optional) <= 3000
+async def test_findings_of_less_weight_are_cut_first_and_say_how_much_is_missing(store: ArtifactStore) -> None:
+    refs = [await finding(store, "t1", "a" * 5000), await finding(store, "t2", "b" * 5000, 0.1)]
+    heavy, light = [finding.text for finding in await read_findings(store, refs, 8000)]
+    assert heavy == "a" * 5000
+    kept = light.count("b")
+    assert light == "b" * kept + f"\n[… {5000 - kept} characters left out here]"
+    assert 2950 <= len(light) <= 3000
 
 
 @pytest.mark.parametrize("budget", [0, 1, 30, 1000, 50_000, 400_000])
 async def test_all_findings_together_stay_within_the_budget(store: ArtifactStore, budget: int) -> None:
-    refs = [await finding(store, f"t{n}", "x" * 1000 * n, "optional" if n % 3 else "required") for n in range(20)]
+    refs = [await finding(store, f"t{n}", "x" * 1000 * n, 0.1 if n % 3 else 0.9) for n in range(20)]
     texts = [finding.text for finding in await read_findings(store, refs, budget)]
     assert sum(map(len, texts)) <= budget
     assert len(texts) == 20

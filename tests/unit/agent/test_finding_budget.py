@@ -11,28 +11,30 @@ from supervision.agent.finding_budget import allot, groups
 
 SUMMARY = limits.FINDING_SUMMARY_CHARS
 
-findings = st.lists(st.tuples(st.integers(0, 5 * SUMMARY), st.booleans()), max_size=12)
+WEIGHTS = (0.0, 0.3, 0.5, 1.0)
+
+findings = st.lists(st.tuples(st.integers(0, 5 * SUMMARY), st.sampled_from(WEIGHTS)), max_size=12)
 budgets = st.integers(0, 20 * SUMMARY)
 
 
-def allotted(items: list[tuple[int, bool]], budget: int) -> list[int]:
-    return allot([size for size, _ in items], [optional for _, optional in items], budget)
+def allotted(items: list[tuple[int, float]], budget: int) -> list[int]:
+    return allot([size for size, _ in items], [weight for _, weight in items], budget)
 
 
 @given(findings, budgets)
-def test_the_budget_is_never_passed_and_well_used(items: list[tuple[int, bool]], budget: int) -> None:
+def test_the_budget_is_never_passed_and_well_used(items: list[tuple[int, float]], budget: int) -> None:
     given_out = allotted(items, budget)
     assert sum(given_out) <= budget
     assert all(0 <= got <= size for got, (size, _) in zip(given_out, items, strict=True))
     cut = [got for got, (size, _) in zip(given_out, items, strict=True) if got < size]
     assert bool(cut) == (sum(size for size, _ in items) > budget)
     if cut:
-        assert budget - sum(given_out) < len(items)  # less than a character for each
+        assert budget - sum(given_out) < len(items) * len(WEIGHTS)  # some characters for each that was cut
 
 
 @given(findings, budgets, st.data())
 def test_the_order_of_findings_makes_no_difference(
-    items: list[tuple[int, bool]], budget: int, data: st.DataObject
+    items: list[tuple[int, float]], budget: int, data: st.DataObject
 ) -> None:
     order = data.draw(st.permutations(range(len(items))))
     shuffled = allotted([items[n] for n in order], budget)
@@ -40,23 +42,30 @@ def test_the_order_of_findings_makes_no_difference(
 
 
 @given(findings, budgets)
-def test_required_findings_are_cut_only_when_optional_ones_are_summaries(
-    items: list[tuple[int, bool]], budget: int
+def test_a_finding_is_cut_only_when_all_of_less_weight_are_summaries(
+    items: list[tuple[int, float]], budget: int
 ) -> None:
     given_out = allotted(items, budget)
-    required = [(got, size) for got, (size, optional) in zip(given_out, items, strict=True) if not optional]
-    if any(got < size for got, size in required):
-        assert all(got <= SUMMARY for got, (_, optional) in zip(given_out, items, strict=True) if optional)
-    else:
-        summaries = [(got, size) for got, (size, optional) in zip(given_out, items, strict=True) if optional]
-        assert all(got >= min(size, SUMMARY) for got, size in summaries) or sum(given_out) + len(items) > budget
+    cut = [weight for got, (size, weight) in zip(given_out, items, strict=True) if got < size]
+    for got, (_, weight) in zip(given_out, items, strict=True):
+        if any(weight < other for other in cut):
+            assert got <= SUMMARY
 
 
 @given(findings, budgets)
-def test_among_equals_only_the_larger_are_cut_and_to_one_length(items: list[tuple[int, bool]], budget: int) -> None:
+def test_no_summary_is_cut_while_one_of_less_weight_is_kept(items: list[tuple[int, float]], budget: int) -> None:
     given_out = allotted(items, budget)
-    for kind in (True, False):
-        pairs = [(got, size) for got, (size, optional) in zip(given_out, items, strict=True) if optional is kind]
+    short = [weight for got, (size, weight) in zip(given_out, items, strict=True) if got < min(size, SUMMARY)]
+    for got, (_, weight) in zip(given_out, items, strict=True):
+        if any(weight < other for other in short):
+            assert got == 0
+
+
+@given(findings, budgets)
+def test_among_equals_only_the_larger_are_cut_and_to_one_length(items: list[tuple[int, float]], budget: int) -> None:
+    given_out = allotted(items, budget)
+    for kind in WEIGHTS:
+        pairs = [(got, size) for got, (size, weight) in zip(given_out, items, strict=True) if weight == kind]
         lengths = {got for got, size in pairs if got < size}
         assert len(lengths) <= 1
         for length in lengths:
@@ -64,22 +73,24 @@ def test_among_equals_only_the_larger_are_cut_and_to_one_length(items: list[tupl
 
 
 @pytest.mark.parametrize(
-    ("sizes", "optional", "budget", "expected"),
+    ("sizes", "weights", "budget", "expected"),
     [
-        ([100, 200], [False, False], 300, [100, 200]),
-        ([100, 200], [False, False], 250, [100, 150]),
-        ([5000, 5000], [False, True], 8000, [5000, 3000]),
-        ([5000, 5000], [False, True], 6000, [4800, 1200]),
-        ([5000, 5000, 5000], [False, True, True], 8000, [5000, 1500, 1500]),
-        ([5000, 5000, 5000], [False, True, True], 3000, [1000, 1000, 1000]),
-        ([5000], [False], 0, [0]),
+        ([100, 200], [0.5, 0.5], 300, [100, 200]),
+        ([100, 200], [0.5, 0.5], 250, [100, 150]),
+        ([5000, 5000], [0.9, 0.1], 8000, [5000, 3000]),
+        ([5000, 5000], [0.9, 0.1], 6000, [4800, 1200]),
+        ([5000, 5000, 5000], [0.9, 0.1, 0.1], 8000, [5000, 1500, 1500]),
+        ([5000, 5000, 5000], [0.9, 0.4, 0.1], 8000, [5000, 1800, 1200]),
+        ([5000, 5000, 5000], [0.9, 0.4, 0.1], 2000, [1200, 800, 0]),
+        ([5000, 5000, 5000], [0.9, 0.9, 0.9], 3000, [1000, 1000, 1000]),
+        ([5000], [0.5], 0, [0]),
         ([], [], 100, []),
     ],
 )
-def test_findings_are_cut_least_important_first(
-    sizes: list[int], optional: list[bool], budget: int, expected: list[int]
+def test_findings_are_cut_least_weight_first(
+    sizes: list[int], weights: list[float], budget: int, expected: list[int]
 ) -> None:
-    assert allot(sizes, optional, budget) == expected
+    assert allot(sizes, weights, budget) == expected
 
 
 @given(st.lists(st.integers(0, 100), max_size=40), st.integers(0, 300))

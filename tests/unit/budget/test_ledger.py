@@ -265,3 +265,5 @@ def test_what_is_free_is_shared_among_agents_without_a_grant_and_the_supervisor(
     assert [means.shares(agents) for agents in (0, 1, 4)] == [2, 2, 5]
     assert means.ledger.grant("t1.0", means.shares(4))
     assert means.shares(4) == 4
+    # Who is expected to need twice the mean gets more, and never so much that nothing is left for the supervisor.
+    assert [means.shares(4, size) for size in (0.5, 2.0, 100.0)] == [7, 2.5, 1.75]

@@ -75,6 +75,8 @@ def test_defaults_are_those_of_the_contract() -> None:
         "max_turns": 10,
         "max_depth": 2,
         "max_reviews": 3,
+        "max_replans": 2,
+        "plan": None,
         "subtask_timeout": None,
         "deadline": "PT30M",
         "budget": {"tokens": 1_000_000, "usd": 5.0},
@@ -108,11 +110,15 @@ def test_an_input_that_is_no_object_is_told_so() -> None:
         ("team", {**TEAM, "generalist": "x"}, "team: generalist 'x' is not one of the roles: analyst"),
         ("team", {**TEAM, "roles": [ROLE, ROLE]}, "team: role names must differ: analyst"),
         ("team", {**TEAM, "roles": [{**ROLE, "name": "A"}]}, "team.roles.0.name: must be 1 to 48 lower-case"),
-        ("deadline", "30m", 'deadline: must be a duration such as "PT30M", or a number of seconds'),
-        ("deadline", [], 'deadline: must be a duration such as "PT30M", or a number of seconds'),
-        ("deadline", float("nan"), 'deadline: must be a duration such as "PT30M", or a number of seconds'),
+        ("deadline", "30x", 'deadline: must be a duration such as "30m" or "PT30M", or a number of seconds'),
+        ("deadline", [], 'deadline: must be a duration such as "30m" or "PT30M", or a number of seconds'),
+        ("deadline", float("nan"), 'deadline: must be a duration such as "30m" or "PT30M", or a number of seconds'),
         ("subtask_timeout", 0.5, "subtask_timeout: must be from PT1S (one second) to P30D (30 days)"),
-        ("subtask_timeout", "soon", 'subtask_timeout: must be a duration such as "PT30M", or a number of seconds'),
+        (
+            "subtask_timeout",
+            "soon",
+            'subtask_timeout: must be a duration such as "30m" or "PT30M", or a number of seconds',
+        ),
         ("deadline", 4, "deadline: must be from PT5S (5 seconds) to P30D (30 days)"),
         ("approval_timeout", "P31D", "approval_timeout: must be from PT5S (5 seconds) to P30D (30 days)"),
         ("success", "most", 'success: must be "any", "all", or a fraction'),
@@ -120,8 +126,8 @@ def test_an_input_that_is_no_object_is_told_so() -> None:
         ("budget", {"usd": float("inf")}, "budget.usd: Input should be a finite number"),
         ("max_subtasks", 1001, "max_subtasks: Input should be less than or equal to 1000"),
         ("max_parallel", 0, "max_parallel: Input should be greater than or equal to 1"),
-        ("attachments", [{"name": "a"}], "attachments.0: attachment 'a' needs exactly one of text and ref"),
-        ("attachments", [{"name": "a", "text": "é" * 9000}], "attachments.0: attachment 'a' has 18000 bytes of text"),
+        ("attachments", [{"name": "a"}], "attachments.a: attachment 'a' needs exactly one of text and ref"),
+        ("attachments", [{"name": "a", "text": "é" * 9000}], "attachments.a: attachment 'a' has 18000 bytes of text"),
         ("attachments", [{"name": "a", "text": ""}] * 2, "request: attachment names must differ"),
     ],
 )
@@ -154,7 +160,7 @@ def test_a_large_inline_team_or_many_attachments_are_too_much_for_one_request() 
         {"goal": "x", "team": {**TEAM, "generalist": "r0", "roles": roles}}
     )
     texts = [{"name": f"a{n}", "text": "t" * 16_000} for n in range(13)]
-    assert "starter.py put" in refusal({"goal": "x", "attachments": texts})
+    assert "`put`" in refusal({"goal": "x", "attachments": texts})
 
 
 def test_deep_nesting_is_refused() -> None:

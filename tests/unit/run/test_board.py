@@ -169,3 +169,10 @@ def test_gaps_of_nested_runs_are_listed_up_to_a_limit_and_then_counted() -> None
     assert len(gaps) == limits.GAPS_SHOWN + 3
     assert gaps[0] == Gap(subtask_id="t0/s0", reason="failed")
     assert gaps[-1] == Gap(subtask_id="t7", reason="20 gaps in the answer of its team")
+
+
+def test_the_size_of_a_subtask_is_its_estimate_against_the_mean_of_all() -> None:
+    estimates = {"t1": 9000, "t2": 3000, "t3": 0}
+    sized = [subtask(name).model_copy(update={"estimated_tokens": tokens}) for name, tokens in estimates.items()]
+    board = Board(plan(*sized), Clock())
+    assert [board.size(name) for name in estimates] == [1.5, 0.5, 1.0]

@@ -130,7 +130,7 @@ async def test_candidates_are_several_children_of_which_the_judge_picks_one(
     shape = subtasks(item("t1", candidates=3), item("t2", depends_on=["t1"]))
 
     def turns(step: Step) -> Reply:
-        return text(f"candidate {step.call.split('/')[2]}")
+        return text(f"candidate-{step.call.split('/')[2]}")
 
     usual = script(shape, {"t1": turns})
     best = as_json({"choice": 3, "reason": "it has figures"})
@@ -140,12 +140,12 @@ async def test_candidates_are_several_children_of_which_the_judge_picks_one(
     children = [f"{run_id}/t1/1.1", f"{run_id}/t1/1.2", f"{run_id}/t1/1.3", f"{run_id}/t2/1"]
     assert await started_children(client, run_id) == children
     asked = prompt(model, run_id, "judge.1")
-    assert all(f"candidate 1.{k}" in asked for k in (1, 2, 3))
-    chosen = asked[: asked.index('number="3"')].count("candidate 1.") and asked.split('number="3"')[1].split("1.")[1][0]
+    assert all(f"candidate-1.{k}" in asked for k in (1, 2, 3))
+    chosen = asked[: asked.index('number="3"')].count("candidate-1.") and asked.split('number="3"')[1].split("1.")[1][0]
     first = result.subtasks[0]
     assert (first.state, first.attempts, first.turns, first.usage.model_calls) == ("completed", 1, 3, 3)
     assert first.finding is not None
-    assert first.finding.summary == f"candidate 1.{chosen}"
+    assert first.finding.summary == f"candidate-1.{chosen}"
     assert first.workflow_id == f"{run_id}/t1/1.{chosen}"
     assert result.usage.model_calls == 7
     assert (await handle.query(SupervisorWorkflow.status)).counts.total == 2

@@ -111,7 +111,7 @@ async def test_failed_work_is_replaced_by_a_revision_and_finished_work_is_kept(
     turns = failing("t1") | {"t1b": lambda step: when(hold, FOUND)}
     better = subtasks(item("t1b", "lone", replaces=["t1"], description="Ask the neighbours"))
     model.play(run_id, revised(CHAIN, turns, better))
-    handle = await start(client, run_id, success="all")
+    handle = await start(client, run_id, success="all", max_replans=2)
     await until(lambda: "t1b/1/turn.1" in model.steps(run_id))
     shown = await status_of(handle)
     assert (shown.revision, shown.phase) == (2, "executing")
@@ -145,7 +145,7 @@ async def test_a_revision_may_replace_neither_finished_nor_replaced_work(
     wrong = subtasks(item("t2b", "lone", replaces=["t2"]))
     right = subtasks(item("t1b", "lone", replaces=["t1"]))
     model.play(run_id, revised(CHAIN, failing("t1"), wrong, right))
-    result = await (await start(client, run_id, success="all")).result()
+    result = await (await start(client, run_id, success="all", max_replans=2)).result()
     assert "t2b" not in {s.id for s in result.subtasks}
     assert "only failed or skipped ones can be" in prompt(model, run_id, "plan.2.2")
     assert result.status == "completed"
@@ -153,7 +153,7 @@ async def test_a_revision_may_replace_neither_finished_nor_replaced_work(
 
 async def test_a_planner_with_nothing_to_add_is_asked_once(client: Client, model: ScriptedModel, run_id: str) -> None:
     model.play(run_id, revised(planned("t1", "t2"), failing("t1")))
-    error = await failure(await start(client, run_id, success="all"))
+    error = await failure(await start(client, run_id, success="all", max_replans=2))
     partial = partial_result(error)
     assert error.type == "QuorumNotMet"
     assert [step for step in model.steps(run_id) if step.startswith("plan")] == ["plan.1.1", "plan.2.1"]
@@ -167,7 +167,7 @@ async def test_replacements_that_fail_too_end_after_two_revisions_with_gaps(
     third = subtasks(item("t1c", "lone", replaces=["t1b"]))
     more = subtasks(item("t1d", "lone", replaces=["t1c"]))
     model.play(run_id, revised(planned("t1", "t2"), failing("t1", "t1b", "t1c"), second, third, more))
-    error = await failure(await start(client, run_id, success="all"))
+    error = await failure(await start(client, run_id, success="all", max_replans=2))
     partial = partial_result(error)
     assert (error.type, partial.plan_revisions) == ("QuorumNotMet", 3)
     assert "t1d" not in {s.id for s in partial.subtasks}
@@ -177,13 +177,13 @@ async def test_replacements_that_fail_too_end_after_two_revisions_with_gaps(
 async def test_a_revision_that_cannot_be_had_is_a_warning(client: Client, model: ScriptedModel, run_id: str) -> None:
     bad = subtasks(item("t2", "lone"))
     model.play(run_id, revised(planned("t1", "t2"), failing("t1"), bad, bad, bad))
-    error = await failure(await start(client, run_id, success="all"))
+    error = await failure(await start(client, run_id, success="all", max_replans=2))
     partial = partial_result(error)
     assert error.type == "QuorumNotMet"
     assert any("no better plan" in warning for warning in partial.warnings)
 
 
-async def test_a_run_that_has_enough_is_not_planned_anew(client: Client, model: ScriptedModel, run_id: str) -> None:
+async def test_without_replans_failed_work_stays_failed(client: Client, model: ScriptedModel, run_id: str) -> None:
     model.play(run_id, revised(planned("t1", "t2"), failing("t1")))
     result = await (await start(client, run_id, success="1/2")).result()
     assert (result.status, result.plan_revisions) == ("partial", 1)

@@ -8,7 +8,8 @@ from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
 
 from runtime.settings import Settings
-from supervision.contract.result import RunResult
+from supervision.contract.result import Problem, RunResult
+from supervision.errors import ErrorKind
 from tests.scripted_model import Reply, ScriptedModel, as_json, stop, text
 from tests.serving import own_server
 from tests.workflow import runs
@@ -61,11 +62,11 @@ async def refused(handle: Handle, model: ScriptedModel, run_id: str, reason: str
         ({"models": {"workers": ""}}, "models.workers: String should have at least 1 character"),
         (inline(roles=[]), "team.roles: List should have at least 1 item after validation, not 0"),
         (inline(generalist="wizard"), "team: generalist 'wizard' is not one of the roles: reader"),
-        (inline(roles=[{**ROLE, "model": ""}]), "team.roles.0.model: String should have at least 1 character"),
-        (inline(roles=[{**ROLE, "pool": "Far Away"}]), "team.roles.0.pool: must be 1 to 32 lower-case letters"),
+        (inline(roles=[{**ROLE, "model": ""}]), "team.roles.reader.model: String should have at least 1 character"),
+        (inline(roles=[{**ROLE, "pool": "Far Away"}]), "team.roles.reader.pool: must be 1 to 32 lower-case letters"),
         (inline(roles=[{**ROLE, "backup": "nobody"}]), "team: role 'reader': backup 'nobody' is not one of the roles"),
         (inline(roles=[{**ROLE, "fallback": "reader"}]), "team: role 'reader' is its own fallback"),
-        (inline(roles=[{**ROLE, "max_parallel": 0}]), "team.roles.0.max_parallel: Input should be greater than"),
+        (inline(roles=[{**ROLE, "max_parallel": 0}]), "team.roles.reader.max_parallel: Input should be greater than"),
     ],
     ids=str,
 )
@@ -92,14 +93,17 @@ async def test_an_inline_team_has_only_what_the_operator_registered(
     handle = await send(client, run_id, **fields)
     error = await refused(handle, model, run_id, reason)
     shown = await handle.query(SupervisorWorkflow.status)
-    assert (shown.phase, shown.error) == ("failed", f"InvalidRequest: {error.message}")
+    assert (shown.phase, shown.error) == ("failed", Problem(type=ErrorKind.INVALID_REQUEST, message=error.message))
     assert reason in await details(handle)
 
 
 @pytest.mark.parametrize(
     ("setting", "reason"),
     [
-        ("worker_model", "these roles have no model: hand, reader, librarian, reckoner, solo, pupil, far, abroad; set models"),
+        (
+            "worker_model",
+            "these roles have no model: hand, reader, librarian, reckoner, solo, pupil, far, abroad; set models",
+        ),
         ("supervisor_model", "the supervisor has no model: set models.supervisor"),
     ],
 )

@@ -27,7 +27,7 @@ PAIR = subtasks(item("t1"), item("t2"))
 NEVER = asyncio.Event()
 
 
-def spending(tokens: int, turns: int, words: str = "44 pears") -> Callable[[Step], Reply]:
+def spending(tokens: int, turns: int, words: str = "many pears") -> Callable[[Step], Reply]:
     """Turns that each take so many tokens, the last one with the finding."""
 
     def play(step: Step) -> Reply:

@@ -11,7 +11,7 @@ from tests.waiting import until
 from tests.workflow import runs
 from worker_main import serving
 
-LARGE, SMALL, BESIDE = 100, 2, 3
+LARGE, SMALL, BESIDE = 200, 2, 3
 RPM = 600
 
 

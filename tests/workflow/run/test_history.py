@@ -85,7 +85,7 @@ async def test_attachments_reach_only_the_subtasks_that_list_them(
     model.play(run_id, script(shape))
     await run(client, run_id, attachments=[Attachment(name="notes.txt", text="remember")])
     prompts = {call.step.subtask_id: call.step.prompt for call in model.of(run_id)}
-    assert "notes.txt" in prompts["t1"]
+    assert '<attachment name="notes.txt">\nremember\n</attachment>' in prompts["t1"]
     assert "notes.txt" not in prompts["t2"]
 
 
@@ -93,7 +93,7 @@ async def test_attachments_reach_only_the_subtasks_that_list_them(
 async def test_an_attachment_that_was_never_stored_is_refused(client: Client, run_id: str) -> None:
     with pytest.raises(WorkflowFailureError) as caught:
         await run(client, run_id, attachments=[Attachment(name="a", ref="other-run/goal")])
-    assert "starter.py put" in str(caught.value.cause)
+    assert "use one that `put` prints" in str(caught.value.cause)
 
 
 SMALL_HISTORIES = {"limit.historyCount.suggestContinueAsNew": 40}

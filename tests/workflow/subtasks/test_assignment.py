@@ -10,7 +10,7 @@ import pytest
 from temporalio.client import Client
 
 from activities.pools import PoolActivities
-from console.run.start_run import ACTIVITIES, WORKFLOWS, pollers
+from console.run.pollers import ACTIVITIES, WORKFLOWS, pollers
 from runtime.settings import Settings
 from supervision.queues import pool_queue
 from tests.scripted_model import Reply, ScriptedModel, Step, as_json, text, tools, when
@@ -119,7 +119,7 @@ async def test_the_planner_of_a_revision_sees_who_is_at_work(client: Client, mod
     }
     first = subtasks(item("t1", "reckoner"), item("t2", "reader"), item("t3", depends_on=["t1", "t2"]))
     model.play(run_id, plans(first, subtasks(item("t4", "librarian", replaces=["t1"])), turns=turns))
-    handle = await start(client, run_id, success="all", max_turns=1)
+    handle = await start(client, run_id, success="all", max_replans=2, max_turns=1)
     await until(lambda: "t4/1/turn.1" in model.steps(run_id))
     assert "at_work" not in prompt(model, run_id, "plan.1.1")
     second = prompt(model, run_id, "plan.2.1")
@@ -151,7 +151,7 @@ async def test_what_lacks_a_dependency_waits_for_the_revision_that_may_replace_i
     assert "plan.2.1" not in model.steps(run_id)
     strict = f"{run_id}-all"
     model.play(strict, plans(first, second, turns=turns))
-    handle = await start(client, strict, success="all", max_turns=1)
+    handle = await start(client, strict, success="all", max_replans=2, max_turns=1)
     await until(lambda: "plan.2.1" in model.steps(strict))
     assert (await states(handle))["t3"] == "waiting"
     planned.set()
@@ -216,7 +216,7 @@ async def test_a_role_of_the_plan_works_with_its_own_prompt_and_tools(
     ]
     assert "You are the cook." in system(model, run_id, "t1/1/turn.1")
     body = next(c.step.body for c in model.of(run_id) if c.step.call.endswith("t1/1/turn.1"))
-    assert [tool["name"] for tool in body["tools"]] == ["weigh"]
+    assert [tool["name"] for tool in body["tools"]] == ["weigh", "finish"]
     told = prompt(model, run_id, "t1/1/turn.2")
     assert "the pot weighs 3 kg" in told
     assert "'fetch' is not available to this role" in told
@@ -249,7 +249,7 @@ async def test_a_revision_may_define_a_role_too(client: Client, model: ScriptedM
     turns = {"t1": lambda step: tools(("weigh", {"thing": "pear"}))}
     second = subtasks(item("t2", new_role="cook", replaces=["t1"]), new_roles=[COOK])
     model.play(run_id, plans(subtasks(item("t1", "reckoner")), second, turns=turns))
-    result = await (await start(client, run_id, success="all", max_turns=1)).result()
+    result = await (await start(client, run_id, success="all", max_replans=2, max_turns=1)).result()
     assert [(s.id, s.role, s.state) for s in result.subtasks] == [
         ("t1", "reckoner", "failed"),
         ("t2", "cook", "completed"),

@@ -1,0 +1,102 @@
+"""The rows of `doctor` that the Temporal server knows: queues, search attributes, open runs, their store."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from temporalio.api.workflowservice.v1 import GetSystemInfoRequest
+from temporalio.client import Client
+
+from console import console_limits
+from console.access import server_address
+from console.commands.check_row import CheckRow
+from console.hints import hint, worker_hint
+from console.run.find_run import roots
+from console.run.pollers import ACTIVITIES, WORKFLOWS, pollers, shown
+from console.run.run_handle import RunHandle
+from console.run.standstill import observed
+from runtime import search_attributes
+from supervision.queues import MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE, pool_queue
+
+
+async def server_rows(client: Client, store_id: str | None, teams: list[Path]) -> AsyncIterator[CheckRow]:
+    """Yields the rows; `store_id` is that of this environment's store. Raises RPCError if the server goes away."""
+    info = await client.workflow_service.get_system_info(GetSystemInfoRequest(), timeout=console_limits.RPC_TIMEOUT)
+    yield CheckRow("ok", "server", f"{server_address(client)}, version {info.server_version}")
+    yield CheckRow("ok", "namespace", client.namespace)
+    async for row in _queues(client, teams):
+        yield row
+    missing = search_attributes.warnings(await search_attributes.usable(client))
+    for warning in missing:
+        yield CheckRow("warning", "search attributes", warning, "runs go on without: their phase is in the memo")
+    if not missing:
+        yield CheckRow("ok", "search attributes", "all usable")
+    if other := await _other_store(client, store_id):
+        yield other
+    async for row in _open_runs(client):
+        yield row
+
+
+async def _queues(client: Client, teams: list[Path]) -> AsyncIterator[CheckRow]:
+    for queue, kind, work in ((WORKFLOW_QUEUE, WORKFLOWS, "runs"), (MODEL_QUEUE, ACTIVITIES, "model calls")):
+        workers = await pollers(client, queue, kind)
+        if workers:
+            yield CheckRow("ok", f"queue {queue}", f"{work} are served by {shown(workers)}")
+        else:
+            fix = f"start one with {worker_hint()}"
+            yield CheckRow("problem", f"queue {queue}", f"no Worker serves {work}", fix)
+    tools = await pollers(client, TOOLS_QUEUE, ACTIVITIES)
+    yield CheckRow("ok", f"queue {TOOLS_QUEUE}", shown(tools) or "no Worker: only runs of split processes need one")
+    for pool, users in _pools(teams).items():
+        workers = await pollers(client, pool_queue(pool), ACTIVITIES)
+        if workers:
+            yield CheckRow("ok", f"pool {pool}", f"served by {shown(workers)}")
+        else:
+            fix = f"start one with {worker_hint('--pool', pool)}"
+            yield CheckRow("warning", f"pool {pool}", f"no Worker, and {', '.join(users)} needs one", fix)
+
+
+def _pools(folders: list[Path]) -> dict[str, list[str]]:
+    """Returns the pools that team files name, each with its roles as `team/role`."""
+    # these load the tools' libraries: 0.3 s for some commands only
+    from activities.teams.team_definition import TeamError
+    from activities.teams.team_files import TeamFiles
+
+    files, pools = TeamFiles(folders), dict[str, list[str]]()
+    for name in files.names():
+        try:
+            team = files.definition(name)
+        except TeamError:  # `teams` says it
+            continue
+        for role in team.roles:
+            if role.pool:
+                pools.setdefault(role.pool, []).append(f"{name}/{role.name}")
+    return pools
+
+
+async def _other_store(client: Client, store_id: str | None) -> CheckRow | None:
+    """Returns a problem if the newest run uses another artifact store than this environment."""
+    for execution in await roots(client, 1):
+        used = await RunHandle(client, execution.id).recorded_store()
+        if used and store_id and used != store_id:
+            return CheckRow(
+                "problem",
+                "artifact store",
+                f"run '{execution.id}' uses the store {used}, this environment another one",
+                "set SUPERVISOR_ARTIFACTS_URL to the same store in every process",
+            )
+    return None
+
+
+async def _open_runs(client: Client) -> AsyncIterator[CheckRow]:
+    """Yields a row for each open run that stands still, and one that counts the others."""
+    looked_at, still = 0, 0
+    for execution in await roots(client, console_limits.DOCTOR_RUNS, "Running"):
+        looked_at += 1
+        run = RunHandle(client, execution.id)
+        causes = await observed(run, await run.describe())
+        still += bool(causes)
+        for cause in causes:
+            fix = f"{cause.helps}; {hint('status', run.id)} says more"
+            yield CheckRow("problem", "open run", f"'{run.id}': {cause.cause}", fix)
+    if not still:
+        yield CheckRow("ok", "open runs", f"{looked_at}, none of them stands still")

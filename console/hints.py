@@ -1,0 +1,52 @@
+"""Commands that messages suggest, written so that they run as printed, from where this process was started."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from shlex import quote
+
+_HOME = Path(__file__).resolve().parents[1]
+_PROGRAM, _WORKER = "temporal-supervisor", "temporal-supervisor-worker"
+_MAINS = {_PROGRAM: "starter.py", _WORKER: "worker_main.py"}
+_connection: list[str] = []
+
+
+def keep_connection(address: str | None, namespace: str | None, env_file: Path | None) -> None:
+    """From now on hints repeat these options: without them a command would look elsewhere."""
+    given = {"--address": address, "--namespace": namespace, "--env-file": env_file and str(env_file)}
+    _connection[:] = [word for name, value in given.items() if value for word in (name, value)]
+
+
+def hint(*words: str) -> str:
+    """Returns a command of this program in backticks, quoted for a shell."""
+    return f"`{plain_hint(*words)}`"
+
+
+def plain_hint(*words: str) -> str:
+    """As `hint`, without the backticks."""
+    return _program(_PROGRAM) + "".join(f" {quote(word)}" for word in [*_connection, *words])
+
+
+def worker_hint(*words: str) -> str:
+    """Returns the command that starts a Worker, in backticks."""
+    return f"`{_program(_WORKER)}" + "".join(f" {quote(word)}" for word in words) + "`"
+
+
+def _program(name: str) -> str:
+    """Returns the installed command, by its name alone where the shell finds it; else Python and the main's file."""
+    installed = Path(sys.executable).parent / name
+    if (found := shutil.which(name)) and installed.exists() and Path(found).samefile(installed):
+        return name
+    if installed.exists():
+        return quote(_from_here(installed))
+    return f"{quote(_from_here(Path(sys.executable)))} {quote(_from_here(_HOME / _MAINS[name]))}"
+
+
+def _from_here(path: Path) -> str:
+    """Returns the path as one types it in the working directory."""
+    absolute = Path(os.path.abspath(path))  # not resolved: the Python of a virtual environment is a link
+    try:
+        return f"{absolute.relative_to(Path.cwd())}"
+    except (ValueError, FileNotFoundError):
+        return str(absolute)

@@ -1,0 +1,68 @@
+"""The run that a person means: by its id, the beginning of it, the last word of it, or just the newest."""
+
+from temporalio.client import Client, WorkflowExecution
+from temporalio.service import RPCError, RPCStatusCode
+
+from console import console_limits
+from console.command import BAD_INPUT, FAILED, CommandFailed
+from console.hints import hint
+from console.run.run_handle import RUN_TYPE
+
+_GENERATED = "supervise-"
+_KEY_CHARS = 6
+_SHOWN = 5
+
+
+def short_id(run_id: str) -> str:
+    """Returns the last word of an id that was made of a goal: it is enough for `find_run`. Other ids stay whole."""
+    head, _, key = run_id.rpartition("-")
+    made = head.startswith(_GENERATED) and len(key) == _KEY_CHARS and set(key) <= set("0123456789abcdef")
+    return key if made else run_id
+
+
+async def find_run(client: Client, given: str | None) -> str:
+    """Returns the id of the run that `given` means; without it the newest one's.
+
+    An id that nothing matches is returned as it is: the artifact store may still know it. Raises CommandFailed if
+    there is no run at all, or if several match.
+    """
+    if given is None:
+        if newest := await roots(client, 1):
+            return newest[0].id
+        raise CommandFailed(FAILED, f"there is no run in namespace '{client.namespace}': {hint('run', '...')}")
+    if await _exists(client, given):
+        return given
+    matches = await _matching(client, given)
+    if len(matches) > 1:
+        shown = ", ".join(matches[:_SHOWN]) + (f" and {len(matches) - _SHOWN} more" if len(matches) > _SHOWN else "")
+        raise CommandFailed(BAD_INPUT, f"'{given}' is the beginning of several runs: {shown}")
+    return matches[0] if matches else given
+
+
+async def roots(client: Client, limit: int, state: str | None = None) -> list[WorkflowExecution]:
+    """Returns at most `limit` runs, newest first, without the nested ones.
+
+    The server lists open runs first, then others by their end; so a good number is asked for, and sorted here.
+    """
+    query = f"WorkflowType = '{RUN_TYPE}'" + (f" AND ExecutionStatus = '{state}'" if state else "")
+    most = max(limit, console_limits.SEARCHED_RUNS)
+    runs = [run async for run in client.list_workflows(query, limit=most) if run.parent_id is None]
+    return sorted(runs, key=lambda run: run.start_time, reverse=True)[:limit]
+
+
+async def _exists(client: Client, run_id: str) -> bool:
+    try:
+        await client.get_workflow_handle(run_id).describe(rpc_timeout=console_limits.RPC_TIMEOUT)
+    except RPCError as error:
+        if error.status in (RPCStatusCode.NOT_FOUND, RPCStatusCode.INVALID_ARGUMENT):
+            return False
+        raise
+    return True
+
+
+async def _matching(client: Client, given: str) -> list[str]:
+    """Returns the runs whose id begins with `given`, or has it as its last word, newest first."""
+    if not given.strip():
+        return []
+    ids = [execution.id for execution in await roots(client, console_limits.SEARCHED_RUNS)]
+    return [run_id for run_id in ids if run_id.startswith(given)] or [i for i in ids if short_id(i) == given]

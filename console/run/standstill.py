@@ -1,0 +1,245 @@
+"""What a run waits for that does not come by itself: with whom it stands still, since when, and what helps.
+
+Most of it is the server's own knowledge of pending activities and their queues, which needs no Worker.
+"""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from typing import Literal
+
+from google.protobuf.timestamp_pb2 import Timestamp
+from pydantic import JsonValue
+from temporalio.api.enums.v1 import PendingActivityState, PendingWorkflowTaskState
+from temporalio.api.failure.v1 import Failure
+from temporalio.api.workflow.v1 import PendingActivityInfo
+from temporalio.client import WorkflowExecutionDescription
+
+from console import console_limits
+from console.command import CommandFailed
+from console.hints import hint, worker_hint
+from console.run.pollers import ACTIVITIES, WORKFLOWS, pollers, shown
+from console.run.run_handle import RUN_TYPE, RunHandle, is_open, stuck
+from console.terminal import safe_line
+from supervision.contract.status import Status
+from supervision.errors import ErrorKind
+from supervision.queues import MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE
+from supervision.run.web_details import breaker_note
+
+WaitsFor = Literal["provider", "worker", "store", "server", "person", "code", "tool"]
+
+_QUEUED, _STARTED = (
+    PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED,
+    PendingActivityState.PENDING_ACTIVITY_STATE_STARTED,
+)
+_MESSAGE_CHARS = 200
+_STORE_HELPS = "make the artifact store answer, or check SUPERVISOR_ARTIFACTS_URL of the Workers; no work is lost"
+
+
+_TEAM_HELPS = "set SUPERVISOR_TEAMS_DIR of that Worker, or end it: another one may have the team"
+_PROVIDER_HELPS = "it goes on when the provider answers; try that from here:"
+_BY_KIND: dict[str, tuple[WaitsFor, str, str]] = {
+    ErrorKind.ARTIFACT_UNAVAILABLE: ("store", "the artifact store", _STORE_HELPS),
+    ErrorKind.ARTIFACT_MISSING: ("store", "the artifact store", _STORE_HELPS),
+    ErrorKind.TEAM_UNAVAILABLE: ("worker", "a Worker with the run's team", _TEAM_HELPS),
+    ErrorKind.SERVER_UNAVAILABLE: ("server", "the Temporal server", "it goes on when the server answers"),
+    ErrorKind.RATE_LIMITED: ("provider", "the model provider", "it goes on by itself, more slowly"),
+}
+"""Whom a call waits for that failed with an error of some kind, and what helps; for other kinds it is the provider."""
+
+
+@dataclass(frozen=True)
+class Standstill:
+    """One thing that keeps parts of a run waiting: `subjects` are its subtasks, or the supervisor's own step."""
+
+    waits_for: WaitsFor
+    subjects: tuple[str, ...]
+    text: str
+    helps: str
+    since: str | None = None
+
+    @property
+    def cause(self) -> str:
+        """Who waits for whom, and since when."""
+        first = ", ".join(self.subjects[: console_limits.STANDSTILL_SUBJECTS])
+        more = len(self.subjects) - console_limits.STANDSTILL_SUBJECTS
+        who = f"{first} and {more} more" if more > 0 else first
+        since = f", since {datetime.fromisoformat(self.since).astimezone():%H:%M:%S}" if self.since else ""
+        return safe_line(f"{who} waits for {self.text}{since}", console_limits.STANDSTILL_CHARS)
+
+    @property
+    def line(self) -> str:
+        """The cause, and what helps."""
+        return f"{self.cause}: {self.helps}"
+
+    def as_json(self) -> dict[str, JsonValue]:
+        """Returns it for programs."""
+        return {**asdict(self), "subjects": list(self.subjects)}
+
+
+async def observed(
+    run: RunHandle, described: WorkflowExecutionDescription, answered: bool | None = None
+) -> list[Standstill]:
+    """Returns everything that the server knows an open run stands still for; nothing while it goes on by itself.
+
+    `answered` says if a Worker answered for the run just now, None if none was asked. Raises RPCError if the server
+    does not answer.
+    """
+    if not is_open(described):
+        return []
+    causes = []
+    if why := stuck(described):
+        causes.append(Standstill("code", ("the run",), "fixed workflow code", why))
+    elif not (_is_served(described) if answered is None else answered):
+        causes.append(await _no_worker(run, described))
+    for workflow in await _open_workflows(run, described):
+        for activity in workflow.raw_description.pending_activities:
+            if cause := await _of_activity(run, workflow.id, activity):
+                causes.append(cause)
+    return grouped(causes)
+
+
+def stated(status: Status, run_id: str) -> list[Standstill]:
+    """Returns the waits that the run itself shows: for persons, and for providers and roles that failed for long."""
+    causes = [
+        Standstill("person", (wait.id,), f"{wait.kind} ({wait.prompt_preview})", hint("resume", run_id))
+        for wait in status.waiting
+    ]
+    for card in status.breakers:
+        if isinstance(card, dict) and card.get("state") != "closed":
+            provider = "provider" in card
+            subject = str(card["waiting"]) if provider else "the run"
+            helps = "it goes on by itself" if provider else "its subtasks wait, or go to the role's fallback"
+            when = f"next try at {card['retry_at']}" if card.get("retry_at") else "it is being tried"
+            text = f"the provider of {card['provider']}, {when}" if provider else breaker_note(card)
+            causes.append(Standstill("provider" if provider else "tool", (subject,), text, helps))
+    return causes
+
+
+def _is_served(described: WorkflowExecutionDescription) -> bool:
+    """True unless work for the workflow itself has been queued for long."""
+    pending = described.raw_description.pending_workflow_task
+    if pending.state != PendingWorkflowTaskState.PENDING_WORKFLOW_TASK_STATE_SCHEDULED:
+        return True
+    return datetime.now(UTC) - _time(pending.scheduled_time) <= console_limits.QUEUED_LONG
+
+
+async def _no_worker(run: RunHandle, described: WorkflowExecutionDescription) -> Standstill:
+    seen = await pollers(run.client, WORKFLOW_QUEUE, WORKFLOWS)
+    last = f" (the last one was {shown(seen)})" if seen else ""
+    pending = described.raw_description.pending_workflow_task
+    helps = f"start one with {worker_hint()}; the run is safe and goes on then"
+    return Standstill("worker", ("the run",), f"a Worker{last}", helps, _moment(pending.original_scheduled_time))
+
+
+async def _open_workflows(
+    run: RunHandle, described: WorkflowExecutionDescription
+) -> list[WorkflowExecutionDescription]:
+    """Returns the run, and as many of its open worker agents and nested supervisors as one looks at."""
+    seen, level = [described], [described]
+    while level:
+        children = [child.workflow_id for one in level for child in one.raw_description.pending_children]
+        room = console_limits.STANDSTILL_WORKFLOWS - len(seen)
+        asked = await asyncio.gather(*(_described(run, child) for child in children[: max(0, room)]))
+        answered = [child for child in asked if child is not None]
+        seen += answered
+        level = [child for child in answered if child.workflow_type == RUN_TYPE]
+    return seen
+
+
+async def _described(run: RunHandle, workflow_id: str) -> WorkflowExecutionDescription | None:
+    try:
+        return await run.describe(workflow_id)
+    except CommandFailed:  # it has just ended, and was pruned
+        return None
+
+
+async def _of_activity(run: RunHandle, workflow_id: str, activity: PendingActivityInfo) -> Standstill | None:
+    """Returns what an activity stands still for; None while it is worked on."""
+    who = (_path(workflow_id, run.id) or activity.activity_type.name,)
+    now = datetime.now(UTC)
+    if activity.state == _STARTED and activity.activity_options.heartbeat_timeout.ToTimedelta():
+        heard = max(_time(activity.last_started_time), _time(activity.last_heartbeat_time))
+        if now - heard > console_limits.HEARTBEAT_OVERDUE:
+            text = f"Worker {activity.last_worker_identity}, which is silent"
+            helps = "another Worker takes over 10 s after the last heartbeat"
+            return Standstill("worker", who, text, helps, heard.isoformat())
+    if held := (await run.beat(activity)).get("held"):
+        return Standstill("store", who, f"the artifact store, to keep a received answer: {held}", _STORE_HELPS)
+    queued = max(_time(activity.scheduled_time), _time(activity.next_attempt_schedule_time))
+    cause = None
+    if activity.state == _QUEUED and now - queued > console_limits.QUEUED_LONG:
+        cause = await _of_queue(run, who, activity.activity_options.task_queue.name)
+    if cause:
+        return replace(cause, since=queued.isoformat())
+    if activity.attempt > 1 and activity.HasField("last_failure"):
+        since = await run.first_scheduled(workflow_id, activity.activity_id)
+        return replace(_of_failure(who, activity, now), since=since)
+    return None
+
+
+async def _of_queue(run: RunHandle, who: tuple[str, ...], queue: str) -> Standstill | None:
+    """Returns that nobody takes the work of a queue; None if Workers poll it: then they are busy."""
+    if await pollers(run.client, queue, ACTIVITIES):
+        return None
+    words: Sequence[str] = ()
+    if queue == MODEL_QUEUE:
+        kind = "a Worker that makes model calls"
+    elif queue == TOOLS_QUEUE:
+        kind = "a Worker that runs tools"
+    elif queue.startswith(f"{WORKFLOW_QUEUE}."):
+        pool = queue.removeprefix(f"{WORKFLOW_QUEUE}.")
+        kind, words = f"a Worker of pool {pool}", ("--pool", pool)
+    else:
+        kind = f"a Worker of queue {queue}"
+    return Standstill("worker", who, f"{kind}: there is none", f"start one with {worker_hint(*words)}")
+
+
+def _of_failure(who: tuple[str, ...], activity: PendingActivityInfo, now: datetime) -> Standstill:
+    """Returns what an activity that is tried again failed with."""
+    failure = _innermost(activity.last_failure)
+    kind = failure.application_failure_info.type
+    message = safe_line(failure.message or "a lost Worker", _MESSAGE_CHARS)
+    wait = (_time(activity.next_attempt_schedule_time) - now).total_seconds()
+    # under way: its number says so; else the next attempt has its own
+    tried = f"attempt {activity.attempt}" + (f" in {wait:.0f} s" if wait > 0 else " under way")
+    if failure.HasField("timeout_failure_info"):
+        return Standstill("worker", who, f"a Worker that was lost, {tried}", "it goes on by itself")
+    unlisted: tuple[WaitsFor, str, str] = ("provider", "the model provider", f"{_PROVIDER_HELPS} {hint('doctor')}")
+    waits_for, whom, helps = _BY_KIND.get(kind, unlisted)
+    if waits_for == "provider" and activity.activity_type.name == "run_tool":
+        waits_for, whom, helps = "tool", "a tool", "it is tried again by itself"
+    return Standstill(waits_for, who, f"{whom}: {message}, {tried}", helps)
+
+
+def _innermost(failure: Failure) -> Failure:
+    while failure.HasField("cause"):
+        failure = failure.cause
+    return failure
+
+
+def grouped(causes: Iterable[Standstill]) -> list[Standstill]:
+    """Returns each cause once, with all that it keeps waiting: ten subtasks behind one provider are one line."""
+    groups: dict[tuple[str, str], Standstill] = {}
+    for item in causes:
+        key = (item.waits_for, item.helps)
+        first = groups.get(key)
+        subjects = tuple(dict.fromkeys([*(first.subjects if first else ()), *item.subjects]))
+        earliest = min(filter(None, [item.since, first.since if first else None]), default=None)
+        groups[key] = replace(first or item, subjects=subjects, since=earliest)
+    return list(groups.values())
+
+
+def _path(workflow_id: str, run_id: str) -> str:
+    """Returns the subtask of a worker agent, as `t3/t1`; "" for the run itself."""
+    parts = workflow_id.removeprefix(run_id).strip("/").split("/")
+    return "/".join(parts[0::2])  # each subtask's id is followed by the number of its attempt
+
+
+def _time(stamp: Timestamp) -> datetime:
+    return stamp.ToDatetime(tzinfo=UTC)
+
+
+def _moment(stamp: Timestamp) -> str | None:
+    return _time(stamp).isoformat() if stamp.seconds else None

@@ -1,0 +1,49 @@
+"""Hints for a team's author: what makes it hard to choose the right role or tool."""
+
+import re
+from itertools import combinations
+
+from supervision import limits
+from supervision.contract.team import Role, Team
+
+_LEAST_WORDS = 5  # fewer say too little to compare
+
+
+def team_hints(team: Team) -> list[str]:
+    """Returns what should be changed in a team, one sentence each; empty if nothing is odd."""
+    hints = []
+    if len(team.roles) > limits.HINT_ROLES:
+        hints.append(
+            f"team '{team.name}' has {len(team.roles)} roles: above {limits.HINT_ROLES} the planner chooses the wrong "
+            "one more often, make teams of some of them"
+        )
+    for role in team.roles:
+        if len(role.tools) > limits.HINT_TOOLS:
+            hints.append(
+                f"role '{role.name}' of team '{team.name}' has {len(role.tools)} tools: above {limits.HINT_TOOLS} "
+                "models mistake one for another, split the role"
+            )
+    for one, other in combinations(team.roles, 2):
+        if overlap := _overlap(one, other):
+            hints.append(
+                f"roles '{one.name}' and '{other.name}' of team '{team.name}' have {overlap}: say what each does that "
+                "the other does not"
+            )
+    return hints
+
+
+def _overlap(one: Role, other: Role) -> str | None:
+    """Returns what two roles have in common that should tell them apart; substitutes are meant to be alike."""
+    if other.name in (one.fallback, one.backup) or one.name in (other.fallback, other.backup):
+        return None
+    words, others = _words(one.description), _words(other.description)
+    enough = min(len(words), len(others)) >= _LEAST_WORDS
+    if enough and len(words & others) / len(words | others) > limits.HINT_OVERLAP:
+        return "almost the same description"
+    if one.capabilities and set(one.capabilities) == set(other.capabilities):
+        return "the same capabilities"
+    return None
+
+
+def _words(text: str) -> set[str]:
+    return {word.casefold() for word in re.findall(r"\w{3,}", text)}

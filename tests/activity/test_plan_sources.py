@@ -1,0 +1,245 @@
+"""What a planner is shown and what plans without it: data, tools, the team's own words, routes, attachments."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from activities.contracts.planning_contracts import PlanInput, PlanReply
+from activities.contracts.run_contracts import AttachmentRef
+from activities.planning import PlanningActivities
+from activities.teams.team_files import TeamFiles
+from supervision import limits
+from supervision.contract.plan import Plan, Subtask
+from supervision.contract.team import Planning, Role, Route, Team
+from tests.activity.supervising import MODEL, ROLE, Desk
+from tests.scripted_model import Reply, as_json
+
+T1 = {"id": "t1", "description": "Count the pears of 1990", "role": "reader"}
+ORCHARD = """
+name = "orchard"
+description = "Knows pears."
+generalist = "reader"
+[[roles]]
+name = "reader"
+description = "Reads."
+system_prompt = "You read."
+capabilities = ["reading"]
+tools = ["read_attachment", "read_document"]
+[[roles]]
+name = "counter"
+description = "Counts."
+system_prompt = "You count."
+capabilities = ["reading", "counting"]
+tools = ["query_data", "list_tables"]
+[[tools]]
+name = "read_attachment"
+uses = "attachment"
+[[tools]]
+name = "read_document"
+uses = "document_read"
+options = { documents = "*.md" }
+[[tools]]
+name = "query_data"
+uses = "sql_query"
+options = { tables = "*.csv" }
+[[tools]]
+name = "list_tables"
+uses = "sql_tables"
+options = { tables = "*.csv", descriptions = { harvest = "Pears picked" } }
+"""
+
+
+def write_orchard(desk: Desk, extra: str = "") -> str:
+    folder = desk.teams_folder / "orchard"
+    folder.mkdir(parents=True)
+    (folder / "team.toml").write_text(ORCHARD + extra)
+    (folder / "harvest.csv").write_text("year,sort,kg\n1990,Anjou,12\n1994,Conference,30\n")
+    (folder / "frost.md").write_text("# Why frost harms pears\n\nIt does.\n")
+    return "orchard"
+
+
+def a_team(**fields: Any) -> Team:
+    roles = [Role(name="reader", **ROLE), Role(name="counter", **ROLE, label="The counter")]
+    return Team(**{"name": "orchard", "generalist": "reader", "roles": roles, **fields})
+
+
+async def plan(desk: Desk, reply: Reply | None, of: str | Team, **fields: Any) -> PlanReply:
+    if reply is not None:
+        desk.say(reply)
+    goal_ref = await desk.put("goal", fields.pop("goal", "How large is the pear crop?"))
+    call = PlanInput(
+        run=await desk.run_ref(),
+        goal_ref=goal_ref,
+        team_ref=await desk.team(of),
+        model=MODEL,
+        **{"max_subtasks": 12, **fields},
+    )
+    return await desk.do(PlanningActivities(desk.calls, desk.teams).plan, call)
+
+
+def subtasks(*items: dict[str, Any], **more: Any) -> Reply:
+    return as_json({"subtasks": list(items), "new_roles": [], **more})
+
+
+# --- The catalogue ---------------------------------------------------------------------------------
+
+
+async def test_the_planner_sees_tables_with_periods_and_documents_with_titles(desk: Desk) -> None:
+    await plan(desk, subtasks(T1), write_orchard(desk))
+    assert (
+        "- table harvest (year 1990 to 1994, sort: Anjou | Conference, kg 12 to 30): Pears picked\n"
+        "- document [frost] Why frost harms pears\n"
+    ) in desk.prompt
+    assert "- query_data: Runs one SELECT statement" in desk.prompt
+    assert "The team: Knows pears." in desk.prompt
+
+
+async def test_the_catalogue_is_that_of_the_runs_beginning(desk: Desk) -> None:
+    write_orchard(desk)
+    ref = await desk.team("orchard")
+    (desk.teams_folder / "orchard" / "late.md").write_text("# Too late\n")
+    assert "frost" in await desk.teams.catalogue(ref)
+    assert "Too late" not in await desk.teams.catalogue(ref)
+
+
+async def test_a_long_catalogue_ends_with_a_whole_line_and_a_count(desk: Desk) -> None:
+    write_orchard(desk)
+    for number in range(300):
+        (desk.teams_folder / "orchard" / f"note{number:03}.md").write_text(f"# Note {number} on pears and frost\n")
+    catalogue = await desk.teams.catalogue(await desk.team("orchard"))
+    lines = catalogue.splitlines()
+    assert len(catalogue) <= limits.CATALOGUE_CHARS + 100
+    assert lines[0].startswith("- table harvest")
+    assert all(line.startswith("- document [") for line in lines[1:-1])
+    assert lines[-1] == f"- and {302 - len(lines[:-1])} more, which the tools list"
+
+
+async def test_data_that_cannot_be_read_keeps_no_run_from_its_plan(desk: Desk) -> None:
+    write_orchard(desk)
+    (desk.teams_folder / "orchard" / "broken.csv").write_bytes(b"name,v\nM\xfcller,1\n")
+    catalogue = await desk.teams.catalogue(await desk.team("orchard"))
+    assert catalogue == "- document [frost] Why frost harms pears"
+
+
+# --- The team's own words ----------------------------------------------------------------------------
+
+
+async def test_a_teams_instructions_and_examples_are_part_of_the_prompt(desk: Desk) -> None:
+    planning = Planning(
+        instructions="Count before you weigh.",
+        examples=[{"goal": "How many pears?", "subtasks": ["counter: Count the pears of 1990"]}],
+    )
+    await plan(desk, subtasks(T1), a_team(planning=planning))
+    assert "How this team plans\nCount before you weigh." in desk.prompt
+    assert "A good plan for: How many pears?\n- counter: Count the pears of 1990" in desk.prompt
+
+
+async def test_new_roles_are_asked_for_only_where_there_are_tools_for_them(desk: Desk) -> None:
+    await plan(desk, subtasks(T1), a_team())
+    assert "new_role" not in desk.prompt
+    assert "new_roles" not in desk.schema["properties"]
+    write_orchard(desk)
+    await plan(desk, subtasks(T1), a_team(toolbox=["read_attachment"]))
+    assert "tools only out of: read_attachment" in desk.prompt
+    names = list(desk.schema["properties"])
+    assert names.index("new_roles") < names.index("subtasks")
+
+
+# --- Fields that live --------------------------------------------------------------------------------
+
+
+async def test_weight_reasons_and_estimates_are_kept_in_the_plan(desk: Desk) -> None:
+    wanted = {"weight": 0.9, "reasoning": "It reads.", "estimated_tokens": 5000, "timeout_seconds": 60.0}
+    reply = await plan(desk, subtasks({**T1, **wanted}, reasoning="A fact.", aggregation="reduce"), a_team())
+    made = Plan.model_validate_json(await desk.read(reply.plan_ref))
+    assert made.subtasks[0].model_dump(include=set(wanted)) == wanted
+    assert (made.reasoning, made.aggregation) == ("A fact.", "reduce")
+    odd = await plan(desk, subtasks({**T1, "weight": 7.0, "estimated_tokens": -3}), a_team())
+    assert odd.plan is not None
+    assert (odd.plan.subtasks[0].weight, odd.plan.subtasks[0].estimated_tokens) == (1.0, 0)
+
+
+async def test_what_a_review_misses_is_before_the_planners_eyes(desk: Desk) -> None:
+    ref = await desk.plan(Subtask(**T1))
+    addition = {"id": "t2", "description": "Count the pears of 1994"}
+    points = ["nothing says how many pears there were in 1994 </missing_points>"]
+    await plan(desk, subtasks({**addition, "role": "reader"}), a_team(), previous_ref=ref, revision=2, missing=points)
+    assert "<missing_points>\n- nothing says how many pears there were in 1994 &lt;/missing_points>" in desk.prompt
+
+
+# --- Fixed routes and plans of callers ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("strategy", ["auto", "route"])
+async def test_a_fixed_route_is_taken_before_the_model_is_asked(desk: Desk, strategy: str) -> None:
+    team = a_team(routes=[Route(pattern="pear crop", role="counter")])
+    reply = await plan(desk, None, team, strategy=strategy)
+    assert reply.plan is not None
+    assert (reply.strategy, [(s.role, s.description) for s in reply.plan.subtasks]) == (
+        "route",
+        [("counter", "How large is the pear crop?")],
+    )
+    assert "pear crop" in reply.plan.reasoning
+    assert desk.asked == []
+
+
+async def test_goals_that_no_route_fits_and_other_strategies_are_planned(desk: Desk) -> None:
+    team = a_team(routes=[Route(pattern="apples", role="counter")])
+    assert (await plan(desk, subtasks(T1, strategy="plan"), team)).strategy == "plan"
+    team = a_team(routes=[Route(pattern="*", role="counter")])
+    assert (await plan(desk, subtasks(T1), team, strategy="plan")).strategy == "plan"
+    assert len(desk.asked) == 2
+
+
+async def test_a_callers_plan_is_checked_like_the_planners(desk: Desk) -> None:
+    ref = await desk.plan(Subtask(**T1))
+    reply = await plan(desk, None, a_team(), own_plan_ref=ref)
+    assert reply.plan is not None
+    assert (reply.plan.goal, reply.plan.revision, desk.asked) == ("How large is the pear crop?", 1, [])
+    vague = await desk.plan(Subtask(id="t1", description="Do the research"))
+    assert (await plan(desk, None, a_team(), own_plan_ref=vague)).problems[0].startswith("subtask 't1' is vague")
+
+
+# --- Attachments -------------------------------------------------------------------------------------
+
+BIG = AttachmentRef(name="yearbook.txt", ref="x/outputs/a", bytes=limits.SMALL_ATTACHMENT_BYTES + 1)
+SMALL = AttachmentRef(name="note.txt", ref="x/outputs/b", bytes=100)
+
+
+async def test_a_large_attachment_goes_only_to_a_role_that_can_read_it(desk: Desk) -> None:
+    team = write_orchard(desk)
+    listing = {"attachments": ["yearbook.txt"]}
+    refused = await plan(desk, subtasks({**T1, "role": "counter", **listing}), team, attachments=[BIG])
+    assert refused.problems == [
+        "subtask 't1' lists 'yearbook.txt', which the role 'counter' has no tool to read; roles that have one: reader"
+    ]
+    assert (await plan(desk, subtasks({**T1, **listing}), team, attachments=[BIG])).problems == []
+    able = {**T1, "role": "auto", "capabilities": ["reading"], **listing}
+    settled = await plan(desk, subtasks(able), team, attachments=[BIG])
+    assert settled.plan is not None
+    assert settled.plan.subtasks[0].role == "reader"
+
+
+async def test_a_small_attachment_may_go_to_any_role(desk: Desk) -> None:
+    team = write_orchard(desk)
+    reply = await plan(
+        desk, subtasks({**T1, "role": "counter", "attachments": ["note.txt"]}), team, attachments=[SMALL]
+    )
+    assert reply.problems == []
+
+
+async def test_a_route_gets_the_attachments_that_its_role_can_read(desk: Desk) -> None:
+    team = write_orchard(desk)
+    for role, names in (("counter", ["note.txt"]), ("reader", ["yearbook.txt", "note.txt"])):
+        choice = as_json({"role": role, "secondary_role": None, "description": "Count all the pears"})
+        reply = await plan(desk, choice, team, strategy="route", attachments=[BIG, SMALL])
+        assert reply.plan is not None
+        assert reply.plan.subtasks[0].attachments == names
+
+
+def test_the_bundled_team_has_examples_that_its_own_rules_accept() -> None:
+    team = TeamFiles([Path(__file__).parents[2] / "teams"]).load("default").team
+    for example in team.planning.examples:
+        named = [line.partition(":")[0] for line in example.subtasks]
+        assert set(named) <= {role.name for role in team.roles}

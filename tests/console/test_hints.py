@@ -1,0 +1,204 @@
+"""Every command that a screen suggests is run as it is printed, and no screen cuts what it has to say."""
+
+import asyncio
+import json
+import re
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+from rich.text import Text
+
+from console.hints import hint, keep_connection, plain_hint, worker_hint
+from tests.console.conftest import GOAL, ROOT, Cli, Model
+from tests.waiting import until
+
+_HINT = re.compile(
+    r"`([^`]*(?:temporal-supervisor|starter\.py)\b[^`]*)`|: (\S*temporal-supervisor (?:follow|artifacts) .*)$", re.M
+)
+_TREE = re.compile(r"^ *(?:└ )?[✔✘–■▶·] |^ {4,}")  # rows of the plan may be cut: `plan` has them whole
+RUN = "hints-1"
+
+
+def hints(text: str) -> list[str]:
+    """The commands that a screen suggests."""
+    return [one or other for one, other in _HINT.findall(text)]
+
+
+async def run_as_printed(cli: Cli, command: str) -> tuple[int, str]:
+    """Runs a command in a shell, in the folder where the screen was shown."""
+    process = await asyncio.create_subprocess_exec(
+        *("bash", "-c", command),
+        env=cli.environ,
+        cwd=cli.folder,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    out, _ = await asyncio.wait_for(process.communicate(), 90)
+    assert process.returncode is not None
+    return process.returncode, out.decode()
+
+
+async def all_run(cli: Cli, text: str) -> list[str]:
+    """Runs every hint of a screen; returns them."""
+    printed = hints(text)
+    for command in printed:
+        code, out = await run_as_printed(cli, command)
+        assert code in (0, 1, 4), (command, code, out)
+        assert "Usage:" not in out, (command, out)
+    return printed
+
+
+@pytest.fixture(scope="module")
+async def read(served: dict[str, str], place: Path) -> Cli:
+    """Commands where run `hints-1` has completed."""
+    cli = Cli(served, place)
+    assert (await cli("run", GOAL, "--id", RUN)).code == 0
+    return cli
+
+
+async def test_the_hints_of_starting_leaving_and_reading_run_as_printed(read: Cli) -> None:
+    detached = await read("run", GOAL, "--id", "hints 2's", "--detach")
+    assert len(await all_run(read, detached.err)) == 1
+    taken = await read("run", GOAL, "--id", RUN)
+    assert len(await all_run(read, taken.err)) == 1
+    unknown = await read("status", "nobody")
+    assert len(await all_run(read, unknown.err)) == 1
+    ended = await read("cancel", RUN)
+    assert len(await all_run(read, ended.err)) == 1
+    nothing = await read("run")
+    assert len(hints(nothing.err)) == 1
+    code, out = await run_as_printed(read, hints(nothing.err)[0] + " --detach")
+    assert code == 0, out
+    await read("cancel", out.splitlines()[0])
+
+
+async def test_the_hint_of_a_run_that_waits_for_a_person_runs_as_printed(read: Cli, standin: Model) -> None:
+    await standin.fails("hints-3/t3", status=401, type="authentication_error", message="bad key")
+    assert (await read("run", GOAL, "--id", "hints-3", "--detach")).code == 0
+
+    async def waits() -> bool:
+        return bool(json.loads((await read("status", "hints-3", "--json")).out)["waiting"])
+
+    await until(waits, 60)
+    shown = await read("status", "hints-3")
+    await standin.usual()
+    assert [command.split()[-2:] for command in await all_run(read, shown.out)] == [["resume", "hints-3"]]
+    assert (await read("result", "hints-3", "--wait")).code == 0
+
+
+async def test_the_hints_of_doctor_and_of_refusals_run_as_printed(alone: Cli) -> None:
+    refused = await alone("run", GOAL)
+    doctor = await alone("doctor")
+    for text in (refused.err, doctor.out):
+        (command, *_) = hints(" ".join(text.split()))
+        code, out = await run_as_printed(alone, f"{command} --env-file nowhere")
+        assert (code, out) == (2, "there is no file nowhere\n")
+
+
+def test_hints_name_what_is_installed_and_repeat_the_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.chdir(ROOT)
+    assert plain_hint("status", "a b") == ".venv/bin/temporal-supervisor status 'a b'"
+    assert worker_hint("--pool", "east") == "`.venv/bin/temporal-supervisor-worker --pool east`"
+    monkeypatch.setenv("PATH", str(ROOT / ".venv" / "bin"))
+    assert hint("list") == "`temporal-supervisor list`"
+    keep_connection("host:1", None, Path("my env"))
+    try:
+        assert hint("list") == "`temporal-supervisor --address host:1 --env-file 'my env' list`"
+    finally:
+        keep_connection(None, None, None)
+
+
+SCREENS = {
+    "status": ["status", RUN],
+    "result": ["result", RUN],
+    "plan": ["plan", RUN],
+    "list": ["list"],
+    "teams": ["teams"],
+    "doctor": ["doctor"],
+    "artifacts": ["artifacts", RUN],
+    "failed result": ["result", "hints-failed"],
+    "follow": ["follow", RUN],
+    "help": ["-h"],
+}
+
+
+@pytest.fixture(scope="module")
+async def failed(read: Cli, standin: Model) -> Cli:
+    """The same, with a run that failed."""
+    await standin.fails("hints-failed*", status=401, type="authentication_error", message="bad key")
+    assert (await read("run", GOAL, "--id", "hints-failed")).code == 1
+    await standin.usual()
+    return read
+
+
+@pytest.mark.parametrize("columns", [80, 140])
+@pytest.mark.parametrize("screen", SCREENS)
+async def test_no_line_of_a_screen_is_cut(failed: Cli, screen: str, columns: int) -> None:
+    async with failed.terminal(*SCREENS[screen], columns=columns, rows=40) as terminal:
+        await terminal.ended()
+        await until(lambda: len(terminal.text) > 0, 10)
+    lines = [Text.from_ansi(line.rstrip("\r")).plain.rstrip() for line in terminal.text.split("\n")]
+    assert any(lines)
+    if screen == "list":
+        assert max(map(cell_len, lines)) <= columns
+        assert any(RUN in line for line in lines), lines
+        return  # goals are cut, nothing else
+    cut = [line for line in lines if "…" in line and not _TREE.match(line) and not re.match(r"\d\d:\d\d:\d\d ", line)]
+    assert cut == []
+
+
+async def test_a_failed_run_says_so_on_every_screen(failed: Cli) -> None:
+    for command in ("result", "follow"):
+        done = await failed(command, "hints-failed")
+        assert done.code == 1
+        assert done.err.splitlines()[-1].startswith("failed: ProviderAuthentication: ")
+    status = await failed("status", "hints-failed")
+    assert "failed: ProviderAuthentication: " in status.out
+    for command in ("result", "follow", "status"):
+        shown = json.loads((await failed(command, "hints-failed", "--json")).out)
+        assert (shown["state"], shown["error"]["type"]) == ("failed", "ProviderAuthentication")
+        assert shown["run_id"] == "hints-failed"
+    listed = json.loads((await failed("list", "--state", "failed", "--json")).out)
+    assert ("hints-failed", "failed") in [(row["run_id"], row["state"]) for row in listed]
+    assert GOAL in [row["goal"] for row in listed]
+
+
+async def test_an_id_may_be_its_beginning_or_left_out(read: Cli) -> None:
+    made = (await read("run", GOAL, "--detach")).out.strip()
+    assert (await read("result", made, "--wait")).code == 0
+    for words in ([], [made[:30]], [made.rpartition("-")[2]]):
+        done = await read("status", *words, "--json")
+        assert done.code == 0, done.err
+        assert json.loads(done.out)["run_id"] == made
+    several = await read("status", "hints")
+    assert several.code == 2
+    assert "is the beginning of several runs: " in several.sentence
+    assert (await read("cancel")).code == 2
+
+
+async def test_the_python_of_the_documents_is_a_file_that_runs(read: Cli) -> None:
+    file = ROOT / "docs/examples/run_a_goal.py"
+    for page in ("README.md", "docs/reference.md"):
+        assert f"```python\n{file.read_text()}```" in (ROOT / page).read_text()
+    code, out = await run_as_printed(read, f"{ROOT / '.venv/bin/python'} {file} example-1")
+    assert code == 0, out
+    assert "Iowa" in out
+
+
+async def test_artifacts_are_saved_and_fetched(read: Cli, tmp_path: Path) -> None:
+    listed = json.loads((await read("artifacts", RUN, "--json")).out)
+    saved = await read("artifacts", RUN, "--save", str(tmp_path / "out"))
+    assert saved.code == 0
+    assert len(list((tmp_path / "out").iterdir()) if listed else []) == len(listed)
+    ref = (await read("put", str(ROOT / "LICENSE"))).out.strip()
+    assert (await read("artifact", ref)).out == (ROOT / "LICENSE").read_text()
+    assert (await read("artifact", ref, "-o", str(tmp_path / "copy"))).code == 0
+    assert (tmp_path / "copy").read_bytes() == (ROOT / "LICENSE").read_bytes()
+    again = await read("artifact", ref, "-o", str(tmp_path / "copy"))
+    assert again.code == 1
+    assert "exists already" in again.sentence

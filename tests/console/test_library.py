@@ -1,0 +1,70 @@
+"""The team that the documents build, as a reader builds it: its files are taken from the page."""
+
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from console.demo.demo_processes import KeptWorker
+from runtime.server.embedded_server import EmbeddedServer
+from tests.console.conftest import ROOT, Cli, Model
+
+PAGE = (ROOT / "docs/teams-and-tools.md").read_text(encoding="utf-8")
+
+
+def block(language: str) -> str:
+    """The first code of that language on the page."""
+    found = re.search(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+    assert found, language
+    return found[1]
+
+
+@pytest.fixture(scope="module")
+async def library(base: dict[str, str], standin: Model, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Cli]:
+    """Commands where a Worker has that team."""
+    folder: Path = tmp_path_factory.mktemp("library")
+    team = folder / "my-teams" / "library"
+    (team / "documents").mkdir(parents=True)
+    (team / "team.toml").write_text(block("toml"))
+    (team / "tools.py").write_text(block("python"))
+    (team / "documents" / "rules.md").write_text(block("markdown"))
+    environ = {**base, "SUPERVISOR_TEAMS_DIR": str(folder / "my-teams")}
+    async with EmbeddedServer(shared=False, headless=True) as info:
+        environ["TEMPORAL_ADDRESS"] = info.address
+        model = {"ANTHROPIC_BASE_URL": standin.url, "SUPERVISOR_MODEL": "standin"}
+        async with KeptWorker({**environ, **model}, folder / "worker.log", print):
+            yield Cli(environ, folder)
+
+
+async def test_it_is_listed_and_its_tool_can_be_tried_without_a_run(library: Cli) -> None:
+    teams = await library("teams")
+    assert (teams.code, teams.err) == (0, "")
+    assert "librarian (generalist): find_books, search_rules" in teams.out
+    tried = await library("tool", "library/find_books", '{"title": "emma"}')
+    assert (tried.code, tried.out) == (0, "Emma: shelf 3\n")
+    assert tried.err == "sources: catalogue\n"
+    misused = await library("tool", "library/find_books", '{"title": "Ulysses"}')
+    assert misused.code == 1
+    assert "the titles are: Emma" in misused.err
+    schema = await library("tool", "library/find_books")
+    assert '"description": "A word of the title."' in schema.out
+    wrong = await library("tool", "library/find_book", "{}")
+    assert "did you mean 'find_books'?" in wrong.sentence
+
+
+async def test_its_two_questions_are_answered(library: Cli) -> None:
+    shelf = await library("run", "--team", "library", "On which shelf is Emma?")
+    assert shelf.code == 0, shelf.err
+    assert "shelf 3" in shelf.out
+    fee = await library("run", "--team", "library", "What does a book cost that comes back late?")
+    assert fee.code == 0, fee.err
+    assert "0.20 for each day" in fee.out
+
+
+async def test_a_team_that_only_the_client_has_says_where_it_is_missing(library: Cli, cli: Cli) -> None:
+    here = cli.with_environ(SUPERVISOR_TEAMS_DIR=library.environ["SUPERVISOR_TEAMS_DIR"])
+    done = await here("run", "--team", "library", "On which shelf is Emma?")
+    assert done.code == 1
+    assert "this client has team 'library'" in done.err
+    assert "SUPERVISOR_TEAMS_DIR" in done.err

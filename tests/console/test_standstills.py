@@ -1,0 +1,131 @@
+"""Runs that stand still: each screen says for whom, and what helps."""
+
+import contextlib
+import json
+import os
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from console.demo.demo_processes import KeptWorker
+from runtime.server.embedded_server import EmbeddedServer
+from tests.console.conftest import GOAL, Cli, Model
+from tests.waiting import until
+
+PLANNED = ["plan", "t1", "review", "synthesize"]
+
+
+async def waits(cli: Cli, run_id: str, for_whom: str) -> dict[str, Any]:
+    """Returns the standstill of that kind, once `status --json` has it."""
+    seen: list[dict[str, Any]] = []
+
+    async def is_there() -> bool:
+        done = await cli("status", run_id, "--json")
+        assert done.code == 0, done.err
+        seen[:] = [one for one in json.loads(done.out)["standstills"] if one["waits_for"] == for_whom]
+        return bool(seen)
+
+    await until(is_there, 60)
+    return seen[0]
+
+
+async def every_screen_says(cli: Cli, run_id: str, *words: str) -> None:
+    """`status`, `doctor`, `list` and `follow` show the words, on 80 columns, whole."""
+    for command in (["status", run_id], ["doctor"], ["list", "--state", "running"]):
+        done = await cli(*command)
+        for word in words:
+            assert word in " ".join(done.out.split()), (command, done.out, done.err)
+    assert (await cli("doctor")).code == 1
+    async with cli.terminal("follow", run_id) as terminal:
+        for word in words:
+            await until(lambda word=word: word in " ".join(terminal.text.split()), 60)
+
+
+@contextlib.asynccontextmanager
+async def failing(cli: Cli, standin: Model, run_id: str, call: str) -> AsyncIterator[None]:
+    """A run whose provider is overloaded from that call on."""
+    await standin.fails(f"{run_id}*/{call}", status=529, type="overloaded_error", message="too many")
+    try:
+        assert (await cli("run", GOAL, "--id", run_id, "--detach")).code == 0
+        yield
+    finally:
+        await standin.usual()
+        await cli("cancel", run_id)
+
+
+@pytest.mark.parametrize(
+    ("call", "subject"), [("plan.*", "plan"), ("turn.*", "t1"), ("review.*", "review"), ("synthesis.*", "synthesize")]
+)
+async def test_a_provider_that_is_away_is_named_in_every_phase(
+    cli: Cli, standin: Model, call: str, subject: str
+) -> None:
+    run_id = f"down-{subject}"
+    async with failing(cli, standin, run_id, call):
+        cause = await waits(cli, run_id, "provider")
+        assert subject in cause["subjects"]
+        assert cause["since"]
+        assert "is overloaded" in cause["text"]
+        assert "too many" in cause["text"]
+        assert "attempt " in cause["text"]
+        await every_screen_says(cli, run_id, "waits for the model provider", "overloaded", "provider answers")
+
+
+async def test_a_pool_without_a_worker_is_named_with_the_command_that_starts_one(cli: Cli) -> None:
+    role = {"name": "far", "description": "Works far away.", "system_prompt": "Answer.", "pool": "east"}
+    request = {"goal": GOAL, "strategy": "route", "team": {"name": "spread", "generalist": "far", "roles": [role]}}
+    (cli.folder / "pool.json").write_text(json.dumps(request))
+    assert (await cli("run", "--request", "pool.json", "--id", "pool-1", "--detach")).code == 0
+    cause = await waits(cli, "pool-1", "worker")
+    assert cause["text"] == "a Worker of pool east: there is none"
+    assert "--pool east" in cause["helps"]
+    await every_screen_says(cli, "pool-1", "a Worker of pool east", "--pool east")
+    await cli("cancel", "pool-1")
+
+
+async def test_a_store_that_is_away_is_named(cli: Cli, standin: Model) -> None:
+    store, aside = cli.folder / "artifacts", cli.folder / "artifacts-aside"
+    await standin.fails("store-1/t1*", delay_ms=3000)
+    assert (await cli("run", GOAL, "--id", "store-1", "--detach")).code == 0
+    await until(lambda: started(cli, "store-1"), 60)
+    store.rename(aside)
+    store.write_text("in the way")
+    try:
+        cause = await waits(cli, "store-1", "store")
+        assert "SUPERVISOR_ARTIFACTS_URL" in cause["helps"]
+        status = await cli("status", "store-1")
+        assert "waits for the artifact store" in status.out
+    finally:
+        store.unlink()
+        aside.rename(store)
+    await standin.usual()
+    assert (await cli("result", "store-1", "--wait")).code == 0
+
+
+async def started(cli: Cli, run_id: str) -> bool:
+    done = await cli("status", run_id, "--json")
+    return bool(json.loads(done.out)["counts"]["running"])
+
+
+async def test_a_killed_worker_is_named_while_there_is_no_other(
+    base: dict[str, str], standin: Model, tmp_path: Path
+) -> None:
+    async with EmbeddedServer(shared=False, headless=True) as info:
+        cli = Cli({**base, "TEMPORAL_ADDRESS": info.address}, tmp_path)
+        model = {"ANTHROPIC_BASE_URL": standin.url, "SUPERVISOR_MODEL": "standin"}
+        await standin.fails("killed-1*/turn.1", delay_ms=60_000)
+        async with KeptWorker({**cli.environ, **model}, tmp_path / "worker.log", print) as worker:
+            assert (await cli("run", GOAL, "--id", "killed-1", "--detach")).code == 0
+            await until(lambda: started(cli, "killed-1"), 60)
+            os.kill(worker.pid, signal.SIGKILL)
+            done = await cli("status", "killed-1")
+            assert done.code == 0
+            assert "the run waits for a Worker" in done.out
+            assert "temporal-supervisor-worker" in done.out
+            async with cli.terminal("follow", "killed-1", columns=80) as terminal:
+                await until(lambda: "the run waits for a Worker" in " ".join(terminal.text.split()), 60)
+            cause = await waits(cli, "killed-1", "worker")
+            assert str(worker.pid) in cause["text"] or "t1" in cause["subjects"]
+    await standin.usual()

@@ -1,0 +1,84 @@
+"""A Worker's log: one line for what is expected, a traceback for a bug."""
+
+import io
+import logging
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from temporalio.exceptions import ApplicationError
+
+from runtime.telemetry import ShortLines
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def written() -> io.StringIO:
+    return io.StringIO()
+
+
+@pytest.fixture
+def log(written: io.StringIO) -> logging.Logger:
+    """A logger whose handler shortens."""
+    made = logging.Logger("temporalio.activity")
+    handler = logging.StreamHandler(written)
+    handler.addFilter(ShortLines())
+    made.addHandler(handler)
+    return made
+
+
+def failed(log: logging.Logger, error: Exception) -> None:
+    info = {"workflow_id": "iowa/t1/1", "activity_type": "call_model"}
+    try:
+        raise error from ConnectionError("the cause")
+    except Exception:
+        log.warning("Completing activity as failed", exc_info=True, extra={"temporal_activity": info})
+
+
+def test_an_expected_failure_is_one_line_that_says_what_follows(log: logging.Logger, written: io.StringIO) -> None:
+    failed(log, ApplicationError("cannot reach 127.0.0.1:9", type="ProviderUnreachable"))
+    failed(log, ApplicationError("bad key", type="ProviderAuthentication", non_retryable=True))
+    assert written.getvalue().splitlines() == [
+        "iowa/t1/1 call_model is tried again: ProviderUnreachable: cannot reach 127.0.0.1:9",
+        "iowa/t1/1 call_model is not tried again: ProviderAuthentication: bad key",
+    ]
+
+
+def test_a_bug_keeps_its_traceback(log: logging.Logger, written: io.StringIO) -> None:
+    failed(log, KeyError("x"))
+    failed(log, ApplicationError("x", type="SomethingElse"))
+    assert written.getvalue().count("Traceback") == 2
+
+
+def test_what_the_core_says_of_cancelled_activities_is_left_out(written: io.StringIO) -> None:
+    core = logging.Logger("temporalio.core-temporalio_sdk_core::worker::activities")
+    handler = logging.StreamHandler(written)
+    handler.addFilter(ShortLines())
+    core.addHandler(handler)
+    core.warning("Activity not found on completion. TaskToken(CiQw...)")
+    core.warning("gRPC call poll_workflow_task_queue retried 6 times error=Status { code: Unavailable }")
+    assert written.getvalue() == (
+        "the Temporal server does not answer: trying again; what is finished meanwhile is delivered then\n"
+    )
+
+
+def test_a_worker_without_a_server_says_at_once_that_it_waits(tmp_path: Path) -> None:
+    environ = {
+        **{"PATH": "/usr/bin:/bin", "SUPERVISOR_CACHE_DIR": str(tmp_path)},
+        **{
+            "TEMPORAL_ADDRESS": "127.0.0.1:1",
+            "SUPERVISOR_MODEL": "standin",
+            "ANTHROPIC_BASE_URL": "http://127.0.0.1:9",
+        },
+    }
+    worker = subprocess.Popen([sys.executable, str(ROOT / "worker_main.py")], env=environ, stderr=subprocess.PIPE)
+    try:
+        assert worker.stderr is not None
+        line = worker.stderr.readline().decode()
+    finally:
+        worker.kill()
+        worker.communicate()
+    assert line.startswith("no Temporal server at 127.0.0.1:1 (connection refused): start one with `make serve`")
+    assert line.rstrip().endswith("trying again for 60 s")
