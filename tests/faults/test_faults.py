@@ -70,7 +70,7 @@ async def endings(client: Client, model: ScriptedModel, settings: Settings, work
         async with turn:
             run_id = f"fault-{uuid4().hex[:12]}"
             model.play(run_id, play.script(Path(str(settings.artifacts_url))))
-            fields = {"max_reviews": len(play.reviews), "deadline": "PT40S", **play.fields}
+            fields = {"max_reviews": len(play.reviews), "max_replans": 0, "deadline": "PT40S", **play.fields}
             handle = await runs.start(client, run_id, "orchard", goal=plays.GOAL, **fields)
             try:
                 result = await asyncio.wait_for(handle.result(), 90)
