@@ -43,6 +43,7 @@ _LIST_NUMBER = re.compile(
 )
 _PATH = re.compile(r"[A-Za-z_][^\s|]*/[^\s|]*$")  # reports/2019.3
 _SIMPLE = re.compile(r"(?<![\w.])\d{1,24}(?:\.\d{1,24})?(?![\w])")
+_YEAR = re.compile(r"[12]\d{3}")  # as written a year: 2010 is no rounded 2009
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻−", "0123456789--")
 
 
@@ -108,6 +109,8 @@ def _figure(match: re.Match[str], text: str) -> Figure | None:
     unit = unit_of(match["unit"]) if match["unit"] else unit_of(currency["currency"]) if currency else None
     about = bool(_ABOUT.search(before[-20:]))
     readings = tuple(_readings(match["digits"], _power(match["power"]), about))
+    if scale == 1 and unit is None and not about and _YEAR.fullmatch(match["digits"]) and not match["power"]:
+        readings = (Reading(Decimal(match["digits"]), Decimal("0.5")),)
     written = text[match.start() - len(currency[0]) if currency else match.start() : match.end()].strip()
     return Figure(written, readings, scale, unit, match.start(), match["digits"]) if readings else None
 
