@@ -27,6 +27,7 @@ from console.run.find_run import find_run
 from console.run.request_options import RunOptions
 from console.run.run_handle import RunHandle
 from console.terminal import console, print_out
+from console.view.claim_chain import print_chain
 from runtime.paths import keep_files_private
 from runtime.process import exit_now
 
@@ -163,6 +164,12 @@ def artifact(
 ) -> None:
     """Print a stored text, or write it into a file."""
     do(lambda access: print_artifact(access.store, ref, output))
+
+
+@app.command()
+def verify(run_id: RunId, as_json: AsJson = False) -> None:
+    """Recompute what each claim of an answer rests on; exit code 1 if something has no support or was changed."""
+    do(lambda access: print_chain(run_id, access.store, as_json))
 
 
 @app.command("list")

@@ -9,7 +9,7 @@ from activities.contracts.turn_contracts import ConclusionRef, ToolCallRef, Turn
 from activities.model.conversation import Opening
 from activities.model.journalled_call import Answered, CallOptions, ModelCalls
 from activities.model.port import Json, system_note, user_message
-from activities.prompts.agent_prompts import worker_request, worker_system
+from activities.prompts.agent_prompts import correction_request, is_correction_request, worker_request, worker_system
 from activities.replies.finding_grounds import read_grounds
 from activities.store.reading import read_findings, read_plan, read_small, read_text
 from activities.teams.stored_teams import StoredTeams
@@ -83,6 +83,8 @@ class AgentTurnActivities:
         A note by the system must follow a message of the user's side: without results it is one itself.
         """
         results = self._calls.conversations.tool_result_message(turn.results)
+        if turn.brief is not None and turn.brief.feedback:  # a review's, on the finding that this conversation gave
+            results["content"] += user_message(correction_request(turn.brief.feedback))["content"]
         if not turn.note:
             return [results] if results["content"] else []
         return [results, system_note(turn.note)] if results["content"] else [user_message(turn.note)]
@@ -116,12 +118,17 @@ class AgentTurnActivities:
         return reply
 
     async def _last_text(self, head: str) -> str:
-        """Returns the last text that the model wrote beside its tool calls; empty if it wrote none."""
+        """Returns the last text that the model wrote beside its tool calls; empty if it wrote none.
+
+        What it wrote before a review's feedback is the finding that should be corrected.
+        """
         for message in reversed((await self._calls.conversations.load(head)).messages):
-            if message["role"] == "assistant":
-                texts = [block.get("text") or "" for block in message["content"] if block.get("type") == "text"]
-                if text := "".join(texts).strip():
-                    return text
+            texts = [block.get("text") or "" for block in message["content"] if block.get("type") == "text"]
+            text = "".join(texts).strip()
+            if message["role"] == "assistant" and text:
+                return text
+            if is_correction_request(text):
+                break
         return ""
 
     async def _stored(self, turn: TurnInput, head: str, conclusion: Conclusion) -> ConclusionRef:

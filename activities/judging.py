@@ -25,7 +25,9 @@ from activities.prompts.judgement_prompts import (
     review_request,
     select_request,
 )
+from activities.replies.attempt_story import attempt_story
 from activities.replies.structured_reply import M, StructuredQuestion, StructuredReply, ask
+from activities.store.artifacts import ArtifactError
 from activities.store.reading import FindingExcerpt, read_plan, read_text, with_findings
 from supervision import limits
 from supervision.contract.base import Model
@@ -97,7 +99,7 @@ class JudgingActivities:
         question = StructuredQuestion(
             step=f"refine.{call.subtask_id}.{call.attempt}",
             system=REFINE_SYSTEM,
-            text=refine_request(await self._goal(call), subtask, call.role, call.error),
+            text=refine_request(await self._goal(call), subtask, call.role, call.error, await self._story(call)),
             form=DescriptionDraft,
             max_tokens=limits.REFINE_MAX_TOKENS,
         )
@@ -109,6 +111,15 @@ class JudgingActivities:
             reply.description_ref = await self._store.put_output(call.run.run_id, description.encode())
             reply.preview = cut(description, limits.REPLY_PREVIEW_BYTES)
         return reply
+
+    async def _story(self, call: RefineInput) -> str:
+        """Returns what the failed attempt did; empty if it did nothing, or if that cannot be read."""
+        if call.tried is None:
+            return ""
+        try:
+            return await attempt_story(self._calls.conversations, call.tried.head)
+        except ArtifactError:
+            return ""  # a description is rewritten from the error alone rather than not at all
 
     @activity.defn
     async def review(self, call: ReviewInput) -> ReviewReply:
@@ -146,7 +157,7 @@ class JudgingActivities:
 
     async def _select(self, call: JudgeInput) -> JudgeReply:
         answered = await self._ask_judge(call, SELECT_SYSTEM, select_request, ChoiceDraft)
-        reply = JudgeReply(head=answered.head, usage=answered.usage, resolution=_unsettled(answered.problem))
+        reply = JudgeReply(head=answered.head, usage=answered.usage, problem=cut(answered.problem, limits.ERROR_BYTES))
         if draft := answered.answer:
             reply.choice = draft.choice - 1 if 1 <= draft.choice <= len(call.findings) else None
             reply.resolution = cut(draft.reason.strip(), limits.RESOLUTION_BYTES)
@@ -154,7 +165,7 @@ class JudgingActivities:
 
     async def _settle(self, call: JudgeInput) -> JudgeReply:
         answered = await self._ask_judge(call, CONFLICT_SYSTEM, conflict_request, ResolutionDraft)
-        reply = JudgeReply(head=answered.head, usage=answered.usage, resolution=_unsettled(answered.problem))
+        reply = JudgeReply(head=answered.head, usage=answered.usage, problem=cut(answered.problem, limits.ERROR_BYTES))
         if draft := answered.answer:
             ids = [finding.subtask_id for finding in call.findings]
             reply.choice = ids.index(draft.prefer) if draft.prefer in ids else None
@@ -172,10 +183,6 @@ class JudgingActivities:
 
     async def _goal(self, call: SupervisorCall) -> str:
         return await read_text(self._store, call.goal_ref)
-
-
-def _unsettled(problem: str) -> str:
-    return cut(f"not settled: {problem}", limits.RESOLUTION_BYTES)
 
 
 def _verdicts(draft: ReviewDraft, reviewed: list[str]) -> list[Verdict]:

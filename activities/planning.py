@@ -1,5 +1,7 @@
 """The activity that plans: one model call, its reply read by the mode of planning and checked against the team."""
 
+import asyncio
+
 from temporalio import activity
 
 from activities.contracts.planning_contracts import PlanInput, PlanReply, Strategy
@@ -15,6 +17,8 @@ from activities.teams.stored_teams import StoredTeams
 from supervision import limits
 from supervision.contract.plan import Plan
 from supervision.contract.usage import Usage
+from supervision.grounding.support import Source, unsupported
+from supervision.text import cut
 
 
 class PlanningActivities:
@@ -105,3 +109,7 @@ class PlanningActivities:
         if plan.direct_answer:
             answer = plan.direct_answer.encode("utf-8", "replace")
             reply.answer_ref = await self._store.put_output(run_id, answer)
+            goal = Source(await read_text(self._store, call.goal_ref))
+            claims = await asyncio.to_thread(unsupported, plan.direct_answer, [goal])
+            texts = [cut(claim.text, limits.UNSUPPORTED_BYTES) for claim in claims]
+            reply.unsupported = texts[: limits.UNSUPPORTED_SHOWN]

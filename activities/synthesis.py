@@ -1,6 +1,7 @@
 """The activity that writes from findings: the answer, a draft of it, or a digest of some findings."""
 
 import asyncio
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 from pydantic import JsonValue, WithJsonSchema, create_model
@@ -80,7 +81,7 @@ class SynthesisActivities:
             await self._keep(call, reply, text)
         else:
             text = await self._read_answer(call, reply, text, plan, schema)
-        reply.unsupported = await self._unsupported(call, plan, text)
+        reply.unsupported = await self._unsupported(call, plan, "\n".join([text, *_leaves(reply.answer_json)]))
         return reply
 
     async def _unsupported(self, call: SynthesisInput, plan: Plan, text: str) -> list[str]:
@@ -170,6 +171,15 @@ class SynthesisActivities:
         inline = limits.ANSWER_INLINE_BYTES if call.mode == "final" else limits.REPLY_PREVIEW_BYTES
         reply.answer, reply.answer_bytes = cut(answer, inline), len(data)
         reply.answer_ref = await self._store.put_output(call.run.run_id, data)
+
+
+def _leaves(value: JsonValue) -> Iterator[str]:
+    """Yields the texts and figures of JSON, each to be looked up as if it stood in the answer."""
+    if isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _leaves(item)
+    elif isinstance(value, str | int | float) and not isinstance(value, bool):
+        yield str(value)
 
 
 async def _take_json(reply: SynthesisReply, fields: Json, schema: Json, run_id: str) -> None:

@@ -154,6 +154,11 @@ PLAN_LACKS = 5  # things that a reviewer misses in a plan
 VERDICTS = 50  # of one review: feedback travels in history
 CONFLICTS = 20  # of one review
 SUBTASK_ATTEMPTS = 3  # by contract
+DECLINED_REFINES = 1  # a subtask that was refused or called impossible is described better once, by contract
+ATTEMPT_PAUSE = timedelta(seconds=1)  # after the first failed attempt; doubled by each further one, by contract
+WARM_REVIEWS = 2  # rounds of review in which a finding is corrected in its own conversation; then a fresh eye helps
+ATTEMPT_CALLS_SHOWN = 30  # the last tool calls of a failed attempt, to the one who rewrites its description
+LAST_WORDS_BYTES = 2 * KIB  # of a failed attempt, to the same
 DESCRIPTION_CHARS = 4000  # a subtask's description
 MIN_DESCRIPTION_BYTES = 12  # shorter ones can't say what to do; bytes, as Chinese says more with a character
 TURN_GROWTH_TOKENS = 500  # by how much a worker agent's next call is expected to be larger than its last one
@@ -173,6 +178,7 @@ NESTED_RESULT_BYTES = 16 * KIB  # what a nested run returns goes into two histor
 NESTED_GAPS = 20  # missing subtasks of a nested run that the run above lists one by one
 ROLE_BREAKER_FAILURES = 3  # failed attempts in a row, by contract
 ROLE_BREAKER_COOLDOWN = timedelta(seconds=10)  # a role that fails at once may not burn a run's attempts in seconds
+ROLE_REST_TOTAL = timedelta(minutes=1)  # that a run may stand still because its roles fail, by contract
 ROLE_BREAKER_COOLDOWN_MAX = timedelta(minutes=5)  # doubled by each failed probe up to here
 SYNTHESIS_RESERVE = timedelta(seconds=60)  # kept back from the deadline, at most this
 SYNTHESIS_RESERVE_SHARE = 0.2  # and at most this share of the whole deadline

@@ -10,10 +10,11 @@ ATTACHMENTS = "attachments"
 ATTACHMENT = "attachment"
 DRAFT = "draft"
 ERROR = "error"
+ATTEMPT = "attempt"  # what a failed attempt did
 EXAMPLE = "example"  # a query that a tool's output shows
 
 TAGS = (
-    *(GOAL, SUBTASK, FINDING, MISSING, CANDIDATE, ATTACHMENTS, DRAFT, ERROR, EXAMPLE),
+    *(GOAL, SUBTASK, FINDING, MISSING, CANDIDATE, ATTACHMENTS, DRAFT, ERROR, ATTEMPT, EXAMPLE),
     *("subtasks", "findings", "candidates", "feedback", "previous_finding", "final_instruction", "conflict"),
     *("contradiction", "open_point", "former_verdicts", "at_work", "plan_so_far", ATTACHMENT, MISSING_POINTS),
 )

@@ -96,6 +96,7 @@ EXCEPTIONS: dict[str, str] = {
     "runtime/shown_details.py": "an interceptor of its own, for every Worker of workflows",
     "runtime/server/server_limits.py": "numbers only",
     "console/console_limits.py": "numbers only",
+    "supervision/limits.py": "numbers only, all in one place",
     "console/hints.py": "commands as they can be run here, for every screen that suggests one",
     "console/run/pollers.py": "the Workers of a queue: the start of a run, `doctor` and standstills ask for them",
     "console/commands/check_row.py": "a row of `doctor`, for the three modules that make them",

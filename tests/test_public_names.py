@@ -82,6 +82,7 @@ COMMANDS = {
     "status": {"RUN_ID", "--json"},
     "plan": {"RUN_ID", "--json"},
     "trace": {"RUN_ID"},
+    "verify": {"RUN_ID", "--json"},
     "result": {"RUN_ID", "--json", "--full", "--wait"},
     "artifacts": {"RUN_ID", "--save", "--json"},
     "artifact": {"REF", "--output"},

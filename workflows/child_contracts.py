@@ -22,7 +22,8 @@ class LoopProgress(Model):
 
     `turn` counts through; `turns_booked` of them, and all usage before, are in the supervisor's books already.
     `worked_seconds` is the time that the attempt took so far, without its waits for the provider and for budget.
-    `objected` is True once a conclusion went back to its author.
+    `objected` is True once a conclusion went back to its author, `feedback_due` until a review's feedback was given in
+    the conversation at `head`.
     """
 
     head: str | None = None
@@ -39,6 +40,7 @@ class LoopProgress(Model):
     tools: dict[str, ToolTally] = {}
     worked_seconds: float = 0.0
     objected: bool = False
+    feedback_due: bool = False
 
     def booked(self) -> "LoopProgress":
         """Returns this progress once the supervisor has booked what it took."""
@@ -73,7 +75,8 @@ class WorkerAgentResult(Model):
     """What a worker agent came to. `stopped`: it was cancelled before it had finished; `finding` is what it had.
 
     The same value is in the details of a failed attempt's error, so that what it consumed is counted. `progress` is
-    what a next try can go on from, `retry_after` the seconds that a provider's breaker stays open.
+    what a next try can go on from, `retry_after` the seconds that a provider's breaker stays open. `head` is its
+    conversation's, also of one that failed; `finish_call_id` names the call in it that gave the finding, if one did.
     """
 
     finding: Finding | None = None
@@ -82,6 +85,8 @@ class WorkerAgentResult(Model):
     usage: Usage = Usage()
     tools: dict[str, ToolTally] = {}
     progress: LoopProgress | None = None
+    head: str | None = None
+    finish_call_id: str | None = None
     retry_after: float = 0.0
     nested: NestedRun | None = None
     gaps: list[Gap] = []

@@ -118,10 +118,11 @@ class SupervisorWorkflow(Handlers):
         reply = await (own_plan(context) if own else make_plan(context, state.request.strategy))
         drafts = Drafts(context, state.request.incremental_synthesis)
         if state.plan.direct_answer:
-            state.answer = Answer(state.plan.direct_answer, reply.answer_ref)
+            state.answer = Answer(state.plan.direct_answer, reply.answer_ref, unsupported=[*reply.unsupported])
             if context.setup.answer_schema_ref is None:
                 return await self._done(state)
             drafts.draft_ref = reply.answer_ref  # what is left is to bring it into the schema
+            drafts.doubtful = [*reply.unsupported]
         else:
             await self._work(context, drafts, reply.strategy)
         self._enter(state, "synthesizing")

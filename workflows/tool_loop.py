@@ -77,10 +77,13 @@ class ToolLoop:
                 asked_again, max_tokens = asked_again + 1, more_room(max_tokens)
                 continue
             progress.head, progress.results, note, asked_again = reply.head, [], None, 0
+            progress.feedback_due = False
             if finding := finding_of(step, reply, progress):
                 note = self._objection(reply)
                 if note is None:
-                    return self._result(finding)
+                    result = self._result(finding)
+                    result.finish_call_id = reply.conclusion.call_id if reply.conclusion else None
+                    return result
                 continue
             if step is Next.TOOLS:
                 progress.results = await self._run_tools(reply)
@@ -178,7 +181,7 @@ class ToolLoop:
                 role=agent.role.name,
                 model=agent.role.model,
                 step=f"turn.{progress.turn}",
-                brief=agent.brief if progress.head is None else None,
+                brief=agent.brief if progress.head is None or progress.feedback_due else None,
                 head=progress.head,
                 results=progress.results,
                 note=note,
@@ -265,7 +268,12 @@ class ToolLoop:
         progress = self._progress
         turns = progress.turn - progress.turns_booked
         return WorkerAgentResult(
-            finding=finding, stopped=stopped, turns=turns, usage=progress.usage, tools=progress.tools
+            finding=finding,
+            stopped=stopped,
+            turns=turns,
+            usage=progress.usage,
+            tools=progress.tools,
+            head=progress.head,
         )
 
 

@@ -11,14 +11,21 @@ from supervision.contract.result import Citation, Contradiction, Gap, Problem
 from supervision.contract.usage import Usage
 
 
+class AttemptRef(Model):
+    """The conversation of an attempt: the calls that it made, the errors that it met, its last words."""
+
+    head: str
+
+
 class RefineInput(SupervisorCall):
-    """A subtask attempt that failed, to be described better."""
+    """A subtask attempt that failed, to be described better; `tried` is what it did, if it came to anything."""
 
     subtask_id: str
     description_ref: str | None = None
     role: str
     attempt: int
     error: Problem
+    tried: AttemptRef | None = None
 
 
 class RefineReply(Model):
@@ -70,11 +77,15 @@ class JudgeInput(SupervisorCall):
 
 
 class JudgeReply(Model):
-    """`choice` is an index into the findings, None when none should be preferred."""
+    """`choice` is an index into the findings, None when none should be preferred.
+
+    `resolution` is the judge's reason; without one, `problem` says why there is none.
+    """
 
     head: str
     choice: int | None = None
     resolution: str = ""
+    problem: str = ""
     usage: Usage
 
 

@@ -51,14 +51,15 @@ class PlanReply(Model):
     """A plan that can run, or the problems with the reply. `plan` may hold shortened descriptions.
 
     `team_ref` and `team` replace the run's team if the plan defines roles of its own. `answer_ref` is the text of a
-    direct answer. `finished` is True if the planner says that nothing more is needed, `incapable` if no role has a
-    capability that the plan asks for.
+    direct answer, `unsupported` its claims that the goal does not hold. `finished` is True if the planner says that
+    nothing more is needed, `incapable` if no role has a capability that the plan asks for.
     """
 
     head: str
     plan: PackedPlan = None
     plan_ref: str | None = None
     answer_ref: str | None = None
+    unsupported: list[str] = []
     strategy: Strategy = "plan"
     team_ref: str | None = None
     team: TeamCard | None = None

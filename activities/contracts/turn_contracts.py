@@ -28,6 +28,8 @@ class ToolResultRef(Model):
 class TurnInput(Model):
     """One model call of a worker agent: the brief on the first turn, later the head and the new messages.
 
+    A first turn with a head goes on with an earlier attempt's conversation: the brief's feedback is all that is new.
+
     The `last` one may call no tools. `note` is the system's own word to the model.
     """
 

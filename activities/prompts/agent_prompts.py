@@ -80,6 +80,22 @@ def worker_request(
     return "\n\n".join(parts)
 
 
+_CORRECT = (
+    "A reviewer checked your finding. Fix exactly the points in <feedback>, keep the rest, and conclude again with the "
+    "whole finding."
+)
+
+
+def correction_request(feedback: str) -> str:
+    """Returns the turn with which a review's feedback goes on with the conversation that gave the finding."""
+    return f"{tag('feedback', feedback)}\n\n{_CORRECT}"
+
+
+def is_correction_request(text: str) -> bool:
+    """True if a turn of a conversation is one of `correction_request`."""
+    return text.endswith(_CORRECT)
+
+
 LAST_TURN = f"{LAST_TURN_MARK}: no more tool calls are possible. Write your finding now from what you have."
 TURNS_LEFT = (
     f"{limits.TURNS_NOTICE} turns are left after this one, and the last of them takes no tool calls. Ask now for what "

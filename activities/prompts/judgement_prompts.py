@@ -14,28 +14,31 @@ from activities.store.reading import FindingExcerpt
 from supervision import limits
 from supervision.contract.plan import Plan, Subtask
 from supervision.contract.result import Contradiction, Gap, Problem
-from supervision.prompt_marks import CANDIDATE, DIGEST, DRAFT, ERROR, GOAL, MISSING, SUBTASK
+from supervision.prompt_marks import ATTEMPT, CANDIDATE, DIGEST, DRAFT, ERROR, GOAL, MISSING, SUBTASK
 from supervision.text import one_line
 
 REFINE_SYSTEM = f"""You are the supervisor of a team of worker agents. An attempt at a subtask failed. You rewrite \
 the subtask's description so that the next attempt succeeds.
 
 - Keep what the subtask is for: entities, period, units and questions stay, nothing is added to its scope.
-- Take from the error what to avoid or to do differently, and say it plainly: fewer or smaller steps, another way to \
-the same fact, what to do when a source has nothing.
+- Take from the error, and from the calls that were made, what to avoid or to do differently, and say it plainly: \
+fewer or smaller steps, another way to the same fact, what to do when a source has nothing.
+- When the attempt says that it is impossible, ask for what the sources can give, and for a plain word on the rest.
 - The worker agent sees the new description instead of the old one and knows nothing of the error.
 
 {DATA_RULE}"""
 
 
-def refine_request(goal: str, subtask: Subtask, role: str, error: Problem) -> str:
-    """Returns the prompt for a better description: the subtask, and how its attempt failed."""
+def refine_request(goal: str, subtask: Subtask, role: str, error: Problem, story: str = "") -> str:
+    """Returns the prompt for a better description: the subtask, how its attempt failed, and what that had tried."""
+    tried = [tag(ATTEMPT, story)] if story else []
     return "\n\n".join(
         [
             tag(GOAL, goal),
             tag(SUBTASK, subtask.description),
             f"It was given to the role {role}. The attempt failed:",
             tag(ERROR, f"{error.type}: {error.message}"),
+            *tried,
             "Write the better description.",
         ]
     )

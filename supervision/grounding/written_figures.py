@@ -20,7 +20,7 @@ _FIGURE = re.compile(
     re.IGNORECASE,
 )
 _CURRENCY = re.compile(rf"(?<!\w)(?P<currency>{CURRENCY})\s?[-−]?$", re.IGNORECASE)
-_IN_A_WORD = re.compile(r"(?:[\w.,]|[A-Za-z][-‑])$")
+_IN_A_WORD = re.compile(r"(?:[\w.,]|[A-Za-z][-‑])\Z")  # not $, which also matches before a line's end
 _ABOUT = re.compile(
     r"(?:\b(?:about|around|approximately|approx\.?|roughly|circa|ca\.|some|nearly|almost|over|above|below|under|"
     r"more than|less than|up to|at least|etwa|rund|ungefähr|knapp|fast|über|unter|environ|près de|unos)|[~≈<>])"
@@ -43,6 +43,7 @@ _LIST_NUMBER = re.compile(
 )
 _PATH = re.compile(r"[A-Za-z_][^\s|]*/[^\s|]*$")  # reports/2019.3
 _SIMPLE = re.compile(r"(?<![\w.])\d{1,24}(?:\.\d{1,24})?(?![\w])")
+_YEAR = re.compile(r"[12]\d{3}")  # as written a year: 2010 is no rounded 2009
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻−", "0123456789--")
 
 
@@ -108,6 +109,8 @@ def _figure(match: re.Match[str], text: str) -> Figure | None:
     unit = unit_of(match["unit"]) if match["unit"] else unit_of(currency["currency"]) if currency else None
     about = bool(_ABOUT.search(before[-20:]))
     readings = tuple(_readings(match["digits"], _power(match["power"]), about))
+    if scale == 1 and unit is None and not about and _YEAR.fullmatch(match["digits"]) and not match["power"]:
+        readings = (Reading(Decimal(match["digits"]), Decimal("0.5")),)
     written = text[match.start() - len(currency[0]) if currency else match.start() : match.end()].strip()
     return Figure(written, readings, scale, unit, match.start(), match["digits"]) if readings else None
 

@@ -1,9 +1,13 @@
 """The rules after a worker agent's end: its attempt goes on or not, its subtask is tried again or not."""
 
+from datetime import timedelta
 from enum import Enum, auto
 
 from supervision import limits
 from supervision.errors import ACCOUNT, FATAL, RESUMABLE, STORE, ErrorKind
+
+DECLINED = {ErrorKind.REFUSED, ErrorKind.CANNOT_DO}
+"""The worker agent, or the model, says that the subtask itself is the trouble: the same description fails again."""
 
 _OTHERS_DOING = {ErrorKind.BUDGET_EXHAUSTED, ErrorKind.CANCELLED, ErrorKind.PROVIDER_REJECTED}
 
@@ -41,23 +45,29 @@ class NextTry(Enum):
     FALLBACK_ROLE = auto()
 
 
-def next_try(problem: ErrorKind, failures: int, *, has_fallback: bool) -> NextTry:
+def next_try(problem: ErrorKind, failures: int, declined: int = 0, *, has_fallback: bool) -> NextTry:
     """Returns what follows after `failures` failed attempts, the last of them with `problem`.
 
-    `has_fallback`: the role has a fallback role that was not tried yet.
+    `declined` of them were refusals or `CannotDo`: such a subtask is described better once only. `has_fallback`: the
+    role has a fallback role that was not tried yet.
     """
-    if not counts_against_role(problem):
+    if not is_retried(problem):
         return NextTry.GIVE_UP
-    if failures < limits.SUBTASK_ATTEMPTS:
+    if failures < limits.SUBTASK_ATTEMPTS and (problem not in DECLINED or declined <= limits.DECLINED_REFINES):
         return NextTry.SAME_ROLE
     return NextTry.FALLBACK_ROLE if has_fallback else NextTry.GIVE_UP
 
 
-def counts_against_role(problem: ErrorKind) -> bool:
-    """True if an attempt's failure counts against its role: it is not the doing of provider, store, budget, person."""
+def is_retried(problem: ErrorKind) -> bool:
+    """True if another attempt may do better: the failure is not the doing of provider, store, budget or person."""
     return problem not in FATAL | STORE | _OTHERS_DOING
 
 
-def must_be_refined(problem: ErrorKind) -> bool:
-    """True if the same description would only fail again."""
-    return problem is ErrorKind.REFUSED
+def counts_against_role(problem: ErrorKind) -> bool:
+    """True if an attempt's failure counts against its role: a subtask that is declined says nothing about it."""
+    return is_retried(problem) and problem not in DECLINED
+
+
+def back_off(failures: int) -> timedelta:
+    """Returns how long after a failure the next attempt begins: twice as long after each one."""
+    return limits.ATTEMPT_PAUSE * float(2 ** (failures - 1))

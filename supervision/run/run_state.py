@@ -272,7 +272,7 @@ class RunState:
         """Returns what the answer says of itself, never above what its basis allows."""
         if self.answer.confidence is None:
             return None
-        points = [point for point in self.open_points if point.subtask_id != ANSWER]
+        points = [point for point in (*self.open_points, *self._lacks) if point.subtask_id != ANSWER]
         by_id = importance(self.plan)
         basis = basis_of(self.answer, self.board.current(), by_id, self.contradictions, points)
         return min(self.answer.confidence, ceiling(basis))

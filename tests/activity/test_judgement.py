@@ -213,4 +213,5 @@ async def test_a_conflict_is_settled_for_one_side_or_none(desk: Desk, prefer: st
 async def test_a_judge_nobody_can_read_settles_nothing(desk: Desk, question: Literal["select", "conflict"]) -> None:
     reply = await judge(desk, question, text("both are fine"))
     assert reply.choice is None
-    assert reply.resolution.startswith("not settled: the reply is not the JSON asked for")
+    assert reply.resolution == ""
+    assert reply.problem.startswith("the reply is not the JSON asked for")

@@ -59,15 +59,20 @@ async def review(context: RunContext, dispatch: Dispatch, replanning: Replanning
             # run); only a better finding closes the point, where the subtask completes.
             state.open_point(subtask_id, f"there was no time to fix it: {feedback}")
             drafts.forget(subtask_id)
+        anew = {verdict.subtask_id for verdict in reply.verdicts if verdict.anew}
+        warm = set(flagged) - anew if number <= limits.WARM_REVIEWS else set[str]()
         if flagged:
-            await _redo(context, dispatch, drafts, flagged)
+            await _redo(context, dispatch, drafts, flagged, warm)
         else:
             await dispatch.execute()
 
 
-async def _redo(context: RunContext, dispatch: Dispatch, drafts: Drafts, feedback: dict[str, str]) -> None:
+async def _redo(
+    context: RunContext, dispatch: Dispatch, drafts: Drafts, feedback: dict[str, str], warm: set[str]
+) -> None:
     """Has findings done again, then those that rest on a finding that changed, and so on along the plan.
 
+    The `warm` ones go on with their conversations; those that rest on others begin anew, with these as they are now.
     What cannot be done again, for lack of time or budget, stays marked as resting on an older finding.
     """
     board = context.state.board
@@ -75,12 +80,13 @@ async def _redo(context: RunContext, dispatch: Dispatch, drafts: Drafts, feedbac
         before = {subtask_id: board.text_ref(subtask_id) for subtask_id in feedback}
         for subtask_id, words in feedback.items():
             drafts.forget(subtask_id)
-            dispatch.reopen(subtask_id, words)
+            dispatch.reopen(subtask_id, words, warm=subtask_id in warm)
         await dispatch.execute()
         changed = [subtask_id for subtask_id, ref in before.items() if board.text_ref(subtask_id) != ref]
         dependents = board.mark_stale(changed)
         if not context.state.time_and_budget.time_left:
             return
+        warm = set()
         feedback = {
             subtask_id: f"{_RESTS_ON_OLDER} {', '.join(of)}. {_CHECK_AGAIN}" for subtask_id, of in dependents.items()
         }
@@ -114,4 +120,10 @@ async def _settle_conflicts(context: RunContext, conflicts: list[Contradiction],
         if len(known) <= limits.JUDGED_CONFLICTS:
             conflict = conflict.model_copy(update={"resolution": await resolve(context, conflict)})
         context.state.add_contradiction(conflict)
-        context.state.trace.note("conflict", subtasks=list(conflict.subtask_ids), resolved=bool(conflict.resolution))
+        context.state.trace.note(
+            "conflict",
+            subtasks=list(conflict.subtask_ids),
+            description=conflict.description,
+            resolved=bool(conflict.resolution),
+            resolution=conflict.resolution,
+        )

@@ -5,7 +5,7 @@ from typing import Literal
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts.judgement_contracts import JudgeInput, JudgeReply, RefineInput
+    from activities.contracts.judgement_contracts import AttemptRef, JudgeInput, JudgeReply, RefineInput, RefineReply
     from activities.contracts.packed import DependencyRef
     from supervision import limits
     from supervision.budget.amount import call_estimate
@@ -20,12 +20,19 @@ with workflow.unsafe.imports_passed_through():
 async def select(context: RunContext, subtask_id: str, findings: list[Finding]) -> int:
     """Returns the index of the best of several candidates' findings; 0 if the judge has no choice."""
     refs = [
-        DependencyRef(subtask_id=subtask_id, role="", text_ref=finding.text_ref, bytes=finding.text_bytes)
+        DependencyRef(
+            subtask_id=subtask_id,
+            role="",
+            text_ref=finding.text_ref,
+            bytes=finding.text_bytes,
+            record_ref=finding.record_ref,
+        )
         for finding in findings
     ]
     reply = await _judge(context, "select", context.state.board.subtask(subtask_id).description, refs)
     choice = reply.choice if reply and reply.choice is not None and reply.choice < len(findings) else 0
-    context.state.trace.note("candidate_chosen", subtask_id, choice=choice + 1, of=len(findings))
+    reason = reply.resolution if reply else ""
+    context.state.trace.note("candidate_chosen", subtask_id, choice=choice + 1, of=len(findings), reason=reason)
     return choice
 
 
@@ -42,7 +49,11 @@ async def resolve(context: RunContext, conflict: Contradiction) -> str:
     """Returns a judge's resolution of findings that disagree; empty when there is none."""
     findings = as_refs([context.state.board[subtask_id] for subtask_id in conflict.subtask_ids])
     reply = await _judge(context, "conflict", conflict.description, findings)
-    return reply.resolution if reply else ""
+    if reply is None or not reply.resolution:
+        return ""
+    if reply.choice is None:
+        return reply.resolution
+    return f"{findings[reply.choice].subtask_id} counts: {reply.resolution}"
 
 
 async def _judge(
@@ -56,16 +67,27 @@ async def _judge(
         findings=findings,
     )
     try:
-        return await context.call_model("the judge", activity_calls.judge, payload, estimate(findings))
+        reply = await context.call_model("the judge", activity_calls.judge, payload, estimate(findings))
     except SupervisionError as error:
         context.state.warn(f"there was no judgement: {error.message}")
         return None
+    if reply.problem:
+        context.state.warn(f"a judgement could not be read: {reply.problem}")
+    return reply
 
 
 async def refine(
-    context: RunContext, subtask_id: str, role: str, description_ref: str | None, problem: Problem
-) -> str | None:
-    """Returns the reference of a better description after a failed attempt; None when there is none."""
+    context: RunContext,
+    subtask_id: str,
+    role: str,
+    description_ref: str | None,
+    problem: Problem,
+    conversation: AttemptRef | None,
+) -> RefineReply | None:
+    """Returns a better description after a failed attempt, by reference; None when there is none.
+
+    `conversation` is the attempt's: whoever rewrites sees what was tried.
+    """
     state = context.state
     payload = RefineInput(
         **context.call_fields,
@@ -74,6 +96,7 @@ async def refine(
         role=role,
         attempt=state.board[subtask_id].attempts + 1,
         error=problem,
+        tried=conversation,
     )
     try:
         reply = await context.call_model(
@@ -82,4 +105,4 @@ async def refine(
     except SupervisionError as error:
         state.warn(f"{subtask_id} could not be described better: {error.message}")
         return None
-    return reply.description_ref
+    return reply if reply.description_ref else None

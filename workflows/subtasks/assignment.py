@@ -6,12 +6,16 @@ from datetime import datetime
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
+    from activities.contracts.turn_contracts import ToolResultRef
+    from activities.prompts.agent_prompts import FINISH_TAKEN
+    from supervision.agent.grounds import Grounds
     from supervision.contract.finding import Finding
     from supervision.contract.team import RoleCard
     from supervision.planning.capabilities import role_for
     from supervision.run.role_breaker import RoleTicket
     from supervision.run.slots import Slot
     from workflows.calls import local_calls
+    from workflows.child_contracts import LoopProgress, WorkerAgentResult
     from workflows.run_context import RunContext
 
 
@@ -20,17 +24,41 @@ class Assignment:
     """A subtask in the hands of a role, over all its attempts.
 
     `ticket` is the permission that the role's breaker gave for the next attempt, or for the one that runs, `slot` its
-    right to work. In a round of review `previous` is the finding to improve by `feedback`.
+    right to work. `declined` counts refusals and `CannotDo` among the failures. In a round of review `previous` is the
+    finding to improve by `feedback`, `warm` where its conversation stands, for the next attempt to go on with it.
+    `last` is the result of the attempt that ended last.
     """
 
     role: RoleCard
     ticket: RoleTicket | None = None
     slot: Slot | None = None
     failures: int = 0
+    declined: int = 0
     fell_back: bool = False
     description_ref: str | None = None
     feedback: str | None = None
     previous: Finding | None = None
+    warm: "WarmStart | None" = None
+    last: WorkerAgentResult | None = None
+
+
+@dataclass(frozen=True)
+class WarmStart:
+    """A finished conversation that a review's feedback goes on with: it belongs to its role."""
+
+    role: str
+    progress: LoopProgress
+
+
+def warm_start(role: str, result: WorkerAgentResult | None, finding: Finding | None) -> WarmStart | None:
+    """Returns where the conversation of a finding stands; None if it cannot go on."""
+    if result is None or finding is None or result.head is None or result.finding is None:
+        return None
+    if result.finding.text_ref != finding.text_ref:
+        return None
+    taken = [ToolResultRef(call_id=result.finish_call_id, text=FINISH_TAKEN)] if result.finish_call_id else []
+    grounds = Grounds(sources=[*finding.sources], artifacts=[*finding.artifacts])
+    return WarmStart(role, LoopProgress(head=result.head, results=taken, grounds=grounds, feedback_due=True))
 
 
 def assign(context: RunContext, subtask_id: str) -> Assignment:

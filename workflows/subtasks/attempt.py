@@ -95,7 +95,8 @@ class _Attempt:
     async def _run_candidate(self, candidate: int, slot: Slot) -> AttemptOutcome:
         """Runs one worker agent to its end; it goes on from where it stood after each wait and each refill."""
         context, state = self.context, self.context.state
-        account, progress, pauses, number = f"{self.subtask_id}.{candidate}", LoopProgress(), 0, 0
+        account, pauses, number = f"{self.subtask_id}.{candidate}", 0, 0
+        progress = self._beginning(candidate)
         result = WorkerAgentResult()
         while True:
             try:
@@ -134,6 +135,13 @@ class _Attempt:
             except (asyncio.CancelledError, SupervisionError):  # the run was stopped, or its time is over
                 return stopped(result)
         raise SupervisionError(run_kind(problem.type), problem.message)
+
+    def _beginning(self, candidate: int) -> LoopProgress:
+        """Returns where a worker agent begins: at the conversation of the finding that it should correct, or anew."""
+        warm, role = self.assignment.warm, self.assignment.role
+        if warm is None or candidate or role.team or warm.role != role.name:
+            return LoopProgress()
+        return warm.progress.model_copy(deep=True)
 
     async def _wait(self, step: AfterAgent, problem: Problem, result: WorkerAgentResult, pauses: int) -> None:
         """Waits for the provider, or for a person who acts there, if the next start of the worker agent needs it."""

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.errors import ErrorKind, SupervisionError
     from workflows.background import BackgroundTask
     from workflows.run_context import RunContext
-    from workflows.subtasks.assignment import Assignment, assign, next_probe_at, take_role
+    from workflows.subtasks.assignment import Assignment, assign, next_probe_at, take_role, warm_start
     from workflows.subtasks.retries import run_with_retries
 
 
@@ -61,11 +61,21 @@ class Dispatch:
         self._assignments: dict[str, Assignment] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
         self._ended: list[tuple[str, asyncio.Task[None]]] = []
+        self._rest_left = limits.ROLE_REST_TOTAL
 
-    def reopen(self, subtask_id: str, feedback: str) -> None:
-        """Has a completed subtask worked on again, by the same role, with a review's feedback on its finding."""
-        role, finding = self._assignments[subtask_id].role, self._state.board[subtask_id].finding
-        self._assignments[subtask_id] = Assignment(role, feedback=feedback, previous=finding)
+    def reopen(self, subtask_id: str, feedback: str, *, warm: bool = False) -> None:
+        """Has a completed subtask worked on again, by the same role, with a review's feedback on its finding.
+
+        `warm`: in the conversation that gave the finding, if that can go on.
+        """
+        before, finding = self._assignments[subtask_id], self._state.board[subtask_id].finding
+        role = before.role
+        single = self._state.board.subtask(subtask_id).candidates == 1
+        going_on = warm_start(role.name, before.last, finding) if warm and single else None
+        self._assignments[subtask_id] = Assignment(
+            role, feedback=feedback, previous=finding, warm=going_on, last=before.last
+        )
+        self._state.trace.note("subtask_reopened", subtask_id, feedback=feedback, warm=going_on is not None)
         self._state.board.reopen(subtask_id)
 
     async def execute(self) -> None:
@@ -99,9 +109,34 @@ class Dispatch:
                 return True
             # Whatever happens while this waits (a plan adopted, a subtask held back, limits changed) ends one of the
             # wakers, and the loop looks at the whole board again: nothing is carried over from before the wait.
+            idle_since = workflow.now() if not self._running and not self._replanning.running else None
+            if idle_since is not None and probe_at is not None:
+                if self._rest_left <= timedelta():
+                    self._give_up_resting()
+                    continue
+                probe_at = min(probe_at, idle_since + self._rest_left)
             await self._wait(timers, probe_at)
+            if idle_since is not None:
+                self._rest_left -= workflow.now() - idle_since
             self._collect()
         return False
+
+    def _give_up_resting(self) -> None:
+        """Fails the subtasks that wait for roles whose breakers are open: the run has stood still long enough."""
+        board = self._state.board
+        for subtask_id in list(board.ready()):
+            assignment = self._assignments.get(subtask_id) or assign(self._context, subtask_id)
+            role = assignment.role.name
+            problem = Problem(
+                type=ErrorKind.NO_CAPABLE_WORKER,
+                message=f"the role '{role}' failed too often in a row, and nothing else was left to do",
+            )
+            if assignment.previous is not None:
+                board.keep(subtask_id)
+                continue
+            board.begin(subtask_id, role)
+            board.fail(subtask_id, problem)
+            self._state.trace.note("subtask_failed", subtask_id, error=problem.type, message=problem.message)
 
     def _is_complete(self) -> bool:
         """True if no subtask is left to be worked on."""

@@ -1,14 +1,18 @@
 """A subtask over its attempts: better described after each failure, by the fallback role in the end."""
 
 import asyncio
+from datetime import timedelta
 
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
+    from activities.contracts.judgement_contracts import AttemptRef
+    from supervision import limits
     from supervision.contract.finding import Finding
     from supervision.contract.result import Problem
     from supervision.errors import FATAL, ErrorKind, SupervisionError, run_kind
-    from supervision.run.attempt_rules import NextTry, counts_against_role, must_be_refined, next_try
+    from supervision.run.attempt_rules import DECLINED, NextTry, back_off, counts_against_role, is_retried, next_try
+    from supervision.text import cut
     from workflows.calls.judge_calls import refine
     from workflows.child_contracts import WorkerAgentResult
     from workflows.run_context import RunContext
@@ -46,6 +50,7 @@ async def _run_with_retries(context: RunContext, subtask_id: str, assignment: As
     while True:
         board.begin(subtask_id, assignment.role.name)
         outcome = await run_attempt(context, subtask_id, assignment)
+        assignment.last, assignment.warm = outcome.result, None
         if outcome.problem is None:
             if outcome.result.finding is None or outcome.result.stopped:
                 give_back(context, assignment)
@@ -58,7 +63,7 @@ async def _run_with_retries(context: RunContext, subtask_id: str, assignment: As
             give_back(context, assignment)
             _stop(context, subtask_id, assignment, outcome.result, outcome.problem)
             return
-        if not counts_against_role(outcome.problem.type):
+        if not is_retried(outcome.problem.type):
             give_back(context, assignment)
             if outcome.problem.type in FATAL and assignment.previous is None:
                 await context.finding_comes(subtask_id)
@@ -66,8 +71,7 @@ async def _run_with_retries(context: RunContext, subtask_id: str, assignment: As
             return
         if outcome.problem.type is ErrorKind.TIMEOUT:
             partial = outcome.result.finding or partial
-        count_outcome(context, assignment, succeeded=False)
-        assignment.failures += 1
+        _count_failure(context, assignment, outcome.problem)
         if not await _prepare_retry(context, subtask_id, assignment, outcome.problem):
             _fail(context, subtask_id, assignment, outcome.problem, partial)
             return
@@ -77,23 +81,49 @@ async def _run_with_retries(context: RunContext, subtask_id: str, assignment: As
             return
 
 
+def _count_failure(context: RunContext, assignment: Assignment, problem: Problem) -> None:
+    if counts_against_role(problem.type):
+        count_outcome(context, assignment, succeeded=False)
+    else:
+        give_back(context, assignment)
+    assignment.failures += 1
+    assignment.declined += problem.type in DECLINED
+
+
 async def _prepare_retry(context: RunContext, subtask_id: str, assignment: Assignment, problem: Problem) -> bool:
     """Readies the next attempt: same role better described, or the fallback role. Returns False to give up."""
     fallback = unused_fallback(context, assignment)
-    step = next_try(problem.type, assignment.failures, has_fallback=fallback is not None)
+    step = next_try(problem.type, assignment.failures, assignment.declined, has_fallback=fallback is not None)
     if step is NextTry.GIVE_UP:
         return False
-    refined_only = must_be_refined(problem.type)
+    failed_at, rewritten = workflow.now(), ""
+    refined_only = problem.type in DECLINED and assignment.description_ref is None
     if step is NextTry.SAME_ROLE or refined_only:
         # While this waits the breaker may open or close: its permission is asked for after it.
-        better = await refine(context, subtask_id, assignment.role.name, assignment.description_ref, problem)
+        tried = AttemptRef(head=assignment.last.head) if assignment.last and assignment.last.head else None
+        better = await refine(context, subtask_id, assignment.role.name, assignment.description_ref, problem, tried)
         if better is None and refined_only:
             return False
-        assignment.description_ref = better or assignment.description_ref
+        if better is not None:
+            assignment.description_ref, rewritten = better.description_ref, better.preview
     if step is NextTry.FALLBACK_ROLE and fallback is not None:
         assignment.role, assignment.fell_back = fallback, True
-    context.state.trace.note("subtask_retried", subtask_id, error=problem.type, role=assignment.role.name)
+    context.state.trace.note(
+        "subtask_retried",
+        subtask_id,
+        error=problem.type,
+        message=cut(problem.message, limits.COMPLAINT_BYTES),
+        role=assignment.role.name,
+        description=rewritten,
+    )
+    await _pause(subtask_id, back_off(assignment.failures) - (workflow.now() - failed_at))
     return True
+
+
+async def _pause(subtask_id: str, pause: timedelta) -> None:
+    """Waits before the next attempt, as much as describing it better has left of the pause."""
+    if pause > timedelta():
+        await workflow.sleep(pause, summary=f"{subtask_id}: the next attempt")
 
 
 def _complete(context: RunContext, subtask_id: str, finding: Finding, turns: int) -> None:

@@ -7,11 +7,13 @@ from hypothesis import strategies as st
 from supervision import limits
 from supervision.errors import ACCOUNT, FATAL, RESUMABLE, STORE, ErrorKind
 from supervision.run.attempt_rules import (
+    DECLINED,
     AfterAgent,
     NextTry,
     after_agent,
+    back_off,
     counts_against_role,
-    must_be_refined,
+    is_retried,
     next_try,
 )
 
@@ -55,7 +57,7 @@ def test_an_account_problem_fails_a_run_that_has_nothing_to_lose_and_else_waits(
 @given(kinds, st.integers(1, 10), st.booleans())
 def test_a_subtask_is_tried_thrice_then_once_by_its_fallback(kind: ErrorKind, failures: int, spare: bool) -> None:
     step = next_try(kind, failures, has_fallback=spare)
-    if not counts_against_role(kind):
+    if not is_retried(kind):
         assert step is NextTry.GIVE_UP
     elif failures < limits.SUBTASK_ATTEMPTS:
         assert step is NextTry.SAME_ROLE
@@ -66,8 +68,17 @@ def test_a_subtask_is_tried_thrice_then_once_by_its_fallback(kind: ErrorKind, fa
 def test_only_the_works_own_failures_count_against_a_role() -> None:
     elsewhere = {kind for kind in ErrorKind if not counts_against_role(kind)}
     others = {ErrorKind.BUDGET_EXHAUSTED, ErrorKind.CANCELLED, ErrorKind.PROVIDER_REJECTED}
-    assert elsewhere == FATAL | STORE | others
+    assert elsewhere == FATAL | STORE | others | DECLINED
 
 
-def test_a_refusal_is_not_tried_again_with_the_same_words() -> None:
-    assert {kind for kind in ErrorKind if must_be_refined(kind)} == {ErrorKind.REFUSED}
+@pytest.mark.parametrize("kind", sorted(DECLINED))
+def test_a_declined_subtask_is_described_better_once_and_counts_against_nobody(kind: ErrorKind) -> None:
+    assert next_try(kind, 1, 1, has_fallback=True) is NextTry.SAME_ROLE
+    assert next_try(kind, 2, 2, has_fallback=True) is NextTry.FALLBACK_ROLE
+    assert next_try(kind, 2, 2, has_fallback=False) is NextTry.GIVE_UP
+    assert next_try(kind, 2, 1, has_fallback=True) is NextTry.SAME_ROLE
+    assert not counts_against_role(kind)
+
+
+def test_attempts_back_off() -> None:
+    assert [back_off(failures).total_seconds() for failures in (1, 2, 3)] == [1, 2, 4]

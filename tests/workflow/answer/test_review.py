@@ -10,7 +10,7 @@ from supervision import limits
 from tests.scripted_model import Reply, ScriptedModel, Step, as_json, script, text, tools, when
 from tests.waiting import until
 from tests.workflow import runs
-from tests.workflow.runs import prompt, started_children
+from tests.workflow.runs import call, prompt, started_children
 from tests.workflow.scripts import Turns, item, reviewed, subtasks, verdicts
 from workflows.supervisor import SupervisorWorkflow
 
@@ -36,8 +36,10 @@ async def test_only_what_a_review_flags_runs_again_with_the_feedback_and_its_old
     result = await handle.result()
     assert model.steps(run_id)[3:] == ["review.1", "t2/2/turn.1", "review.2", "synthesis.1"]
     again = prompt(model, run_id, "t2/2/turn.1")
-    assert "<feedback>\nthe unit is missing\n</feedback>" in again
-    assert "finding of t2, attempt 1" in again
+    assert again.startswith("<feedback>\nthe unit is missing\n</feedback>")
+    spoken = call(model, run_id, "t2/2/turn.1").step.body["messages"]
+    assert [message["role"] for message in spoken] == ["user", "assistant", "user"]
+    assert "finding of t2, attempt 1" in str(spoken[1]["content"])
     assert "finding of t2, attempt 2" in prompt(model, run_id, "review.2")
     assert {r.id: r.attempts for r in result.subtasks} == {"t1": 1, "t2": 2}
     assert (result.status, result.gaps) == ("completed", [])
@@ -101,7 +103,7 @@ async def test_conflicting_findings_go_to_a_judge_and_stay_in_the_result(
     assert [s for s in model.steps(run_id) if s.startswith("judge")] == ["judge.1"]
     assert "44 or 45 pears" in prompt(model, run_id, "judge.1")
     assert [(c.subtask_ids, c.description, c.resolution) for c in result.contradictions] == [
-        (["t1", "t2"], "44 or 45 pears", "t2 counted later")
+        (["t1", "t2"], "44 or 45 pears", "t2 counts: t2 counted later")
     ]
     assert "t2 counted later" in model.of(run_id)[-1].step.prompt
 

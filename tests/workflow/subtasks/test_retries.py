@@ -2,15 +2,17 @@
 
 import asyncio
 import functools
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from temporalio.client import Client
 
-from tests.scripted_model import Reply, Script, ScriptedModel, as_json, plan, script, status, stop, text, when
+from supervision import limits
+from tests.scripted_model import Reply, Script, ScriptedModel, as_json, plan, script, status, stop, text, tools, when
 from tests.waiting import until
 from tests.workflow import runs
-from tests.workflow.runs import closed, details, events, labels, prompt, status_of
+from tests.workflow.runs import closed, details, events, failure, labels, partial_result, prompt, status_of
 from tests.workflow.scripts import FOUND, GIVES_UP
 
 start = functools.partial(runs.start, team="relay")
@@ -113,10 +115,68 @@ async def test_a_refused_subtask_without_other_words_fails_at_once(
 async def test_the_fallback_too_gets_a_refused_subtask_in_other_words(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
-    model.play(run_id, script(JUNIOR, {"t1": attempts(REFUSAL, REFUSAL, REFUSAL, FOUND)}))
-    result = await (await start(client, run_id)).result()
+    model.play(run_id, script(JUNIOR, {"t1": attempts(REFUSAL, REFUSAL, FOUND)}))
+    handle = await start(client, run_id)
+    result = await handle.result()
     assert (result.subtasks[0].state, result.subtasks[0].role) == ("completed", "senior")
-    assert "(attempt 4)" in prompt(model, run_id, "t1/4/turn.1")
+    assert [step for step in model.steps(run_id) if "refine" in step] == ["refine.t1.2"]
+    assert "(attempt 2)" in prompt(model, run_id, "t1/3/turn.1")
+    assert (await status_of(handle)).breakers == []
+
+
+IMPOSSIBLE = tools(("finish", {"outcome": "impossible", "summary": "the pond has no swans", "finding": ""}))
+
+
+async def test_an_impossible_subtask_is_rewritten_once_then_the_fallback_has_it_then_it_is_a_gap(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    turns = {"t1": lambda step: tools(("look", {"where": "pond"})) if step.number == 1 else IMPOSSIBLE}
+    model.play(run_id, script(JUNIOR, turns))
+    handle = await start(client, run_id)
+    result = await handle.result()
+    first = result.subtasks[0]
+    assert (first.state, first.attempts, first.role) == ("failed", 3, "senior")
+    assert [step for step in model.steps(run_id) if "refine" in step] == ["refine.t1.2"]
+    asked = prompt(model, run_id, "refine.t1.2")
+    assert "CannotDo: the pond has no swans" in asked
+    assert 'look({"where": "pond"}): error: ' in asked
+    assert "Its last words: the pond has no swans" in asked
+    assert (result.status, [gap.subtask_id for gap in result.gaps]) == ("partial", ["t1"])
+    assert "the pond has no swans" in result.gaps[0].reason
+    assert (await status_of(handle)).breakers == []
+
+
+async def test_attempts_back_off_by_timers_that_double(
+    client: Client, model: ScriptedModel, run_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "ATTEMPT_PAUSE", timedelta(seconds=1))
+    model.play(run_id, script(JUNIOR, {"t1": attempts(GIVES_UP, GIVES_UP, FOUND)}))
+    await (await start(client, run_id, max_turns=1)).result()
+    pauses = [label for label in await labels(client, run_id, "timer") if "next attempt" in label]
+    assert pauses == ["t1: the next attempt"] * 2
+
+
+async def test_three_subtasks_refused_for_good_end_the_run_without_a_rest(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    shape = plan(*[{"id": f"t{n}", "role": "lone"} for n in (1, 2, 3)])
+    model.play(run_id, script(shape, {f"t{n}": attempts(REFUSAL) for n in (1, 2, 3)}))
+    handle = await start(client, run_id)
+    error = await failure(handle)
+    assert (error.type, partial_result(error).subtasks[2].attempts) == ("AllSubtasksFailed", 2)
+    assert not [label for label in await labels(client, run_id, "timer") if "breaker" in label]
+
+
+async def test_a_run_stands_still_for_a_failing_role_only_so_long(
+    client: Client, model: ScriptedModel, run_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "ROLE_REST_TOTAL", timedelta(seconds=1))
+    shape = plan(*[{"id": f"t{n}", "role": "lone"} for n in (1, 2)])
+    model.play(run_id, script(shape, {f"t{n}": attempts(GIVES_UP) for n in (1, 2)}))
+    error = await failure(await start(client, run_id, max_turns=1, max_parallel=1))
+    assert error.type == "AllSubtasksFailed"
+    reasons = {report.id: report.error and report.error.type for report in partial_result(error).subtasks}
+    assert "NoCapableWorker" in reasons.values()
 
 
 @pytest.mark.parametrize("refine", [text("no idea"), as_json({"description": " "})], ids=["prose", "nothing"])

@@ -1,0 +1,81 @@
+"""The command `verify`: what each claim of an answer rests on, recomputed from the store."""
+
+from activities.contracts.run_contracts import Published
+from activities.store.artifacts import ArtifactChanged, ArtifactMissing, ArtifactStore
+from console.command import DONE, FAILED, CommandFailed
+from console.run.run_outcome import read_result
+from console.terminal import print_json, print_out, safe_line
+from supervision import limits
+from supervision.contract.finding import Finding, FindingRecord
+from supervision.contract.result import RunResult
+from supervision.grounding.chain import Grounded, Link, answer_chain
+
+
+async def print_chain(run_id: str, store: ArtifactStore, as_json: bool) -> int:
+    """Prints each figure, quotation, address and citation of an answer with what it rests on.
+
+    Returns FAILED if something is unsupported, or if an object in the store is not what was stored.
+    """
+    ended = await store.latest_ended(run_id)
+    if ended is None:
+        raise CommandFailed(FAILED, f"the store has no result of '{run_id}': it runs, or it was pruned")
+    published = Published.model_validate_json(ended)
+    result = await read_result(store, published.result_ref)
+    problems: list[str] = []
+    answer = result.answer
+    if published.answer_ref:
+        answer = await _text(store, published.answer_ref, problems) or answer
+    findings = {
+        report.id: await _grounded(store, report.finding)
+        for report in result.subtasks
+        if report.finding and report.replaced_by is None
+    }
+    links = answer_chain(answer, result.citations, findings, [subtask.description for subtask in result.subtasks])
+    problems += [problem for finding in findings.values() for problem in finding.problems]
+    missing = [f"'{item.text}' ({item.where}) has no support" for item in result.unsupported]
+    problems = list(dict.fromkeys([*problems, *missing]))
+    if as_json:
+        print_json({"claims": [link.model_dump(mode="json") for link in links], "problems": [*problems]})
+    else:
+        _print(result, links, problems)
+    return FAILED if problems or any(link.problem for link in links) else DONE
+
+
+def _print(result: RunResult, links: list[Link], problems: list[str]) -> None:
+    for link in links:
+        print_out(f"{'✘' if link.problem else '✔'} {link.kind}: {safe_line(link.text, limits.CLAIM_BYTES)}")
+        if link.findings:
+            print_out(f"    findings: {', '.join(link.findings)}")
+        for item in link.outputs:
+            call = safe_line(f"{item.tool}({item.arguments})", limits.EVIDENCE_BYTES)
+            print_out(f"    {call} → {item.output_ref}")
+        if link.elsewhere:
+            print_out(f"    stands in {link.elsewhere}")
+        if link.problem:
+            print_out(f"    {safe_line(link.problem, limits.ERROR_BYTES)}")
+    for problem in problems:
+        print_out(f"✘ {safe_line(problem, limits.ERROR_BYTES)}")
+    confidence = "none" if result.confidence is None else f"{result.confidence:.0%}"
+    print_out(f"{len(links)} claims, {sum(bool(link.problem) for link in links)} in doubt · confidence {confidence}")
+
+
+async def _grounded(store: ArtifactStore, finding: Finding) -> Grounded:
+    """Reads a finding, its record and the outputs behind it; each is held against its hash by the store."""
+    problems: list[str] = []
+    text = await _text(store, finding.text_ref, problems)
+    stored = await _text(store, finding.record_ref, problems) if finding.record_ref else ""
+    record = FindingRecord.model_validate_json(stored) if stored else FindingRecord()
+    refs = {item.output_ref for item in record.evidence if item.output_ref}
+    outputs = {ref: await _text(store, ref, problems) for ref in sorted(refs)}
+    return Grounded(
+        text=text, evidence=record.evidence, outputs=outputs, problems=problems, unsupported=record.unsupported
+    )
+
+
+async def _text(store: ArtifactStore, ref: str, problems: list[str]) -> str:
+    """Returns the text at a reference; empty, with a problem, if it is not what was stored there."""
+    try:
+        return (await store.get(ref)).decode("utf-8", "replace")
+    except (ArtifactChanged, ArtifactMissing) as error:
+        problems.append(str(error))
+        return ""

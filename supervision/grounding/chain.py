@@ -1,0 +1,97 @@
+"""The chain from a claim of an answer to what it rests on: findings, and the outputs of tools behind these."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
+
+from supervision.contract.base import Model
+from supervision.contract.finding import Evidence
+from supervision.contract.result import Citation
+from supervision.grounding.claims import claims
+from supervision.grounding.support import Source, Support
+
+_REST = "the goal or the plan"
+
+
+class Link(Model):
+    """A claim of an answer, and where it stands: ids of findings, and the tool calls whose outputs have it.
+
+    `elsewhere` names the goal or a brief where a claim repeats these. A citation rests on what it names.
+    """
+
+    kind: Literal["figure", "quotation", "address", "citation"]
+    text: str
+    findings: list[str] = []
+    outputs: list[Evidence] = []
+    elsewhere: str = ""
+    problem: str = ""
+
+
+class Grounded(Model):
+    """A finding as the store has it: its text, its tool calls with their outputs, and objects that were changed.
+
+    `unsupported` is what its author's claims were found to lack when it was written: of these no output is proof.
+    """
+
+    text: str = ""
+    evidence: list[Evidence] = []
+    outputs: Mapping[str, str] = {}
+    problems: list[str] = []
+    unsupported: list[str] = []
+
+
+def answer_chain(
+    answer: str, citations: Sequence[Citation], findings: Mapping[str, Grounded], given: Sequence[str]
+) -> list[Link]:
+    """Returns a link for each claim and citation of an answer; `given` are the goal and the descriptions of the plan.
+
+    A claim without support, or whose support was changed in the store, has a `problem`.
+    """
+    return [*_claim_links(answer, findings, given), *(_citation_link(item, findings) for item in citations)]
+
+
+def _claim_links(answer: str, findings: Mapping[str, Grounded], given: Sequence[str]) -> Iterator[Link]:
+    texts = {subtask_id: Support([Source(finding.text)]) for subtask_id, finding in findings.items()}
+    outputs = {
+        subtask_id: [
+            (item, Support([Source(finding.outputs[item.output_ref])]))
+            for item in finding.evidence
+            if item.output_ref in finding.outputs
+        ]
+        for subtask_id, finding in findings.items()
+    }
+    stated = Support([Source(text) for text in given])
+    seen: set[str] = set()
+    for claim in claims(answer):
+        if claim.text in seen:
+            continue
+        seen.add(claim.text)
+        link = Link(kind=claim.kind, text=claim.text)
+        link.findings = [subtask_id for subtask_id, support in texts.items() if support.supports(claim)]
+        for subtask_id in link.findings:
+            if claim.text not in findings[subtask_id].unsupported:
+                link.outputs += [item for item, support in outputs[subtask_id] if support.supports(claim)]
+        link.elsewhere = _REST if stated.supports(claim) else ""
+        link.problem = _problem(link, findings)
+        yield link
+
+
+def _problem(link: Link, findings: Mapping[str, Grounded]) -> str:
+    changed = [problem for subtask_id in link.findings for problem in findings[subtask_id].problems]
+    if changed:
+        return changed[0]
+    if link.elsewhere or link.outputs:
+        return ""
+    if not link.findings:
+        lost = [problem for finding in findings.values() for problem in finding.problems]
+        return lost[0] if lost else "no finding has it"
+    doubtful = [item for subtask_id in link.findings for item in findings[subtask_id].unsupported]
+    return "no tool output has it" if any(item in link.text or link.text in item for item in doubtful) else ""
+
+
+def _citation_link(citation: Citation, findings: Mapping[str, Grounded]) -> Link:
+    link = Link(kind="citation", text=citation.claim)
+    link.findings = [subtask_id for subtask_id in citation.subtask_ids if subtask_id in findings]
+    lost = [subtask_id for subtask_id in citation.subtask_ids if subtask_id not in findings]
+    problems = [problem for subtask_id in link.findings for problem in findings[subtask_id].problems]
+    link.problem = f"there is no finding of {', '.join(lost)}" if lost else next(iter(problems), "")
+    return link

@@ -1,0 +1,1 @@
+"""Runs that commit a fault, and the same runs without it."""

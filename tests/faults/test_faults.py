@@ -1,0 +1,114 @@
+"""Planted faults on the real server: nearly all are noticed, none reads as sure, and honest runs raise no alarm.
+
+The runs all take place at once, before the first test: the tests look at how each of them ended.
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from temporalio.client import Client, WorkflowFailureError
+from temporalio.exceptions import ApplicationError
+
+from runtime.settings import Settings
+from supervision import limits
+from supervision.contract.result import RunResult
+from supervision.grounding.confidence import SURE
+from tests.faults import plays
+from tests.faults.planted import FAULTS, Fault
+from tests.faults.plays import Play
+from tests.scripted_model import ScriptedModel
+from tests.workflow import runs
+
+AT_ONCE = 16
+pytestmark = pytest.mark.timeout(180)  # of the first test, which all runs come before
+PAGE = Path(__file__).parents[2] / "docs" / "faults.md"
+HONEST = {id(fault.honest): (fault.name, fault.honest) for fault in FAULTS}
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a run ended: its result, or the partial one of a failed run, and how often the model was called."""
+
+    result: RunResult
+    failed: bool
+    calls: list[str]
+
+    @property
+    def signs(self) -> set[str]:
+        """By what a reader sees that something is wrong."""
+        result = self.result
+        states = {report.id: report.state for report in result.subtasks}
+        open_points = [gap for gap in result.gaps if states.get(gap.subtask_id) == "completed"]
+        confidence = result.confidence
+        seen = {
+            "failed run": self.failed,
+            "unsupported": bool(result.unsupported),
+            "gap": len(result.gaps) > len(open_points),
+            "open point": bool(open_points),
+            "contradiction": bool(result.contradictions),
+            "lower confidence": confidence is not None and confidence < SURE,
+        }
+        return {sign for sign, is_seen in seen.items() if is_seen}
+
+
+Endings = dict[int, Ending]
+
+
+@pytest.fixture(scope="module")
+async def endings(client: Client, model: ScriptedModel, settings: Settings, worker: None) -> AsyncIterator[Endings]:
+    """Plays all runs, some at a time; by the identity of their play."""
+    every = {id(play): play for fault in FAULTS for play in (fault.honest, fault.faulty)}
+    turn = asyncio.Semaphore(AT_ONCE)
+
+    async def ended(play: Play) -> Ending:
+        async with turn:
+            run_id = f"fault-{uuid4().hex[:12]}"
+            model.play(run_id, play.script(Path(str(settings.artifacts_url))))
+            fields = {"max_reviews": len(play.reviews), "max_replans": 0, "deadline": "PT40S", **play.fields}
+            handle = await runs.start(client, run_id, "orchard", goal=plays.GOAL, **fields)
+            try:
+                result = await asyncio.wait_for(handle.result(), 90)
+            except WorkflowFailureError as error:
+                return Ending(_partial_result(error.cause), True, model.steps(run_id))
+            return Ending(result, False, model.steps(run_id))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(limits, "ATTEMPT_PAUSE", timedelta())
+        patch.setattr(limits, "ROLE_BREAKER_COOLDOWN", timedelta(milliseconds=50))
+        yield dict(zip(every, await asyncio.gather(*map(ended, every.values())), strict=True))
+
+
+def _partial_result(cause: BaseException | None) -> RunResult:
+    if not isinstance(cause, ApplicationError):
+        raise TypeError(f"a run ended in an unforeseen way: {cause!r}")
+    return runs.partial_result(cause)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name.replace(" ", "_"))
+async def test_a_planted_fault_is_noticed_and_no_answer_with_it_reads_as_sure(fault: Fault, endings: Endings) -> None:
+    ending = endings[id(fault.faulty)]
+    result = ending.result
+    assert fault.sign in ending.signs, (ending.signs, result.confidence, result.answer, ending.calls)
+    assert result.status != "completed" or result.confidence is None or result.confidence < SURE
+
+
+@pytest.mark.parametrize("honest", HONEST.values(), ids=lambda case: case[0].replace(" ", "_"))
+async def test_the_same_run_without_the_fault_raises_no_alarm(honest: tuple[str, Play], endings: Endings) -> None:
+    play = honest[1]
+    ending = endings[id(play)]
+    result = ending.result
+    assert (result.status, result.unsupported, result.gaps, result.contradictions) == ("completed", [], [], [])
+    assert len(ending.calls) == play.calls, ending.calls
+    assert result.confidence == (plays.SURE if play.answers else None)
+
+
+def test_the_page_lists_every_fault_and_its_sign() -> None:
+    assert len(FAULTS) >= 40
+    rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \| (code|reviewer) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert rows == [(fault.name, fault.sign, fault.by) for fault in FAULTS]
