@@ -31,6 +31,7 @@ EXPLAINED = Path(__file__).with_suffix(".toml")
 DECLARATIONS = {"limits.py", "prompt_marks.py", "__init__.py"}  # nothing in them is computed
 
 KILLED_SHARE = 0.95
+UNSEEABLE = ("equivalent", "at import")  # reasons that no test can be blamed for
 JOBS = 2
 PATIENCE = 3  # times the CPU time of the unchanged code, then a change counts as an endless loop
 MEMORY_BYTES = 2 << 30  # an endless loop may grow
@@ -89,7 +90,9 @@ def mutants(path: Path) -> Iterator[Mutant]:
 def _code(module: CodeType, function: str) -> CodeType:
     inner = [constant for constant in module.co_consts if isinstance(constant, CodeType)]
     exact = (code for code in inner if code.co_qualname == function)
-    return next(exact, None) or next(_code(code, function) for code in inner if function.startswith(f"{code.co_qualname}."))
+    return next(exact, None) or next(
+        _code(code, function) for code in inner if function.startswith(f"{code.co_qualname}.")
+    )
 
 
 def _sites(parent: ast.AST, scope: str, inside: bool) -> Iterator[tuple[str, ast.AST, str, int | None, ast.AST]]:
@@ -307,7 +310,7 @@ def tried(room: Path, paths: list[Path]) -> dict[Path, tuple[int, list[str]]]:
 def verdict(path: Path, changes: int, alive: list[str], explained: dict[str, str]) -> bool:
     """Prints the outcome of a module; True if it is as it should be."""
     unseen = set(alive)
-    equivalent = {name for name in unseen if explained.get(name, "").startswith("equivalent")}
+    equivalent = {name for name in unseen if explained.get(name, "").startswith(UNSEEABLE)}
     share = 1 - len(unseen - equivalent) / max(1, changes - len(equivalent))
     print(f"{_short(path)}: {changes} changes, {len(unseen)} alive, {len(equivalent)} equivalent, {share:.1%} killed")
     for name in sorted(unseen - explained.keys()):

@@ -41,7 +41,18 @@ def test_what_says_nothing_is_no_conclusion(arguments: object) -> None:
 
 @pytest.mark.parametrize(
     ("given", "read"),
-    [(None, None), (0, 0.0), (0.5, 0.5), (1, 1.0), (2, 0.02), (95, 0.95), (100, 1.0), (101, 1.0), (500, 1.0), (-1, 0.0)],
+    [
+        (None, None),
+        (0, 0.0),
+        (0.5, 0.5),
+        (1, 1.0),
+        (2, 0.02),
+        (95, 0.95),
+        (100, 1.0),
+        (101, 1.0),
+        (500, 1.0),
+        (-1, 0.0),
+    ],
 )
 def test_a_confidence_is_a_share_or_a_percentage(given: float | None, read: float | None) -> None:
     conclusion = read_finish({**DONE, "confidence": given})

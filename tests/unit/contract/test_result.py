@@ -6,7 +6,9 @@ from supervision.contract.result import RunResult, SubtaskReport
 
 def shown(subtasks: int, *, truncated: bool) -> list[dict[str, object]]:
     reports = [SubtaskReport(id=f"t{number}") for number in range(subtasks)]
-    listed: list[dict[str, object]] = RunResult(subtasks=reports, truncated=truncated).model_dump(mode="json")["subtasks"]
+    listed: list[dict[str, object]] = RunResult(subtasks=reports, truncated=truncated).model_dump(mode="json")[
+        "subtasks"
+    ]
     return listed
 
 
