@@ -75,7 +75,7 @@ def test_a_power_that_is_none_is_left_out() -> None:
 )
 def test_a_figure_has_its_unit_and_scale(text: str, written: str, unit: str | None, scale: int) -> None:
     figure = only(text)
-    assert (figure.text, figure.unit, figure.scale) == (written, unit, scale)
+    assert (figure.text, figure.unit, figure.scale) == (written, unit, Decimal(scale))
 
 
 @pytest.mark.parametrize(
