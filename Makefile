@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup dev temporal demo test corpus check serve worker standin bench large pin-images
+.PHONY: help setup dev temporal demo test mutants corpus check serve worker standin bench large pin-images
 
 # a uv from PATH, else one of our own in .uv
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
@@ -28,6 +28,9 @@ demo: $(READY) ## Start a server, a worker and a run on bundled data; follow it 
 # Most tests wait for processes and timers: three at a time keep two cores busy.
 test: dev ## Run all tests
 	$(VENV) -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+
+mutants: $(DEV) ## Change the rules in small ways, and see that their unit tests notice
+	@nice $(VENV) -m tests.mutants $(MODULES)
 
 corpus: dev ## Run the security corpus alone
 	$(VENV) -m pytest tests/corpus

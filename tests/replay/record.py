@@ -1,4 +1,7 @@
-"""Records the histories of a release: `python -m tests.replay.record 0.1.0`. Recorded ones are never changed."""
+"""Records the histories of a release: `python -m tests.replay.record 0.1.0`. Recorded ones are never changed.
+
+With a folder as second argument they are written there instead, to look at or to replay.
+"""
 
 import asyncio
 import json
@@ -7,7 +10,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tests.replay.scenarios import play, scenarios
+from tests.replay.numbers import record_numbers
+from tests.replay.scenarios import SMALL_HISTORIES, play, scenarios
 from tests.scripted_model import scripted_model
 from tests.serving import own_server, settings_for
 from worker_main import serving
@@ -15,19 +19,19 @@ from worker_main import serving
 HISTORIES = Path(__file__).parent / "histories"
 
 
-async def record(release: str) -> None:
-    """Plays every scenario on a fresh server and writes down what happened."""
-    folder = HISTORIES / release
+async def record(release: str, histories: Path = HISTORIES) -> None:
+    """Plays every scenario on a fresh server and writes down what happened, and the numbers that were read."""
+    folder = histories / release
     folder.mkdir(parents=True)
     async with (
-        own_server() as client,
+        own_server(SMALL_HISTORIES) as client,
         scripted_model() as model,
         serving(client, settings_for(model.url, tempfile.mkdtemp())),
     ):
         for name in scenarios():
-            for index, workflow_id in enumerate(await play(client, model, name, f"recorded-{name}")):
-                history = await client.get_workflow_handle(workflow_id).fetch_history()
+            for index, history in enumerate(await play(client, model, name, f"recorded-{name}")):
                 (folder / f"{name}.{index}.json").write_text(neutral(history.to_json()), encoding="utf-8")
+    record_numbers(folder)
 
 
 def neutral(history: str) -> str:
@@ -41,4 +45,4 @@ def _neutral(value: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    asyncio.run(record(sys.argv[1]))
+    asyncio.run(record(sys.argv[1], *map(Path, sys.argv[2:])))

@@ -4,40 +4,33 @@ from pathlib import Path
 
 import pytest
 from temporalio import workflow
-from temporalio.client import Client, WorkflowHistory
-from temporalio.worker import Replayer
+from temporalio.client import Client
 
-from runtime.payloads import data_converter
-from runtime.workers import workflow_runner
+from runtime.settings import Settings
+from supervision import limits
 from tests.replay.changed import Changed
-from tests.replay.scenarios import play, scenarios
+from tests.replay.record import HISTORIES
+from tests.replay.replaying import OURS, recorded, replayer
+from tests.replay.scenarios import SMALL_HISTORIES, play, scenarios
 from tests.scripted_model import ScriptedModel
-from workflows.supervisor import SupervisorWorkflow
+from tests.serving import own_server
+from worker_main import serving
 from workflows.worker_agent import WorkerAgentWorkflow
 
-HISTORIES = sorted((Path(__file__).parent / "histories").rglob("*.json"))
+RECORDED = sorted(HISTORIES.rglob("*.*.json"))
 
 
-def replayer(*workflows: type) -> Replayer:
-    return Replayer(workflows=list(workflows), data_converter=data_converter, workflow_runner=workflow_runner())
-
-
-def recorded(path: Path) -> WorkflowHistory:
-    """With the id of the run that it was recorded from: children's ids begin with it."""
-    return WorkflowHistory.from_json(f"recorded-{path.stem.split('.')[0]}", path.read_text(encoding="utf-8"))
-
-
-@pytest.mark.parametrize("path", HISTORIES, ids=lambda p: f"{p.parent.name}/{p.stem}")
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: f"{path.parent.name}/{path.stem}")
 async def test_a_recorded_history_replays(path: Path) -> None:
-    await replayer(SupervisorWorkflow, WorkerAgentWorkflow).replay_workflow(recorded(path))
+    await replayer().replay_workflow(recorded(path))
 
 
 def test_every_scenario_is_recorded() -> None:
-    assert {path.stem.split(".")[0] for path in HISTORIES} == set(scenarios())
+    assert {path.stem.split(".")[0] for path in RECORDED} == set(scenarios())
 
 
 async def test_a_changed_workflow_does_not_replay() -> None:
-    path = next(path for path in HISTORIES if path.name == "diamond_with_tools.0.json")
+    path = next(path for path in RECORDED if path.name == "diamond_with_tools.0.json")
     with pytest.raises(workflow.NondeterminismError):
         await replayer(Changed, WorkerAgentWorkflow).replay_workflow(recorded(path))
 
@@ -45,6 +38,17 @@ async def test_a_changed_workflow_does_not_replay() -> None:
 @pytest.mark.usefixtures("worker")
 @pytest.mark.parametrize("name", list(scenarios()))
 async def test_a_fresh_history_replays(client: Client, model: ScriptedModel, run_id: str, name: str) -> None:
-    for workflow_id in await play(client, model, name, run_id):
-        history = await client.get_workflow_handle(workflow_id).fetch_history()
-        await replayer(SupervisorWorkflow, WorkerAgentWorkflow).replay_workflow(history)
+    for history in await play(client, model, name, run_id):
+        await replayer(*OURS).replay_workflow(history)
+
+
+async def test_runs_that_are_replayed_for_each_of_their_tasks_end_as_usual(
+    model: ScriptedModel, settings: Settings, run_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "CACHED_WORKFLOWS", 0)
+    async with own_server(SMALL_HISTORIES) as client, serving(client, settings):
+        for name in ("diamond_with_tools", "done_again_after_review", "drafts", "extended", "replanned"):
+            for history in await play(client, model, name, f"{run_id}-{name}"):
+                await replayer().replay_workflow(history)
+            result = await client.get_workflow_handle(f"{run_id}-{name}").result()
+            assert result["status"] == "completed", name

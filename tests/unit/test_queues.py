@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from supervision.limits import FAIRNESS_KEY_BYTES
-from supervision.queues import fairness_key
+from supervision.queues import fairness_key, pool_queue
 
 ids = st.text(st.characters(codec="utf-8"), min_size=1, max_size=200)
 
@@ -21,3 +21,15 @@ def test_different_runs_have_different_keys(one: str, other: str, head: str) -> 
 
 def test_an_ordinary_id_is_its_own_key() -> None:
     assert fairness_key("supervise-which-region-grew-most-4f2a") == "supervise-which-region-grew-most-4f2a"
+
+
+def test_a_pool_has_a_queue_of_its_own() -> None:
+    assert pool_queue("far") == "supervisor.far"
+
+
+def test_the_longest_id_is_its_own_key_and_a_longer_one_a_hash_with_its_beginning() -> None:
+    longest = "x" * FAIRNESS_KEY_BYTES
+    assert fairness_key(longest) == longest
+    key = fairness_key(longest + "x")
+    assert len(key) == FAIRNESS_KEY_BYTES
+    assert key.startswith("x" * (FAIRNESS_KEY_BYTES - 33) + "~")

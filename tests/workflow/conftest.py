@@ -1,10 +1,19 @@
-"""Settings of a run that tests wait for."""
+"""Settings of a run that tests wait for, and the replay of all runs at the end."""
 
+from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from temporalio.client import Client, WorkflowHistory
 
 from supervision import limits
+from tests.replay.replaying import OURS, refused
+
+OF_ONE_RUN = 8
+_NO_PAUSE = timedelta()
+_AS_TESTED = {**vars(limits), "ATTEMPT_PAUSE": _NO_PAUSE}
+_replayed_later: set[str] = set()
 
 
 @pytest.fixture
@@ -16,4 +25,33 @@ def short_rest(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets a failed attempt be followed by the next one at once."""
-    monkeypatch.setattr(limits, "ATTEMPT_PAUSE", timedelta())
+    monkeypatch.setattr(limits, "ATTEMPT_PAUSE", _NO_PAUSE)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: Any) -> Iterator[None]:
+    """Notes the run of a test, unless it had other limits than those that it would be replayed with."""
+    if (run_id := item.funcargs.get("run_id")) and vars(limits) == _AS_TESTED:
+        _replayed_later.add(run_id)
+    return (yield)
+
+
+@pytest.fixture(scope="session", autouse=True)
+async def replayed(client: Client) -> AsyncIterator[None]:
+    """Replays histories that this folder's tests made on the session's server, at their end."""
+    yield
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(limits, "ATTEMPT_PAUSE", _NO_PAUSE)
+        failures = await refused(_histories(client))
+    assert not failures, f"{len(failures)} of the runs do not replay: {failures}"
+
+
+async def _histories(client: Client) -> AsyncIterator[WorkflowHistory]:
+    """Gives some histories of each run: most worker agents of a wide one went the same way."""
+    types = ", ".join(f"'{workflow.__name__}'" for workflow in OURS)
+    left = dict.fromkeys(_replayed_later, OF_ONE_RUN)
+    async for run in client.list_workflows(f"WorkflowType IN ({types})"):
+        root = run.id.partition("/")[0]
+        if left.get(root, 0) or run.id in left:
+            left[root] -= 1
+            yield await client.get_workflow_handle(run.id, run_id=run.run_id).fetch_history()

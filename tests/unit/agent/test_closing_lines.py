@@ -126,3 +126,15 @@ def test_any_message_is_read_without_an_error_and_never_to_nothing(message: str)
     read = conclude(message)
     assert bool(read.text) == bool(message.strip())
     assert read.confidence is None or 0 <= read.confidence <= 1
+
+
+def test_a_limitation_is_a_sentence_up_to_its_size_and_a_paragraph_stays_in_the_text() -> None:
+    longest = " " + "x" * 299
+    assert conclude(f"44\nLimitations:{longest}").text == "44"
+    assert "xxx" in conclude(f"44\nLimitations:{longest}y").text
+
+
+def test_one_long_item_keeps_the_whole_list_in_the_text() -> None:
+    conclusion = conclude(f"44\nLimitations:\n- short\n- {'x' * 400}")
+    assert "short" in conclusion.text
+    assert len(conclusion.limitations) == 2

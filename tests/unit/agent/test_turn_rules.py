@@ -1,5 +1,7 @@
 """The tool loop: each stop reason has one next step, and no sequence of replies goes on for ever."""
 
+from datetime import timedelta
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -89,3 +91,8 @@ def test_a_model_that_pauses_too_often_is_broken() -> None:
 def test_room_doubles_up_to_what_models_allow() -> None:
     assert more_room(16_000) == 32_000
     assert more_room(limits.MAX_TOKENS_CEILING) == limits.MAX_TOKENS_CEILING
+
+
+def test_an_attempt_has_the_time_to_write_what_it_may_beside_the_usual_time() -> None:
+    tokens = 60 * limits.MODEL_WRITES_PER_SECOND
+    assert attempt_time(tokens) == limits.MODEL_CALL_TIMEOUT + timedelta(seconds=60)

@@ -223,3 +223,54 @@ def test_success_is_a_word_or_a_share(value: Any, share: Fraction | None) -> Non
 def test_what_is_no_share_is_refused_at_once(value: object) -> None:
     with pytest.raises(ValueError, match="fraction above 0"):
         success_fraction(value)
+
+
+@pytest.mark.parametrize(
+    ("field", "least", "most"),
+    [
+        ("deadline", limits.MIN_DEADLINE, limits.MAX_DEADLINE),
+        ("subtask_timeout", limits.MIN_SUBTASK_TIMEOUT, limits.MAX_DEADLINE),
+    ],
+)
+def test_times_are_taken_up_to_their_bounds(field: str, least: timedelta, most: timedelta) -> None:
+    for value in (least, most):
+        assert getattr(parse_request({"goal": "g", field: value}), field) == value
+    for value in (least - timedelta(seconds=0.1), most + timedelta(seconds=0.1)):
+        with pytest.raises(SupervisionError, match=field):
+            parse_request({"goal": "g", field: value})
+
+
+def test_texts_are_taken_up_to_their_sizes() -> None:
+    goal, text = "g" * limits.GOAL_BYTES, "a" * limits.ATTACHMENT_TEXT_BYTES
+    request = parse_request({"goal": goal, "attachments": [{"name": "a", "text": text}]})
+    assert (request.goal, request.attachments[0].text) == (goal, text)
+    with pytest.raises(SupervisionError, match="goal has"):
+        parse_request({"goal": goal + "g"})
+    with pytest.raises(SupervisionError, match="bytes of text"):
+        parse_request({"goal": "g", "attachments": [{"name": "a", "text": text + "a"}]})
+
+
+def test_a_request_is_taken_up_to_its_size() -> None:
+    names = [f"a{number}" for number in range(12)]
+    texts = [{"name": name, "text": "x" * limits.ATTACHMENT_TEXT_BYTES} for name in names]
+    room = limits.REQUEST_BYTES - size(parse_request({"goal": "g", "attachments": texts}).model_dump_json())
+    assert 0 < room < limits.GOAL_BYTES
+    parse_request({"goal": "g" * (room + 1), "attachments": texts})
+    with pytest.raises(SupervisionError, match="the request has"):
+        parse_request({"goal": "g" * (room + 2), "attachments": texts})
+
+
+def test_a_team_is_known_by_its_name_and_stored_content_is_left_out() -> None:
+    request = parse_request({"goal": "g" * 40_000, "team": TEAM, "attachments": [{"name": "a", "text": "b"}]})
+    assert (request.team_name, parse_request({"goal": "g", "team": "lab"}).team_name) == ("shop", "lab")
+    shown = request.without_content()
+    assert (size(shown.goal), shown.team, shown.attachments) == (limits.SUMMARY_BYTES, "shop", [])
+
+
+def test_complaints_beyond_the_first_are_counted() -> None:
+    unknown = {f"field{number}": 1 for number in range(limits.FIELD_COMPLAINTS)}
+    with pytest.raises(SupervisionError) as exact:
+        parse_request({"goal": "g", **unknown})
+    assert "more" not in str(exact.value)
+    with pytest.raises(SupervisionError, match="and 1 more"):
+        parse_request({"goal": "g", **unknown, "another": 1})

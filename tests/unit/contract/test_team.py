@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from supervision.contract.request import describe_errors
-from supervision.contract.team import RoleCard, Team, TeamCard, is_name
+from supervision.contract.team import Role, RoleCard, Team, TeamCard, is_name, is_pool
 
 ROLE = {"name": "analyst", "description": "counts", "system_prompt": "Count."}
 NAMES = "must be 1 to 48 lower-case letters, digits, hyphens or underscores, a letter first"
@@ -72,3 +72,28 @@ def test_an_unknown_role_is_the_generalists_business() -> None:
 )
 def test_names_are_plain(text: str, good: bool) -> None:
     assert is_name(text) == good
+
+
+@pytest.mark.parametrize(("name", "good"), [("far", True), ("far-2", True), ("", False), ("Far", False), ("-a", False)])
+def test_a_pool_is_named_by_a_few_letters(name: str, good: bool) -> None:
+    assert is_pool(name) is good
+    fields = {"name": "r", "description": "d", "system_prompt": "p", "pool": name}
+    if good:
+        assert Role.model_validate(fields).pool == name
+    else:
+        with pytest.raises(ValueError, match="pool"):
+            Role.model_validate(fields)
+
+
+def test_a_role_needs_a_prompt_unless_it_is_a_team() -> None:
+    with pytest.raises(ValueError, match="needs a system_prompt"):
+        Role(name="r", description="d", system_prompt=" ")
+    assert Role(name="r", description="d", team="lab").team == "lab"
+    assert Role(name="r", description="d", system_prompt="p").team is None
+
+
+def test_a_card_finds_its_roles() -> None:
+    roles = [RoleCard(name=name, description="d", model="m") for name in ("a", "b")]
+    card = TeamCard(name="t", generalist="a", roles=roles)
+    assert card.find("b") is roles[1]
+    assert card.find("c") is None

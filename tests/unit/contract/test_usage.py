@@ -40,3 +40,7 @@ def test_a_sum_leaves_its_parts_alone() -> None:
     one = total = Usage(model_calls=1)
     total += Usage(model_calls=2)
     assert (one.model_calls, total.model_calls) == (1, 3)
+
+
+def test_the_tokens_are_the_sum_of_all_kinds() -> None:
+    assert Usage(input_tokens=1, output_tokens=20, cache_read_tokens=300, cache_write_tokens=4000).tokens == 4321

@@ -188,3 +188,11 @@ TEAM = TeamCard(
 def test_every_subtask_gets_a_role_of_the_team(role: str, capabilities: list[str], expected: str) -> None:
     wanted = subtask("t1").model_copy(update={"role": role, "capabilities": capabilities})
     assert settled(wanted, TEAM) == expected
+
+
+def test_parts_get_ids_that_nobody_has_and_that_are_short_enough() -> None:
+    long = "x" * 64
+    first = expand(plan(auto(long, "sql", "prose")), SHOP)
+    assert [each.id for each in first.subtasks] == [long, f"{long[:56]}-2"]
+    again = expand(plan(auto("t1", "sql", "prose")), SHOP, taken=["t1-2"])
+    assert [each.id for each in again.subtasks] == ["t1", "t1-3"]

@@ -90,3 +90,20 @@ def test_roles_without_problems_make_a_team_and_stay_within_the_toolbox(roles: l
 def test_the_factory_itself_refuses_what_no_team_can_hold() -> None:
     with pytest.raises(ValidationError, match="role names must differ"):
         with_new_roles(team(), [new("reader")])
+
+
+def test_roles_are_taken_up_to_their_number_and_size() -> None:
+    longest = {"description": "x" * limits.ROLE_DESCRIPTION_CHARS, "system_prompt": "x" * limits.ROLE_PROMPT_CHARS}
+    assert new_role_problems(team(), [new(f"r{n}", **longest) for n in range(limits.NEW_ROLES)]) == []
+    assert new_role_problems(team(), [new(f"r{n}") for n in range(limits.NEW_ROLES + 1)]) != []
+
+
+def test_a_team_grows_up_to_its_number_of_roles() -> None:
+    roles = [Role(name=f"x{n}", description="d", system_prompt="p") for n in range(limits.TEAM_ROLES - 1)]
+    full = team(generalist="x0", roles=roles)
+    assert new_role_problems(full, [new()]) == []
+    assert len(new_role_problems(full, [new(), new("another")])) == 1
+
+
+def test_one_new_role_with_a_tool_is_enough_to_share_it() -> None:
+    assert with_new_roles(team(), [new(tools=["search"]), new("checker", tools=[])]).share_tools

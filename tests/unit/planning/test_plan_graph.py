@@ -134,3 +134,19 @@ def test_a_plan_above_the_limit_is_refused() -> None:
     candidate = plan(subtask("t1"), subtask("t2"))
     assert plan_problems(candidate, 2) == []
     assert plan_problems(candidate, 1) == ["the plan has 2 subtasks, at most 1 are allowed"]
+
+
+@pytest.mark.parametrize(
+    ("field", "good", "bad"),
+    [
+        ("id", ["a", "x" * 64], ["", "x" * 65]),
+        ("candidates", [1, limits.CANDIDATES], [0, limits.CANDIDATES + 1]),
+        ("timeout_seconds", [0.1, limits.MAX_DEADLINE.total_seconds()], [0.0, limits.MAX_DEADLINE.total_seconds() + 1]),
+        ("description", ["count pears.", "数数梨的数量"], ["count pears", "count-the-pears", "数梨", "  count pear  "]),
+    ],
+)
+def test_fields_are_taken_up_to_their_bounds(field: str, good: list[object], bad: list[object]) -> None:
+    for value in good:
+        assert plan_problems(plan(subtask("t1").model_copy(update={field: value})), 1) == [], value
+    for value in bad:
+        assert len(plan_problems(plan(subtask("t1").model_copy(update={field: value})), 1)) == 1, value

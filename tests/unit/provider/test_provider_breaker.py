@@ -269,3 +269,79 @@ class AnyCourse(RuleBasedStateMachine):
 
 
 TestAnyCourse = AnyCourse.TestCase
+
+
+def test_a_wait_of_exactly_a_cool_down_opens_it_at_once() -> None:
+    patient, short = _trusted(), _trusted()
+    patient.failed(_go(patient), 0, ErrorKind.OVERLOADED, COOLDOWN)
+    assert patient.state(0) == "open"
+    short.failed(_go(short), 0, ErrorKind.OVERLOADED, COOLDOWN - 0.1)
+    assert short.state(0) == "closed"
+
+
+def test_as_many_calls_are_unanswered_as_the_window_has() -> None:
+    breaker = ProviderBreaker()
+    for _ in range(WINDOW):
+        _go(breaker)
+    assert breaker.ask(0) == Wait()
+
+
+def test_the_success_of_a_call_from_before_the_row_proves_nothing() -> None:
+    breaker = _trusted()
+    early, first = _go(breaker), _go(breaker)
+    breaker.failed(first, 0, ErrorKind.PROVIDER_ERROR)
+    breaker.succeeded(early, 0)
+    assert breaker.failures == 1
+    late = _go(breaker)
+    breaker.succeeded(late, 0)
+    assert breaker.failures == 0
+
+
+def test_the_last_call_before_the_first_failure_belongs_to_the_time_before() -> None:
+    breaker = _trusted()
+    first, last = _go(breaker), _go(breaker)
+    breaker.failed(first, 0, ErrorKind.PROVIDER_ERROR)
+    breaker.answering(last, 0)
+    assert breaker.failures == 1
+    assert not breaker.trusted(0)
+
+
+def test_the_very_first_call_may_end_a_row() -> None:
+    breaker = ProviderBreaker()
+    first = _go(breaker)
+    breaker.answering(first, 0)
+    assert breaker.trusted(0)
+    breaker.failed(first, 0, ErrorKind.STREAM_BROKEN)
+    assert breaker.failures == 1
+
+
+def test_a_row_of_broken_calls_ends_with_a_success_and_not_with_first_content() -> None:
+    breaker = ProviderBreaker()
+    ticket = _go(breaker)
+    breaker.answering(ticket, 0)
+    breaker.failed(ticket, 0, ErrorKind.STREAM_BROKEN)
+    following = _go(breaker)
+    breaker.answering(following, 0)
+    assert breaker.failures == 1
+    breaker.succeeded(following, 0)
+    assert breaker.failures == 0
+
+
+def test_a_second_failure_does_not_move_the_beginning_of_its_row() -> None:
+    breaker = ProviderBreaker()
+    first, second = _go(breaker), _go(breaker)
+    breaker.failed(first, 0, ErrorKind.PROVIDER_ERROR)
+    third = _go(breaker)
+    breaker.failed(second, 0, ErrorKind.PROVIDER_ERROR)
+    breaker.succeeded(third, 0)
+    assert breaker.failures == 0
+
+
+def test_calls_from_before_an_opening_do_not_count_after_it() -> None:
+    breaker = _trusted()
+    old = [_go(breaker) for _ in range(WINDOW - 1)]
+    _open(breaker)
+    breaker.succeeded(_go(breaker, COOLDOWN), COOLDOWN)
+    for ticket in old:
+        breaker.failed(ticket, COOLDOWN, ErrorKind.OVERLOADED)
+    assert (breaker.state(COOLDOWN), breaker.failures) == ("closed", 0)

@@ -1,0 +1,34 @@
+"""Replaying histories with today's workflow code."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from temporalio.client import WorkflowHistory
+from temporalio.worker import Replayer
+
+from runtime.payloads import data_converter
+from runtime.workers import workflow_runner
+from workflows.supervisor import SupervisorWorkflow
+from workflows.worker_agent import WorkerAgentWorkflow
+
+OURS = (SupervisorWorkflow, WorkerAgentWorkflow)
+
+
+def replayer(*workflows: type, strict: bool = True) -> Replayer:
+    """Returns what replays histories of those workflows, by default of the project's; see `workflow_runner`."""
+    return Replayer(
+        workflows=list(workflows or OURS), data_converter=data_converter, workflow_runner=workflow_runner(strict=strict)
+    )
+
+
+def recorded(path: Path) -> WorkflowHistory:
+    """Returns a recorded history with the id of its workflow: the ids of children begin with it."""
+    history = WorkflowHistory.from_json("", path.read_text(encoding="utf-8"))
+    started = history.events[0].workflow_execution_started_event_attributes
+    return WorkflowHistory(started.workflow_id, history.events)
+
+
+async def refused(histories: AsyncIterator[WorkflowHistory]) -> dict[str, Exception]:
+    """Returns the errors of those histories that do not replay, by the run's id."""
+    results = await replayer(strict=False).replay_workflows(histories, raise_on_replay_failure=False)
+    return dict(results.replay_failures)

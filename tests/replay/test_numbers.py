@@ -1,0 +1,45 @@
+"""No number that workflow code reads is other than it was at the last release."""
+
+import json
+from datetime import timedelta
+
+import pytest
+
+from supervision import limits
+from tests.replay.numbers import ADVICE, RECORDED, changes, numbers
+from tests.replay.record import HISTORIES
+
+
+def test_no_number_that_workflow_code_reads_has_changed_since_the_last_release() -> None:
+    release = max(HISTORIES.iterdir(), key=lambda folder: [int(part) for part in folder.name.split(".")])
+    changed = changes(json.loads((release / RECORDED).read_text(encoding="utf-8")))
+    assert not changed, ADVICE.format(release=release.name, changes="\n".join(changed))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("PROVIDER_PAUSE", timedelta(seconds=1)),
+        ("REPLANS", 0),
+        ("JUDGED_CONFLICTS", 0),
+        ("CHILD_CLOSE_WAIT", timedelta(seconds=1)),
+        ("CONTEXT_CHARS", 1000),
+        ("NESTED_DEADLINE_SHARE", 0.5),
+        ("LEAST_GRANT_TOKENS", 1),
+        ("ROLE_BREAKER_COOLDOWN", timedelta(seconds=1)),
+    ],
+)
+def test_a_change_of_any_of_them_is_seen(name: str, value: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    at_release = numbers()
+    assert changes(at_release) == []
+    monkeypatch.setattr(limits, name, value)
+    assert [line.split(":")[0].strip() for line in changes(at_release)] == [name]
+
+
+def test_numbers_of_workers_alone_may_change() -> None:
+    assert {"ACTIVITY_SLOTS", "CACHED_WORKFLOWS", "MODEL_IDLE_TIMEOUT", "SQL_TIMEOUT"}.isdisjoint(numbers())
+
+
+def test_a_number_that_a_version_adds_or_drops_is_no_change() -> None:
+    assert changes({name: value for name, value in numbers().items() if name != "REPLANS"}) == []
+    assert changes({**numbers(), "NO_LONGER_READ": 1}) == []

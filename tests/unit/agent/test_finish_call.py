@@ -1,0 +1,66 @@
+"""Calls of `finish`: what is slightly wrong in them is put right, and what says nothing is no conclusion."""
+
+from typing import Any
+
+import pytest
+
+from supervision.agent.finish_call import finish_tool, read_finish
+from supervision.prompt_marks import FINISH_TOOL
+
+DONE: dict[str, Any] = {"outcome": "done", "summary": "44 pears"}
+
+
+def test_the_tool_is_defined_with_all_of_its_arguments() -> None:
+    tool = finish_tool()
+    assert tool["name"] == FINISH_TOOL
+    assert tool["input_schema"]["properties"].keys() >= {"outcome", "summary", "finding", "confidence", "limitations"}
+
+
+def test_a_whole_call_is_a_conclusion() -> None:
+    call = {**DONE, "finding": " There are 44. ", "confidence": 0.9, "limitations": ["one tree", " ", ""]}
+    conclusion = read_finish(call)
+    assert conclusion is not None
+    assert (conclusion.text, conclusion.summary) == ("There are 44.", "44 pears")
+    assert (conclusion.confidence, conclusion.limitations, conclusion.outcome) == (0.9, ["one tree"], "done")
+
+
+def test_a_missing_part_is_taken_from_the_other() -> None:
+    only_summary, only_finding = read_finish(DONE), read_finish({"outcome": "done", "summary": "", "finding": "44."})
+    assert only_summary is not None
+    assert only_finding is not None
+    assert (only_summary.text, only_summary.summary) == ("44 pears", "44 pears")
+    assert (only_finding.text, only_finding.summary) == ("44.", "44.")
+
+
+@pytest.mark.parametrize(
+    "arguments", [None, "done", [], {}, {**DONE, "summary": " "}, {**DONE, "outcome": "perhaps"}], ids=str
+)
+def test_what_says_nothing_is_no_conclusion(arguments: object) -> None:
+    assert read_finish(arguments) is None
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        (None, None),
+        (0, 0.0),
+        (0.5, 0.5),
+        (1, 1.0),
+        (2, 0.02),
+        (95, 0.95),
+        (100, 1.0),
+        (101, 1.0),
+        (500, 1.0),
+        (-1, 0.0),
+    ],
+)
+def test_a_confidence_is_a_share_or_a_percentage(given: float | None, read: float | None) -> None:
+    conclusion = read_finish({**DONE, "confidence": given})
+    assert conclusion is not None
+    assert conclusion.confidence == read
+
+
+def test_arguments_that_are_null_count_as_left_out_and_one_limitation_as_a_list() -> None:
+    conclusion = read_finish({**DONE, "finding": None, "limitations": "one tree"})
+    assert conclusion is not None
+    assert conclusion.limitations == ["one tree"]

@@ -1,0 +1,104 @@
+"""How figures are read: what the digits may mean, how exactly they are given, and which of them are names."""
+
+from decimal import Decimal
+
+import pytest
+
+from supervision.grounding.units import scale_of
+from supervision.grounding.written_figures import Figure, figures, values
+
+
+def only(text: str) -> Figure:
+    """Returns the one figure of a text."""
+    (figure,) = figures(text)
+    return figure
+
+
+def readings(text: str) -> list[tuple[Decimal, Decimal]]:
+    """Returns the values of the one figure of a text, each with its tolerance."""
+    return [(reading.value, reading.tolerance) for reading in only(text).readings]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1,234 t", [("1234", "0.5"), ("1.234", "0.0005")]),
+        ("100,234 kg", [("100234", "0.5"), ("100.234", "0.0005")]),
+        ("05,000 kg", [("5000", "0.5"), ("5", "0.0005")]),
+        ("1234,567 t", [("1234.567", "0.0005")]),
+        ("12,34 t", [("12.34", "0.005")]),
+        ("0,123 kg", [("0.123", "0.0005")]),
+        ("1.234,5 kg", [("1234.5", "0.05")]),
+        ("1,234.5 kg", [("1234.5", "0.05")]),
+        ("1,234,567 kg", [("1234567", "0.5")]),
+        ("1200 people", [("1200", "0.5")]),
+        ("1250 people", [("1250", "5")]),
+        ("12.5 kg", [("12.5", "0.05")]),
+        ("about 12.5 kg", [("12.5", "0.1")]),
+        ("about 1200 people", [("1200", "100")]),
+        ("000 kg", [("0", "0.5")]),
+        ("about 0 kg", [("0", "1")]),
+        ("2e3 kg", [("2000", "500")]),
+        ("2 x 10^3 kg", [("2000", "500")]),
+        ("2.5e-3 kg", [("0.0025", "0.00005")]),
+        ("2 x 10⁻³ kg", [("0.002", "0.0005")]),
+    ],
+)
+def test_the_readings_of_a_figure_with_their_tolerance(text: str, expected: list[tuple[str, str]]) -> None:
+    assert readings(text) == [(Decimal(value), Decimal(tolerance)) for value, tolerance in expected]
+
+
+@pytest.mark.parametrize(
+    ("written", "power"), [("2e98", 98), ("2e99", 99), ("2e100", 99), ("2e-99", -99), ("2e-100", -99)]
+)
+def test_powers_are_bounded(written: str, power: int) -> None:
+    assert readings(f"{written} kg")[0][0] == 2 * Decimal(10) ** power
+
+
+def test_a_power_that_is_none_is_left_out() -> None:
+    assert readings("2 x 10⁻⁻ kg") == [(Decimal(2), Decimal("0.5"))]
+
+
+@pytest.mark.parametrize(
+    ("text", "written", "unit", "scale"),
+    [
+        ("$ 50", "$ 50", "USD", 1),
+        ("cost €50 million", "€50 million", "EUR", 10**6),
+        ("see page 50 kg", "50 kg", "kg", 1),
+        ("ISO 9001 kg", "9001 kg", "kg", 1),
+        ("ISO 9 million", "9 million", None, 10**6),
+        ("-50", "50", None, 1),
+        ("50x", "50", None, 1),
+        ("pound 50", "50", None, 1),
+        ("international dollars 50", "international dollars 50", "USD", 1),
+    ],
+)
+def test_a_figure_has_its_unit_and_scale(text: str, written: str, unit: str | None, scale: int) -> None:
+    figure = only(text)
+    assert (figure.text, figure.unit, figure.scale) == (written, unit, Decimal(scale))
+
+
+@pytest.mark.parametrize(
+    "text", ["table 50", "ISO 9001", "50th", "a-50", "a.50", "appendix 50", "Appendices: chapters 50", "ANIMAL 90"]
+)
+def test_digits_of_names_and_references_are_no_figures(text: str) -> None:
+    assert list(figures(text)) == []
+
+
+def test_words_far_before_a_figure_say_nothing_of_it() -> None:
+    assert readings("about the two of them all: 1250")[0][1] == 5
+    assert readings("more than 1250")[0][1] == readings("approximately 1250")[0][1] == 10
+
+
+def test_everything_in_a_source_may_be_a_value() -> None:
+    read = list(values("1,2,3 100,200,300 7 0.5"))
+    assert [figure.text for figure in read] == ["1,2", "7", "0.5", "1", "2", "3", "100", "200", "300"]
+    assert read[4].readings[0].tolerance == 0
+    assert read[4].scale == 1
+
+
+@pytest.mark.parametrize(
+    ("word", "scale"), [("k", 1000), ("M", 10**6), ("x", 1), ("", 1), ("word", 1), (" mio. ", 10**6)]
+)
+def test_a_word_that_is_no_scale_multiplies_by_one(word: str, scale: int) -> None:
+    assert scale_of(word) == scale
