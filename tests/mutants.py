@@ -1,4 +1,4 @@
-"""Mutation tests of `supervision/`: `make mutants`, or `python -m tests.mutants run text.py` for some rooms and modules.
+"""Mutation tests of `supervision/`: `make mutants`, for some rooms and modules `MODULES="run text.py"`.
 
 One small change at a time is made in memory, and the unit tests of the module's room must fail. Kept here because
 mutmut leaves decorated functions out, and half of the rules are properties and validators, while cosmic-ray writes
@@ -134,9 +134,8 @@ def _changes(node: ast.AST) -> Iterator[ast.AST]:
             yield ast.Call(ast.Name(CALLED[name], ast.Load()), args, keywords)
         case ast.Constant(value):
             yield from _constants(value)
-        case ast.Return(value):
-            if not isinstance(value, LOGICAL | ast.Constant | ast.UnaryOp | None):
-                yield ast.Return(ast.Constant(None))
+        case ast.Return(value) if not isinstance(value, LOGICAL | ast.Constant | ast.UnaryOp | None):
+            yield ast.Return(ast.Constant(None))
         case _:
             yield from _conditions(node)
 

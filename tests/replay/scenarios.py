@@ -134,7 +134,7 @@ def _planned() -> dict[str, Scenario]:
         ),
         "replanned": Scenario(
             plans(subtasks(item("t1", "finder"), item("t2", "scribe")), revision, turns={"t1": lambda step: GIVES_UP}),
-            {"success": "all", "max_turns": 1},
+            {"success": "all", "max_turns": 1, "max_replans": 2},
         ),
     }
 

@@ -52,6 +52,6 @@ async def _histories(client: Client) -> AsyncIterator[WorkflowHistory]:
     left = dict.fromkeys(_replayed_later, OF_ONE_RUN)
     async for run in client.list_workflows(f"WorkflowType IN ({types})"):
         root = run.id.partition("/")[0]
-        if left.get(root, 0) or run.id in left:
+        if left.get(root, 0) > 0 or run.id in left:
             left[root] -= 1
             yield await client.get_workflow_handle(run.id, run_id=run.run_id).fetch_history()

@@ -124,12 +124,12 @@ def test_findings_that_fit_together_are_one_group() -> None:
 
 def test_lists_of_different_lengths_are_refused() -> None:
     with pytest.raises(ValueError, match="shorter"):
-        allot([1, 2], [False], 10)
+        allot([1, 2], [1.0], 10)
 
 
 def test_summaries_that_just_fit_are_not_cut() -> None:
-    assert allot([5000, SUMMARY + 1], [False, True], 5000 + SUMMARY) == [5000, SUMMARY]
+    assert allot([5000, SUMMARY + 1], [1.0, 0.5], 5000 + SUMMARY) == [5000, SUMMARY]
 
 
 def test_findings_that_just_fit_stay_whole() -> None:
-    assert allot([100, 100, 300], [True] * 3, 500) == [100, 100, 300]
+    assert allot([100, 100, 300], [1.0] * 3, 500) == [100, 100, 300]

@@ -13,7 +13,8 @@ OUTCOMES: list[Outcome] = [(True, None), (False, None), (False, True), (False, F
 
 def by_looking(shape: Plan, outcomes: dict[str, Outcome]) -> tuple[list[str], str | None]:
     """Returns what is ready and the first without hope, from the whole plan."""
-    ready, hopeless = [], []
+    ready: list[str] = []
+    hopeless: list[str] = []
     for each in shape.subtasks:
         successes = [outcomes[dependency][1] for dependency in each.depends_on]
         if not outcomes[each.id][0] or None in successes:
