@@ -7,6 +7,7 @@ from typing import Literal
 from activities.contracts.run_contracts import AttachmentRef, RunRef, SubtaskBrief
 from supervision.contract.base import Model
 from supervision.contract.finding import ArtifactRef
+from supervision.contract.model_choice import Effort
 from supervision.contract.usage import Usage
 
 
@@ -35,6 +36,7 @@ class TurnInput(Model):
     team_ref: str
     role: str
     model: str
+    effort: Effort | None = None
     step: str
     brief: SubtaskBrief | None = None
     head: str | None = None
@@ -85,6 +87,7 @@ class TurnReply(Model):
     head: str
     stop_reason: str
     stop_detail: str | None = None
+    model: str = ""
     preview: str = ""
     calls: list[ToolCallRef] = []
     conclusion: ConclusionRef | None = None

@@ -1,6 +1,6 @@
 """The assignment of a subtask to a role: choosing the role, and taking and giving back its breaker's permission."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from temporalio import workflow
@@ -21,6 +21,7 @@ class Assignment:
 
     `ticket` is the permission that the role's breaker gave for the next attempt, or for the one that runs, `slot` its
     right to work. In a round of review `previous` is the finding to improve by `feedback`.
+    `refused_by` are models that refused the subtask.
     """
 
     role: RoleCard
@@ -31,6 +32,12 @@ class Assignment:
     description_ref: str | None = None
     feedback: str | None = None
     previous: Finding | None = None
+    refused_by: set[str] = field(default_factory=set)
+
+    @property
+    def models(self) -> list[str]:
+        """The models of the role, without those that refused the subtask; all if every one did."""
+        return [model for model in self.role.models if model not in self.refused_by] or self.role.models
 
 
 def assign(context: RunContext, subtask_id: str) -> Assignment:

@@ -68,7 +68,7 @@ async def _run_with_retries(context: RunContext, subtask_id: str, assignment: As
             partial = outcome.result.finding or partial
         count_outcome(context, assignment, succeeded=False)
         assignment.failures += 1
-        if not await _prepare_retry(context, subtask_id, assignment, outcome.problem):
+        if not await _prepare_retry(context, subtask_id, assignment, outcome.problem, outcome.model):
             _fail(context, subtask_id, assignment, outcome.problem, partial)
             return
         if not take_role(context, assignment):
@@ -77,13 +77,21 @@ async def _run_with_retries(context: RunContext, subtask_id: str, assignment: As
             return
 
 
-async def _prepare_retry(context: RunContext, subtask_id: str, assignment: Assignment, problem: Problem) -> bool:
-    """Readies the next attempt: same role better described, or the fallback role. Returns False to give up."""
+async def _prepare_retry(
+    context: RunContext, subtask_id: str, assignment: Assignment, problem: Problem, model: str
+) -> bool:
+    """Readies the next attempt: same role better described, or the fallback role. Returns False to give up.
+
+    A subtask that `model` refused goes to another one, if the role has one.
+    """
     fallback = unused_fallback(context, assignment)
     step = next_try(problem.type, assignment.failures, has_fallback=fallback is not None)
     if step is NextTry.GIVE_UP:
         return False
-    refined_only = must_be_refined(problem.type)
+    if problem.type is ErrorKind.REFUSED:
+        assignment.refused_by.add(model)
+    other_model = not assignment.refused_by.issuperset(assignment.role.models)
+    refined_only = must_be_refined(problem.type) and not other_model
     if step is NextTry.SAME_ROLE or refined_only:
         # While this waits the breaker may open or close: its permission is asked for after it.
         better = await refine(context, subtask_id, assignment.role.name, assignment.description_ref, problem)
