@@ -66,6 +66,7 @@ class AgentTurnActivities:
         opening = Opening(
             system=worker_system(role.system_prompt),
             model=turn.model,
+            effort=turn.effort,
             tools=[*loaded.toolbox.definitions(role.tools), finish_tool()],
             output_schema=None,
         )
@@ -100,6 +101,7 @@ class AgentTurnActivities:
             head=answered.head,
             stop_reason=FINISH_TOOL if finished else message.stop_reason,
             stop_detail=_detail(details),
+            model=message.model,
             preview=cut(text, limits.REPLY_PREVIEW_BYTES),
             calls=[] if finished else [_tool_call(index, block) for index, block in enumerate(calls)],
             fullest=message.fullest,

@@ -77,6 +77,7 @@ class PlanningActivities:
         opening = Opening(
             system=planner_system(context.team, context.roles, context.tools, context.catalogue, mode.rules(context)),
             model=call.model,
+            effort=call.effort,
             output_schema=self._calls.model.output_schema(mode.form(context)),
         )
         plan_so_far = history(previous, call.done) if previous else ""

@@ -53,20 +53,20 @@ class RunSetupActivities:
         """
         request, facts = setup.request, self._facts
         run = setup.run
-        worker_model = request.models.workers or facts.worker_model
-        supervisor_model = request.models.supervisor or facts.supervisor_model
+        workers = request.models.workers or [facts.worker_model]
+        supervisor = request.models.supervisor or [facts.supervisor_model]
         try:
             if request.answer_schema is not None:
                 await answer_schema.check_schema(request.answer_schema, run.run_id)
             # A nested supervisor's numbers are its root's: lowered there, and granted.
             lowered = [] if setup.brief else facts.ceilings.check(request)
-            team_ref, loaded = await self._teams.save(run.run_id, request.team, worker_model)
-            card = team_card(loaded, worker_model)
+            team_ref, loaded = await self._teams.save(run.run_id, request.team, workers)
+            card = team_card(loaded, workers)
             if isinstance(request.team, Team):
                 facts.ceilings.check_inline_team(loaded.sources)
-            _require_models(supervisor_model, card)
-            facts.ceilings.check_models(_models(supervisor_model, card))
-            unpriced = [] if facts.model_notice else _unpriced(supervisor_model, card)
+            _require_models(supervisor[0], card)
+            facts.ceilings.check_models(_models(supervisor, card))
+            unpriced = [] if facts.model_notice else _unpriced(supervisor, card)
             warnings = _budget_warnings(request, unpriced)
             given = setup.brief.attachments if setup.brief else []
             attachments = [*given, *[await self._attachment(run, attachment) for attachment in request.attachments]]
@@ -79,7 +79,8 @@ class RunSetupActivities:
             goal_ref=await self._stored(run, await self._goal(setup)),
             team_ref=team_ref,
             team=card,
-            supervisor_model=supervisor_model,
+            supervisor_model=supervisor[0],
+            supervisor_fallbacks=supervisor[1:],
             answer_schema_ref=await self._stored(run, json.dumps(request.answer_schema))
             if request.answer_schema is not None
             else None,
@@ -143,14 +144,15 @@ def _require_models(supervisor_model: str, team: TeamCard) -> None:
         )
 
 
-def _unpriced(supervisor_model: str, team: TeamCard) -> list[str]:
+def _unpriced(supervisor: list[str], team: TeamCard) -> list[str]:
     """Returns the models of a run whose price is unknown."""
-    return [model for model in _models(supervisor_model, team) if not is_priced(model)]
+    return [model for model in _models(supervisor, team) if not is_priced(model)]
 
 
-def _models(supervisor_model: str, team: TeamCard) -> list[str]:
+def _models(supervisor: list[str], team: TeamCard) -> list[str]:
     """Returns the models of a run; a role that is a team calls none itself."""
-    return list(dict.fromkeys([supervisor_model, *(role.model for role in team.roles if role.team is None)]))
+    of_roles = (model for role in team.roles if role.team is None for model in role.models)
+    return list(dict.fromkeys([*supervisor, *of_roles]))
 
 
 def _budget_warnings(request: RunRequest, unpriced: list[str]) -> list[str]:

@@ -133,12 +133,17 @@ class SynthesisActivities:
 
     async def _opening(self, call: SynthesisInput, schema: Json | None) -> Opening:
         if call.mode == "digest":
-            return Opening(system=DIGEST_SYSTEM, model=call.model)
+            return Opening(system=DIGEST_SYSTEM, model=call.model, effort=call.effort)
         form: type[Model] = AnswerDraft
         if schema is not None:
             value: Any = Annotated[JsonValue, WithJsonSchema(await answer_schema.sendable(schema, call.run.run_id))]
             form = create_model("AnswerDraft", __base__=AnswerDraft, answer_json=(value, ...))
-        return Opening(system=SYNTHESIS_SYSTEM, model=call.model, output_schema=self._calls.model.output_schema(form))
+        return Opening(
+            system=SYNTHESIS_SYSTEM,
+            model=call.model,
+            effort=call.effort,
+            output_schema=self._calls.model.output_schema(form),
+        )
 
     async def _read_answer(
         self, call: SynthesisInput, reply: SynthesisReply, text: str, plan: Plan, schema: Json | None

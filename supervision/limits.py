@@ -23,6 +23,7 @@ REQUEST_DEPTH = 100  # JSON in JSON: parsers give up at 200, and a request is ne
 MAX_SUBTASKS = 1000  # ~6 events a subtask keeps the root far below the server's 51,200
 MAX_PARALLEL = 200  # children open at once; the server allows 2,000 pending
 MAX_TURNS = 200  # a worker agent that needs more is not converging
+MODEL_CHAIN = 5  # models that stand in for each other: more are no plan for an outage
 MAX_DEPTH = 3  # levels of nested supervisors
 MIN_DEADLINE = timedelta(seconds=5)  # below it not even a plan can be made
 MAX_DEADLINE = timedelta(days=30)
@@ -227,6 +228,7 @@ MODEL_USAGE_TOKENS = 10**9  # of one call: a thousand times the largest window
 SECRET_WINDOW = 12  # so many letters of a credential in a row count as the credential
 SCHEMA_OPTIONAL = 24  # parameters of a schema that may be left out: the API compiles no more
 SCHEMA_UNIONS = 16  # and those of several types
+STRICT_TOOLS = 20  # of one request, by the API's documentation
 KNOWN_MODELS = 256  # models and schemas of which a process remembers what was refused: more than a fleet uses
 MODEL_CONNECT_TIMEOUT = timedelta(seconds=5)
 MODEL_LINGER = timedelta(seconds=1)  # a finished answer waits this long for its connection to become reusable
@@ -298,7 +300,6 @@ SWITCH_INTERVAL = timedelta(milliseconds=0.5)
 HEALTH_BEAT = timedelta(seconds=5)  # how often a Worker shows that its event loop runs
 HEALTH_STALE = timedelta(seconds=60)  # a busy loop is late by seconds, never by a minute
 CACHED_WORKFLOWS = 3000  # more than live workflows: replaying on each task costs 1.9 times
-
 LOOP_SILENCE = timedelta(seconds=15)  # by then its heartbeats are overdue and others do its work: it only harms
 NATIVE_CPU = timedelta(seconds=10)  # of the process in a tick: only code that holds the interpreter takes so much
 WATCHDOG_TICK = timedelta(seconds=1)

@@ -8,11 +8,12 @@ from supervision.agent.grounds import Grounds
 from supervision.budget.amount import Amount
 from supervision.contract.base import Model
 from supervision.contract.finding import Finding
+from supervision.contract.model_choice import Effort
 from supervision.contract.progress import Counts, NestedRun, Phase
 from supervision.contract.result import Gap, RunResult
 from supervision.contract.status import Flags
 from supervision.contract.team import RoleCard
-from supervision.contract.usage import ToolTally, Usage
+from supervision.contract.usage import Spend, ToolTally, Usage
 from supervision.queues import MODEL_QUEUE
 from supervision.run.nested_runs import WaitChanges
 
@@ -65,6 +66,7 @@ class WorkerAgentInput(Model):
     expires_at: datetime
     timeout_seconds: float | None = None
     candidate: int = 0
+    effort: Effort | None = None
     model_queue: str = MODEL_QUEUE
     grant: Amount = Amount()
     last_grant: bool = False
@@ -75,8 +77,9 @@ class WorkerAgentResult(Model):
     """What a worker agent came to. `stopped`: it was cancelled before it had finished; `finding` is what it had.
 
     The same value is in the details of a failed attempt's error, so that what it consumed is counted. `progress` is
-    what a next try can go on from, `retry_after` the seconds that a provider's breaker stays open. `head` is its
-    conversation's, also of one that failed; `finish_call_id` names the call in it that gave the finding, if one did.
+    what a next try can go on from, `retry_after` the seconds that a provider's breaker stays open, `spend` that of a
+    nested run. `head` is its conversation's, also of one that failed; `finish_call_id` names the call in it that gave
+    the finding, if one did.
     """
 
     finding: Finding | None = None
@@ -90,6 +93,7 @@ class WorkerAgentResult(Model):
     retry_after: float = 0.0
     nested: NestedRun | None = None
     gaps: list[Gap] = []
+    spend: list[Spend] = []
 
 
 class NestedInput(Model):

@@ -132,6 +132,7 @@ class Handlers:
     async def _resume(self, state: RunState) -> None:
         """Ends the waits for a person at the provider, here and on all levels below."""
         state.resumes += 1
+        state.models.bring_back()
         if self._children is not None:
             await self._children.resume()
 

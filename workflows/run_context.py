@@ -12,6 +12,9 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import RunRef, RunSetup
     from supervision import limits
+    from supervision.budget.spending import SUPERVISOR
+    from supervision.contract.base import Model
+    from supervision.contract.model_choice import Effort
     from supervision.contract.team import TeamCard
     from supervision.contract.usage import Usage
     from supervision.errors import ACCOUNT, ErrorKind, SupervisionError, run_kind
@@ -26,10 +29,17 @@ with workflow.unsafe.imports_passed_through():
     from workflows.start_window import StartWindow
 
 
-class HasUsage(Protocol):
-    """A reply that says what it cost."""
+class OwnCall(Protocol):
+    """A model call of the supervisor's own."""
+
+    model: str
+
+
+class OwnReply(Protocol):
+    """A reply to one: what it cost, and the head of its conversation."""
 
     usage: Usage
+    head: str
 
 
 class CallFields(TypedDict):
@@ -39,10 +49,11 @@ class CallFields(TypedDict):
     goal_ref: str
     plan_ref: str
     model: str
+    effort: Effort | None
 
 
-P = TypeVar("P")
-R = TypeVar("R", bound=HasUsage)
+P = TypeVar("P", bound=OwnCall)
+R = TypeVar("R", bound=OwnReply)
 
 
 @dataclass
@@ -51,6 +62,7 @@ class RunContext:
 
     `show` makes a change visible; setting `limits_changed` or `slot_freed` wakes the dispatch; `starts` lets children
     begin. `plan_ref`, `team_ref` and `team` follow the revisions of the plan: `team` has the roles that the plan added.
+    `written_by` has the models of the supervisor's own conversations, by their heads.
     """
 
     state: RunState
@@ -66,6 +78,7 @@ class RunContext:
     plan_ref: str = ""
     slot_freed: asyncio.Event = field(default_factory=asyncio.Event)
     starts: StartWindow = field(default_factory=StartWindow)
+    written_by: dict[str, str] = field(default_factory=dict)
 
     @property
     def assignable_roles(self) -> TeamCard:
@@ -90,7 +103,13 @@ class RunContext:
             "goal_ref": self.setup.goal_ref,
             "plan_ref": self.plan_ref,
             "model": self.setup.supervisor_model,
+            "effort": self.state.request.effort,
         }
+
+    @property
+    def models(self) -> list[str]:
+        """The supervisor's own models, in the order of preference."""
+        return [self.setup.supervisor_model, *self.setup.supervisor_fallbacks]
 
     def expires_at(self, last: bool = False) -> datetime:
         """Returns when the time for work is over, or for the `last` call, the answer. Both move when limits change."""
@@ -159,28 +178,41 @@ class RunContext:
                 raise SupervisionError(
                     ErrorKind.BUDGET_EXHAUSTED, f"the budget has no room for {label}: {budget.spent_line()}"
                 )
-        used = Usage()
         try:
             reply = await self._patiently(label, activity, payload, last)
-            used = reply.usage
         finally:  # when it is cancelled, too: the reservation would never end
-            budget.ledger.settle_call(tokens, used)
+            budget.ledger.settle_call(tokens, Usage())
         return reply
 
     async def _patiently(
         self, label: str, activity: Callable[[P, datetime], Awaitable[R]], payload: P, last: bool
     ) -> R:
-        """Repeats a call through outages, waits for `resume`, and deadlines that were extended while it ran."""
-        pauses = 0
+        """Repeats a call through outages, waits for `resume`, and deadlines that were extended while it ran.
+
+        Another model of the chain takes over where there is one that can.
+        """
+        state, pauses = self.state, 0
+        model = state.models.choose(self.models)
         while True:
             expires_at = self.expires_at(last)
             try:
-                return await activity(payload, expires_at)
+                reply = await activity(self._addressed(payload, model), expires_at)
+                self._book(model, reply.usage)
+                self.written_by[reply.head] = model
+                following = state.models.following(self.models, model)
+                if not _is_refusal(reply) or following is None:
+                    return reply
+                self._replace(label, model, following, "it refused")
+                model = following
             except CallFailed as failed:
-                self.state.time_and_budget.ledger.settle_call(0, failed.usage)
+                self._book(model, failed.usage)
                 problem = failed.problem
+                following = state.models.failed(model, self.models, problem.type, failed.retry_after)
+                if following != model:
+                    self._replace(label, model, following, problem.type)
+                    model = following
+                    continue
                 if problem.type is ErrorKind.CIRCUIT_OPEN:
-                    model = self.setup.supervisor_model
                     await self.wait_for_provider(label, model, failed.retry_after, pauses, last=last)
                     pauses += 1
                 elif problem.type in ACCOUNT and self.state.has_finding:
@@ -188,6 +220,22 @@ class RunContext:
                 # The end may come long before the deadline, if the provider asked for a longer wait than that.
                 elif problem.type is not ErrorKind.TIMEOUT or self.expires_at(last) <= expires_at:
                     raise SupervisionError(run_kind(problem.type), problem.message) from failed
+
+    def _book(self, model: str, usage: Usage) -> None:
+        self.state.time_and_budget.ledger.settle_call(0, usage)
+        self.state.note_spending(SUPERVISOR, model, usage)
+
+    def _addressed(self, payload: P, model: str) -> P:
+        """Returns the call as that model gets it; what another one has begun it does not go on with."""
+        changes: dict[str, str | None] = {"model": model}
+        head = getattr(payload, "head", None)
+        if head is not None and self.written_by.get(head, model) != model:
+            changes["head"] = None
+        assert isinstance(payload, Model)
+        return payload.model_copy(update=changes)
+
+    def _replace(self, label: str, model: str, following: str, why: str) -> None:
+        self.state.trace.note("model_replaced", work=label, model=model, by=following, why=why)
 
     async def wait_for_provider(
         self, name: str, model: str, remaining: float, pauses: int, *, last: bool = False
@@ -230,3 +278,8 @@ class RunContext:
                 with contextlib.suppress(TimeoutError):
                     await workflow.wait_condition(over_or_moved, timeout=left, timeout_summary=label)
         self.show()
+
+
+def _is_refusal(reply: object) -> bool:
+    """True if the model refused to answer: some replies say it in words, some by the stop reason."""
+    return bool(getattr(reply, "refusal", None)) or getattr(reply, "stop_reason", "") == "refusal"

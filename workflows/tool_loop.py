@@ -180,6 +180,7 @@ class ToolLoop:
                 team_ref=agent.team_ref,
                 role=agent.role.name,
                 model=agent.role.model,
+                effort=agent.effort,
                 step=f"turn.{progress.turn}",
                 brief=agent.brief if progress.head is None or progress.feedback_due else None,
                 head=progress.head,
@@ -211,6 +212,7 @@ class ToolLoop:
             stop_reason=reply.stop_reason,
             preview=reply.preview[:200],
             tokens=reply.usage.tokens,
+            model=reply.model,
             **({"cache_miss": reply.cache_miss} if reply.cache_miss else {}),
         )
         return reply

@@ -5,6 +5,7 @@ from typing import Literal
 from activities.contracts.packed import PackedPlan
 from activities.contracts.run_contracts import AttachmentRef, RunRef
 from supervision.contract.base import Model
+from supervision.contract.model_choice import Effort
 from supervision.contract.team import TeamCard
 from supervision.contract.usage import Usage
 
@@ -32,6 +33,7 @@ class PlanInput(Model):
     goal_ref: str
     team_ref: str
     model: str
+    effort: Effort | None = None
     attachments: list[AttachmentRef] = []
     max_subtasks: int
     strategy: Strategy = "auto"

@@ -9,6 +9,7 @@ from pydantic import JsonValue
 from activities.contracts.packed import FindingRefs
 from supervision.contract.base import Model
 from supervision.contract.ceilings import Ceilings
+from supervision.contract.model_choice import Effort
 from supervision.contract.request import RunRequest
 from supervision.contract.result import Gap, Problem, RunResult
 from supervision.contract.team import TeamCard
@@ -26,12 +27,13 @@ class RunRef(Model):
 
 
 class SupervisorCall(Model):
-    """The fields of every model call of the supervisor about a plan."""
+    """The fields of every model call of the supervisor about a plan; `effort` None is the model's default."""
 
     run: RunRef
     goal_ref: str
     plan_ref: str
     model: str
+    effort: Effort | None = None
 
 
 class AttachmentRef(Model):
@@ -80,6 +82,7 @@ class RunSetup(Model):
     team_ref: str
     team: TeamCard
     supervisor_model: str
+    supervisor_fallbacks: list[str] = []
     answer_schema_ref: str | None = None
     attachments: list[AttachmentRef] = []
     own_plan_ref: str | None = None

@@ -7,6 +7,7 @@ from typing import Literal
 from activities.contracts.run_contracts import AttachmentRef, RunRef, SubtaskBrief
 from supervision.contract.base import Model
 from supervision.contract.finding import ArtifactRef
+from supervision.contract.model_choice import Effort
 from supervision.contract.usage import Usage
 
 
@@ -37,6 +38,7 @@ class TurnInput(Model):
     team_ref: str
     role: str
     model: str
+    effort: Effort | None = None
     step: str
     brief: SubtaskBrief | None = None
     head: str | None = None
@@ -87,6 +89,7 @@ class TurnReply(Model):
     head: str
     stop_reason: str
     stop_detail: str | None = None
+    model: str = ""
     preview: str = ""
     calls: list[ToolCallRef] = []
     conclusion: ConclusionRef | None = None

@@ -142,7 +142,9 @@ class AnthropicModel(LanguageModel):
         schema = request.output_schema
         rung = rung_of(request, self._rung, refused=schema is not None and self._refused.has_schema(schema))
         traits, caching = self._traits(request.model)
-        body = request_body(request, traits, rung, caching=caching, most_output=most_output)
+        body = request_body(
+            request, traits, rung, form=anthropic.transform_schema, caching=caching, most_output=most_output
+        )
         reader = StreamReader(progress, self.endpoint, self._credentials)
         _watch.set(watch)
         async with client.messages.stream(**body, extra_headers=request.headers) as stream:

@@ -20,16 +20,21 @@ from activities.model.port import Json, ModelMessage
 from activities.store.artifacts import ArtifactChanged, ArtifactStore
 from supervision import limits
 from supervision.contract.base import Model
+from supervision.contract.model_choice import Effort
 from supervision.contract.usage import Usage
 
 T = TypeVar("T")
 
 
 class Opening(Model):
-    """The parts that all calls of a conversation share; `output_schema` asks for JSON text."""
+    """The parts that all calls of a conversation share; `output_schema` asks for JSON text.
+
+    The effort is one of them: with another one the API forgets the messages that it has cached.
+    """
 
     system: str
     model: str
+    effort: Effort | None = None
     tools: list[Json] = []
     output_schema: Json | None = None
 

@@ -129,6 +129,7 @@ class ModelCalls:
             system=opening.system,
             messages=await self._with_past(past, messages),
             max_tokens=how.max_tokens,
+            effort=opening.effort,
             tools=opening.tools,
             output_schema=opening.output_schema,
             cache=how.cache,
@@ -188,7 +189,8 @@ class ModelCalls:
 
     def _answered(self, key: str, entry: Entry) -> Answered:
         reply = entry.reply
-        return Answered(key, reply, usage_of(reply.model, reply.usage, free=self._free) + entry.spent)
+        usage = usage_of(reply.model, reply.usage, free=self._free)
+        return Answered(key, reply, usage + entry.spent)
 
 
 def usage_of(model: str, tokens: ModelUsage, *, calls: int = 1, free: bool) -> Usage:

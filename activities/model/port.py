@@ -9,11 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from supervision.contract.base import Model
+from supervision.contract.model_choice import Effort
 from supervision.errors import ErrorKind
 
 Json = dict[str, Any]
 CacheUse = Literal["none", "prefix", "conversation"]
 """Which prefixes of a call are worth caching: none, system and tools, or the conversation as well."""
+SchemaForm = Callable[[Json], Json]
+"""Returns a schema in the form that the provider compiles."""
 
 
 @dataclass(frozen=True)
@@ -21,13 +24,14 @@ class ModelRequest:
     """One call. `messages` and `tools` are in the provider's JSON; `output_schema` asks for JSON text.
 
     `concludes` forbids tool calls. `long_cache` is for conversations that pause for longer than five minutes.
-    `previous_message_id` is the reply before this call, if there is one.
+    `previous_message_id` is the reply before this call, if there is one. `effort` None is the model's default.
     """
 
     model: str
     system: str
     messages: list[Json]
     max_tokens: int
+    effort: Effort | None = None
     tools: list[Json] = field(default_factory=list)
     output_schema: Json | None = None
     cache: CacheUse = "none"

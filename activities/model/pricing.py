@@ -1,11 +1,16 @@
 """The price of a model call, from the price list that ships with genai-prices (never updated over the network)."""
 
+import re
+
 from genai_prices import Usage as PricedUsage
 from genai_prices import calc_price
 
 from activities.model.port import ModelUsage
 
 _PROVIDER = "anthropic"  # a model of the same name elsewhere has another price: better unknown than wrong
+# Gateways and clouds put more around the same name: `anthropic/claude-...`, `us.anthropic.claude-...-v1:0`,
+# `claude-...@20250929`. They sell at the provider's prices, or near them.
+_NAME = re.compile(r"(?:^|[/.])(?P<name>claude-[a-z0-9.-]+?)(?:-v\d+(?::\d+)?|[@:].*)?$")
 
 
 def price(model: str, usage: ModelUsage) -> float | None:
@@ -18,10 +23,18 @@ def price(model: str, usage: ModelUsage) -> float | None:
         cache_write_1h_tokens=usage.long_cache_tokens,
         output_tokens=usage.output_tokens,
     )
-    try:
-        return float(calc_price(priced, model, provider_id=_PROVIDER).total_price)
-    except LookupError:
-        return None
+    for name in dict.fromkeys((model, provider_name(model))):
+        try:
+            return float(calc_price(priced, name, provider_id=_PROVIDER).total_price)
+        except LookupError:
+            continue
+    return None
+
+
+def provider_name(model: str) -> str:
+    """Returns the provider's own name of a model that a gateway names in its way; other names as they are."""
+    match = _NAME.search(model)
+    return re.sub(r"(?<=\d)\.(?=\d)", "-", match["name"]) if match else model
 
 
 def is_priced(model: str) -> bool:

@@ -2,6 +2,8 @@
 
 The rungs, best first: `format` (the API constrains the text), `forced_tool` (a tool that must be called),
 `tool` (a tool that may be called), `text` (JSON asked for in words).
+
+Strict tools are the same for arguments: the API compiles their schemas into a grammar, too.
 """
 
 import json
@@ -11,7 +13,7 @@ from typing import Any, Literal
 
 from pydantic_core import from_json
 
-from activities.model.port import Json
+from activities.model.port import Json, SchemaForm
 from supervision import limits
 
 Rung = Literal["format", "forced_tool", "tool", "text"]
@@ -20,6 +22,7 @@ SUBMIT = "submit"  # the tool that carries the answer on the tool rungs
 
 _TOOL_WORDS = f"Give your answer by calling the tool `{SUBMIT}` exactly once; text outside it is not read."
 _TEXT_WORDS = "Answer with one JSON object and nothing else. It must fit this JSON schema:\n"
+_SHAPES = {"type", "anyOf", "allOf", "$ref", "enum", "const"}  # without any of them a schema takes everything
 _START = re.compile(r'\{(?=\s*(?:["}]|\Z))|\[(?=\s*(?:[\[\]{"\dtfnNI-]|\Z))')  # a bracket that may begin JSON
 _STARTS = 20  # that begin none: more is no reply, and each may be read to its end
 
@@ -27,7 +30,10 @@ _STARTS = 20  # that begin none: more is no reply, and each may be read to its e
 def ask(body: Json, schema: Json, rung: Rung) -> Json:
     """Returns the request `body`, extended so that the answer is JSON of `schema`."""
     if rung == "format":
-        return {**body, "output_config": {"format": {"type": "json_schema", "schema": schema}}}
+        return {
+            **body,
+            "output_config": {**body.get("output_config", {}), "format": {"type": "json_schema", "schema": schema}},
+        }
     if rung == "text":
         return {**body, "system": _with(body, _TEXT_WORDS + json.dumps(schema, ensure_ascii=False))}
     tools = body.get("tools", [])
@@ -45,10 +51,44 @@ def ask(body: Json, schema: Json, rung: Rung) -> Json:
 
 def too_complex(schema: Json) -> bool:
     """True if the API would refuse to compile the schema: too many parameters are optional, or of several types."""
+    optional, unions = complexity(schema)
+    return optional > limits.SCHEMA_OPTIONAL or unions > limits.SCHEMA_UNIONS
+
+
+def complexity(schema: Json) -> tuple[int, int]:
+    """Returns how many parameters of a schema may be left out, and how many are of several types."""
     parts = list(_parts(schema))
     optional = sum(len(set(part.get("properties") or {}) - set(part.get("required") or [])) for part in parts)
     unions = sum("anyOf" in part or isinstance(part.get("type"), list) for part in parts)
-    return optional > limits.SCHEMA_OPTIONAL or unions > limits.SCHEMA_UNIONS
+    return optional, unions
+
+
+def strict(tools: list[Json], form: SchemaForm, output_schema: Json | None) -> list[Json]:
+    """Returns the definitions, as many of them strict as the API compiles, in their order.
+
+    `form` makes a schema one that the API compiles. A tool that takes arguments beyond those it names stays as it is:
+    the grammar would forbid them.
+    """
+    optional, unions = complexity(output_schema) if output_schema is not None else (0, 0)
+    extended, left = [], limits.STRICT_TOOLS
+    for tool in tools:
+        schema = form(tool["input_schema"]) if left and _is_closed(tool.get("input_schema")) else None
+        more = complexity(schema) if schema is not None else (0, 0)
+        if schema is None or optional + more[0] > limits.SCHEMA_OPTIONAL or unions + more[1] > limits.SCHEMA_UNIONS:
+            extended.append(tool)
+            continue
+        optional, unions, left = optional + more[0], unions + more[1], left - 1
+        extended.append({**tool, "input_schema": schema, "strict": True})
+    return extended
+
+
+def _is_closed(schema: object) -> bool:
+    """True if every object of the schema takes the named properties and no others."""
+    if not isinstance(schema, dict):
+        return False
+    objects = [part for part in _parts(schema) if part.get("type") == "object" or "properties" in part]
+    free = [part for part in _parts(schema) if not _SHAPES & set(part)]
+    return bool(objects) and not free and all(part.get("additionalProperties") is False for part in objects)
 
 
 def came_by_tool(messages: list[Json]) -> bool:

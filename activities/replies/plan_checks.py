@@ -136,12 +136,13 @@ def _usable_card(team: PlanningTeam, added: list[NewRole], nesting_left: int) ->
     """Returns the team's card with the plan's own roles, without the roles that may not be used here."""
     card = team.card
     usable = [role for role in card.roles if nesting_left > 0 or role.team is None or role.name == card.generalist]
-    model = card.role(card.generalist).model
+    able = card.role(card.generalist)
     new = [
         RoleCard(
             name=role.name,
             description=role.description,
-            model=model,
+            model=able.model,
+            fallback_models=able.fallback_models,
             tools=[ToolCard(name=tool, reads_attachments=tool in team.readers) for tool in role.tools],
         )
         for role in added

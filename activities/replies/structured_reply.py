@@ -43,6 +43,7 @@ async def ask(calls: ModelCalls, call: SupervisorCall, question: StructuredQuest
     opening = Opening(
         system=question.system,
         model=call.model,
+        effort=call.effort,
         output_schema=calls.model.output_schema(question.form),
     )
     answered = await calls.begin(call.run, question.step, opening, question.text, CallOptions(question.max_tokens))

@@ -78,12 +78,13 @@ class Guard(Interceptor):
 
     async def issue(self, caller: Caller, parent: RunGrant | None, setup: SetupInput, prepared: RunSetup) -> None:
         """Writes down what the prepared run may do."""
-        models = {prepared.supervisor_model, *(role.model for role in prepared.team.roles)}
+        models = {prepared.supervisor_model, *prepared.supervisor_fallbacks}
+        models |= {model for role in prepared.team.roles for model in role.models}
         own = RunGrant(
             run_id=setup.run.run_id,
             workflow_id=caller.workflow_id,
             depth=parent.depth + 1 if parent else 1,
-            models=sorted({*models, setup.request.models.workers or self._worker_model}),
+            models=sorted({*models, *(setup.request.models.workers or [self._worker_model])}),
             nested_teams=sorted({role.team for role in prepared.team.roles if role.team}),
             expires_at=parent.expires_at if parent else datetime.now(UTC) + limits.GRANT_LIFETIME,
         )

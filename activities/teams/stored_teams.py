@@ -16,11 +16,11 @@ from supervision.planning.new_roles import with_new_roles
 
 
 class StoredTeam(Model):
-    """A team as stored: its definition, the source of its tools, the model of roles that name none, its data."""
+    """A team as stored: its definition, the source of its tools, the models of roles that name none, its data."""
 
     source: Literal["file", "inline"]
     team: Team
-    worker_model: str | None = None
+    worker_models: list[str] = []
     catalogue: str = ""
 
 
@@ -37,16 +37,18 @@ class StoredTeams:
         # Stored teams are content-addressed, so a parsed one never gets stale.
         self._cache: LRUCache[str, StoredTeam] = LRUCache(maxsize=limits.CACHED_TEAMS)
 
-    async def save(self, run_id: str, team: str | Team, worker_model: str | None = None) -> tuple[str, LoadedTeam]:
+    async def save(
+        self, run_id: str, team: str | Team, worker_models: list[str] | None = None
+    ) -> tuple[str, LoadedTeam]:
         """Stores the named or inline team for a run. Returns its reference and the team; raises TeamError."""
         if isinstance(team, str):
             await self._files.read(team)
             loaded = self._files.load(team)
-            stored = StoredTeam(source="file", team=loaded.team, worker_model=worker_model)
+            stored = StoredTeam(source="file", team=loaded.team, worker_models=worker_models or [])
         else:
             await self._files.read(*self._files.names())
             loaded = self._files.load_inline(team)
-            stored = StoredTeam(source="inline", team=team, worker_model=worker_model)
+            stored = StoredTeam(source="inline", team=team, worker_models=worker_models or [])
         stored.catalogue = await catalogue(loaded.team, loaded.toolbox)
         return await self._put(run_id, stored), loaded
 
@@ -88,8 +90,8 @@ class StoredTeams:
 
     async def card(self, ref: str, default_model: str) -> TeamCard:
         """Returns the card of the team at `ref`; `default_model` is for teams stored without one."""
-        model = (await self._stored(ref)).worker_model or default_model
-        return team_card(await self.load(ref), model)
+        models = (await self._stored(ref)).worker_models or [default_model]
+        return team_card(await self.load(ref), models)
 
     async def _put(self, run_id: str, stored: StoredTeam) -> str:
         return await self._store.put_team(run_id, stored.model_dump_json().encode())

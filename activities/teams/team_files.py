@@ -216,10 +216,11 @@ class TeamFiles:
         return tools
 
 
-def team_card(loaded: LoadedTeam, default_model: str, override: str | None = None) -> TeamCard:
-    """Returns the card of a team. A role's model is its own, else `override`, else `default_model`."""
+def team_card(loaded: LoadedTeam, default_models: list[str]) -> TeamCard:
+    """Returns the card of a team. A role's models are its own, else the default ones."""
     roles = []
     for role in loaded.team.roles:
+        models = role.model or default_models
         tools = [tool for tool in map(loaded.toolbox.get, dict.fromkeys(role.tools)) if tool]
         roles.append(
             RoleCard(
@@ -235,7 +236,9 @@ def team_card(loaded: LoadedTeam, default_model: str, override: str | None = Non
                     )
                     for tool in tools
                 ],
-                model=role.model or override or default_model,
+                model=models[0],
+                fallback_models=models[1:],
+                effort=role.effort,
                 max_turns=role.max_turns,
                 max_parallel=role.max_parallel,
                 fallback=role.fallback,

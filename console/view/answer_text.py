@@ -90,7 +90,8 @@ def _fact_lines(run_id: str, outcome: RunOutcome, result: RunResult, web: str | 
         f"{timing.wall_seconds:,.1f} s wall, {timing.sequential_seconds:,.1f} s one after the other"
         + (f", speed-up {timing.speedup:.2f}" if timing.speedup else ""),
         f"{counted(usage.model_calls, 'model call')}, {counted(usage.tool_calls, 'tool call')}, "
-        f"{usage.tokens:,} tokens ({usage.cache_read_tokens:,} of them cached), {money(usage.usd)}",
+        f"{usage.tokens_line()}, {money(usage.usd)}",
+        *(f"  {row.line()}" for row in result.spend),
         f"run {run_id}",
     ]
     if outcome.notice:

@@ -31,8 +31,9 @@ class FinishCall(Model):
 
 def finish_tool() -> dict[str, Any]:
     """Returns the definition of `finish` for the model."""
+    schema = {**FinishCall.model_json_schema(), "additionalProperties": False}
     description = "Concludes your subtask. Call it once, alone, when you are done or when you cannot do it."
-    return {"name": FINISH_TOOL, "description": description, "input_schema": FinishCall.model_json_schema()}
+    return {"name": FINISH_TOOL, "description": description, "input_schema": schema}
 
 
 def read_finish(arguments: object) -> Conclusion | None:

@@ -13,13 +13,17 @@ from pydantic import JsonValue
 
 from supervision import limits
 from supervision.budget.amount import Amount, call_estimate, token_price
+from supervision.contract.request import Budget
 from supervision.contract.usage import Usage
+
+_ANY_TOKENS = Budget().tokens or 0  # in place of dollars that cannot be counted, at no price at all
 
 
 class Ledger:
     """An account of `tokens` and `usd`; None is no limit of that kind.
 
     A call whose price is unknown (`Usage.usd` None) ends the accounting in dollars: from then on tokens alone decide.
+    Without a limit of these, there is one from then on: what the rest of the dollars would have bought until then.
     What a call will cost in dollars is estimated by the mean price of a token so far.
     """
 
@@ -72,7 +76,7 @@ class Ledger:
     def settle_call(self, estimate_tokens: int, usage: Usage) -> None:
         """Ends a reservation of `reserve_call` with what the call consumed: nothing, when it failed."""
         self._reserved = max(0, self._reserved - estimate_tokens)
-        self._spent += usage
+        self._spend(usage)
 
     def has_room(self, tokens: int) -> bool:
         """True if so many tokens are free."""
@@ -144,7 +148,7 @@ class Ledger:
         self._promised_tokens -= grant.tokens or 0
         # Sums of floats drift by adding and taking away: without a grant they begin anew.
         self._promised_usd = self._promised_usd - (grant.usd or 0.0) if self._grants else 0.0
-        self._spent += usage
+        self._spend(usage)
         return Amount(
             tokens=None if grant.tokens is None else max(0, grant.tokens - usage.tokens),
             usd=None if grant.usd is None or usage.usd is None else max(0.0, grant.usd - usage.usd),
@@ -192,6 +196,15 @@ class Ledger:
             },
             "usd_accounted": spent.usd is not None,
         }
+
+    def _spend(self, usage: Usage) -> None:
+        before, total = self._spent, self._total
+        self._spent += usage
+        lapses = before.usd is not None and usage.usd is None and total.usd is not None
+        if lapses and total.tokens is None:
+            left, price = max(0.0, (total.usd or 0.0) - (before.usd or 0.0)), token_price(before)
+            bought = math.floor(left / price) if price else _ANY_TOKENS
+            self._total = Amount(tokens=self._gone()[0] + bought, usd=total.usd)
 
     def _promise(self, subtask_id: str, grant: Amount) -> None:
         self._grants[subtask_id] = grant

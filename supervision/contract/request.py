@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field, ValidationError, field_validator, model_v
 
 from supervision import limits
 from supervision.contract.base import Duration, StrictModel, Undecodable, depth_exceeds
+from supervision.contract.model_choice import Effort, ModelChain
 from supervision.contract.plan import Plan, unknown_fields
 from supervision.contract.team import Team
 from supervision.errors import ErrorKind, SupervisionError
@@ -28,10 +29,10 @@ class Budget(StrictModel):
 
 
 class Models(StrictModel):
-    """Model names that override the defaults; worker agents' roles may still name their own."""
+    """Models that override the defaults, each a name or a fallback chain; roles may still name their own."""
 
-    supervisor: Annotated[str, Field(min_length=1, max_length=200)] | None = None
-    workers: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    supervisor: ModelChain | None = None
+    workers: ModelChain | None = None
 
 
 class Attachment(StrictModel):
@@ -75,6 +76,7 @@ class RunRequest(StrictModel):
     success: str | float = "any"
     incremental_synthesis: Annotated[int, Field(ge=0, le=limits.MAX_SUBTASKS)] = 0
     models: Models = Models()
+    effort: Effort | None = None
     answer_schema: dict[str, Any] | None = None
     attachments: Annotated[list[Attachment], Field(max_length=limits.ATTACHMENTS)] = []
 

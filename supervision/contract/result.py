@@ -8,7 +8,7 @@ from supervision import limits
 from supervision.contract.base import Model
 from supervision.contract.finding import ArtifactRef, Finding
 from supervision.contract.progress import NestedRun, RunStatus
-from supervision.contract.usage import Usage
+from supervision.contract.usage import Spend, Usage
 from supervision.errors import ErrorKind
 
 SubtaskState = Literal["completed", "failed", "skipped", "cancelled", "running", "waiting"]
@@ -57,8 +57,9 @@ class Problem(Model):
 class SubtaskReport(Model):
     """One subtask as it ended, or as it stands; times are ISO 8601 in UTC.
 
-    `replaced_by` names the subtask that a later revision of the plan put in its place. `nested` is the
-    nested supervisor that works on it, `gaps` those of its answer, which the run lists among its own.
+    `model` is the one that the last attempt worked with. `replaced_by` names the subtask that a later revision of the
+    plan put in its place. `nested` is the nested supervisor that works on it, `gaps` those of its answer, which the run
+    lists among its own.
     """
 
     id: str
@@ -73,6 +74,7 @@ class SubtaskReport(Model):
     started_at: str | None = None
     finished_at: str | None = None
     usage: Usage = Usage()
+    model: str | None = None
     workflow_id: str | None = None
     replaced_by: str | None = None
     stale: bool = False
@@ -93,7 +95,7 @@ class RunResult(Model):
     """The return value of a run; a failed run has the partial one in its error details, a cancelled one in the store.
 
     `truncated` is True if texts were shortened to fit a payload; `result_ref` leads to the whole result, `answer_ref`
-    to the text of the answer.
+    to the text of the answer, which `answer_model` wrote.
     """
 
     status: RunStatus = "running"
@@ -107,12 +109,14 @@ class RunResult(Model):
     subtasks: list[SubtaskReport] = []
     artifacts: list[ArtifactRef] = []
     usage: Usage = Usage()
+    spend: list[Spend] = []
     timing: Timing = Timing()
     plan_revisions: int = 0
     warnings: list[str] = []
     truncated: bool = False
     result_ref: str | None = None
     answer_ref: str | None = None
+    answer_model: str | None = None
 
     @field_serializer("subtasks", mode="wrap")
     def _lean(self, reports: list[SubtaskReport], dump: SerializerFunctionWrapHandler) -> Any:

@@ -5,7 +5,7 @@ from pydantic import JsonValue
 from supervision.contract.base import Model
 from supervision.contract.progress import Counts, Phase
 from supervision.contract.result import Problem, SubtaskReport
-from supervision.contract.usage import Usage
+from supervision.contract.usage import Spend, Usage
 
 
 class Flags(Model):
@@ -53,6 +53,7 @@ class Status(Model):
     breakers: list[JsonValue] = []
     review: str = "off"
     usage: Usage = Usage()
+    spend: list[Spend] = []
     limits: RunLimits
     deadline_at: str
     warnings: list[str] = []

@@ -7,6 +7,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from supervision import limits
 from supervision.contract.base import Model, StrictModel
+from supervision.contract.model_choice import Efforts, ModelChain
 from supervision.text import one_line, quoted
 
 Effects = Literal["read", "write"]
@@ -71,13 +72,13 @@ class Route(StrictModel):
 class Role(StrictModel):
     """A worker agent's definition.
 
-    `tools` names the tools that it may use; no other tool is ever run for it. `model` overrides the default model of
-    worker agents. `max_turns` lowers the run's turn cap for this role, `max_parallel` limits its worker agents that
-    run at the same time. A subtask whose attempts failed is tried once more by the role `fallback`. `team` makes
-    the role a team of that name: a supervisor of its own works on each of its subtasks. Activities of a role with a
-    `pool` go to the Workers of that pool; while work there has waited longer than `backlog_seconds`, new subtasks go
-    to the role `backup`. `max_tokens` limits what one of its turns may write. An answer that is a finding of this role
-    begins with its `label`.
+    `tools` names the tools that it may use; no other tool is ever run for it. `model` overrides the default models of
+    worker agents, by a name or a fallback chain, `effort` that of the request. `max_turns` lowers the run's turn cap
+    for this role, `max_parallel` limits its worker agents that run at the same time. A subtask whose attempts failed
+    is tried once more by the role `fallback`. `team` makes the role a team of that name: a supervisor of its own works
+    on each of its subtasks. Activities of a role with a `pool` go to the Workers of that pool; while work there has
+    waited longer than `backlog_seconds`, new subtasks go to the role `backup`. `max_tokens` limits what one of its
+    turns may write. An answer that is a finding of this role begins with its `label`.
     """
 
     name: Name
@@ -85,7 +86,8 @@ class Role(StrictModel):
     system_prompt: Annotated[str, Field(max_length=limits.ROLE_PROMPT_CHARS)] = ""
     tools: list[str] = []
     capabilities: Annotated[list[Capability], Field(max_length=limits.ROLE_CAPABILITIES)] = []
-    model: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    model: ModelChain | None = None
+    effort: Efforts | None = None
     max_turns: Annotated[int, Field(ge=1, le=200)] | None = None
     max_parallel: Annotated[int, Field(ge=1, le=200)] | None = None
     fallback: str | None = None
@@ -172,13 +174,18 @@ class ToolCard(Model):
 
 
 class RoleCard(Model):
-    """The part of a role that a workflow knows."""
+    """The part of a role that a workflow knows.
+
+    Where `model` cannot be used, the first of `fallback_models` that can takes over.
+    """
 
     name: str
     description: str = ""
     capabilities: list[str] = []
     tools: list[ToolCard] = []
     model: str
+    fallback_models: list[str] = []
+    effort: Efforts | None = None
     max_turns: int | None = None
     max_parallel: int | None = None
     fallback: str | None = None
@@ -193,6 +200,11 @@ class RoleCard(Model):
     def reads_attachments(self) -> bool:
         """True if it has a tool that reads them, or may have one in its own team."""
         return self.team is not None or any(tool.reads_attachments for tool in self.tools)
+
+    @property
+    def models(self) -> list[str]:
+        """All models of the role, in the order of preference."""
+        return [self.model, *self.fallback_models]
 
 
 class TeamCard(Model):

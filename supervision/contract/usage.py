@@ -1,7 +1,7 @@
 """The consumption of model and tool calls."""
 
 from supervision.contract.base import Model
-from supervision.text import one_line
+from supervision.text import money, one_line
 
 
 class Usage(Model):
@@ -35,7 +35,37 @@ class Usage(Model):
     @property
     def tokens(self) -> int:
         """All tokens, cached ones included."""
-        return self.input_tokens + self.output_tokens + self.cache_read_tokens + self.cache_write_tokens
+        return self.prompt_tokens + self.output_tokens
+
+    @property
+    def prompt_tokens(self) -> int:
+        """All that the models read, from the cache or not."""
+        return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
+
+    @property
+    def cached_share(self) -> float:
+        """The part of the prompts that came from the cache, from 0 to 1."""
+        return self.cache_read_tokens / self.prompt_tokens if self.prompt_tokens else 0.0
+
+    def tokens_line(self) -> str:
+        """Returns the tokens in words: what was read, how much of it from the cache, what was written."""
+        cached = f" ({self.cached_share:.0%} from the cache)" if self.cache_read_tokens else ""
+        return f"{self.prompt_tokens:,} input tokens{cached}, {self.output_tokens:,} output tokens"
+
+
+class Spend(Model):
+    """What a role consumed of a model; `supervisor` is the supervisor itself, `role/member` a member of a team."""
+
+    role: str
+    model: str
+    usage: Usage = Usage()
+
+    def line(self) -> str:
+        """Returns the row in words."""
+        usage = self.usage
+        calls = f"{usage.model_calls} call{'s' if usage.model_calls != 1 else ''}"
+        by = f"{self.role} with {self.model}" if self.model else self.role
+        return f"{by}: {calls}, {usage.tokens_line()}, {money(usage.usd)}"
 
 
 class ToolTally(Model):

@@ -21,7 +21,7 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 class Answer:
     """The answer: `text` may be shortened, `ref` leads to all of it.
 
-    `unsupported` are claims that no finding has. `is_findings` is True if
+    `unsupported` are claims that no finding has. `model` wrote the answer. `is_findings` is True if
     the findings stand in for an answer that could not be written.
     """
 
@@ -32,6 +32,7 @@ class Answer:
     citations: list[Citation] = field(default_factory=list)
     unsupported: list[str] = field(default_factory=list)
     is_findings: bool = False
+    model: str | None = None
 
 
 def checked_citations(citations: list[Citation], completed: set[str]) -> list[Citation]:

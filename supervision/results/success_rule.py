@@ -70,3 +70,14 @@ def _counted(rule: Rule, importance_by_id: Mapping[str, Importance]) -> set[str]
 def _needed(rule: Rule, importance_by_id: Mapping[str, Importance]) -> int | None:
     share = success_fraction(rule)
     return None if share is None else math.ceil(share * len(_counted(rule, importance_by_id)))
+
+
+def nothing_missing(reports: list[SubtaskReport]) -> bool:
+    """True if every subtask that still counts is completed and its finding is whole, on every level."""
+    return all(
+        r.state == "completed"
+        and (r.nested is None or r.nested.status == "completed")
+        and (r.finding is None or r.finding.outcome == "done")
+        for r in reports
+        if r.replaced_by is None
+    )

@@ -7,21 +7,23 @@ from typing import Literal
 
 from supervision import limits
 from supervision.budget.amount import Amount
+from supervision.budget.spending import Spending
 from supervision.budget.time_and_budget import TimeAndBudget
 from supervision.contract.ceilings import Ceilings
 from supervision.contract.finding import ArtifactRef
 from supervision.contract.plan import Plan
 from supervision.contract.progress import Phase
 from supervision.contract.request import RunRequest
-from supervision.contract.result import Contradiction, Gap, Problem, RunResult, SubtaskReport
+from supervision.contract.result import Contradiction, Gap, Problem, RunResult
 from supervision.contract.status import Flags, Status
 from supervision.contract.updates import NewBudget
 from supervision.contract.usage import ToolTally, Usage
 from supervision.grounding.confidence import ceiling
+from supervision.provider.serving_models import ServingModels
 from supervision.results.answer import ANSWER, Answer, with_gaps
 from supervision.results.basis import basis_of, unsupported_in
 from supervision.results.payload_fit import fit_page
-from supervision.results.success_rule import importance
+from supervision.results.success_rule import importance, nothing_missing
 from supervision.results.timing import timing
 from supervision.run.board import Board
 from supervision.run.nested_runs import NestedRuns
@@ -38,10 +40,11 @@ PLAN_GAP = "plan"  # in place of a subtask's id
 class RunState:
     """Everything a run knows. `now` is the run's clock; times are aware datetimes in UTC.
 
-    The parts own their fields: `board` the subtasks, `time_and_budget` the limits and what was consumed, `nested` the
-    reports of nested supervisors, `waits` the breakers and waits, `slots` how many work at a time, `trace` the events.
-    `refused` are the subtasks whose model calls the provider refuses for all alike; `child_found` is True once any
-    worker agent returned a finding.
+    The parts own their fields: `board` the subtasks, `time_and_budget` the limits and what was consumed, `nested`
+    the reports of nested supervisors, `waits` the breakers and waits, `slots` how many work at a time, `trace` the
+    events. `spending` has what was consumed by role and model, `models` those that can be used. `refused` are the
+    subtasks whose model calls the provider refuses for all alike; `child_found` is True once any worker agent
+    returned a finding.
     """
 
     def __init__(
@@ -53,6 +56,8 @@ class RunState:
         self.plan = Plan(goal=cut(request.goal, limits.SUMMARY_BYTES))
         self.board = Board(self.plan, now)
         self.time_and_budget = TimeAndBudget(request, now, started_at, grant)
+        self.spending = Spending()
+        self.models = ServingModels(now)
         self.nested = NestedRuns()
         self.waits = Waits(now, self.nested.waits)
         self.trace = Trace(now)
@@ -128,6 +133,12 @@ class RunState:
         """Sets new totals of budget and deadline; raises ValueError if they are below what is used."""
         self.time_and_budget.extend(budget, deadline)
         self.trace.note("limits_extended", limits=self.time_and_budget.spent_line())
+
+    def note_spending(self, role: str, model: str, usage: Usage) -> None:
+        """Adds to the sums by role and model what the ledger has; warns when the dollars are no longer known."""
+        self.spending.add(role, model, usage)
+        if usage.usd is None and self.time_and_budget.budget.usd is not None:
+            self.warn(f"the dollar budget is not kept: the price of {model} is unknown")
 
     def restart(self) -> None:
         """Goes on after `temporal workflow reset`, with the whole deadline anew."""
@@ -220,6 +231,7 @@ class RunState:
             subtasks=fit_page(page),
             next_cursor=following if following < max(len(reports), len(waiting)) else None,
             usage=self.usage + self.nested.usage,
+            spend=self.spending.rows(),
             limits=self.time_and_budget.card(),
             waiting=[wait.request(deadline_at) for wait in waiting_page],
             breakers=[*self.waits.cards()[: limits.STATUS_PAGE]],
@@ -249,6 +261,7 @@ class RunState:
             answer=with_gaps(answer.text, gaps) if answer.text else "",
             answer_json=answer.as_json,
             answer_ref=answer.ref,
+            answer_model=answer.model,
             result_ref=self.result_ref,
             confidence=self._confidence(),
             gaps=gaps,
@@ -258,12 +271,8 @@ class RunState:
             subtasks=reports,
             artifacts=self._artifacts(),
             usage=self.usage,
-            timing=timing(
-                reports,
-                (now - self.started_at).total_seconds(),
-                self.own_seconds,
-                now,
-            ),
+            spend=self.spending.rows(),
+            timing=timing(reports, (now - self.started_at).total_seconds(), self.own_seconds, now),
             plan_revisions=self.plan.revision if self.plan.subtasks or self.plan.direct_answer else 0,
             warnings=self.all_warnings,
         )
@@ -284,15 +293,4 @@ class RunState:
         if self.phase not in ("done", "failed", "cancelled"):
             return "running"
         written = self.phase == "done" and bool(self.answer.text) and not self.answer.is_findings
-        return "completed" if written and _complete(self.board.current()) else "partial"
-
-
-def _complete(reports: list[SubtaskReport]) -> bool:
-    """True if nothing is missing, on any level."""
-    return all(
-        r.state == "completed"
-        and (r.nested is None or r.nested.status == "completed")
-        and (r.finding is None or r.finding.outcome == "done")
-        for r in reports
-        if r.replaced_by is None
-    )
+        return "completed" if written and nothing_missing(self.board.current()) else "partial"

@@ -40,7 +40,7 @@ def markdown(
         f"Phase **{phase}**{' (' + ', '.join(conditions) + ')' if conditions else ''}"
         f" · {counts.completed} of {counts.total} subtasks"
         f" · {usage.model_calls} model calls, {usage.tool_calls} tool calls"
-        f" · {usage.tokens:,} tokens · {money(usage.usd)}",
+        f" · {usage.tokens_line()} · {money(usage.usd)}",
     ]
     if reports:
         lines += ["", "| subtask | role | state | after | turns | what |", "|---|---|---|---|---|---|"]

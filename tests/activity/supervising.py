@@ -67,7 +67,7 @@ class Desk:
 
     async def team(self, team: str | Team, worker_model: str | None = "claude-haiku-5-5") -> str:
         """Stores a team as a run's first activity does."""
-        ref, _ = await self.teams.save(self.run_id, team, worker_model)
+        ref, _ = await self.teams.save(self.run_id, team, [worker_model] if worker_model else [])
         return ref
 
     def say(self, *replies: Reply) -> None:

@@ -52,7 +52,7 @@ def test_options_override_the_fields_of_a_request_file_one_by_one(tmp_path: Path
     options = RunOptions(request=tmp_path / "request.json", budget_tokens=9, supervisor_model="large", max_parallel=2)
     request = options.as_request().request
     assert (request.budget.tokens, request.budget.usd) == (9, 1.0)
-    assert (request.models.supervisor, request.models.workers) == ("large", "small")
+    assert (request.models.supervisor, request.models.workers) == (["large"], ["small"])
     assert (request.goal, request.max_turns, request.max_parallel) == ("goal", 4, 2)
 
 

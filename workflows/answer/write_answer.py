@@ -49,7 +49,13 @@ async def write_answer(context: RunContext, drafts: Drafts) -> None:
     else:  # a direct answer may have got its JSON only
         text, ref = (reply.answer, reply.answer_ref) if reply.answer else (state.answer.text, state.answer.ref)
         state.answer = Answer(
-            text, ref, reply.answer_json, reply.confidence, list(reply.citations), list(reply.unsupported)
+            text,
+            ref,
+            reply.answer_json,
+            reply.confidence,
+            list(reply.citations),
+            list(reply.unsupported),
+            model=context.written_by.get(reply.head),
         )
     for contradiction in reply.contradictions:
         state.add_contradiction(contradiction)

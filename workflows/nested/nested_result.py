@@ -69,4 +69,5 @@ def as_agent_result(value: object) -> WorkerAgentResult:
             result_ref=result.result_ref,
         ),
         gaps=gaps,
+        spend=result.spend,
     )

@@ -118,6 +118,7 @@ def _plan_input(
         goal_ref=setup.goal_ref,
         team_ref=context.team_ref,
         model=setup.supervisor_model,
+        effort=state.request.effort,
         attachments=setup.attachments,
         max_subtasks=state.request.max_subtasks,
         strategy=strategy,

@@ -1,6 +1,6 @@
 """The assignment of a subtask to a role: choosing the role, and taking and giving back its breaker's permission."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from temporalio import workflow
@@ -24,9 +24,9 @@ class Assignment:
     """A subtask in the hands of a role, over all its attempts.
 
     `ticket` is the permission that the role's breaker gave for the next attempt, or for the one that runs, `slot` its
-    right to work. `declined` counts refusals and `CannotDo` among the failures. In a round of review `previous` is the
-    finding to improve by `feedback`, `warm` where its conversation stands, for the next attempt to go on with it.
-    `last` is the result of the attempt that ended last.
+    right to work. `declined` counts refusals and `CannotDo` among the failures, `refused_by` are models that refused
+    the subtask. In a round of review `previous` is the finding to improve by `feedback`, `warm` where its conversation
+    stands, for the next attempt to go on with it. `last` is the result of the attempt that ended last.
     """
 
     role: RoleCard
@@ -40,6 +40,12 @@ class Assignment:
     previous: Finding | None = None
     warm: "WarmStart | None" = None
     last: WorkerAgentResult | None = None
+    refused_by: set[str] = field(default_factory=set)
+
+    @property
+    def models(self) -> list[str]:
+        """The models of the role, without those that refused the subtask; all if every one did."""
+        return [model for model in self.role.models if model not in self.refused_by] or self.role.models
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """One attempt of a subtask: its worker agents to their end, through waits for the provider and refills of budget."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from temporalio import workflow
@@ -71,6 +71,7 @@ class _Attempt:
             ended = [task.result() for task in running if not (task.cancelled() or task.exception())]
             return next((outcome for outcome in ended if outcome.result.finding), stopped())
         self.context.state.board[self.subtask_id].workflow_id = child_id(self.subtask_id, self.number, index + 1)
+        self.context.state.board[self.subtask_id].model = outcomes[index].model or None
         return outcomes[index]
 
     async def _best(self, outcomes: list[AttemptOutcome]) -> int:
@@ -98,6 +99,7 @@ class _Attempt:
         account, pauses, number = f"{self.subtask_id}.{candidate}", 0, 0
         progress = self._beginning(candidate)
         result = WorkerAgentResult()
+        model = self._model()
         while True:
             try:
                 await context.hold(slot)
@@ -107,13 +109,18 @@ class _Attempt:
             if funding is None:
                 spent = Problem(type=ErrorKind.BUDGET_EXHAUSTED, message=state.time_and_budget.spent_line())
                 return AttemptOutcome(result, spent)
-            outcome = await self._run_agent(candidate, number, account, funding, progress)
+            outcome = await self._run_agent(candidate, number, account, funding, progress, model)
+            outcome = replace(outcome, model=model)
             result, number = outcome.result, number + 1
-            self._book(account, result)
+            self._book(account, result, model)
             if outcome.earlier and result.stopped:
                 progress = result.progress.booked() if result.progress else progress
                 continue
             problem = outcome.problem
+            if (following := self._following(model, outcome)) is not None:
+                # Thinking is bound to the model that thought it: the other one begins a conversation of its own.
+                model, progress = following, LoopProgress()
+                continue
             # A nested supervisor waits itself; one that was refused before there was any finding begins anew.
             anew = bool(self.assignment.role.team) and problem is not None and problem.type in ACCOUNT
             step = after_agent(
@@ -130,7 +137,7 @@ class _Attempt:
             try:
                 if step is AfterAgent.FAIL_RUN and not await context.finding_comes(self.subtask_id):
                     break
-                await self._wait(step, problem, result, pauses)
+                await self._wait(step, problem, result, pauses, model)
                 pauses += step is AfterAgent.WAIT_PROVIDER
             except (asyncio.CancelledError, SupervisionError):  # the run was stopped, or its time is over
                 return stopped(result)
@@ -143,10 +150,27 @@ class _Attempt:
             return LoopProgress()
         return warm.progress.model_copy(deep=True)
 
-    async def _wait(self, step: AfterAgent, problem: Problem, result: WorkerAgentResult, pauses: int) -> None:
+    def _model(self) -> str:
+        """Returns the model to begin with; a role that is a team has none."""
+        role, models = self.assignment.role, self.context.state.models
+        return "" if role.team else models.choose(self.assignment.models)
+
+    def _following(self, model: str, outcome: AttemptOutcome) -> str | None:
+        """Returns the model that takes over after a worker agent's end; None if it need not, or none can."""
+        problem, result, state = outcome.problem, outcome.result, self.context.state
+        if self.assignment.role.team or problem is None or result.stopped:
+            return None
+        following = state.models.failed(model, self.assignment.models, problem.type, result.retry_after)
+        if following == model:
+            return None
+        state.trace.note("model_replaced", self.subtask_id, model=model, by=following, why=problem.type)
+        return following
+
+    async def _wait(
+        self, step: AfterAgent, problem: Problem, result: WorkerAgentResult, pauses: int, model: str
+    ) -> None:
         """Waits for the provider, or for a person who acts there, if the next start of the worker agent needs it."""
         if step is AfterAgent.WAIT_PROVIDER:
-            model = self.assignment.role.model
             await self.context.wait_for_provider(self.subtask_id, model, result.retry_after, pauses)
         elif step in (AfterAgent.WAIT_RESUME, AfterAgent.FAIL_RUN):
             await self.context.wait_for_resume(self.subtask_id, problem.message)
@@ -170,24 +194,30 @@ class _Attempt:
             await workflow.wait_condition(lambda: not ledger.exhausted or not ledger.open_grants)
         return _Funding(grant, last=False)
 
-    def _book(self, account: str, result: WorkerAgentResult) -> None:
+    def _book(self, account: str, result: WorkerAgentResult, model: str) -> None:
         """Books what a worker agent consumed, whatever became of it: in the run's ledger and under its subtask."""
         state = self.context.state
         state.time_and_budget.ledger.settle(account, result.usage)
+        if self.assignment.role.team:
+            state.spending.add_team(self.assignment.role.name, result.spend, result.usage)
+        else:
+            state.note_spending(self.assignment.role.name, model, result.usage)
         state.child_found |= result.finding is not None and not result.stopped and result.progress is None
         state.board.record(self.subtask_id, result.turns, result.usage)
         state.count_tools(result.tools)
         state.board.set_gaps(self.subtask_id, result.gaps)
 
     async def _run_agent(
-        self, candidate: int, number: int, account: str, funding: _Funding, progress: LoopProgress
+        self, candidate: int, number: int, account: str, funding: _Funding, progress: LoopProgress, model: str
     ) -> AttemptOutcome:
         """Runs the child: a worker agent, or the supervisor of a team. Its id is the same after each wait."""
         context, role = self.context, self.assignment.role
         if role.team:
             return await run_nested(context, role, self._brief(), self.number, number, account, funding.grant)
         description = context.state.board.subtask(self.subtask_id).description
-        return await run_worker_agent(context, self._agent_input(candidate, funding, progress), number, description)
+        agent = self._agent_input(candidate, funding, progress, model)
+        context.state.board[self.subtask_id].model = model
+        return await run_worker_agent(context, agent, number, description)
 
     def _brief(self) -> SubtaskBrief:
         context, board, assignment = self.context, self.context.state.board, self.assignment
@@ -204,12 +234,14 @@ class _Attempt:
             previous_ref=assignment.previous.text_ref if assignment.previous else None,
         )
 
-    def _agent_input(self, candidate: int, funding: _Funding, progress: LoopProgress) -> WorkerAgentInput:
+    def _agent_input(self, candidate: int, funding: _Funding, progress: LoopProgress, model: str) -> WorkerAgentInput:
         context, state, role = self.context, self.context.state, self.assignment.role
+        effort = role.effort.of_attempt(self.number) if role.effort else state.request.effort
         return WorkerAgentInput(
             run=context.run,
             team_ref=context.team_ref,
-            role=role,
+            role=role.model_copy(update={"model": model, "fallback_models": []}),
+            effort=effort,
             subtask_id=self.subtask_id,
             attempt=self.number,
             candidate=candidate,

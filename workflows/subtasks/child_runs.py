@@ -27,12 +27,14 @@ _CANCELLED = Problem(type=ErrorKind.CANCELLED, message="somebody cancelled its w
 class AttemptOutcome:
     """How an attempt of a subtask ended. `problem` is None if it succeeded or the run stopped it: `result` says which.
 
-    `earlier`: this is how it ended before the run was reset; one that was stopped then goes on now.
+    `earlier`: this is how it ended before the run was reset; one that was stopped then goes on now. `model` is the
+    one that it worked with.
     """
 
     result: WorkerAgentResult
     problem: Problem | None = None
     earlier: bool = False
+    model: str = ""
 
 
 def stopped(result: WorkerAgentResult | None = None) -> AttemptOutcome:

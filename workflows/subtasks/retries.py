@@ -72,7 +72,7 @@ async def _run_with_retries(context: RunContext, subtask_id: str, assignment: As
         if outcome.problem.type is ErrorKind.TIMEOUT:
             partial = outcome.result.finding or partial
         _count_failure(context, assignment, outcome.problem)
-        if not await _prepare_retry(context, subtask_id, assignment, outcome.problem):
+        if not await _prepare_retry(context, subtask_id, assignment, outcome.problem, outcome.model):
             _fail(context, subtask_id, assignment, outcome.problem, partial)
             return
         if not take_role(context, assignment):
@@ -90,14 +90,30 @@ def _count_failure(context: RunContext, assignment: Assignment, problem: Problem
     assignment.declined += problem.type in DECLINED
 
 
-async def _prepare_retry(context: RunContext, subtask_id: str, assignment: Assignment, problem: Problem) -> bool:
-    """Readies the next attempt: same role better described, or the fallback role. Returns False to give up."""
+def _goes_to_another_model(assignment: Assignment, problem: Problem, model: str) -> bool:
+    """True if a model refused the subtask and its role has one that did not; it is remembered."""
+    if problem.type is not ErrorKind.REFUSED:
+        return False
+    assignment.refused_by.add(model)
+    return not assignment.refused_by.issuperset(assignment.role.models)
+
+
+async def _prepare_retry(
+    context: RunContext, subtask_id: str, assignment: Assignment, problem: Problem, model: str
+) -> bool:
+    """Readies the next attempt: same role better described, or the fallback role. Returns False to give up.
+
+    A subtask that `model` refused goes to another one, if the role has one.
+    """
     fallback = unused_fallback(context, assignment)
     step = next_try(problem.type, assignment.failures, assignment.declined, has_fallback=fallback is not None)
+    other_model = _goes_to_another_model(assignment, problem, model)
+    if other_model and assignment.failures < limits.SUBTASK_ATTEMPTS:
+        step = NextTry.SAME_ROLE
     if step is NextTry.GIVE_UP:
         return False
     failed_at, rewritten = workflow.now(), ""
-    refined_only = problem.type in DECLINED and assignment.description_ref is None
+    refined_only = problem.type in DECLINED and assignment.description_ref is None and not other_model
     if step is NextTry.SAME_ROLE or refined_only:
         # While this waits the breaker may open or close: its permission is asked for after it.
         tried = AttemptRef(head=assignment.last.head) if assignment.last and assignment.last.head else None

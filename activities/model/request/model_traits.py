@@ -13,6 +13,7 @@ _NAME = re.compile(
 )
 _NOTES_SINCE = {"opus": (4, 8), "fable": (5, 1), "mythos": (5, 1)}  # no other family takes them
 _ADAPTIVE_SINCE = (4, 6)
+_STRICT_SINCE = (4, 5)
 _OUTPUT_SINCE = (
     ((5, 0), 128_000),
     ((4, 5), 64_000),
@@ -29,7 +30,8 @@ class ModelTraits:
     """What a model takes.
 
     `thinks` means adaptive thinking with a visible summary; `eager_tools` tool arguments that are streamed as they
-    are written; `notes` system messages inside a conversation; `diagnostics` an explanation of cache misses.
+    are written; `notes` system messages inside a conversation; `diagnostics` an explanation of cache misses;
+    `effort` a level of effort; `strict_tools` tools whose arguments the API keeps to their schema.
     `most_output` is None where nobody knows it. `least_cached` is the shortest prefix that is cached, in tokens.
     """
 
@@ -37,6 +39,8 @@ class ModelTraits:
     eager_tools: bool = False
     notes: bool = False
     diagnostics: bool = False
+    effort: bool = False
+    strict_tools: bool = False
     most_output: int | None = None
     least_cached: int = 1_024
 
@@ -60,6 +64,8 @@ def traits_of(model: str) -> ModelTraits:
         eager_tools=version >= (4, 0),
         notes=family in _NOTES_SINCE and version >= _NOTES_SINCE[family],
         diagnostics=version >= (4, 0),
+        effort=version >= ((4, 5) if family == "opus" else _ADAPTIVE_SINCE),
+        strict_tools=version >= _STRICT_SINCE,
         most_output=most,
         least_cached=least,
     )

@@ -24,6 +24,8 @@ class Part(StrEnum):
     EAGER_TOOLS = "eager_input_streaming"
     NOTES = "role 'system'"
     DIAGNOSTICS = "diagnostics"
+    EFFORT = "effort"
+    STRICT = "strict"
     CACHING = "cache_control"
     SCHEMA = "schema"
     OUTPUT = "max_tokens"
@@ -33,6 +35,8 @@ class Part(StrEnum):
 _WORDS: tuple[tuple[Part, re.Pattern[str]], ...] = (
     (Part.OUTPUT, re.compile(r"max_tokens: \d+ > (?P<most>\d+)")),
     (Part.SCHEMA, re.compile(r"too many \w* ?parameters|grammar (compilation|is too large)|schema is too", re.I)),
+    (Part.STRICT, re.compile(r"tools\.\d+\.(\w+\.)?strict\b|\bstrict tool", re.I)),
+    (Part.EFFORT, re.compile(r"output_config\.effort|\beffort\b")),
     (Part.EAGER_TOOLS, re.compile(r"eager_input_streaming")),
     (Part.DIAGNOSTICS, re.compile(r"\bdiagnostics\b")),
     (Part.CACHING, re.compile(r"\bcache_control\b|prompt caching", re.I)),
@@ -62,6 +66,8 @@ class Refusals:
             eager_tools=traits.eager_tools and Part.EAGER_TOOLS not in self.parts,
             notes=traits.notes and Part.NOTES not in self.parts,
             diagnostics=traits.diagnostics and Part.DIAGNOSTICS not in self.parts,
+            effort=traits.effort and Part.EFFORT not in self.parts,
+            strict_tools=traits.strict_tools and Part.STRICT not in self.parts,
             most_output=self.most_output or traits.most_output,
         )
 

@@ -8,7 +8,7 @@ entry of its own.
 """
 
 from activities.model import structured
-from activities.model.port import CacheUse, Json, ModelRequest
+from activities.model.port import CacheUse, Json, ModelRequest, SchemaForm
 from activities.model.request.model_traits import ModelTraits, output_limit
 from activities.model.structured import Rung
 
@@ -17,9 +17,19 @@ _THINKING: Json = {"type": "adaptive", "display": "summarized"}  # a model's own
 
 
 def request_body(
-    request: ModelRequest, traits: ModelTraits, rung: Rung, *, caching: bool = True, most_output: int | None = None
+    request: ModelRequest,
+    traits: ModelTraits,
+    rung: Rung,
+    *,
+    form: SchemaForm | None = None,
+    caching: bool = True,
+    most_output: int | None = None,
 ) -> Json:
-    """Returns the body. `rung` is how JSON is asked for; `most_output` caps what any model may write."""
+    """Returns the body.
+
+    `rung` is how JSON is asked for; `form` makes tools' schemas ones that the API compiles, without it no tool is
+    strict. `most_output` caps what any model may write.
+    """
     body: Json = {
         "model": request.model,
         "max_tokens": output_limit(request.max_tokens, traits, most_output),
@@ -28,9 +38,11 @@ def request_body(
     if request.system:
         body["system"] = request.system
     if request.tools:
-        body["tools"] = [_eager(tool) for tool in request.tools] if traits.eager_tools else request.tools
+        body["tools"] = _tools(request, traits, rung, form)
         if request.concludes:
             body["tool_choice"] = {"type": "none"}
+    if request.effort is not None and traits.effort:
+        body["output_config"] = {"effort": request.effort}
     if request.output_schema is not None:
         body = structured.ask(body, request.output_schema, rung)
     if traits.thinks and (body.get("tool_choice") or {}).get("type") != "tool":  # the API refuses both at once
@@ -50,6 +62,13 @@ def rung_of(request: ModelRequest, configured: Rung, *, refused: bool) -> Rung:
         return configured
     as_tool = refused or structured.too_complex(schema) or structured.came_by_tool(request.messages)
     return "tool" if as_tool else configured
+
+
+def _tools(request: ModelRequest, traits: ModelTraits, rung: Rung, form: SchemaForm | None) -> list[Json]:
+    tools = request.tools
+    if traits.strict_tools and form is not None:
+        tools = structured.strict(tools, form, request.output_schema if rung == "format" else None)
+    return [_eager(tool) for tool in tools] if traits.eager_tools else tools
 
 
 def _eager(tool: Json) -> Json:

@@ -32,3 +32,25 @@ def test_a_known_model_has_its_listed_price(model: str, usage: ModelUsage, usd: 
 @pytest.mark.parametrize("model", ["stand-in", "llama3.1:8b", "gpt-4o", "claude", ""])
 def test_the_price_of_an_unknown_model_is_unknown_not_zero(model: str) -> None:
     assert price(model, ModelUsage(input_tokens=10, output_tokens=10)) is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "anthropic/claude-haiku-4-5",
+        "anthropic/claude-haiku-4.5",
+        "us.anthropic.claude-haiku-4-5-20251001-v1:0",
+        "anthropic.claude-haiku-4-5-20251001-v1:0",
+        "claude-haiku-4-5@20251001",
+        "vertex_ai/claude-haiku-4-5@20251001",
+        "openrouter/anthropic/claude-haiku-4.5:beta",
+    ],
+)
+def test_a_gateways_name_has_the_providers_price(name: str) -> None:
+    usage = ModelUsage(input_tokens=1000, output_tokens=100)
+    assert price(name, usage) == price("claude-haiku-4-5", usage) is not None
+
+
+@pytest.mark.parametrize("name", ["my-claude-like", "claude-", "acme/unclaude-haiku-4-5", "llama/claude"])
+def test_other_names_stay_unpriced(name: str) -> None:
+    assert price(name, ModelUsage(input_tokens=1)) is None

@@ -358,3 +358,73 @@ async def test_the_provider_is_asked_why_its_cache_missed() -> None:
     outcome = await answer(reply, ask(cache="conversation", previous_message_id="msg_0"))
     assert outcome.body["diagnostics"] == {"previous_message_id": "msg_0"}
     assert outcome.message.cache_miss == "tools_changed"
+
+
+# --- effort and strict tools ----------------------------------------------------------------------
+
+
+JSON_REPLY = http.message(http.text(json.dumps(GOOD)))
+
+
+def tool_of(schema: Json) -> Json:
+    return {"name": "look", "description": "Looks.", "input_schema": schema}
+
+
+CLOSED: Json = {
+    "type": "object",
+    "properties": {"word": {"type": "string", "maxLength": 9}, "more": {"type": "integer"}},
+    "required": ["word"],
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.parametrize(("model", "sent"), [(OPUS, "low"), (OLD, None), (UNKNOWN, None)])
+async def test_effort_goes_to_models_that_have_it(model: str, sent: str | None) -> None:
+    outcome = await answer(JSON_REPLY, ask(model=model, effort="low", output_schema=SCHEMA))
+    config = outcome.body.get("output_config", {})
+    assert config.get("effort") == sent
+    assert config["format"]["schema"] == SCHEMA
+
+
+async def test_an_endpoint_that_refuses_effort_is_asked_without_it() -> None:
+    reply = refusing("output_config.effort: Extra inputs are not permitted", holds('"effort"'))
+    async with http.model_server(reply) as server, adapter(server) as model:
+        await model.complete(ask(effort="high"), StreamProgress())
+        await model.complete(ask(effort="high"), StreamProgress())
+    assert [request.body.get("output_config") for request in server.requests] == [{"effort": "high"}, None, None]
+
+
+async def test_own_tools_are_strict_in_the_form_that_the_api_compiles() -> None:
+    (sent,) = (await answer(JSON_REPLY, ask(tools=[tool_of(CLOSED)]))).body["tools"]
+    assert sent["strict"] is True
+    assert "maxLength" not in sent["input_schema"]["properties"]["word"]
+    assert sent["input_schema"]["required"] == ["word"]
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object", "properties": {"word": {"type": "string"}}},
+        {**CLOSED, "properties": {"any": {}}},
+        {**CLOSED, "properties": {"map": {"type": "object", "additionalProperties": {"type": "string"}}}},
+        {**CLOSED, "properties": {f"p{n}": {"type": "string"} for n in range(25)}, "required": []},
+    ],
+    ids=["open", "anything", "map", "too many optional"],
+)
+async def test_tools_that_a_grammar_would_change_are_not_strict(schema: Json) -> None:
+    (sent,) = (await answer(JSON_REPLY, ask(tools=[tool_of(schema)]))).body["tools"]
+    assert "strict" not in sent
+    assert sent["input_schema"] == schema
+
+
+async def test_only_as_many_tools_are_strict_as_the_api_compiles_at_once() -> None:
+    optional = {**CLOSED, "required": []}
+    tools = [{**tool_of(optional), "name": f"look{number}"} for number in range(14)]
+    sent = (await answer(JSON_REPLY, ask(tools=tools))).body["tools"]
+    assert [bool(tool.get("strict")) for tool in sent] == [True] * 12 + [False] * 2
+
+
+async def test_models_without_strict_tools_get_plain_ones() -> None:
+    for name in (UNKNOWN, "claude-opus-4-1"):
+        (sent,) = (await answer(JSON_REPLY, ask(model=name, tools=[tool_of(CLOSED)]))).body["tools"]
+        assert "strict" not in sent

@@ -74,9 +74,9 @@ def test_the_default_team_is_complete() -> None:
 
 
 def test_the_card_holds_what_a_workflow_needs() -> None:
-    card = team_card(TeamFiles([BUNDLED]).load("default"), "some-model")
+    card = team_card(TeamFiles([BUNDLED]).load("default"), ["some-model"])
     analyst = card.role("analyst")
-    assert analyst.model == "some-model"
+    assert analyst.models == ["some-model"]
     assert analyst.tools == [
         ToolCard(name="list_tables", local=True),
         ToolCard(name="query_data"),
@@ -91,8 +91,8 @@ def test_a_roles_own_model_wins_over_the_requests_and_the_default(tmp_path: Path
     )
     write(tmp_path, text=text)
     loaded = TeamFiles([tmp_path]).load("crew")
-    assert [role.model for role in team_card(loaded, "default").roles] == ["own", "default"]
-    assert [role.model for role in team_card(loaded, "default", override="request").roles] == ["own", "request"]
+    assert [role.model for role in team_card(loaded, ["default"]).roles] == ["own", "default"]
+    assert [role.model for role in team_card(loaded, ["default", "spare"]).roles] == ["own", "default"]
 
 
 def test_the_first_folder_wins(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ async def test_tools_of_ones_own_are_added_and_read_again(tmp_path: Path) -> Non
     assert await greeting() == "Hello, Ada"
     (folder / "tools.py").write_text(OWN_TOOLS.replace('"Hello"', '"Howdy"'))
     assert await greeting() == "Howdy, Ada"
-    assert team_card(files.load("crew"), "m").roles[0].tools == [ToolCard(name="greet", effects="write")]
+    assert team_card(files.load("crew"), ["m"]).roles[0].tools == [ToolCard(name="greet", effects="write")]
 
 
 @pytest.mark.parametrize("name", ["nobody", "", "../crew", "/etc", "crew/../crew", "CREW", "c" * 999, "a\x00b"])

@@ -83,6 +83,7 @@ def test_defaults_are_those_of_the_contract() -> None:
         "success": "any",
         "incremental_synthesis": 0,
         "models": {"supervisor": None, "workers": None},
+        "effort": None,
         "answer_schema": None,
         "attachments": [],
     }

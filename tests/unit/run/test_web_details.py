@@ -31,7 +31,8 @@ def test_a_run_reads_at_a_glance() -> None:
     assert shown(notes=["the stand-in model answers"]).splitlines() == [
         "**Which region?**",
         "",
-        "Phase **executing** (paused) · 1 of 2 subtasks · 4 model calls, 2 tool calls · 1,500 tokens · $0.2500",
+        "Phase **executing** (paused) · 1 of 2 subtasks · 4 model calls, 2 tool calls"
+        " · 1,500 input tokens, 0 output tokens · $0.2500",
         "",
         "| subtask | role | state | after | turns | what |",
         "|---|---|---|---|---|---|",

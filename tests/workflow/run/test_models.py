@@ -1,0 +1,119 @@
+"""Which models a run works with: fallback chains, effort, and who wrote and spent what."""
+
+from typing import Any
+
+import pytest
+from temporalio.client import Client
+
+from tests.scripted_model import Reply, ScriptedModel, Step, answer, as_json, plan, status, stop, text
+from tests.workflow.runs import failure, run, start
+from tests.workflow.scripts import item, subtasks
+from workflows.supervisor import SupervisorWorkflow
+
+pytestmark = pytest.mark.usefixtures("worker")
+
+LARGE, SPARE, SMALL, LAST = "claude-opus-5-5", "claude-opus-5", "claude-haiku-5-5", "claude-haiku-4-5"
+MODELS = {"supervisor": [LARGE, SPARE], "workers": [SMALL, LAST]}
+EFFORTS = {"first": "low", "later": "high"}
+GONE = status(404, "not_found_error", "model not found")
+
+
+def _asked(model: ScriptedModel, run_id: str) -> list[tuple[str, str]]:
+    return [(call.step.kind, call.step.body["model"]) for call in model.of(run_id)]
+
+
+def _usual(step: Step) -> Reply:
+    if step.kind == "plan":
+        return subtasks(item("t1"))
+    return answer() if step.kind == "synthesis" else text(f"found by {step.body['model']}")
+
+
+async def test_the_next_model_takes_over_where_one_is_not_served(client: Client, model: ScriptedModel) -> None:
+    gone = {LARGE, SMALL}
+    model.play("m1", lambda step: GONE if step.body["model"] in gone else _usual(step))
+    handle = await start(client, "m1", "crew", models=MODELS)
+    result = await handle.result()
+    assert (result.status, result.answer_model, result.subtasks[0].model) == ("completed", SPARE, LAST)
+    # Each is tried once in the run: what is not served stays left out.
+    assert _asked(model, "m1") == [
+        ("plan", LARGE), ("plan", SPARE), ("turn", SMALL), ("turn", LAST), ("synthesis", SPARE),
+    ]  # fmt: skip
+    assert [(row.role, row.model) for row in result.spend] == [("supervisor", SPARE), ("hand", LAST)]
+    assert sum(row.usage.tokens for row in result.spend) == result.usage.tokens
+    events = (await handle.query(SupervisorWorkflow.trace)).events
+    replaced = [event.data for event in events if event.type == "model_replaced"]
+    assert [(data["model"], data["by"], data["why"]) for data in replaced] == [
+        (LARGE, SPARE, "ModelNotServed"),
+        (SMALL, LAST, "ModelNotServed"),
+    ]
+
+
+async def test_a_chain_that_nobody_serves_fails_the_run(client: Client, model: ScriptedModel) -> None:
+    model.play("m2", lambda step: GONE)
+    error = await failure(await start(client, "m2", "crew", models=MODELS))
+    assert error.type == "ProviderRejected"
+    assert _asked(model, "m2") == [("plan", LARGE), ("plan", SPARE)]
+
+
+async def test_what_one_model_refuses_another_is_asked(client: Client, model: ScriptedModel) -> None:
+    def reply(step: Step) -> Reply:
+        return stop("refusal") if step.kind != "refine" and step.body["model"] in (LARGE, SMALL) else _usual(step)
+
+    model.play("m3", reply)
+    result = await run(client, "m3", "crew", models=MODELS)
+    assert (result.status, result.answer_model) == ("completed", SPARE)
+    assert (result.subtasks[0].model, result.subtasks[0].attempts) == (LAST, 2)
+    turns = [name for kind, name in _asked(model, "m3") if kind == "turn"]
+    assert turns == [SMALL, LAST]
+
+
+async def test_effort_is_the_requests_or_the_roles_by_attempt(client: Client, model: ScriptedModel) -> None:
+    team = {
+        "name": "orchard",
+        "generalist": "hand",
+        "roles": [
+            {"name": "hand", "description": "Works.", "system_prompt": "Work.", "effort": EFFORTS},
+            {"name": "eye", "description": "Looks.", "system_prompt": "Look."},
+        ],
+    }
+
+    def reply(step: Step) -> Reply:
+        if step.kind == "plan":
+            return subtasks(item("t1"), item("t2", "eye"))
+        if step.kind == "turn" and step.subtask_id == "t1" and step.attempt == 1:
+            return stop("refusal")
+        return as_json({"description": "Find it out in another way"}) if step.kind == "refine" else _usual(step)
+
+    model.play("m4", reply)
+    await run(client, "m4", team, effort="medium", models={"workers": LARGE})
+    sent: dict[str, Any] = {
+        call.step.call.removeprefix("m4/"): call.step.body.get("output_config", {}).get("effort")
+        for call in model.of("m4")
+    }
+    assert sent["plan.1.1"] == "medium"
+    assert (sent["t1/1/turn.1"], sent["t1/2/turn.1"], sent["t2/1/turn.1"]) == ("low", "high", "medium")
+
+
+async def test_a_price_that_gets_unknown_is_said(client: Client, model: ScriptedModel) -> None:
+    model.play("m5", lambda step: plan(answer="at once") if step.kind == "plan" else _usual(step))
+    result = await run(client, "m5", "crew", models={"supervisor": "house-model", "workers": SMALL})
+    assert result.usage.usd is None
+    assert "the dollar budget is not kept: the price of house-model is unknown" in result.warnings
+
+
+@pytest.mark.parametrize(
+    ("fields", "complaint"),
+    [
+        ({"effort": "huge"}, "effort: Input should be 'low', 'medium' or 'high'"),
+        ({"models": {"workers": []}}, "models.workers: an empty list names no model"),
+        ({"models": {"supervisor": ["a", "a"]}}, "models.supervisor: the models must differ"),
+        ({"models": {"supervisor": [f"m{n}" for n in range(6)]}}, "models.supervisor: 6 models are more than"),
+    ],
+)
+async def test_bad_choices_are_said_by_name(client: Client, fields: dict[str, Any], complaint: str) -> None:
+    request = {"goal": "x", **fields}
+    handle = await client.start_workflow(
+        "SupervisorWorkflow", request, id=f"bad-{complaint[:30]}", task_queue="supervisor"
+    )
+    error = await failure(handle)
+    assert (error.type, complaint in error.message) == ("InvalidRequest", True), error.message
