@@ -19,7 +19,7 @@ def test_what_was_retried_in_vain_is_a_model_that_is_unavailable(kind: ErrorKind
     assert call_kind(kind) is ErrorKind.MODEL_UNAVAILABLE
 
 
-@pytest.mark.parametrize("kind", [*ACCOUNT, ErrorKind.REFUSED, ErrorKind.CONTEXT_OVERFLOW])
+@pytest.mark.parametrize("kind", [*sorted(ACCOUNT), ErrorKind.REFUSED, ErrorKind.CONTEXT_OVERFLOW])
 def test_any_other_failure_of_a_call_keeps_its_name(kind: ErrorKind) -> None:
     assert call_kind(kind) is kind
 

@@ -32,7 +32,7 @@ def readings(text: str) -> list[tuple[Decimal, Decimal]]:
         ("1,234.5 kg", [("1234.5", "0.05")]),
         ("1,234,567 kg", [("1234567", "0.5")]),
         ("1200 people", [("1200", "0.5")]),
-        ("1250 people", [("1250", "5")]),
+        ("12500 people", [("12500", "50")]),
         ("12.5 kg", [("12.5", "0.05")]),
         ("about 12.5 kg", [("12.5", "0.1")]),
         ("about 1200 people", [("1200", "100")]),
@@ -86,8 +86,8 @@ def test_digits_of_names_and_references_are_no_figures(text: str) -> None:
 
 
 def test_words_far_before_a_figure_say_nothing_of_it() -> None:
-    assert readings("about the two of them all: 1250")[0][1] == 5
-    assert readings("more than 1250")[0][1] == readings("approximately 1250")[0][1] == 10
+    assert readings("about the two of them all: 12500")[0][1] == 50
+    assert readings("more than 12500")[0][1] == readings("approximately 12500")[0][1] == 100
 
 
 def test_everything_in_a_source_may_be_a_value() -> None:
