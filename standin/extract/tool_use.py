@@ -20,6 +20,7 @@ _KEYS = 10  # words of a search
 _TITLE_CHARS = 120
 _NAME_CHARS = 200  # a longer argument is a question or a text, no name to look up
 _TRIES = 3
+_MOST_CHARS = re.compile(r"maxLength: (\d+)")
 _NAME = re.compile(r"(?<=[a-z,;:] )[A-Z][\w'-]+(?: [A-Z][\w'-]+)*")  # capitals that begin no sentence
 _SENTENCE_STARTS = ("i",)
 _ID = re.compile(r"^\s*(?:[-*]|\d+[.)])?\s*\[([^\]\s]{1,120})\]|\bid\"?\s*[:=]\s*\"?([\w./:-]{1,120})", re.MULTILINE)
@@ -72,12 +73,18 @@ def _names(tool: Json, request: ApiRequest) -> list[Json]:
     if composes(tool) or len(required) != 1 or _kind_of(required[0]) not in ("title", "question"):
         return []
     spec = specs[required[0]]
-    if spec.get("type") != "string" or spec.get("maxLength", _NAME_CHARS + 1) > _NAME_CHARS or "enum" in spec:
+    if spec.get("type") != "string" or _most_chars(spec) > _NAME_CHARS or "enum" in spec:
         return []
     subtask = prompt_parts.focus(prompt_parts.block(request.prompt, marks.SUBTASK) or request.user_text)
     names = [name for name in _NAME.findall(subtask) if name.lower() not in _SENTENCE_STARTS]
     words = [word for word in key_words(subtask) if not word.isdigit()]
     return [{required[0]: text} for text in dict.fromkeys([*names, *words])][:_TRIES]
+
+
+def _most_chars(spec: Json) -> int:
+    """How long a text may be; a strict schema says so in the description."""
+    described = _MOST_CHARS.search(spec.get("description", ""))
+    return int(spec.get("maxLength") or (described[1] if described else _NAME_CHARS + 1))
 
 
 def composes(tool: Json) -> bool:
