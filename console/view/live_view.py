@@ -131,7 +131,7 @@ def _footer(picture: Picture, width: int, height: int, hint: str) -> list[Render
             words.append(f"{counts.completed}/{counts.total} done, {counts.running} running")
         if lost := counts.failed + counts.skipped + counts.cancelled:
             words.append(f"{lost} failed or skipped")
-        cached = f", {status.usage.cached_share:.0%} of input cached" if status.usage.cache_read_tokens else ""
+        cached = f", {status.usage.cached_share:.0%} cached" if status.usage.cache_read_tokens else ""
         words.append(f"{picture.tokens:,} tokens{cached}")
         words.append(money(status.usage.usd))
     if picture.started:

@@ -64,4 +64,4 @@ async def test_calls_that_share_an_id_are_no_answer(client: Client, model: Scrip
     model.play(run_id, script(plan({"id": "t1", "role": "counter"}), {"t1": twins}))
     error = await runs.failure(await runs.start(client, run_id, team="lab"))
     assert error.type == "AllSubtasksFailed"
-    assert "lack ids of their own" in error.message
+    assert "or ids of their own" in error.message

@@ -72,8 +72,8 @@ async def test_a_local_tool_that_a_worker_lacks_is_run_by_another_one(
 ) -> None:
     folder = tmp_path / "teams"
     shutil.copytree(TEAMS, folder)
-    workers.environ["SUPERVISOR_TEAMS_DIR"] = str(folder)
     await workers.start("--roles", "workflows,model")
+    workers.environ["SUPERVISOR_TEAMS_DIR"] = str(folder)
 
     def looks_up() -> Reply:
         (folder / "lab" / "tools.py").write_text("TOOLS = []\n")  # as a Worker of an older release has it

@@ -117,9 +117,9 @@ async def test_when_no_subtask_succeeds_the_run_fails(client: Client, model: Scr
     partial = RunResult.model_validate(error.details[0])
     assert partial.subtasks[0].error is not None
     assert partial.subtasks[0].error.type == "Refused"
-    assert partial.subtasks[0].attempts == 3
+    assert partial.subtasks[0].attempts == 2
     refined = [step for step in model.steps(run_id) if step.startswith("refine")]
-    assert refined == ["refine.t1.2", "refine.t1.3"]
+    assert refined == ["refine.t1.2"]
 
 
 async def test_a_simple_goal_is_answered_directly(client: Client, model: ScriptedModel, run_id: str) -> None:

@@ -11,8 +11,8 @@ from tests.waiting import until
 from tests.workflow import runs
 from worker_main import serving
 
-LARGE, SMALL, BESIDE = 200, 2, 3
-RPM = 600
+LARGE, SMALL, BESIDE = 100, 2, 3
+RPM = 300
 
 
 @pytest.mark.timeout(180)
