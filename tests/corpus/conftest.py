@@ -6,6 +6,8 @@ from uuid import uuid4
 
 import pytest
 from temporalio.api.enums.v1 import EventType
+from temporalio.api.enums.v1 import WorkflowTaskFailedCause as Cause
+from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
@@ -40,10 +42,16 @@ async def retried(client: Client, began: datetime) -> list[str]:
     async for execution in client.list_workflows(f"{ours} AND StartTime >= '{began.isoformat()}'"):
         handle = client.get_workflow_handle(execution.id, run_id=execution.run_id)
         pending = (await handle.describe()).raw_description.pending_workflow_task
-        failed = [event.event_id async for event in handle.fetch_history_events() if event.event_type == FAILED]
+        failed = [event.event_id async for event in handle.fetch_history_events() if _is_a_failure(event)]
         if failed or pending.attempt > 1:
             ids.append(execution.id)
     return ids
+
+
+def _is_a_failure(event: HistoryEvent) -> bool:
+    """True unless the server gave the task back because a message came while the run was closing."""
+    cause = event.workflow_task_failed_event_attributes.cause
+    return event.event_type == FAILED and cause != Cause.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND
 
 
 @pytest.fixture(scope="module")

@@ -37,7 +37,6 @@ from supervision.contract.result import RunResult
 from supervision.errors import SupervisionError
 from supervision.provider.credentials import Credentials
 from supervision.run import web_details
-from supervision.run.nested_runs import NestedRuns
 from tests.activity.model import test_hostile_endpoint as endpoint
 from tests.corpus import test_forged_principals as principals
 from tests.corpus import test_forged_text as texts
@@ -183,8 +182,6 @@ GUARDS = [
     Guard("ids of calls", gone(journalled_call, "_distinct", lambda message: message),
           texts.test_calls_that_share_an_id_are_no_answer),
     Guard("hash of results", unhashed, principals.test_a_rewritten_result_is_noticed),
-    Guard("key of reports", gone(NestedRuns, "expects", lambda *_: True),
-          principals.test_a_forged_report_changes_nothing),
     Guard("tags", gone(agent_prompts, "plain", str.strip), texts.test_a_finding_cannot_speak_for_another_one),
     Guard("attributes", gone(agent_prompts, "_attribute", str), texts.test_a_reason_stays_in_its_attribute),
     Guard("SQL in a child process", gone(TableStore, "query", parsed_here), no_query_is_parsed_on_the_event_loop),
