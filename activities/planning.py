@@ -17,8 +17,7 @@ from activities.teams.stored_teams import StoredTeams
 from supervision import limits
 from supervision.contract.plan import Plan
 from supervision.contract.usage import Usage
-from supervision.grounding.support import Source, unsupported
-from supervision.text import cut
+from supervision.grounding.support import Source, unsupported_texts
 
 
 class PlanningActivities:
@@ -111,6 +110,4 @@ class PlanningActivities:
             answer = plan.direct_answer.encode("utf-8", "replace")
             reply.answer_ref = await self._store.put_output(run_id, answer)
             goal = Source(await read_text(self._store, call.goal_ref))
-            claims = await asyncio.to_thread(unsupported, plan.direct_answer, [goal])
-            texts = [cut(claim.text, limits.UNSUPPORTED_BYTES) for claim in claims]
-            reply.unsupported = texts[: limits.UNSUPPORTED_SHOWN]
+            reply.unsupported = await asyncio.to_thread(unsupported_texts, plan.direct_answer, [goal])

@@ -23,12 +23,12 @@ from activities.prompts.judgement_prompts import (
     synthesis_request,
 )
 from activities.replies import answer_schema
-from activities.store.reading import FindingExcerpt, read_plan, read_text, with_findings
+from activities.store.reading import FindingExcerpt, read_plan, read_text, read_texts, with_findings
 from supervision import limits
 from supervision.contract.base import Model
 from supervision.contract.plan import Plan
 from supervision.contract.result import Citation, Contradiction
-from supervision.grounding.support import Source, unsupported
+from supervision.grounding.support import Source, unsupported_texts
 from supervision.prompt_marks import DIGEST
 from supervision.results.answer import checked_citations, checked_contradictions, marked_citations, with_valid_marks
 from supervision.text import cut
@@ -87,12 +87,10 @@ class SynthesisActivities:
     async def _unsupported(self, call: SynthesisInput, plan: Plan, text: str) -> list[str]:
         """Returns what the text claims and none of its findings has; the goal and the plan may be repeated."""
         refs = [finding.text_ref for finding in call.findings] + ([call.draft_ref] if call.draft_ref else [])
-        grounds = [await read_text(self._store, ref) for ref in [call.goal_ref, *refs]]
+        grounds = await read_texts(self._store, [call.goal_ref, *refs])
         grounds += [subtask.description for subtask in plan.subtasks]
         grounds += [f"{item.description}\n{item.resolution}" for item in call.contradictions]
-        claims = await asyncio.to_thread(unsupported, text, [Source(ground) for ground in grounds])
-        texts = [claim.text for claim in claims] + [doubtful for doubtful in call.doubtful if doubtful in text]
-        return [cut(item, limits.UNSUPPORTED_BYTES) for item in dict.fromkeys(texts)][: limits.UNSUPPORTED_SHOWN]
+        return await asyncio.to_thread(unsupported_texts, text, [Source(ground) for ground in grounds], call.doubtful)
 
     async def _schema(self, call: SynthesisInput) -> Json | None:
         if call.answer_schema_ref is None or call.mode != "final":

@@ -38,13 +38,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "activities": (
         *("bounded", "contracts", "heartbeat", "store", "model", "tools", "teams", "prompts", "replies"),
         *("pools", "child_records", "run_setup", "planning", "agent_turn", "call_record"),
-        *(
-            "tool_calls",
-            "judging",
-            "synthesis",
-            "publishing",
-            "rights",
-        ),
+        *("tool_calls", "judging", "synthesis", "publishing", "rights"),
         "attempts",
     ),
     "workflows": (
@@ -65,6 +59,8 @@ EXCEPTIONS: dict[str, str] = {
     "activities/pools.py": "an activity of its own",
     "activities/model/pricing.py": "the one module that knows the price list, for calls and for the run's first checks",
     "activities/rights/grants.py": "the grant and where it is kept",
+    "activities/replies/attempt_story.py": "one function, for the attempt that follows",
+    "activities/replies/tool_uses.py": "what `attempt_story` and `finding_grounds` read alike",
     "activities/teams/tool_kinds.py": "the table of tool kinds: a new kind is one line here",
     "activities/teams/catalogue.py": "what the planner knows of a team's data, bounded in one place",
     "activities/teams/own_tools.py": "where code of a team's author comes in: one function and the checks before it",

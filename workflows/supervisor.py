@@ -79,13 +79,8 @@ class SupervisorWorkflow(Handlers):
         restarts = asyncio.create_task(self._restart_after_resets(state))
         try:
             return await self._supervise(state)
-        except SupervisionError as error:
-            problem = Problem(type=error.kind, message=error.message)
-            if self._keep_findings(state, problem):
-                return await self._done(state)
-            raise await self._failed(state, problem) from error
-        except CallFailed as error:
-            problem = error.problem.model_copy(update={"type": run_kind(error.problem.type)})
+        except (SupervisionError, CallFailed) as error:
+            problem = _run_problem(error)
             if self._keep_findings(state, problem):
                 return await self._done(state)
             raise await self._failed(state, problem) from error
@@ -280,6 +275,13 @@ class SupervisorWorkflow(Handlers):
         if nested is None:
             return RunRef(run_id=workflow.info().workflow_id, store_id="")
         return RunRef(run_id=nested.root_id, store_id=nested.store_id)
+
+
+def _run_problem(error: SupervisionError | CallFailed) -> Problem:
+    """Returns the problem that a run ends with."""
+    if isinstance(error, SupervisionError):
+        return Problem(type=error.kind, message=error.message)
+    return error.problem.model_copy(update={"type": run_kind(error.problem.type)})
 
 
 def _nested_input(surplus: tuple[object, ...]) -> tuple[NestedInput | None, tuple[object, ...]]:

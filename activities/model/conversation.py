@@ -96,9 +96,8 @@ class ConversationStore:
 
     async def load(self, head: str) -> Conversation:
         """Returns the whole conversation with its tool outputs. Raises ArtifactMissing if a part of it is gone."""
-        last = await self.entry(head)
-        ancestors = await self._read(last.ancestors, self._entries, _parse)
-        chain = [*(ancestors[key] for key in last.ancestors), last]
+        chain = await self.chain(head)
+        last = chain[-1]
         inputs = [message for entry in chain for message in entry.input]
         resolved = iter(await self.resolve(inputs))
         messages = []
@@ -111,6 +110,12 @@ class ConversationStore:
                 f"the conversation at '{head}' has no opening: its first entry belongs to another conversation"
             )
         return Conversation(opening, messages, list(last.ancestors), head, last.reply.message_id)
+
+    async def chain(self, head: str) -> list[Entry]:
+        """Returns the entries of the conversation, oldest first. Raises ArtifactMissing if one is gone."""
+        last = await self.entry(head)
+        ancestors = await self._read(last.ancestors, self._entries, _parse)
+        return [*(ancestors[key] for key in last.ancestors), last]
 
     async def resolve(self, messages: list[Json]) -> list[Json]:
         """Returns a copy of `messages` with tool outputs in place of their references."""

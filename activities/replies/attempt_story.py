@@ -1,11 +1,10 @@
 """The story of an attempt that failed: the calls that it made, how each ended, and its last words."""
 
-import json
-from collections.abc import Iterator, Sequence
 from typing import Any
 
-from activities.model.conversation import Conversation, ConversationStore
+from activities.model.conversation import ConversationStore, Entry
 from activities.model.port import Json
+from activities.replies.tool_uses import ToolUse, read_tool_uses
 from supervision import limits
 from supervision.prompt_marks import FINISH_TOOL
 from supervision.text import cut, one_line
@@ -13,37 +12,25 @@ from supervision.text import cut, one_line
 
 async def attempt_story(conversations: ConversationStore, head: str) -> str:
     """Returns one line for each tool call of the conversation at `head`, with its outcome, and the last words."""
-    conversation = await conversations.load(head)
-    lines = [*_call_lines(conversation)][-limits.ATTEMPT_CALLS_SHOWN :]
-    words = _last_words(conversation.messages)
+    chain = await conversations.chain(head)
+    uses = [use for use in await read_tool_uses(conversations, chain) if use.name != FINISH_TOOL]
+    lines = [_line(use) for use in uses[-limits.ATTEMPT_CALLS_SHOWN :]]
+    words = _last_words(chain)
     return "\n".join([*lines, *([f"Its last words: {words}"] if words else [])])
 
 
-def _call_lines(conversation: Conversation) -> Iterator[str]:
-    outcomes = {block.get("tool_use_id"): block for block in _blocks(conversation.messages, "tool_result")}
-    for call in _blocks(conversation.messages, "tool_use"):
-        if call.get("name") == FINISH_TOOL:
-            continue
-        arguments = json.dumps(call.get("input"), ensure_ascii=False)
-        outcome = outcomes.get(call.get("id"))
-        head = one_line(f"{call.get('name')}({arguments})", limits.EVIDENCE_BYTES)
-        yield f"{head}: {_outcome(outcome)}"
+def _line(use: ToolUse) -> str:
+    call = one_line(f"{use.name}({use.arguments})", limits.EVIDENCE_BYTES)
+    if use.output is None:
+        return f"{call}: not run"
+    preview = one_line(use.output, limits.EVIDENCE_BYTES)
+    return f"{call}: error: {preview}" if use.is_error else f"{call}: {preview}"
 
 
-def _outcome(block: Json | None) -> str:
-    if block is None:
-        return "not run"
-    content = block.get("content")
-    preview = one_line(content if isinstance(content, str) else json.dumps(content), limits.EVIDENCE_BYTES)
-    return f"error: {preview}" if block.get("is_error") else preview
-
-
-def _last_words(messages: Sequence[Json]) -> str:
+def _last_words(chain: list[Entry]) -> str:
     """Returns the last text that the model wrote, or the summary of its conclusion."""
-    for message in reversed(messages):
-        if message["role"] != "assistant":
-            continue
-        for block in reversed(list(_blocks([message]))):
+    for entry in reversed(chain):
+        for block in reversed(entry.reply.content):
             text = block.get("text") if block.get("type") == "text" else _concluded(block)
             if isinstance(text, str) and text.strip():
                 return cut(text.strip(), limits.LAST_WORDS_BYTES)
@@ -54,9 +41,3 @@ def _concluded(block: Json) -> object:
     arguments: Any = block.get("input")
     finished = block.get("type") == "tool_use" and block.get("name") == FINISH_TOOL and isinstance(arguments, dict)
     return (arguments.get("summary") or arguments.get("finding")) if finished else None
-
-
-def _blocks(messages: Sequence[Json], kind: str | None = None) -> Iterator[Json]:
-    for message in messages:
-        if isinstance(message["content"], list):
-            yield from (block for block in message["content"] if kind is None or block.get("type") == kind)

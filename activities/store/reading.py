@@ -60,6 +60,17 @@ async def read_small(store: ArtifactStore, attachments: list[AttachmentRef]) -> 
     }
 
 
+async def read_texts(store: ArtifactStore, refs: list[str]) -> list[str]:
+    """Returns the stored texts at `refs`, read side by side."""
+    reading = asyncio.Semaphore(limits.STORE_READS)
+
+    async def read(ref: str) -> str:
+        async with reading:
+            return await read_text(store, ref)
+
+    return list(await asyncio.gather(*map(read, refs)))
+
+
 async def read_findings(
     store: ArtifactStore, refs: list[DependencyRef], budget: int = limits.CONTEXT_CHARS
 ) -> list[FindingExcerpt]:
@@ -67,34 +78,40 @@ async def read_findings(
 
     Texts that do not fit are cut, those of the least weight first; a cut text says how much is missing.
     """
-    reading = asyncio.Semaphore(limits.STORE_READS)
-
-    async def read(ref: DependencyRef) -> str:
-        async with reading:
-            return await read_text(store, ref.text_ref)
-
-    texts = await asyncio.gather(*map(read, refs))
-    lengths = allot([len(text) for text in texts], [ref.weight for ref in refs], budget)
-    records = [await _record(store, ref) for ref in refs]
-    return [
-        FindingExcerpt(
-            ref.subtask_id, ref.role, _beginning(text, length), record, ref.complete and not ref.partial, ref.stale
-        )
-        for ref, text, length, record in zip(refs, texts, lengths, records, strict=True)
-    ]
-
-
-async def _record(store: ArtifactStore, ref: DependencyRef) -> FindingRecord:
-    return FindingRecord.model_validate_json(await store.get(ref.record_ref)) if ref.record_ref else FindingRecord()
+    return _fitted(await _whole(store, refs), refs, budget)
 
 
 async def with_findings(
     store: ArtifactStore, refs: list[DependencyRef], write: Callable[[list[FindingExcerpt]], str]
 ) -> str:
     """Returns the prompt that `write` makes of findings, which get the room that its other parts leave."""
-    bare = await read_findings(store, refs, 0)
-    others = len(write([replace(finding, text="") for finding in bare]))
-    return write(await read_findings(store, refs, max(0, limits.CONTEXT_CHARS - others)))
+    whole = await _whole(store, refs)
+    others = len(write([replace(finding, text="") for finding in whole]))
+    return write(_fitted(whole, refs, max(0, limits.CONTEXT_CHARS - others)))
+
+
+async def _whole(store: ArtifactStore, refs: list[DependencyRef]) -> list[FindingExcerpt]:
+    recorded = [ref.record_ref for ref in refs if ref.record_ref]
+    stored = await read_texts(store, [*(ref.text_ref for ref in refs), *recorded])
+    texts, records = stored[: len(refs)], dict(zip(recorded, stored[len(refs) :], strict=True))
+    return [
+        FindingExcerpt(
+            subtask_id=ref.subtask_id,
+            role=ref.role,
+            text=text,
+            record=FindingRecord.model_validate_json(records[ref.record_ref]) if ref.record_ref else FindingRecord(),
+            complete=ref.complete and not ref.partial,
+            stale=ref.stale,
+        )
+        for ref, text in zip(refs, texts, strict=True)
+    ]
+
+
+def _fitted(whole: list[FindingExcerpt], refs: list[DependencyRef], budget: int) -> list[FindingExcerpt]:
+    lengths = allot([len(finding.text) for finding in whole], [ref.weight for ref in refs], budget)
+    return [
+        replace(finding, text=_beginning(finding.text, length)) for finding, length in zip(whole, lengths, strict=True)
+    ]
 
 
 def _beginning(text: str, length: int) -> str:

@@ -33,7 +33,7 @@ async def print_status(run: RunHandle, console: Console, store: ArtifactStore | 
     """Prints where the run stands, or only the server's facts if no Worker answers."""
     described = await run.require()
     try:
-        status = await _whole_status(run)
+        status = await run.whole_status()
     except NoAnswer:
         return await _print_facts(run, described, store, as_json)
     causes = grouped([*stated(status, run.id), *await observed(run, described, answered=True)])
@@ -143,17 +143,6 @@ async def print_result(
                 FAILED, f"{error}: the run uses another store, so set SUPERVISOR_ARTIFACTS_URL as its Workers have it"
             ) from error
     return print_outcome(console, run.id, outcome, as_json=as_json, web=web_address(run.client, run.id))
-
-
-async def _whole_status(run: RunHandle) -> Status:
-    status = await run.status()
-    cursor = status.next_cursor
-    while cursor is not None:
-        page = await run.status(cursor)
-        status.subtasks += page.subtasks
-        cursor = page.next_cursor
-    status.next_cursor = None
-    return status
 
 
 async def _print_facts(

@@ -66,12 +66,12 @@ class RunHandle:
         """Returns where the run stands, or one nested in it, with its subtasks from `cursor` on."""
         return await self._query("status", cursor, Status, workflow_id)
 
-    async def whole_status(self, workflow_id: str | None = None) -> Status:
+    async def whole_status(self) -> Status:
         """Returns the status with all its pages in one."""
-        status = await self.status(0, workflow_id)
+        status = await self.status()
         cursor = status.next_cursor
         while cursor is not None:
-            page = await self.status(cursor, workflow_id)
+            page = await self.status(cursor)
             status.subtasks += page.subtasks
             status.waiting += page.waiting
             cursor = page.next_cursor

@@ -7,7 +7,7 @@ was given are supported, so that no figure becomes true by being multiplied by o
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -17,6 +17,7 @@ from supervision import limits
 from supervision.grounding.claims import Claim, claims, pieces, plain_address, plain_text
 from supervision.grounding.units import exclude_each_other, mentioned_scales, mentioned_units
 from supervision.grounding.written_figures import SMALL, Figure, Reading, values
+from supervision.text import cut
 
 SourceKind = Literal["data", "computed"]
 
@@ -41,6 +42,15 @@ def unsupported(text: str, sources: Sequence[Source]) -> list[Claim]:
         return []
     support = Support(sources)
     return list({claim.text: claim for claim in made if not support.supports(claim)}.values())
+
+
+def unsupported_texts(text: str, sources: Sequence[Source], doubtful: Iterable[str] = ()) -> list[str]:
+    """Returns the claims of a text that no source supports as they are shown and kept: shortened, and not too many.
+
+    What is `doubtful` already counts wherever the text has it, whatever the sources say.
+    """
+    texts = [claim.text for claim in unsupported(text, sources)] + [item for item in doubtful if item in text]
+    return [cut(item, limits.UNSUPPORTED_BYTES) for item in dict.fromkeys(texts)][: limits.UNSUPPORTED_SHOWN]
 
 
 class Support:

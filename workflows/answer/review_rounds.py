@@ -58,7 +58,6 @@ async def review(context: RunContext, dispatch: Dispatch, replanning: Replanning
             # Open before the work begins, because that may end in many ways (deadline, cancellation, an error of the
             # run); only a better finding closes the point, where the subtask completes.
             state.open_point(subtask_id, f"there was no time to fix it: {feedback}")
-            drafts.forget(subtask_id)
         anew = {verdict.subtask_id for verdict in reply.verdicts if verdict.anew}
         warm = set(flagged) - anew if number <= limits.WARM_REVIEWS else set[str]()
         if flagged:

@@ -1,4 +1,4 @@
-"""The calls of local activities: free, repeatable, and inside the workflow task."""
+"""The calls about a run and its children: local activities, free and repeatable, and the wait for a child's end."""
 
 from temporalio import workflow
 from temporalio.common import RetryPolicy

@@ -1,0 +1,53 @@
+"""The tool calls of a conversation, each with what came back: for the claims that rest on them, and for their story."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from activities.model.conversation import ConversationStore, Entry
+from activities.model.port import Json
+
+
+@dataclass(frozen=True)
+class ToolUse:
+    """A call with its arguments as JSON, and its output; None if it has none, because it was not run or not yet."""
+
+    name: str
+    arguments: str
+    output: str | None
+    output_ref: str = ""
+    is_error: bool = False
+
+
+async def read_tool_uses(conversations: ConversationStore, chain: list[Entry]) -> list[ToolUse]:
+    """Returns the calls of a conversation's entries in their order.
+
+    A call is answered by the entry that follows its own: ids are distinct within a reply only.
+    """
+    resolved = iter(await conversations.resolve([message for entry in chain for message in entry.input]))
+    answers = [_answers(entry.input, [next(resolved) for _ in entry.input]) for entry in chain]
+    return [
+        _tool_use(call, answered.get(call.get("id")))
+        for entry, answered in zip(chain, [*answers[1:], {}], strict=True)
+        for call in entry.reply.tool_uses()
+    ]
+
+
+def _answers(stored: list[Json], resolved: list[Json]) -> dict[object, tuple[Json, str]]:
+    """Returns the answers to calls by the calls' ids, each with the reference of its output."""
+    blocks = zip(_tool_results(stored), _tool_results(resolved), strict=True)
+    return {block.get("tool_use_id"): (block, str(raw.get("content_ref", ""))) for raw, block in blocks}
+
+
+def _tool_results(messages: list[Json]) -> Iterator[Json]:
+    for message in messages:
+        if isinstance(message["content"], list):
+            yield from (block for block in message["content"] if block.get("type") == "tool_result")
+
+
+def _tool_use(call: Json, answer: tuple[Json, str] | None) -> ToolUse:
+    name, arguments = str(call.get("name")), json.dumps(call.get("input"), ensure_ascii=False)
+    if answer is None:
+        return ToolUse(name, arguments, None)
+    block, ref = answer
+    return ToolUse(name, arguments, str(block.get("content")), ref, bool(block.get("is_error")))
