@@ -4,6 +4,7 @@ import asyncio
 import sys
 
 from runtime.connection import connect
+from runtime.process import exit_now
 from supervision.contract import RunRequest
 from workflows.supervisor import SupervisorWorkflow
 
@@ -19,3 +20,4 @@ async def main(run_id: str) -> None:
 
 
 asyncio.run(main(sys.argv[1] if len(sys.argv) > 1 else "iowa"))
+exit_now()  # a thread of the SDK may abort a process that ends in the usual way right after a call
