@@ -36,8 +36,8 @@ from tests.waiting import until
 from tests.workflow.runs import Handle, started_children
 from workflows.supervisor import SupervisorWorkflow
 
-AT_ONCE = asyncio.Semaphore(8)
-PATIENCE = timedelta(seconds=60)  # a query that waits behind the others
+AT_ONCE = asyncio.Semaphore(4)
+PATIENCE = timedelta(seconds=60)  # a call that waits behind the others: some payloads have two megabytes
 REFUSALS = ("InvalidRequest", "UnknownTeam")
 LARGE = 10**400
 
@@ -110,7 +110,11 @@ FIELDS = {
     "answer_schema with 4,300 digits": field("answer_schema", f'{{"minimum": {"9" * 4300}}}'),
     "a key twice": field("goal", '"Weigh the apples"'),
 }  # fmt: skip
-LATE = {"budget.tokens true": "BudgetExhausted", "answer_schema with NaN": "ProviderRejected"}
+LATE = {
+    "budget.tokens true": "BudgetExhausted",
+    "answer_schema with NaN": "ProviderRejected",
+    "plan {}": "NoSubtasks",
+}
 """Requests that are valid, with which the run fails later."""
 
 
@@ -130,7 +134,8 @@ async def begin(client: Client, run_id: str, kind: str, inputs: Iterable[Payload
             input=Payloads(payloads=inputs),
             memo=Memo(fields={"phase": odd, "team": odd, "partial": odd} if len(odd.data) < 10_000 else {}),
             header=Header(fields={"note": odd} if len(odd.data) < 10_000 else {}),
-        )
+        ),
+        timeout=PATIENCE,
     )
 
 
@@ -138,7 +143,7 @@ async def end(client: Client, run_id: str) -> str:
     """Returns how a run ended: `completed`, or the type of its error; a stuck one says so."""
     handle = client.get_workflow_handle(run_id, result_type=RunResult)
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(90):
             result: RunResult = await handle.result()
     except TimeoutError:
         return f"stuck: {stuck(await handle.describe())}"
@@ -170,7 +175,7 @@ async def ends(client: Client, model: ScriptedModel, run_id: str, kind: str, inp
             await begin(client, own, kind, payloads, payloads[0] if payloads else raw("", None))
             ended = await end(client, own)
             handle = client.get_workflow_handle_for(SupervisorWorkflow.run, own)
-            await facts(await handle.describe())
+            await facts(await handle.describe(rpc_timeout=PATIENCE))
             if kind == "SupervisorWorkflow" and ended == "completed":
                 assert (await handle.query(SupervisorWorkflow.status, rpc_timeout=PATIENCE)).phase == "done"
             elif kind == "SupervisorWorkflow" and not ended.startswith("stuck"):
@@ -236,7 +241,8 @@ async def signal_with_start(client: Client, run_id: str, name: str, inputs: Iter
             input=Payloads(payloads=[field("max_turns", "3")]),
             signal_name=name,
             signal_input=Payloads(payloads=inputs),
-        )
+        ),
+        timeout=PATIENCE,
     )
 
 
@@ -281,7 +287,8 @@ async def accepted(request: Awaitable[Any]) -> bool:
 def update(client: Client, run_id: str, name: str, inputs: Iterable[Payload]) -> Awaitable[Any]:
     request = Request(meta=Meta(update_id=uuid4().hex), input=Input(name=name, args=Payloads(payloads=inputs)))
     return client.workflow_service.update_workflow_execution(
-        UpdateWorkflowExecutionRequest(namespace=client.namespace, workflow_execution=of_run(run_id), request=request)
+        UpdateWorkflowExecutionRequest(namespace=client.namespace, workflow_execution=of_run(run_id), request=request),
+        timeout=PATIENCE,
     )
 
 
@@ -292,14 +299,15 @@ def signal(client: Client, run_id: str, name: str, inputs: Iterable[Payload]) ->
             workflow_execution=of_run(run_id),
             signal_name=name,
             input=Payloads(payloads=inputs),
-        )
+        ),
+        timeout=PATIENCE,
     )
 
 
 def query(client: Client, run_id: str, name: str, inputs: Iterable[Payload]) -> Awaitable[Any]:
     asked = WorkflowQuery(query_type=name, query_args=Payloads(payloads=inputs))
     request = QueryWorkflowRequest(namespace=client.namespace, execution=of_run(run_id), query=asked)
-    return client.workflow_service.query_workflow(request)
+    return client.workflow_service.query_workflow(request, timeout=PATIENCE)
 
 
 class OpenRun:

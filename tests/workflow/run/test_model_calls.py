@@ -72,8 +72,15 @@ async def billing() -> AsyncIterator[Billed]:
 
 @pytest.fixture
 async def lone(tmp_path: Any, billing: Billed) -> AsyncIterator[Client]:
-    """A client of a server whose Worker asks the billed model, and takes a second of silence for death."""
-    settings: Settings = settings_for(billing.url, tmp_path, model_idle_seconds=1.0)
+    """A client of a server whose Worker asks the billed model."""
+    async with own_server() as client, serving(client, settings_for(billing.url, tmp_path)):
+        yield client
+
+
+@pytest.fixture
+async def impatient(tmp_path: Any, billing: Billed) -> AsyncIterator[Client]:
+    """The same, whose Worker takes two seconds of silence for death."""
+    settings: Settings = settings_for(billing.url, tmp_path, model_idle_seconds=2.0)
     async with own_server() as client, serving(client, settings):
         yield client
 
@@ -113,7 +120,7 @@ async def test_nothing_is_cached_of_calls_that_nothing_continues(lone: Client, b
 
 @pytest.mark.parametrize("block", ["thinking", "tool"])
 async def test_a_model_that_is_silent_for_long_is_asked_once(
-    lone: Client, billing: Billed, run_id: str, block: str
+    impatient: Client, billing: Billed, run_id: str, block: str
 ) -> None:
     silent: Json = {"type": "thinking", "thinking": "", "signature": "c2ln"}
     if block == "tool":
@@ -126,20 +133,22 @@ async def test_a_model_that_is_silent_for_long_is_asked_once(
 
     billing.play(run_id, script(plan({"id": "t1"}), {"t1": turn}))
     # After message_start, ping and the beginning of the block: nearly three times the limit, as 4 minutes to 90 s.
-    billing.fault(match={"call": "*/turn.1"}, fault={"stall_after": 3, "stall_ms": 2700, "pings": True})
-    result = await run(lone, run_id, "lab")
+    billing.fault(match={"call": "*/turn.1"}, fault={"stall_after": 3, "stall_ms": 5400, "pings": True})
+    result = await run(impatient, run_id, "lab")
     assert result.status == "completed"
     assert billing.steps(run_id).count("t1/1/turn.1") == 1
 
 
-async def test_a_dead_stream_is_ended_and_what_it_cost_is_counted(lone: Client, billing: Billed, run_id: str) -> None:
+async def test_a_dead_stream_is_ended_and_what_it_cost_is_counted(
+    impatient: Client, billing: Billed, run_id: str
+) -> None:
     long = billed(text_block("word " * 400))
     billing.play(run_id, script(plan({"id": "t1"}), {"t1": lambda step: long}))
-    whole = await run(lone, run_id, "lab")
+    whole = await run(impatient, run_id, "lab")
     again = f"{run_id}-again"
     billing.play(again, script(plan({"id": "t1"}), {"t1": lambda step: long}))
     billing.fault(match={"call": "*/turn.1", "times": 2}, fault={"stall_after": 30})
-    result = await run(lone, again, "lab")
+    result = await run(impatient, again, "lab")
     assert billing.steps(again).count("t1/1/turn.1") == 3
     assert result.usage.model_calls == whole.usage.model_calls
     dead = _tokens(result) - _tokens(whole)
