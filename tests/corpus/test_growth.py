@@ -4,7 +4,7 @@ import json
 import re
 import tomllib
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 import sqlglot
