@@ -36,8 +36,8 @@ def think(request: ApiRequest) -> ApiReply:
 
 def _reply(request: ApiRequest) -> ApiReply:
     text = request.prompt
-    bench = next(markers(text, "bench"))
     if request.schema is not None:
+        bench = next(markers(text, "bench"))
         filler = Filler(request.schema)
         wanted = _plan(bench) if "subtasks" in filler.properties() else {"answer": _answer(text, bench)}
         return json_reply(filler.fill(wanted))
@@ -45,7 +45,7 @@ def _reply(request: ApiRequest) -> ApiReply:
     if request.turns < int(task["t"]):
         query = {"query": f"q{task['i']}.{request.turns}"}
         return ApiReply([tool_block(task.get("tool", "lookup"), query)], "tool_use")
-    done = f"Answer of part {task['i']}. [[done i={task['i']} n={task['n']} run={bench['run']}]]"
+    done = f"Answer of part {task['i']}. [[done i={task['i']} n={task['n']} run={task['run']}]]"
     return ApiReply([text_block(done)])
 
 
