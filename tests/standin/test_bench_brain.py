@@ -10,8 +10,8 @@ TASK = "Do part 2 of the job. [[task i=2 n=3 t=1 run=r1 tool=lookup]]"
 
 def test_a_worker_agent_calls_its_tools_and_then_finds() -> None:
     prompt = worker_request(Subtask(id="t2", description=TASK), [], [], {})
-    messages = [{"role": "user", "content": prompt}]
-    body = {"model": "m", "max_tokens": 100, "messages": messages}
+    messages: list[object] = [{"role": "user", "content": prompt}]
+    body: dict[str, object] = {"model": "m", "max_tokens": 100, "messages": messages}
     (call,) = think(parse(body)).content
     assert (call["name"], call["input"]) == ("lookup", {"query": "q2.0"})
     result = {"type": "tool_result", "tool_use_id": call["id"], "content": "nothing"}
