@@ -8,7 +8,7 @@ from supervision import limits
 from supervision.contract.base import Model
 from supervision.contract.plan import Aggregation, NewRole, Plan, Subtask
 from supervision.contract.team import Team
-from supervision.planning.plan_graph import plan_problems
+from supervision.planning.plan_graph import description_problems
 from supervision.text import cut
 
 _REASON = Annotated[str, Field(description="why this way: one short sentence")]
@@ -140,7 +140,7 @@ def routed_plan(draft: RouteDraft, goal: str, team: Team, roles: list[str], revi
         draft = RouteDraft(role=team.generalist, reasoning=draft.reasoning)
     reasoning = cut(draft.reasoning.strip(), limits.REASON_BYTES)
     *wanted, last = _descriptions(draft, goal)
-    description = next((text for text in wanted if _is_concrete(text)), last)
+    description = next((text for text in wanted if not description_problems(Subtask(id="t1", description=text))), last)
     subtasks = [Subtask(id="t1", description=description, role=draft.role, reasoning=reasoning)]
     if draft.secondary_role in roles and draft.secondary_role != draft.role:
         beside = Subtask(id="t2", description=description, role=draft.secondary_role or "", importance="optional")
@@ -156,10 +156,6 @@ def _descriptions(draft: RouteDraft, goal: str) -> list[str]:
     prefix = "Answer this goal: "
     text = cut(goal.strip(), limits.DESCRIPTION_CHARS - len(prefix))
     return [draft.description, text, prefix + text]
-
-
-def _is_concrete(description: str) -> bool:
-    return not plan_problems(Plan(subtasks=[Subtask(id="t1", description=description)]), 1)
 
 
 def _subtask_of(draft: SubtaskDraft) -> Subtask:
