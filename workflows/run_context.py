@@ -96,6 +96,11 @@ class RunContext:
         return self.nested.depth if self.nested else 1
 
     @property
+    def in_tree(self) -> bool:
+        """True if there are other supervisors, above or below, to share slots with."""
+        return self.parent is not None or bool(self.state.slots.loans)
+
+    @property
     def call_fields(self) -> CallFields:
         """What every model call but the planning ones begins with."""
         return {

@@ -96,7 +96,8 @@ class ToolLoop:
                 continue
             else:
                 raise self.failure(loop_problem(step, reply, agent.max_turns))
-            if note is None and workflow.info().is_continue_as_new_suggested():  # the next input has no place for a note
+            # A note would get lost: the next execution's input has no place for it.
+            if note is None and workflow.info().is_continue_as_new_suggested():
                 progress.trace_seq = self._trace.last_seq
                 progress.worked_seconds = self._worked()
                 workflow.continue_as_new(agent)
