@@ -79,6 +79,37 @@ async def test_a_finding_that_could_not_be_mended_is_kept(client: Client, model:
     assert "the old finding" in model.of(run_id)[-1].step.prompt
 
 
+def spoken(model: ScriptedModel, run_id: str, step: str) -> list[str]:
+    """Who spoke in the conversation of a turn, up to what is asked now."""
+    return [message["role"] for message in call(model, run_id, step).step.body["messages"]]
+
+
+async def test_a_third_correction_begins_a_conversation_of_its_own(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    rounds = [verdicts(t1=f"the unit is missing ({n})") for n in range(limits.WARM_REVIEWS + 1)]
+    model.play(run_id, reviewed(subtasks(item("t1")), *rounds, verdicts(), turns={"t1": said}))
+    result = await (await start(client, run_id, max_reviews=limits.WARM_REVIEWS + 1)).result()
+    assert result.subtasks[0].attempts == limits.WARM_REVIEWS + 2
+    turns = [spoken(model, run_id, f"t1/{n}/turn.1") for n in range(1, limits.WARM_REVIEWS + 3)]
+    assert [len(turn) for turn in turns] == [1, 3, 5, 1]
+    cold = prompt(model, run_id, f"t1/{limits.WARM_REVIEWS + 2}/turn.1")
+    assert "Find out about part t1" in cold
+    assert "<previous_finding>\nfinding of t1, attempt 3" in cold
+    assert "the unit is missing (2)" in cold
+
+
+async def test_a_wrong_approach_begins_a_conversation_of_its_own(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    wrong = {"subtask_id": "t1", "ok": False, "feedback": "count trees, not pears", "wrong_approach": True}
+    review = as_json({"verdicts": [wrong], "conflicts": []})
+    model.play(run_id, reviewed(subtasks(item("t1")), review, verdicts(), turns={"t1": said}))
+    await (await start(client, run_id, max_reviews=1)).result()
+    assert spoken(model, run_id, "t1/2/turn.1") == ["user"]
+    assert "<feedback>\ncount trees, not pears" in prompt(model, run_id, "t1/2/turn.1")
+
+
 @pytest.mark.parametrize("bad", [text("I like it."), as_json({"verdicts": "all fine"})], ids=["prose", "shape"])
 async def test_a_review_that_can_not_be_read_is_a_warning(
     client: Client, model: ScriptedModel, run_id: str, bad: Reply
