@@ -80,8 +80,8 @@ class TimeAndBudget:
         if deadline is not None and self._started_at + deadline <= self._now():
             raise ValueError("the new deadline has passed already: it counts from the run's start, or its last reset")
         if budget is not None:
-            self._ceilings.check_totals(budget.tokens, budget.usd)
             new = budget.over(self.budget)
+            self._ceilings.check_totals(new.tokens, new.usd)
             self.ledger.check(new.tokens, new.usd)
 
     def extend(self, budget: NewBudget | None, deadline: timedelta | None) -> None:

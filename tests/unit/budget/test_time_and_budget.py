@@ -98,6 +98,9 @@ def test_a_budget_must_cover_what_is_spent_and_stay_below_the_ceilings() -> None
     run.keep_within(Ceilings(tokens=1000), RunRequest(goal="g"))
     with pytest.raises(ValueError, match="ceiling"):
         run.check(NewBudget(tokens=1001), None)
+    with pytest.raises(ValueError, match="no limit is above the operator's ceiling of 1000"):
+        run.check(NewBudget(unlimited=["tokens"]), None)
+    run.check(NewBudget(unlimited=["usd"]), None)
     assert (run.budget.tokens, run.card().budget_tokens, run.ledger.card()["tokens"]) == (
         1000, 1000, {"total": 1000, "spent": 500, "promised": 0, "held_back": 500, "free": 0},
     )  # fmt: skip

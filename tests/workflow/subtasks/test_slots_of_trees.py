@@ -75,7 +75,7 @@ async def test_a_nested_run_is_lent_what_is_free_and_returns_it_for_others(
     below = subtasks(*[item(f"f{n}", "walker") for n in range(16)])
     turns = Turns(together=4, held=12)  # three of four slots are the nested run's while t2 is at work, then two
     model.play(run_id, turns.within(tree({"": shape, "t1/1": below})))
-    result = await (await start(client, run_id, "house", max_parallel=4)).result()
+    result = await (await start(client, run_id, "house", max_subtasks=20, max_parallel=4)).result()
     assert (result.status, turns.most) == ("completed", 4)
     steps = [step for step in model.steps(run_id) if "turn" in step]
     assert {"t3/1/turn.1", "t4/1/turn.1"} <= set(steps[:14]), steps
