@@ -24,7 +24,7 @@ whose findings are put side by side have the same fields, units and period, in t
 - role is the one that fits best; with "auto" the least busy role that has all capabilities gets the subtask.
 - importance is "optional" only for what the answer can do without; weight is low for background, which is cut first.
 - candidates is 1; 2 to {limits.CANDIDATES} only where one attempt is likely to be wrong and a comparison would show \
-it: each is paid in full.
+it: each is paid in full. candidate_roles names other roles for them to differ by.
 - attachments lists those that the subtask must read, by a role that reads attachments.
 - The answer is written from the findings without a subtask of its own: none that only sums up, unless the goal asks \
 for a document or a file."""

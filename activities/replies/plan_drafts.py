@@ -27,6 +27,7 @@ class SubtaskDraft(Model):
     weight: float = 0.5
     reasoning: str = ""
     candidates: int = 1
+    candidate_roles: list[str] = []
     estimated_tokens: int = 0
     timeout_seconds: float | None = None
     attachments: list[str] = []
@@ -89,6 +90,7 @@ def plan_form(subtask: type[Model], *, new_roles: bool, whole: bool = True, **fi
 def subtask_form(roles: list[str], capabilities: list[str], *, new_roles: bool, replaces: bool = False) -> type[Model]:
     """Returns the model whose schema asks for a subtask, its `role` one of `roles` or a new one."""
     known = ", ".join(capabilities) or "none"
+    names: Any = Literal[tuple(roles)]
     new = {"new_role": Annotated[str | None, Field(description="a name of new_roles, in place of role")]}
     fields: dict[str, Any] = {
         "id": str,
@@ -104,6 +106,7 @@ def subtask_form(roles: list[str], capabilities: list[str], *, new_roles: bool, 
             int,
             Field(ge=1, le=limits.CANDIDATES, description="1; more independent attempts, of which the best is kept"),
         ],
+        **({"candidate_roles": list[names]} if len(roles) > 1 else {}),
         "estimated_tokens": Annotated[int, Field(ge=0, description="a guess at the tokens that it will take")],
         "timeout_seconds": Annotated[float | None, Field(description="null, or when it is no longer of use")],
         "attachments": list[str],

@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+from typing import Any
 
 import pytest
 from temporalio.client import Client
@@ -24,6 +25,7 @@ def said(step: Step) -> Reply:
     return text(f"finding of {step.subtask_id}, attempt {step.attempt}\n\nConfidence: 0.8")
 
 
+HAIKU, OPUS = "claude-haiku-5-5", "claude-opus-5-5"
 PAIR = subtasks(item("t1"), item("t2"))
 
 
@@ -180,6 +182,33 @@ async def test_candidates_are_several_children_of_which_the_judge_picks_one(
     assert first.workflow_id == f"{run_id}/t1/1.{chosen}"
     assert result.usage.model_calls == 7
     assert (await handle.query(SupervisorWorkflow.status)).counts.total == 2
+
+
+RIVALS: dict[str, Any] = {
+    "name": "rivals",
+    "generalist": "quick",
+    "roles": [
+        {"name": "quick", "description": "Looks.", "system_prompt": "You are quick.", "effort": "low"},
+        {"name": "deep", "description": "Thinks.", "system_prompt": "You are deep.", "model": OPUS, "effort": "high"},
+    ],
+}
+
+
+async def test_candidates_differ_in_role_model_and_effort(client: Client, model: ScriptedModel, run_id: str) -> None:
+    shape = subtasks(item("t1", "quick", candidates=3, candidate_roles=["deep"]))
+    usual = script(shape, {"t1": lambda step: text(f"found by {step.body['model']}")})
+    best = as_json({"choice": 2, "reason": "it is deep"})
+    model.play(run_id, lambda step: best if step.kind == "judge" else usual(step))
+    result = await (await runs.start(client, run_id, RIVALS, models={"workers": HAIKU})).result()
+    bodies = [call(model, run_id, f"t1/1.{k}/turn.1").step.body for k in (1, 2, 3)]
+    assert [body["model"] for body in bodies] == [HAIKU, OPUS, HAIKU]
+    assert ["You are deep." in str(body["system"]) for body in bodies] == [False, True, False]
+    assert bodies[1]["output_config"]["effort"] == "high"
+    first = result.subtasks[0]
+    assert first.finding is not None
+    chosen = prompt(model, run_id, "judge.1").split('number="2"')[1].split("found by ")[1].split()[0]
+    assert (first.finding.summary, first.role) == (f"found by {chosen}", "deep" if chosen == OPUS else "quick")
+    assert {row.role for row in result.spend} == {"supervisor", "quick", "deep"}
 
 
 async def test_candidates_that_fail_leave_the_choice_to_the_others(
