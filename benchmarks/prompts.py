@@ -1,4 +1,4 @@
-"""The command `python -m benchmarks.prompts`: writes docs/prompts.md, what the default team sends for the demo's goal."""
+"""The command `python -m benchmarks.prompts` writes docs/prompts.md: what the default team sends for the demo."""
 
 import asyncio
 import json
