@@ -287,6 +287,7 @@ STORE_REQUEST_RETRIES = 3  # inside one operation; Temporal's retries come on to
 STORE_RETRY_TIMEOUT = timedelta(seconds=15)  # all retries of one operation end before SETUP_TIMEOUT
 
 # --- Reaching Temporal ----------------------------------------------------------------------------
+LOAD_TIMEOUT = timedelta(seconds=2)  # the count of other runs' worker agents, for a planner: without it, it plans too
 CONNECT_TIMEOUT = timedelta(seconds=5)  # one try; a local server answers in milliseconds
 CONNECT_RETRY = timedelta(seconds=1)
 WORKER_CONNECT_WAIT = timedelta(seconds=60)  # a Worker may be started together with its server
