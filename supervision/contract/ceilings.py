@@ -60,13 +60,13 @@ class Ceilings(Model):
         ]
 
     def check_totals(self, tokens: int | None, usd: float | None) -> None:
-        """ValueError when new totals of a budget are above the ceilings; None is no limit."""
+        """ValueError when new totals of a budget are above the ceilings; None leaves a total as it is."""
         for name, value, ceiling, setting in (
             ("budget.tokens", tokens, self.tokens, "SUPERVISOR_MAX_BUDGET_TOKENS"),
             ("budget.usd", usd, self.usd, "SUPERVISOR_MAX_BUDGET_USD"),
         ):
-            if ceiling is not None and (value is None or value > ceiling):
-                raise ValueError(_above(name, "no limit" if value is None else value, ceiling, setting))
+            if value is not None and ceiling is not None and value > ceiling:
+                raise ValueError(_above(name, value, ceiling, setting))
 
     def check_models(self, models: list[str]) -> None:
         """SupervisionError `InvalidRequest` when a model is not among the allowed ones."""
@@ -100,7 +100,7 @@ def _compare(name: str, value: float | None, default: float | None, ceiling: flo
     raise SupervisionError(ErrorKind.INVALID_REQUEST, _above(name, value, ceiling, setting))
 
 
-def _above(name: str, value: float | str, ceiling: float, setting: str) -> str:
+def _above(name: str, value: float, ceiling: float, setting: str) -> str:
     return f"{name}: {value} is above the operator's ceiling of {ceiling} ({setting})"
 
 

@@ -17,7 +17,7 @@ class Resume(StrictModel):
 
 
 class NewBudget(StrictModel):
-    """New totals of a budget; None leaves one as it is. Those in `unlimited` have no limit any more."""
+    """New totals of a budget; None leaves one as it is. Those in `unlimited` have the operator's ceiling alone."""
 
     tokens: Annotated[int, Field(ge=1, le=limits.MAX_BUDGET_TOKENS)] | None = None
     usd: Annotated[float, Field(gt=0, le=limits.MAX_BUDGET_USD, allow_inf_nan=False)] | None = None

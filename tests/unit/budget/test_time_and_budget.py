@@ -98,9 +98,6 @@ def test_a_budget_must_cover_what_is_spent_and_stay_below_the_ceilings() -> None
     run.keep_within(Ceilings(tokens=1000), RunRequest(goal="g"))
     with pytest.raises(ValueError, match="ceiling"):
         run.check(NewBudget(tokens=1001), None)
-    with pytest.raises(ValueError, match="no limit is above the operator's ceiling of 1000"):
-        run.check(NewBudget(unlimited=["tokens"]), None)
-    run.check(NewBudget(unlimited=["usd"]), None)
     assert (run.budget.tokens, run.card().budget_tokens, run.ledger.card()["tokens"]) == (
         1000, 1000, {"total": 1000, "spent": 500, "promised": 0, "held_back": 500, "free": 0},
     )  # fmt: skip
@@ -115,6 +112,13 @@ def test_new_totals_count_and_the_others_stay() -> None:
     card = run.card()
     assert (card.deadline_seconds, card.budget_tokens, card.budget_usd) == (7200, 2000, 1.0)
     assert (card.max_subtasks, card.max_parallel, card.max_turns) == (12, 8, 10)
+
+
+def test_a_limit_that_is_removed_is_the_operators_ceiling_if_there_is_one() -> None:
+    run = a_run(budget={"tokens": 500, "usd": 1.0})
+    run.keep_within(Ceilings(tokens=1000), RunRequest(goal="g"))
+    run.extend(NewBudget(unlimited=["tokens", "usd"]), None)
+    assert run.budget == Budget(tokens=1000, usd=None)
 
 
 def test_a_nested_run_has_its_slice_and_the_clock_of_its_parent() -> None:

@@ -284,7 +284,7 @@ async def test_a_larger_budget_continues_a_run_that_waits_for_it_and_counts_once
     assert (shown.budget_tokens, shown.budget_usd) == (300_000, 3.0)
     await handle.execute_update("extend_limits", {"budget": {"unlimited": ["usd"]}})
     shown = (await handle.query(SupervisorWorkflow.status)).limits
-    assert (shown.budget_tokens, shown.budget_usd) == (300_000, None)
+    assert (shown.budget_tokens, shown.budget_usd) == (300_000, 100.0)  # the operator's ceiling
     await until(lambda: "t1/1/turn.9" in model.steps(run_id))
     hold.set()
     result = await handle.result()
