@@ -137,6 +137,8 @@ class RunContext:
         """Returns when the slot is held; worker agents that work come before subtasks that are to begin."""
         if not slot.held:
             self.state.slots.ask(slot)
+            if self.in_tree and not slot.held:
+                self.slot_freed.set()  # the dispatch calls slots back from nested runs, or asks the one above for more
             await workflow.wait_condition(lambda: slot.held)
 
     def free(self, slot: Slot) -> None:

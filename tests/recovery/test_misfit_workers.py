@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from temporalio.client import Client
 
 from console.run.run_handle import RunHandle
@@ -67,6 +68,7 @@ async def test_a_tool_call_waits_for_a_worker_with_the_runs_store(
     assert "the file is there" in await _summary(lone_client, run_id)
 
 
+@pytest.mark.timeout(240)  # three processes one after the other
 async def test_a_local_tool_that_a_worker_lacks_is_run_by_another_one(
     lone_client: Client, lone_model: ScriptedModel, workers: WorkerProcesses, run_id: str, tmp_path: Path
 ) -> None:

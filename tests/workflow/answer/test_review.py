@@ -112,6 +112,34 @@ async def test_a_wrong_approach_begins_a_conversation_of_its_own(
     assert "<feedback>\ncount trees, not pears" in prompt(model, run_id, "t1/2/turn.1")
 
 
+async def test_what_rests_on_a_corrected_finding_is_done_again(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    chain = subtasks(item("t1"), item("t2", depends_on=["t1"]), item("t3"))
+    turns: Turns = {subtask_id: said for subtask_id in ("t1", "t2", "t3")}
+    model.play(run_id, reviewed(chain, verdicts(t1="name the unit"), verdicts(), turns=turns))
+    result = await (await start(client, run_id, max_reviews=1)).result()
+    assert {r.id: (r.attempts, r.stale) for r in result.subtasks} == {
+        "t1": (2, False),
+        "t2": (2, False),
+        "t3": (1, False),
+    }
+    again = prompt(model, run_id, "t2/2/turn.1")
+    assert "finding of t1, attempt 2" in again
+    assert "changed after it: t1" in again
+    assert result.gaps == []
+
+
+async def test_no_worker_agent_is_sent_the_goal(client: Client, model: ScriptedModel, run_id: str) -> None:
+    chain = subtasks(item("t1"), item("t2", depends_on=["t1"]))
+    turns: Turns = {"t1": said, "t2": lambda step: said(step) if step.attempt > 1 else tools(("nothing", {}))}
+    model.play(run_id, reviewed(chain, verdicts(t1="name the unit"), verdicts(), turns=turns))
+    await (await start(client, run_id, max_reviews=1, max_turns=1)).result()
+    bodies = {call.step.call: str(call.step.body) for call in model.of(run_id)}
+    sent = {step for step, body in bodies.items() if runs.GOAL in body}
+    assert {step.rpartition("/")[2].partition(".")[0] for step in sent} == {"plan", "refine", "review", "synthesis"}
+
+
 @pytest.mark.parametrize("bad", [text("I like it."), as_json({"verdicts": "all fine"})], ids=["prose", "shape"])
 async def test_a_review_that_can_not_be_read_is_a_warning(
     client: Client, model: ScriptedModel, run_id: str, bad: Reply
