@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup dev temporal demo test mutants corpus check serve worker standin bench large pin-images
+.PHONY: help setup dev temporal demo test mutants corpus check serve worker standin bench large prompts pin-images
 
 # a uv from PATH, else one of our own in .uv
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
@@ -52,6 +52,9 @@ standin: $(READY) ## Run the stand-in model on port 8234
 
 bench: dev ## Run the benchmarks
 	@$(VENV) -m benchmarks
+
+prompts: dev ## Write docs/prompts.md: what the default team sends for the demo's goal
+	@$(VENV) -m benchmarks.prompts
 
 large: dev ## Run the largest sizes, with kill -9 in the middle
 	@$(VENV) -m benchmarks.large

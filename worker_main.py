@@ -26,7 +26,7 @@ from activities.model.conversation import ConversationStore
 from activities.model.gate import ModelGate
 from activities.model.journalled_call import ModelCalls
 from activities.planning import PlanningActivities
-from activities.pools import PoolActivities
+from activities.pools import OtherRuns, PoolActivities
 from activities.publishing import PublishingActivities
 from activities.rights.callers import Callers
 from activities.rights.grants import Grants
@@ -122,7 +122,9 @@ def compose(
             children.await_child,
             children.child_consumed,
         ],
-        model_activities=model_activities(settings, model, store, conversations, teams) if "model" in roles else [],
+        model_activities=model_activities(settings, client, model, store, conversations, teams)
+        if "model" in roles
+        else [],
         tool_activities=[ToolActivities(store, conversations, teams).run_tool],
         interceptors=[Attempts(), Guard(Callers(client), Grants(store), settings.worker_model)],
         model_rpm=settings.model_rpm,
@@ -149,6 +151,7 @@ def anthropic_model(settings: Settings) -> AnthropicModel:
 
 def model_activities(
     settings: Settings,
+    client: Client,
     model: AnthropicModel,
     store: ArtifactStore,
     conversations: ConversationStore,
@@ -161,7 +164,7 @@ def model_activities(
     )
     judging = JudgingActivities(calls)
     return [
-        PlanningActivities(calls, teams).plan,
+        PlanningActivities(calls, teams, OtherRuns(client)).plan,
         AgentTurnActivities(calls, teams).call_model,
         judging.refine,
         judging.review,

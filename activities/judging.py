@@ -32,7 +32,8 @@ from activities.store.reading import FindingExcerpt, read_plan, read_text, with_
 from supervision import limits
 from supervision.contract.base import Model
 from supervision.contract.result import Contradiction
-from supervision.text import cut, one_line, size
+from supervision.planning.plan_graph import description_problems
+from supervision.text import cut, one_line
 
 RequestWriter = Callable[[str, str, list[FindingExcerpt]], str]
 """(goal, description, findings) -> the judge's prompt."""
@@ -91,7 +92,7 @@ class JudgingActivities:
 
     @activity.defn
     async def refine(self, call: RefineInput) -> RefineReply:
-        """Returns a description that avoids the failure; without a usable one the old description stays."""
+        """Returns a description that avoids the failure; without one as concrete as a plan's the old one stays."""
         subtask = (await read_plan(self._store, call.plan_ref)).subtask(call.subtask_id)
         if call.description_ref is not None:
             description = await read_text(self._store, call.description_ref)
@@ -105,9 +106,8 @@ class JudgingActivities:
         )
         answered = await ask(self._calls, call, question)
         reply = RefineReply(head=answered.head, usage=answered.usage)
-        description = answered.answer.description.strip() if answered.answer else ""
-        if size(description) >= limits.MIN_DESCRIPTION_BYTES:
-            description = cut(description, limits.DESCRIPTION_CHARS)
+        description = cut(answered.answer.description.strip(), limits.DESCRIPTION_CHARS) if answered.answer else ""
+        if not description_problems(subtask.model_copy(update={"description": description})):
             reply.description_ref = await self._store.put_output(call.run.run_id, description.encode())
             reply.preview = cut(description, limits.REPLY_PREVIEW_BYTES)
         return reply

@@ -8,6 +8,7 @@ from activities.contracts.planning_contracts import PlanInput, PlanReply, Strate
 from activities.model.conversation import Opening
 from activities.model.journalled_call import Answered, CallOptions, ModelCalls
 from activities.model.port import user_message
+from activities.pools import OtherRuns
 from activities.prompts.planning_prompts import history, plan_repair, planner_request, planner_system
 from activities.replies.plan_checks import CheckedPlan, PlanningTeam, check_plan, shortened
 from activities.replies.plan_modes import PlanContext, PlanMode, PlanReading, fixed_route, mode_of
@@ -23,7 +24,9 @@ from supervision.grounding.support import Source, unsupported_texts
 class PlanningActivities:
     """Planning, with the model and the teams of this process."""
 
-    def __init__(self, calls: ModelCalls, teams: StoredTeams) -> None:
+    def __init__(self, calls: ModelCalls, teams: StoredTeams, others: OtherRuns | None = None) -> None:
+        """Without `others` the planner sees the load of its own run alone."""
+        self._others = others
         self._calls = calls
         self._store = calls.store
         self._teams = teams
@@ -81,7 +84,13 @@ class PlanningActivities:
         )
         plan_so_far = history(previous, call.done) if previous else ""
         text = planner_request(
-            context.goal, call.attachments, call.in_flight, plan_so_far, call.missing, mode.last_words
+            context.goal,
+            call.attachments,
+            call.in_flight,
+            plan_so_far,
+            call.missing,
+            mode.last_words,
+            elsewhere=await self._others.agents_at_work(call.run.run_id) if self._others else 0,
         )
         # One step at a time asks with the same system text again and again.
         options = CallOptions(limits.PLAN_MAX_TOKENS, cache="prefix" if call.strategy == "step" else "none")

@@ -1,4 +1,4 @@
-"""The age of the work in a pool's queue, by the server's own statistics."""
+"""How busy others are, as the server knows it: the age of a pool's work, the worker agents of other runs."""
 
 from temporalio import activity
 from temporalio.api.enums.v1 import DescribeTaskQueueMode, TaskQueueType
@@ -6,6 +6,26 @@ from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
 from temporalio.client import Client
 from temporalio.service import RPCError
+
+from supervision import limits
+
+_WORKER_AGENT = "WorkerAgentWorkflow"
+
+
+class OtherRuns:
+    """The runs beside one, seen with the client of this process."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def agents_at_work(self, run_id: str) -> int:
+        """Returns how many worker agents of other runs are open; 0 if the server fails, or is slow to say it."""
+        own = run_id.replace("\\", "\\\\").replace("'", "\\'")
+        query = f"WorkflowType = '{_WORKER_AGENT}' AND ExecutionStatus = 'Running' AND RootWorkflowId != '{own}'"
+        try:
+            return (await self._client.count_workflows(query, rpc_timeout=limits.LOAD_TIMEOUT)).count
+        except RPCError:
+            return 0
 
 
 class PoolActivities:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from temporalio.client import Client, WorkflowHandle
 
 from standin.server.api_reply import ApiReply
+from supervision import limits
 from supervision.contract.request import Budget, RunRequest
 from supervision.contract.result import RunResult
 from tests.scripted_model import Reply, Script, Step, answer, scripted_model, text
@@ -70,6 +71,7 @@ async def _measure(client: Client, shape: Shape) -> bool:
         max_reviews=0,
         max_depth=3,
         max_subtasks=max(shape.widths),
+        max_parallel=limits.MAX_PARALLEL,
         deadline="PT2H",
         budget=Budget(tokens=50_000_000, usd=None),
     )

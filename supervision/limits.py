@@ -71,7 +71,7 @@ GAP_REASON_SHOWN_BYTES = 300  # why a finding is missing, in a prompt
 GAP_DESCRIPTION_BYTES = 300  # what a missing finding was for: the first sentence of its subtask
 EVIDENCE_CALLS = 60  # the last ones of a worker agent: what it concluded from
 EVIDENCE_BYTES = 300  # of arguments and output of one tool call in a finding's record
-EVIDENCE_SHOWN_BYTES = 400  # one tool call under a finding, for a reviewer: arguments and the first rows
+EVIDENCE_SHOWN_BYTES = 240  # one tool call under a finding, for a reviewer: arguments and the first rows
 UNSUPPORTED_SHOWN = 20  # claims that go back to their author at once, and that a finding or a result lists
 UNSUPPORTED_LISTED = 100  # of a whole run, in its result
 UNSUPPORTED_BYTES = 200  # one of them: a long quotation is known by its beginning
@@ -287,6 +287,7 @@ STORE_REQUEST_RETRIES = 3  # inside one operation; Temporal's retries come on to
 STORE_RETRY_TIMEOUT = timedelta(seconds=15)  # all retries of one operation end before SETUP_TIMEOUT
 
 # --- Reaching Temporal ----------------------------------------------------------------------------
+LOAD_TIMEOUT = timedelta(seconds=2)  # the count of other runs' worker agents, for a planner: without it, it plans too
 CONNECT_TIMEOUT = timedelta(seconds=5)  # one try; a local server answers in milliseconds
 CONNECT_RETRY = timedelta(seconds=1)
 WORKER_CONNECT_WAIT = timedelta(seconds=60)  # a Worker may be started together with its server

@@ -112,13 +112,18 @@ class NestedInput(Model):
 
 
 class NestedReport(Model):
-    """A nested supervisor's report to its parent: sums over all levels below, and how its waits have changed."""
+    """A nested supervisor's report to its parent: sums over all levels below, and how its waits have changed.
+
+    Of its slots, `slots_returned` counts those that it gave back since its start, `slots_wanted` those it could use.
+    """
 
     subtask_id: str
     report_key: str = ""
     run: NestedRun
     flags: Flags = Flags()
     waits: WaitChanges = WaitChanges()
+    slots_returned: int = 0
+    slots_wanted: int = 1
 
 
 class NestedRequest(Model):
@@ -134,7 +139,7 @@ class NestedTerms(Model):
     """What a nested supervisor may use from now on, by its parent: its whole grant, its deadline.
 
     `answered` is the number of its last request that was decided; `changed` counts how often a person changed the
-    limits of the run.
+    limits of the run. `slots_given` and `slots_cap` are those of its `Loan`.
     """
 
     report_key: str = ""
@@ -143,6 +148,8 @@ class NestedTerms(Model):
     root_has_finding: bool = False
     answered: int = 0
     changed: int = 0
+    slots_given: int = 1
+    slots_cap: int | None = None
 
 
 class NestedResult(RunResult):

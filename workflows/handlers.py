@@ -101,6 +101,7 @@ class Handlers:
         """The report of a nested supervisor."""
         valid = _read(NestedReport, report)
         if valid is not None and self._children is not None and self._children.take(valid):
+            self._limits_changed.set()  # of its slots some may be free now, or more may be wanted
             self._show()
 
     @workflow.signal

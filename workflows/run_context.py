@@ -96,6 +96,11 @@ class RunContext:
         return self.nested.depth if self.nested else 1
 
     @property
+    def in_tree(self) -> bool:
+        """True if there are other supervisors, above or below, to share slots with."""
+        return self.parent is not None or bool(self.state.slots.loans)
+
+    @property
     def call_fields(self) -> CallFields:
         """What every model call but the planning ones begins with."""
         return {
@@ -132,6 +137,8 @@ class RunContext:
         """Returns when the slot is held; worker agents that work come before subtasks that are to begin."""
         if not slot.held:
             self.state.slots.ask(slot)
+            if self.in_tree and not slot.held:
+                self.slot_freed.set()  # the dispatch calls slots back from nested runs, or asks the one above for more
             await workflow.wait_condition(lambda: slot.held)
 
     def free(self, slot: Slot) -> None:

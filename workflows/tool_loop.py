@@ -62,7 +62,7 @@ class ToolLoop:
         while True:
             progress.turn, self._turn_open = progress.turn + 1, True
             last = self._must_conclude()
-            reply = await self._call_model(self._note(last) or note, max_tokens, last=last)
+            reply = await self._call_model(self._with_turns_left(note, last), max_tokens, last=last)
             state = LoopState(
                 progress.turn,
                 agent.max_turns,
@@ -96,7 +96,8 @@ class ToolLoop:
                 continue
             else:
                 raise self.failure(loop_problem(step, reply, agent.max_turns))
-            if workflow.info().is_continue_as_new_suggested():
+            # A note would get lost: the next execution's input has no place for it.
+            if note is None and workflow.info().is_continue_as_new_suggested():
                 progress.trace_seq = self._trace.last_seq
                 progress.worked_seconds = self._worked()
                 workflow.continue_as_new(agent)
@@ -164,13 +165,12 @@ class ToolLoop:
             raise self.failure(Problem(type=ErrorKind.BUDGET_EXHAUSTED, message="its share of the budget is used up"))
         return allowed is NextCall.CONCLUDE or progress.turn >= agent.max_turns
 
-    def _note(self, last: bool) -> str | None:
-        """Returns the word on the turns that are left: in the last one, and two before it."""
+    def _with_turns_left(self, note: str | None, last: bool) -> str | None:
+        """Returns the note of a turn with the word on the turns that are left: in the last one, and two before it."""
         agent, progress = self._agent, self._progress
-        if last:
-            return LAST_TURN
-        ahead = progress.turn + limits.TURNS_NOTICE == agent.max_turns
-        return TURNS_LEFT if ahead and progress.head is not None else None
+        ahead = progress.turn + limits.TURNS_NOTICE == agent.max_turns and progress.head is not None
+        turns_left = LAST_TURN if last else TURNS_LEFT if ahead else None
+        return "\n\n".join(part for part in (note, turns_left) if part) or None
 
     async def _call_model(self, note: str | None, max_tokens: int, *, last: bool) -> TurnReply:
         agent, progress = self._agent, self._progress

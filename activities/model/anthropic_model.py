@@ -109,7 +109,7 @@ class AnthropicModel(LanguageModel):
 
     def output_schema(self, model: type[Model]) -> Json:
         """Returns the JSON schema of `model` as the API accepts it: limits become descriptions, objects are closed."""
-        return anthropic.transform_schema(model)
+        return structured.lean(anthropic.transform_schema(model))
 
     async def close(self) -> None:
         """Closes the connections."""
@@ -142,9 +142,7 @@ class AnthropicModel(LanguageModel):
         schema = request.output_schema
         rung = rung_of(request, self._rung, refused=schema is not None and self._refused.has_schema(schema))
         traits, caching = self._traits(request.model)
-        body = request_body(
-            request, traits, rung, form=anthropic.transform_schema, caching=caching, most_output=most_output
-        )
+        body = request_body(request, traits, rung, form=_form, caching=caching, most_output=most_output)
         reader = StreamReader(progress, self.endpoint, self._credentials)
         _watch.set(watch)
         async with client.messages.stream(**body, extra_headers=request.headers) as stream:
@@ -186,6 +184,11 @@ class AnthropicModel(LanguageModel):
             attempt_time(limits.MAX_TOKENS_CEILING).total_seconds(),
             connect=limits.MODEL_CONNECT_TIMEOUT.total_seconds(),
         )
+
+
+def _form(schema: Json) -> Json:
+    """Returns a schema as the API compiles it."""
+    return structured.lean(anthropic.transform_schema(schema))
 
 
 def _normalised(message: ModelMessage, rung: Rung) -> ModelMessage:

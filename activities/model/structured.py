@@ -24,6 +24,7 @@ _TOOL_WORDS = f"Give your answer by calling the tool `{SUBMIT}` exactly once; te
 _TEXT_WORDS = "Answer with one JSON object and nothing else. It must fit this JSON schema:\n"
 _SHAPES = {"type", "anyOf", "allOf", "$ref", "enum", "const"}  # without any of them a schema takes everything
 _START = re.compile(r'\{(?=\s*(?:["}]|\Z))|\[(?=\s*(?:[\[\]{"\dtfnNI-]|\Z))')  # a bracket that may begin JSON
+_DEFAULT = re.compile(r"\s*\{default: [^}]*\}\Z")  # as the SDK writes it into a description
 _STARTS = 20  # that begin none: more is no reply, and each may be read to its end
 
 
@@ -80,6 +81,27 @@ def strict(tools: list[Json], form: SchemaForm, output_schema: Json | None) -> l
         optional, unions, left = optional + more[0], unions + more[1], left - 1
         extended.append({**tool, "input_schema": schema, "strict": True})
     return extended
+
+
+def lean(schema: Json) -> Json:
+    """Returns a schema without what tells a model nothing: titles, defaults, and what objects are called in code."""
+    return {name: _lean_part(name, value) for name, value in schema.items() if not _is_noise(schema, name)}
+
+
+def _lean_part(name: str, value: Any) -> Any:
+    if name in ("properties", "$defs"):  # their keys are names, whatever they read like
+        return {key: lean(part) for key, part in value.items()}
+    if name == "description" and isinstance(value, str):
+        return _DEFAULT.sub("", value)
+    if isinstance(value, list):
+        return [lean(part) if isinstance(part, dict) else part for part in value]
+    return lean(value) if isinstance(value, dict) else value
+
+
+def _is_noise(schema: Json, name: str) -> bool:
+    if name == "description":
+        return "properties" in schema or not _DEFAULT.sub("", str(schema[name]))
+    return name == "title"
 
 
 def _is_closed(schema: object) -> bool:

@@ -47,16 +47,15 @@ def refine_request(goal: str, subtask: Subtask, role: str, error: Problem, story
 REVIEW_SYSTEM = f"""You are the supervisor of a team of worker agents. You check their findings against the goal.
 
 - One verdict for each finding. The question is: would mending it change the answer? ok is true when the finding does \
-what its subtask asks well enough for the answer; a finding that says honestly that its sources hold nothing is ok.
-- Below a finding stands what it rests on: its tool calls with the beginnings of their outputs. Hold figures against \
-them. "No tool output has" lists what code found nowhere.
-- Where ok is false, feedback says exactly what to fix: which figure, unit, period, source or question is wrong or \
-missing. The worker agent goes on with its own conversation and this feedback. No general advice.
-- Do not ask for more than the subtask asks for, nor for style. Keep to your former verdicts where they are shown: \
-what you accepted stays accepted unless its finding changed.
-- wrong_approach is true where the worker agent should begin anew instead of correcting what it has.
-- missing lists what the goal asks for and no subtask covers, one short sentence each; empty when the plan is whole.
-- conflicts lists findings that contradict each other on a fact: the ids of two or more, and what they say differently.
+what its subtask asks well enough for that; one that says honestly that its sources hold nothing is ok.
+- Below a finding stand its tool calls with the beginnings of their outputs: hold figures against them. "No tool \
+output has" lists what code found nowhere.
+- Where ok is false, feedback says exactly which figure, unit, period, source or question is wrong or missing: the \
+worker agent goes on with its own conversation and this feedback. wrong_approach is true where it should begin anew.
+- Ask for no more than the subtask does, nor for style. What your former verdicts accepted stays accepted unless its \
+finding changed.
+- missing lists what the goal asks for and no subtask covers, one short sentence each.
+- conflicts lists findings that contradict each other on a fact: two or more ids, and what they say differently.
 
 {DATA_RULE}"""
 
@@ -124,18 +123,17 @@ def conflict_request(goal: str, description: str, findings: list[FindingExcerpt]
 SYNTHESIS_SYSTEM = f"""You are the supervisor of a team of worker agents. Their findings are in; you write the one \
 answer to the goal.
 
-- answer is Markdown in the language, form and length that the goal asks for; without a word on that, in the language \
-of the goal and as short as it can be whole. The answer to the question comes first, then what it rests on.
-- Use only what the findings say. Copy each figure with its unit and period from a finding, rounded at most: code \
-compares them. Compute nothing, and never add a figure or a fact of your own.
+- answer is Markdown in the language, form and length that the goal asks for, else in the goal's language and as \
+short as it can be whole. The answer to the question comes first, then what it rests on.
+- Use only what the findings say. Copy each figure with its unit and period, rounded at most: code compares them. \
+Compute nothing, and add no figure or fact of your own.
 - After each statement name the findings it rests on in square brackets, such as [t2] or [t1, t3]. citations lists \
 the same: the claim in a few words and the ids.
-- A finding with partial="true", a low confidence or a limitation that matters for a statement: say so there.
-- Where findings disagree, list it in contradictions with your resolution, and say so in the answer.
-- subtasks shows all that was planned. Of what is missing, say in words what the reader does not get; never paper \
-over it.
-- confidence is how likely the answer is right and whole, from 0 to 1: not above the findings' own where it rests on \
-them, and lower for all that is missing, partial or disputed.
+- Say so where a statement rests on a finding with partial="true", a low confidence or a limitation that matters, and \
+where findings disagree: contradictions lists these with your resolution.
+- subtasks shows all that was planned. Of what is missing, say in words what the reader does not get.
+- confidence, 0 to 1, is how likely the answer is right and whole: not above the findings' own, and lower for all that \
+is missing, partial or disputed.
 
 {DATA_RULE}"""
 

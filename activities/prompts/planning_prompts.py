@@ -14,36 +14,32 @@ from supervision.text import one_line
 
 _SUBTASK_RULES = f"""\
 - Each description stands alone: a worker agent sees its own subtask, its attachments and the findings it depends on, \
-nothing else, not even the goal. It says what to hand in and in which form; the things, the period, the units; which \
-sources to use; what the other subtasks do, so that none does it twice; and when to stop. Not "Analyze the orders", \
-but "From the table of orders, give the number of orders per month of 2023 in France and in Spain, as a table. Leave \
-the causes to t2. Done when both have twelve values, or the table shows that some are missing."
-- Subtasks that do not need each other's findings have no dependency, so that they run in parallel. List in \
-depends_on only what a subtask really needs.
+not the goal. It says what to hand in and in which form; the things, the period, the units; which sources to use; what \
+other subtasks do, so that none does it twice; and when to stop. Not "Analyze the orders", but "From the table of \
+orders, give the number of orders per month of 2023 in France and in Spain, as a table. Leave the causes to t2. Done \
+when both have twelve values, or the table shows that some are missing."
+- depends_on lists only subtasks whose findings it needs: the others run in parallel.
 - Split what needs the sources or tools of different roles; leave whole what one role gets from one source. Subtasks \
-whose findings are put side by side are given the same fields, units and period, in the same words.
-- role is the role that fits best, or "auto" when several do: then capabilities says what is needed, and the least \
-busy role that has it all gets the subtask.
-- importance is "optional" only for what the answer can do without. weight is above 0.5 for the findings that the \
-answer rests on, below for background: of the least weight is cut first.
-- candidates is 1. Ask for 2 to {limits.CANDIDATES} only where one attempt is likely to be wrong and a comparison \
-would show it: each is paid in full and only the best is kept.
-- List in a subtask's attachments the names of the attachments it must read; only roles that read attachments can.
-- The final answer is written from the findings without a subtask of its own: none that only sums up or writes up, \
-unless the goal asks for a document or a file."""
+whose findings are put side by side have the same fields, units and period, in the same words.
+- role is the one that fits best; with "auto" the least busy role that has all capabilities gets the subtask.
+- importance is "optional" only for what the answer can do without; weight is low for background, which is cut first.
+- candidates is 1; 2 to {limits.CANDIDATES} only where one attempt is likely to be wrong and a comparison would show \
+it: each is paid in full. candidate_roles names other roles for them to differ by.
+- attachments lists those that the subtask must read, by a role that reads attachments.
+- The answer is written from the findings without a subtask of its own: none that only sums up, unless the goal asks \
+for a document or a file."""
 
 _PLAN_RULES = f"""\
 - Effort follows the goal: one subtask for a fact, two to four for a comparison, more only for a broad goal with \
 parts of its own. {MOST_SUBTASKS}. Ids are short: t1, t2, ...
-- aggregation is "merge" when the answer draws on all findings, "select" when the subtasks are rival answers and the \
-best one should stand, "reduce" when many like findings are to be condensed first.
-- final_instruction says how the final answer should be written from the findings."""
+- aggregation is "merge" when the answer draws on all findings, "select" when the subtasks are rival answers, "reduce" \
+when many like findings are to be condensed first. final_instruction says how to write the answer from them."""
 
 _AUTO_RULES = """\
 - direct_answer, without subtasks, is only for what the goal itself holds: small talk, plain arithmetic, a text that \
-it gives. What you remember of the world is no source. Otherwise direct_answer is null.
-- strategy is "plan" when the subtasks can be named now. It is "step" when the next subtask depends on what the last \
-one finds: then give only the first subtask, you will be asked again after each finding."""
+it gives; what you remember of the world is no source. Else it is null.
+- strategy is "plan" when the subtasks can be named now, "step" when the next one depends on what the last one finds: \
+then give only the first, you will be asked again after each finding."""
 
 _STEP_RULES = f"""\
 - You decide one step at a time. Give exactly one subtask: the next one that the goal needs after what has been \
@@ -80,8 +76,8 @@ def planner_system(team: Team, roles: list[Role], tools: Mapping[str, str], cata
     used = dict.fromkeys([tool for role in roles for tool in role.tools] + team.toolbox)
     described = [f"- {name}: {one_line(tools[name], limits.TOOL_SHOWN_BYTES)}" for name in used if name in tools]
     parts = [
-        "You are the supervisor of a team of worker agents. You plan: you split a goal into subtasks and give "
-        "each to the role that fits it best. You do no subtask yourself.",
+        "You are the supervisor of a team of worker agents. You split a goal into subtasks and give each to the "
+        "role that fits it best. You do no subtask yourself.",
         f"The team: {one_line(team.description, limits.TOOL_SHOWN_BYTES)}" if team.description.strip() else "",
         f"{ROLES}\n{listed}",
         "\n".join(["Tools of these roles:", *described]) if described else "",
@@ -126,15 +122,18 @@ def planner_request(
     plan_so_far: str = "",
     missing: Iterable[str] = (),
     last_words: str = "",
+    elsewhere: int = 0,
 ) -> str:
     """Returns the goal as the planner sees it; `plan_so_far` is the `history` of the plan that it adds to.
 
-    `missing` is what a review found to be missing from that plan.
+    `missing` is what a review found to be missing from that plan, `elsewhere` how many worker agents other runs have.
     """
     lines = [tag(GOAL, goal)]
     if names := [f"- {a.name} ({a.bytes} bytes)" for a in attachments]:
         lines.append(tag(ATTACHMENTS, "\n".join(names)))
-    if busy := [f"- {role}: {count}" for role, count in sorted(in_flight.items()) if count]:
+    busy = [f"- {role}: {count}" for role, count in sorted(in_flight.items()) if count]
+    if busy or elsewhere:
+        busy += [f"- of other runs: {elsewhere}"] if elsewhere else []
         lines.append(tag("at_work", "Worker agents that are busy now, by role:\n" + "\n".join(busy)))
     if plan_so_far:
         lines.append(plan_so_far)

@@ -53,6 +53,7 @@ def check_plan(
     problems = _rule_problems(plan, previous, call)
     problems += new_role_problems(team.team, plan.new_roles)
     problems += _nesting_problems(plan, team.team, call.nesting_left)
+    problems += _candidate_problems(plan, usable)
     missing = capabilities.missing(plan, usable)
     if problems or missing:
         return CheckedPlan(problems=problems + missing, incapable=bool(missing))
@@ -130,6 +131,17 @@ def _nesting_problems(plan: Plan, team: Team, nesting_left: int) -> list[str]:
     teams = {role.name for role in team.roles if role.team is not None}
     named = dict.fromkeys(subtask.role for subtask in plan.subtasks if subtask.role in teams)
     return [f"role {quoted(name)} is a team and nesting is not possible here" for name in named]
+
+
+def _candidate_problems(plan: Plan, usable: TeamCard) -> list[str]:
+    """Returns the roles that candidates cannot have: unknown ones, and teams, whose attempts have no candidates."""
+    single = {role.name for role in usable.roles if role.team is None}
+    return [
+        f"subtask {quoted(subtask.id)} names {quoted(name)} in candidate_roles, which is not a role of one worker agent"
+        for subtask in plan.subtasks
+        for name in subtask.candidate_roles
+        if name not in single
+    ]
 
 
 def _usable_card(team: PlanningTeam, added: list[NewRole], nesting_left: int) -> TeamCard:

@@ -8,7 +8,7 @@ from supervision import limits
 from supervision.contract.base import Model
 from supervision.contract.plan import Aggregation, NewRole, Plan, Subtask
 from supervision.contract.team import Team
-from supervision.planning.plan_graph import plan_problems
+from supervision.planning.plan_graph import description_problems
 from supervision.text import cut
 
 _REASON = Annotated[str, Field(description="why this way: one short sentence")]
@@ -27,6 +27,7 @@ class SubtaskDraft(Model):
     weight: float = 0.5
     reasoning: str = ""
     candidates: int = 1
+    candidate_roles: list[str] = []
     estimated_tokens: int = 0
     timeout_seconds: float | None = None
     attachments: list[str] = []
@@ -89,6 +90,7 @@ def plan_form(subtask: type[Model], *, new_roles: bool, whole: bool = True, **fi
 def subtask_form(roles: list[str], capabilities: list[str], *, new_roles: bool, replaces: bool = False) -> type[Model]:
     """Returns the model whose schema asks for a subtask, its `role` one of `roles` or a new one."""
     known = ", ".join(capabilities) or "none"
+    names: Any = Literal[tuple(roles)]
     new = {"new_role": Annotated[str | None, Field(description="a name of new_roles, in place of role")]}
     fields: dict[str, Any] = {
         "id": str,
@@ -104,6 +106,7 @@ def subtask_form(roles: list[str], capabilities: list[str], *, new_roles: bool, 
             int,
             Field(ge=1, le=limits.CANDIDATES, description="1; more independent attempts, of which the best is kept"),
         ],
+        **({"candidate_roles": list[names]} if len(roles) > 1 else {}),
         "estimated_tokens": Annotated[int, Field(ge=0, description="a guess at the tokens that it will take")],
         "timeout_seconds": Annotated[float | None, Field(description="null, or when it is no longer of use")],
         "attachments": list[str],
@@ -140,7 +143,7 @@ def routed_plan(draft: RouteDraft, goal: str, team: Team, roles: list[str], revi
         draft = RouteDraft(role=team.generalist, reasoning=draft.reasoning)
     reasoning = cut(draft.reasoning.strip(), limits.REASON_BYTES)
     *wanted, last = _descriptions(draft, goal)
-    description = next((text for text in wanted if _is_concrete(text)), last)
+    description = next((text for text in wanted if not description_problems(Subtask(id="t1", description=text))), last)
     subtasks = [Subtask(id="t1", description=description, role=draft.role, reasoning=reasoning)]
     if draft.secondary_role in roles and draft.secondary_role != draft.role:
         beside = Subtask(id="t2", description=description, role=draft.secondary_role or "", importance="optional")
@@ -156,10 +159,6 @@ def _descriptions(draft: RouteDraft, goal: str) -> list[str]:
     prefix = "Answer this goal: "
     text = cut(goal.strip(), limits.DESCRIPTION_CHARS - len(prefix))
     return [draft.description, text, prefix + text]
-
-
-def _is_concrete(description: str) -> bool:
-    return not plan_problems(Plan(subtasks=[Subtask(id="t1", description=description)]), 1)
 
 
 def _subtask_of(draft: SubtaskDraft) -> Subtask:

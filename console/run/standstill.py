@@ -198,7 +198,7 @@ async def _of_queue(run: RunHandle, who: tuple[str, ...], queue: str) -> Standst
 
 def _of_failure(who: tuple[str, ...], activity: PendingActivityInfo, now: datetime) -> Standstill:
     """Returns what an activity that is tried again failed with."""
-    failure = _innermost(activity.last_failure)
+    failure = _telling(activity.last_failure)
     kind = failure.application_failure_info.type
     message = safe_line(failure.message or "a lost Worker", _MESSAGE_CHARS)
     wait = (_time(activity.next_attempt_schedule_time) - now).total_seconds()
@@ -213,8 +213,9 @@ def _of_failure(who: tuple[str, ...], activity: PendingActivityInfo, now: dateti
     return Standstill(waits_for, who, f"{whom}: {message}, {tried}", helps)
 
 
-def _innermost(failure: Failure) -> Failure:
-    while failure.HasField("cause"):
+def _telling(failure: Failure) -> Failure:
+    """Returns the outermost failure of a chain that is of a listed kind, else the innermost."""
+    while failure.HasField("cause") and failure.application_failure_info.type not in _BY_KIND:
         failure = failure.cause
     return failure
 

@@ -10,29 +10,26 @@ from supervision.contract.base import Model
 from supervision.prompt_marks import FINISH_TOOL
 from supervision.text import cut
 
-_MEANINGS = (
-    "done: the subtask is answered. partial: some of it is; limitations say what is missing. impossible: it cannot be "
-    "done with your tools and sources; summary says why and what was tried"
-)
+_MEANINGS = "partial: some is missing. impossible: your tools and sources cannot do it; summary says why"
 
 
 class FinishCall(Model):
     """The arguments of `finish` as the model writes them."""
 
     outcome: Annotated[Literal["done", "partial", "impossible"], Field(description=_MEANINGS)]
-    summary: Annotated[str, Field(description="The conclusion in one to three sentences, with its figures and units.")]
+    summary: Annotated[str, Field(description="one to three sentences, with figures and units")]
     finding: Annotated[
         str,
-        Field(description="The whole finding in Markdown. It alone is passed on: it stands alone, with every source."),
+        Field(description="all that is passed on, in Markdown: some paragraphs, figures with unit, period and source"),
     ] = ""
-    confidence: Annotated[float | None, Field(description="How likely the finding is right, from 0 to 1.")] = None
-    limitations: Annotated[list[str], Field(description="What is missing or uncertain, one sentence each.")] = []
+    confidence: Annotated[float | None, Field(description="that it is right, 0 to 1")] = None
+    limitations: Annotated[list[str], Field(description="what is missing or uncertain")] = []
 
 
 def finish_tool() -> dict[str, Any]:
     """Returns the definition of `finish` for the model."""
     schema = {**FinishCall.model_json_schema(), "additionalProperties": False}
-    description = "Concludes your subtask. Call it once, alone, when you are done or when you cannot do it."
+    description = "Concludes your subtask: call it once, alone."
     return {"name": FINISH_TOOL, "description": description, "input_schema": schema}
 
 

@@ -12,9 +12,10 @@ class Subtask(Model):
     """One unit of delegation. `role` is a role of the team or `auto`; `timeout_seconds` None is the default.
 
     `weight`, from 0 to 1, says how much of its finding is kept when there is not room for all; `importance` whether
-    the answer can do without it. `estimated_tokens` (0 is no estimate) weighs its share of the budget. `reasoning` is
-    why the planner gave it to this role. `replaces` names failed or skipped subtasks of earlier revisions whose place
-    this one takes.
+    the answer can do without it. Of several `candidates` the first has the `role`, the others those of
+    `candidate_roles` and the `role` again, in turn. `estimated_tokens` (0 is no estimate) weighs its share of the
+    budget. `reasoning` is why the planner gave it to this role. `replaces` names failed or skipped subtasks of earlier
+    revisions whose place this one takes.
     """
 
     id: str
@@ -26,6 +27,7 @@ class Subtask(Model):
     weight: float = 0.5
     reasoning: str = ""
     candidates: int = 1
+    candidate_roles: list[str] = []
     estimated_tokens: int = 0
     timeout_seconds: float | None = None
     attachments: list[str] = []

@@ -1,6 +1,6 @@
 """The inputs and replies of a run's updates."""
 
-from typing import Annotated, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field, ValidationError
 
@@ -17,14 +17,16 @@ class Resume(StrictModel):
 
 
 class NewBudget(StrictModel):
-    """New totals of a budget; None leaves one as it is."""
+    """New totals of a budget; None leaves one as it is. Those in `unlimited` have the operator's ceiling alone."""
 
     tokens: Annotated[int, Field(ge=1, le=limits.MAX_BUDGET_TOKENS)] | None = None
     usd: Annotated[float, Field(gt=0, le=limits.MAX_BUDGET_USD, allow_inf_nan=False)] | None = None
+    unlimited: list[Literal["tokens", "usd"]] = []
 
     def over(self, budget: Budget) -> Budget:
         """Returns `budget` with the new totals."""
-        return budget.model_copy(update=self.model_dump(exclude_none=True))
+        new = self.model_dump(exclude_none=True, exclude={"unlimited"})
+        return budget.model_copy(update=new | dict.fromkeys(self.unlimited))
 
 
 class ExtendLimits(StrictModel):

@@ -61,7 +61,7 @@ def _good_id(text: str) -> bool:
 
 def _subtask_problems(subtask: Subtask, known: set[str], attachments: set[str]) -> list[str]:
     name = f"subtask {quoted(subtask.id)}"
-    problems = _description_problems(subtask, name)
+    problems = description_problems(subtask, name)
     for dependency in subtask.depends_on:
         if dependency == subtask.id:
             problems.append(f"{name} depends on itself")
@@ -78,7 +78,8 @@ def _subtask_problems(subtask: Subtask, known: set[str], attachments: set[str]) 
     return problems
 
 
-def _description_problems(subtask: Subtask, name: str) -> list[str]:
+def description_problems(subtask: Subtask, name: str = "the subtask") -> list[str]:
+    """Returns why nobody could work by a subtask's description, at most one reason; `name` begins it."""
     words = subtask.description.split()
     # Chinese, Japanese or Thai write no spaces
     if size(subtask.description.strip()) < limits.MIN_DESCRIPTION_BYTES or (len(words) < 2 and words[0].isascii()):

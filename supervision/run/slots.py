@@ -1,4 +1,9 @@
-"""Slots of worker agents: how many may work at a time, in a run and in each role."""
+"""Slots of worker agents: how many may work at a time, in a run and in each role.
+
+The slots of a tree are the root's. A nested supervisor begins with the slot of its subtask, which is its first one to
+use, and is lent more by the supervisor above as long as there are some. So every level can go on, with one slot at
+least, and all of them together never have more than the root.
+"""
 
 from collections import Counter
 from collections.abc import Callable
@@ -15,26 +20,70 @@ class Slot:
     held: bool = False
 
 
-class Slots:
-    """The slots of a run, `total()` at a time; a role may have fewer (`max_parallel`).
+@dataclass
+class Loan:
+    """The slots of a nested supervisor, as the one above it or as itself knows them.
 
-    Whoever has to wait gets a slot in the order of asking, before anybody who asks later.
+    `given` and `returned` only grow: whoever learns of one late has counted too many as lent, never too few. `wanted`
+    is how many it could use now. With a `cap` others wait: it returns what it does not use, and what is above that.
     """
 
-    def __init__(self, total: Callable[[], int]) -> None:
-        self._total = total
+    given: int = 1
+    returned: int = 0
+    wanted: int = 1
+    cap: int | None = None
+
+    @property
+    def out(self) -> int:
+        """How many it has now."""
+        return self.given - self.returned
+
+    @property
+    def usable(self) -> int:
+        """How many it may use now."""
+        return self.out if self.cap is None else min(self.out, max(1, self.cap))
+
+
+class Slots:
+    """The slots of a run, `most()` at a time; a role may have fewer (`max_parallel`).
+
+    Whoever has to wait gets a slot in the order of asking, before anybody who asks later. `borrowed` are those of a
+    nested supervisor, None in the root; `loans` are those lent on, by subtask. `left_waiting` is how many subtasks are
+    ready and lack a slot.
+    """
+
+    def __init__(self, most: Callable[[], int], borrowed: Loan | None = None) -> None:
+        self._most = most
         self._held: Counter[str] = Counter()
         self._queue: list[Slot] = []
+        self.borrowed = borrowed
+        self.loans: dict[str, Loan] = {}
+        self.left_waiting = 0
+
+    @property
+    def total(self) -> int:
+        """How many worker agents may work at a time, in nested runs, too."""
+        return self._most() if self.borrowed is None else min(self._most(), self.borrowed.usable)
 
     @property
     def held(self) -> int:
-        """How many worker agents may work now."""
-        return self._held.total()
+        """How many worker agents may work now; those that are lent count whether they are used or not."""
+        return self._held.total() + sum(loan.out - 1 for loan in self.loans.values())
 
     @property
     def full(self) -> bool:
         """True if nobody else may begin."""
-        return self.held >= self._total()
+        return self.held >= self.total
+
+    @property
+    def wanted(self) -> int:
+        """How many could be used now, if there were enough."""
+        below = sum(max(0, loan.wanted - loan.out) for loan in self.loans.values())
+        return max(1, min(self._most(), self.held + below + self._waiting))
+
+    @property
+    def _waiting(self) -> int:
+        return self.left_waiting + sum(self._has_room_in_role(slot.role) for slot in self._queue)
 
     def has_room(self, role: RoleCard) -> bool:
         """True if a worker agent of the role may begin now."""
@@ -50,7 +99,7 @@ class Slots:
     def ask(self, slot: Slot) -> None:
         """Has the slot held as soon as there is room for it."""
         self._queue.append(slot)
-        self._serve()
+        self.serve()
 
     def move(self, slot: Slot, role: RoleCard) -> bool:
         """Makes a held slot one of another role. Returns False, and changes nothing, if that has no room."""
@@ -59,7 +108,7 @@ class Slots:
         self._held[slot.role.name] -= 1
         self._held[role.name] += 1
         slot.role = role
-        self._serve()
+        self.serve()
         return True
 
     def give_back(self, slot: Slot) -> None:
@@ -69,14 +118,42 @@ class Slots:
         if slot.held:
             slot.held = False
             self._held[slot.role.name] -= 1
-            self._serve()
+            self.serve()
 
-    def _serve(self) -> None:
+    def serve(self) -> None:
+        """Gives those that wait what is free: called by whatever frees slots, or adds some."""
         for slot in [slot for slot in self._queue if not self.full]:
             if self.has_room(slot.role):
                 self._queue.remove(slot)
                 self._held[slot.role.name] += 1
                 slot.held = True
+
+    # --- nested runs ------------------------------------------------------------------------------
+
+    def lend(self) -> None:
+        """Shares the slots anew among own worker agents and nested runs, one to each in turn.
+
+        A nested run with more than its share gets a cap; one with less is given what is free.
+        """
+        left = self.total - self._held.total() - self._waiting
+        shares = dict.fromkeys(self.loans, 1)
+        while left > 0 and (unmet := [key for key, loan in self.loans.items() if shares[key] < loan.wanted]):
+            for key in unmet[:left]:
+                shares[key] += 1
+            left -= len(unmet)
+        free = self.total - self.held - self._waiting
+        for key, loan in self.loans.items():
+            loan.cap = shares[key] if shares[key] < loan.out else None
+            more = max(0, min(shares[key] - loan.out, free))
+            loan.given += more
+            free -= more
+
+    def return_spare(self) -> None:
+        """Returns to the supervisor above what is not used, if others wait for it."""
+        loan = self.borrowed
+        if loan is not None and loan.cap is not None:
+            used = max(self.held, min(self.wanted, loan.usable), 1)
+            loan.returned += max(0, loan.out - used)
 
     def _has_room_in_role(self, role: RoleCard) -> bool:
         return role.max_parallel is None or self._held[role.name] < role.max_parallel

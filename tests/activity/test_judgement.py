@@ -65,7 +65,15 @@ async def test_a_second_refinement_starts_from_the_first(desk: Desk) -> None:
 
 @pytest.mark.parametrize(
     "reply",
-    [text("sorry"), as_json({"description": "  "}), as_json({"words": 1}), stop("refusal"), stop("max_tokens", "{")],
+    [
+        text("sorry"),
+        as_json({"description": "  "}),
+        as_json({"description": "Analyze the data thoroughly and provide insights"}),
+        as_json({"words": 1}),
+        stop("refusal"),
+        stop("max_tokens", "{"),
+    ],
+    ids=["prose", "nothing", "vague", "shape", "refusal", "cut"],
 )
 async def test_without_a_usable_description_there_is_none(desk: Desk, reply: Reply) -> None:
     got = await refine(desk, reply)
@@ -73,7 +81,7 @@ async def test_without_a_usable_description_there_is_none(desk: Desk, reply: Rep
 
 
 async def test_a_description_stays_within_its_limit(desk: Desk) -> None:
-    reply = await refine(desk, as_json({"description": "count \ud800 " * 5000}))
+    reply = await refine(desk, as_json({"description": "count pears \ud800 " * 5000}))
     assert size(await desk.read(reply.description_ref)) <= limits.DESCRIPTION_CHARS
 
 

@@ -68,24 +68,24 @@ async def test_a_tool_call_waits_for_a_worker_with_the_runs_store(
     assert "the file is there" in await _summary(lone_client, run_id)
 
 
-@pytest.mark.xfail(reason="no Worker of the run has the team then, and the wait is not shown in time", strict=False)
+@pytest.mark.timeout(240)  # three processes one after the other
 async def test_a_local_tool_that_a_worker_lacks_is_run_by_another_one(
     lone_client: Client, lone_model: ScriptedModel, workers: WorkerProcesses, run_id: str, tmp_path: Path
 ) -> None:
     folder = tmp_path / "teams"
     shutil.copytree(TEAMS, folder)
+    await workers.start("--roles", "model")  # each turn needs the team, so this Worker keeps it
     workers.environ["SUPERVISOR_TEAMS_DIR"] = str(folder)
-    await workers.start("--roles", "workflows,model")
+    misfit = await workers.start("--roles", "workflows,tools")
 
     def looks_up() -> Reply:
         (folder / "lab" / "tools.py").write_text("TOOLS = []\n")  # as a Worker of an older release has it
         return tools(("lookup", {"query": "pears"}))
 
-    misfit = await workers.start("--roles", "tools")
     await _start(lone_client, lone_model, run_id, "finder", looks_up)
     cause = await _awaited(lone_client, run_id, "worker")
     assert cause.text.startswith("a Worker with the run's team: ")
     misfit.kill()
     workers.environ["SUPERVISOR_TEAMS_DIR"] = str(TEAMS)
-    await workers.start("--roles", "tools")
+    await workers.start("--roles", "workflows,tools")
     assert "found pears" in await _summary(lone_client, run_id)

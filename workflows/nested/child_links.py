@@ -13,6 +13,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.budget.amount import Amount
     from supervision.contract.progress import NestedRun
     from supervision.run.run_state import RunState
+    from supervision.run.slots import Loan
     from workflows.child_contracts import NestedReport, NestedRequest, NestedTerms
     from workflows.nested.parent_link import ParentLink
 
@@ -55,6 +56,7 @@ class ChildLinks:
             changed=self._changed,
         )
         self._links[subtask_id] = _Link(account, terms, terms)
+        self._state.slots.loans[subtask_id] = Loan()
         return terms
 
     def started(self, subtask_id: str, handle: _Handle) -> None:
@@ -66,6 +68,8 @@ class ChildLinks:
     def close(self, subtask_id: str, run: NestedRun | None) -> None:
         """Closes the link to a nested supervisor that has ended; later messages of its are ignored."""
         self._links.pop(subtask_id, None)
+        self._state.slots.loans.pop(subtask_id, None)
+        self._state.slots.serve()
         self._state.nested.end(subtask_id, run)
         self._state.board.show_nested(subtask_id, self._state.nested.of(subtask_id))
 
@@ -77,6 +81,10 @@ class ChildLinks:
         if not nested.expects(report.subtask_id, report.report_key):
             return False
         nested.report(report.subtask_id, report.run, report.flags, report.waits)
+        slots = self._state.slots
+        if loan := slots.loans.get(report.subtask_id):
+            loan.returned, loan.wanted = max(loan.returned, report.slots_returned), report.slots_wanted
+            slots.serve()
         self._state.board.show_nested(report.subtask_id, report.run)
         return True
 
@@ -124,6 +132,15 @@ class ChildLinks:
         return self._state.time_and_budget.ledger.open_grants <= asking
 
     # --- what they are sent -----------------------------------------------------------------------
+
+    def lend_slots(self) -> None:
+        """Shares the slots anew among those that work; `update` sends what it comes to."""
+        if not self._links:
+            return
+        self._state.slots.lend()
+        for subtask_id, link in self._links.items():
+            loan = self._state.slots.loans[subtask_id]
+            link.terms = link.terms.model_copy(update={"slots_given": loan.given, "slots_cap": loan.cap})
 
     def limits_changed(self) -> None:
         """Passes on that a person has changed the limits, and the deadline that follows for each."""

@@ -12,6 +12,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision import limits
     from supervision.run.nested_runs import WaitChanges, milestone
     from supervision.run.run_state import RunState
+    from supervision.run.slots import Loan
     from supervision.run.waits import ProviderWait
     from workflows.child_contracts import NestedInput, NestedReport, NestedRequest, NestedTerms
     from workflows.nested.nested_result import nested_run
@@ -30,6 +31,8 @@ class ParentLink:
         self._answered = 0
         self.limits_changes = nested.terms.changed
         self._refused = False
+        self._loan = state.slots.borrowed = Loan()
+        self._returned = 0
 
     @property
     def root_id(self) -> str:
@@ -47,7 +50,14 @@ class ParentLink:
             self._sending = asyncio.create_task(self._report())
 
     def _is_due(self) -> bool:
-        return self._milestone() != self._reported or self._waits() != (self._reported_waits or {})
+        changed = self._milestone() != self._reported or self._waits() != (self._reported_waits or {})
+        return self._slots_are_due() or changed
+
+    def _slots_are_due(self) -> bool:
+        """True if slots were returned, or if it lacks others than it has asked for."""
+        slots = self._state.slots
+        slots.return_spare()
+        return self._loan.returned != self._returned or self._loan.out < slots.wanted != self._loan.wanted
 
     def _milestone(self) -> tuple[object, ...]:
         state = self._state
@@ -56,12 +66,15 @@ class ParentLink:
     async def _report(self) -> None:
         while self._is_due():
             self._reported = self._milestone()
+            self._returned, self._loan.wanted = self._loan.returned, self._state.slots.wanted
             report = NestedReport(
                 subtask_id=self._nested.subtask_id,
                 report_key=self._nested.terms.report_key,
                 run=nested_run(self._state),
                 flags=self._state.flags,
                 waits=self._wait_changes(),
+                slots_returned=self._returned,
+                slots_wanted=self._loan.wanted,
             )
             # What changes while this waits is reported next.
             await self._signal("nested_report", report)
@@ -123,6 +136,8 @@ class ParentLink:
         before = state.time_and_budget.budget
         state.root_has_finding = state.root_has_finding or terms.root_has_finding
         state.time_and_budget.set_slice(terms.grant, terms.deadline_at)
+        self._loan.given, self._loan.cap = max(self._loan.given, terms.slots_given), terms.slots_cap
+        state.slots.serve()
         if state.time_and_budget.budget != before or terms.changed > self.limits_changes:
             self._refused = False
         elif terms.answered > self._answered:

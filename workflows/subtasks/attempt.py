@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass, replace
+from itertools import cycle, islice
 from typing import NamedTuple
 
 from temporalio import workflow
@@ -46,7 +47,9 @@ async def run_attempt(context: RunContext, subtask_id: str, assignment: Assignme
     slot = assignment.slot or Slot(assignment.role)
     if candidates == 1:
         return await attempt.run_candidate(0, slot)
-    return await attempt.run_candidates([slot, *[Slot(assignment.role) for _ in range(1, candidates)]])
+    others = [context.team.find(name) for name in state.board.subtask(subtask_id).candidate_roles]
+    roles = [assignment.role, *[role for role in others if role is not None]]
+    return await attempt.run_candidates([slot, *[Slot(role) for role in islice(cycle(roles), 1, candidates)]])
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,13 @@ class _Attempt:
 
     async def run_candidates(self, slots: list[Slot]) -> AttemptOutcome:
         """Runs several worker agents, as slots allow; a judge chooses among their findings. All are paid."""
-        running = [asyncio.create_task(self.run_candidate(k, slot)) for k, slot in enumerate(slots, 1)]
+        roles = [slot.role for slot in slots]
+        running = [
+            asyncio.create_task(
+                replace(self, assignment=replace(self.assignment, role=slot.role)).run_candidate(k, slot)
+            )
+            for k, slot in enumerate(slots, 1)
+        ]
         try:
             await workflow.wait(running, return_when=asyncio.FIRST_EXCEPTION)
             if not all(task.done() for task in running):  # one failed the run: the others would work for nothing
@@ -72,6 +81,7 @@ class _Attempt:
             return next((outcome for outcome in ended if outcome.result.finding), stopped())
         self.context.state.board[self.subtask_id].workflow_id = child_id(self.subtask_id, self.number, index + 1)
         self.context.state.board[self.subtask_id].model = outcomes[index].model or None
+        self.context.state.board.begin(self.subtask_id, roles[index].name)
         return outcomes[index]
 
     async def _best(self, outcomes: list[AttemptOutcome]) -> int:

@@ -88,6 +88,7 @@ class Dispatch:
             await self._stop(Problem(type=ErrorKind.CANCELLED, message=why))
             raise
         timers.cancel()
+        self._state.slots.left_waiting = 0
         why_stopped = Problem(type=ErrorKind.DEADLINE_EXCEEDED, message="the run's deadline came first")
         if in_time:
             self._state.board.close(why_stopped)  # a wait that the deadline ended stops its subtask without a reason
@@ -103,6 +104,7 @@ class Dispatch:
             # Before subtasks start: one that lacks a dependency waits for the revision that may replace it.
             self._replanning.consider()
             probe_at = self._start_ready()
+            self._context.children.lend_slots()  # what is left: own subtasks that can begin have begun
             self._drafts.consider()
             self._context.show()
             if not self._running and not self._replanning.running and probe_at is None:
@@ -148,12 +150,16 @@ class Dispatch:
 
         Returns when the first of the breakers that keep subtasks waiting admits an attempt; None if none does.
         """
-        board, probes = self._state.board, []
+        board, slots, probes = self._state.board, self._state.slots, []
+        slots.left_waiting = 0
         if self._state.refused and not self._state.has_finding:
             return None  # others would be refused, too: those at work decide whether the run fails
         for subtask_id in board.ready():
-            if self._state.slots.full:
-                break
+            if slots.full:
+                slots.left_waiting += 1
+                if not self._context.in_tree or slots.left_waiting >= self._state.request.max_parallel:
+                    break  # there is nobody to lend slots or to borrow from, or more could not be used
+                continue
             if self._replanning.running and board.missing_for(subtask_id):
                 continue
             assignment = self._assignments.get(subtask_id) or assign(self._context, subtask_id)

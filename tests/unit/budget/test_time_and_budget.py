@@ -114,6 +114,13 @@ def test_new_totals_count_and_the_others_stay() -> None:
     assert (card.max_subtasks, card.max_parallel, card.max_turns) == (12, 8, 10)
 
 
+def test_a_limit_that_is_removed_is_the_operators_ceiling_if_there_is_one() -> None:
+    run = a_run(budget={"tokens": 500, "usd": 1.0})
+    run.keep_within(Ceilings(tokens=1000), RunRequest(goal="g"))
+    run.extend(NewBudget(unlimited=["tokens", "usd"]), None)
+    assert run.budget == Budget(tokens=1000, usd=None)
+
+
 def test_a_nested_run_has_its_slice_and_the_clock_of_its_parent() -> None:
     run = a_run(grant=Amount(tokens=5000, usd=None))
     assert run.budget.tokens == 5000

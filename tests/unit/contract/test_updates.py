@@ -20,4 +20,5 @@ def test_what_is_wrong_with_an_update_is_said() -> None:
 
 def test_a_new_total_leaves_the_other_one_alone() -> None:
     assert NewBudget(tokens=7).over(Budget(tokens=5, usd=1.0)) == Budget(tokens=7, usd=1.0)
+    assert NewBudget(unlimited=["usd"]).over(Budget(tokens=5, usd=1.0)) == Budget(tokens=5, usd=None)
     assert NewBudget(usd=2.0).over(Budget(tokens=5, usd=1.0)) == Budget(tokens=5, usd=2.0)

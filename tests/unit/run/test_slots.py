@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from supervision.contract.team import RoleCard
-from supervision.run.slots import Slot, Slots
+from supervision.run.slots import Loan, Slot, Slots
 
 WIDE = RoleCard(name="wide", description="Works.", model="m")
 NARROW = RoleCard(name="narrow", description="Works alone.", model="m", max_parallel=1)
@@ -100,3 +100,93 @@ def test_limits_hold_and_nobody_waits_who_could_work(total: int, steps: list[tup
         assert some.held == len(held) <= total
         assert held.count("narrow") <= 1
         assert not any(some.has_room(slot.role) for slot in known if not slot.held)
+
+
+# --- trees ----------------------------------------------------------------------------------------------
+
+
+class Branch:
+    """A supervisor of a tree: `own` worker agents that it could use at once, and others below it."""
+
+    def __init__(self, most: int, own: int, below: "list[Branch] | None" = None) -> None:
+        self.slots = Slots(lambda: most)
+        self.own = own
+        self.below = below or []
+        self.begun: list[Branch] = []
+        self.held: list[Slot] = []
+
+    def begin(self) -> None:
+        """Begins what there are slots for, nested ones first; counts what is left."""
+        for branch in self.below:
+            if branch not in self.begun and self.slots.take(WIDE):
+                branch.slots.borrowed = self.slots.loans[str(id(branch))] = Loan()
+                self.begun.append(branch)
+        while len(self.held) < self.own and (slot := self.slots.take(WIDE)):
+            self.held.append(slot)
+        self.slots.left_waiting = self.own - len(self.held) + len(self.below) - len(self.begun)
+        self.slots.lend()
+        for branch in self.begun:
+            branch.begin()
+            branch.slots.return_spare()
+            assert branch.slots.borrowed
+            branch.slots.borrowed.wanted = branch.slots.wanted
+
+    def end(self, agents: int) -> None:
+        """Ends so many of the own worker agents."""
+        for _ in range(min(agents, len(self.held))):
+            self.own -= 1
+            self.slots.give_back(self.held.pop())
+
+    @property
+    def working(self) -> int:
+        """How many worker agents work, here and below."""
+        return len(self.held) + sum(branch.working for branch in self.begun)
+
+    @property
+    def idle(self) -> int:
+        """How many nested ones have no work for the one slot that each keeps."""
+        return sum(branch.idle + (not branch.held and not branch.begun) for branch in self.begun)
+
+    def settle(self) -> None:
+        """Lets messages pass until nothing changes any more."""
+        for _ in range(12):
+            self.begin()
+
+
+def test_what_is_free_is_lent_and_comes_back_when_others_wait() -> None:
+    busy, later = Branch(8, 20), Branch(8, 0)
+    root = Branch(8, 1, [busy, later])
+    root.settle()
+    assert (busy.working, later.working, root.working) == (6, 0, 7)
+    later.own = 20
+    root.settle()
+    assert (busy.working, later.working) == (6, 1)  # nobody is stopped
+    busy.end(6)
+    root.settle()
+    assert (busy.working, later.working, root.working) == (4, 3, 8)
+
+
+def test_with_one_slot_in_all_every_level_goes_on() -> None:
+    deep = Branch(1, 3)
+    root = Branch(1, 0, [Branch(1, 0, [deep])])
+    root.settle()
+    assert (deep.working, root.working) == (1, 1)
+
+
+@given(
+    st.integers(1, 4),
+    st.lists(st.tuples(st.integers(0, 6), st.lists(st.integers(1, 6), max_size=3)), max_size=4),
+    st.lists(st.integers(0, 9), max_size=8),
+)
+def test_a_tree_never_has_more_at_work_than_its_root_and_no_slot_is_lost(
+    total: int, shape: list[tuple[int, list[int]]], ends: list[int]
+) -> None:
+    branches = [Branch(total, own, [Branch(total, leaf) for leaf in leaves]) for own, leaves in shape]
+    root = Branch(total, 2, branches)
+    every = [root, *branches, *[leaf for branch in branches for leaf in branch.below]]
+    for index in [*ends, *range(len(every))]:
+        root.settle()
+        assert root.working <= total
+        wanting = [b for b in root.begun if b.own > len(b.held) and not b.below]
+        assert root.working + root.idle == total or not wanting
+        every[index % len(every)].end(1)

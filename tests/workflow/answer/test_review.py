@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+from typing import Any
 
 import pytest
 from temporalio.client import Client
@@ -24,6 +25,7 @@ def said(step: Step) -> Reply:
     return text(f"finding of {step.subtask_id}, attempt {step.attempt}\n\nConfidence: 0.8")
 
 
+HAIKU, OPUS = "claude-haiku-5-5", "claude-opus-5-5"
 PAIR = subtasks(item("t1"), item("t2"))
 
 
@@ -77,6 +79,65 @@ async def test_a_finding_that_could_not_be_mended_is_kept(client: Client, model:
     assert [gap.subtask_id for gap in result.gaps] == ["t1"]
     assert "name the source" in result.gaps[0].reason
     assert "the old finding" in model.of(run_id)[-1].step.prompt
+
+
+def spoken(model: ScriptedModel, run_id: str, step: str) -> list[str]:
+    """Who spoke in the conversation of a turn, up to what is asked now."""
+    return [message["role"] for message in call(model, run_id, step).step.body["messages"]]
+
+
+async def test_a_third_correction_begins_a_conversation_of_its_own(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    rounds = [verdicts(t1=f"the unit is missing ({n})") for n in range(limits.WARM_REVIEWS + 1)]
+    model.play(run_id, reviewed(subtasks(item("t1")), *rounds, verdicts(), turns={"t1": said}))
+    result = await (await start(client, run_id, max_reviews=limits.WARM_REVIEWS + 1)).result()
+    assert result.subtasks[0].attempts == limits.WARM_REVIEWS + 2
+    turns = [spoken(model, run_id, f"t1/{n}/turn.1") for n in range(1, limits.WARM_REVIEWS + 3)]
+    assert [len(turn) for turn in turns] == [1, 3, 5, 1]
+    cold = prompt(model, run_id, f"t1/{limits.WARM_REVIEWS + 2}/turn.1")
+    assert "Find out about part t1" in cold
+    assert "<previous_finding>\nfinding of t1, attempt 3" in cold
+    assert "the unit is missing (2)" in cold
+
+
+async def test_a_wrong_approach_begins_a_conversation_of_its_own(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    wrong = {"subtask_id": "t1", "ok": False, "feedback": "count trees, not pears", "wrong_approach": True}
+    review = as_json({"verdicts": [wrong], "conflicts": []})
+    model.play(run_id, reviewed(subtasks(item("t1")), review, verdicts(), turns={"t1": said}))
+    await (await start(client, run_id, max_reviews=1)).result()
+    assert spoken(model, run_id, "t1/2/turn.1") == ["user"]
+    assert "<feedback>\ncount trees, not pears" in prompt(model, run_id, "t1/2/turn.1")
+
+
+async def test_what_rests_on_a_corrected_finding_is_done_again(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    chain = subtasks(item("t1"), item("t2", depends_on=["t1"]), item("t3"))
+    turns: Turns = {subtask_id: said for subtask_id in ("t1", "t2", "t3")}
+    model.play(run_id, reviewed(chain, verdicts(t1="name the unit"), verdicts(), turns=turns))
+    result = await (await start(client, run_id, max_reviews=1)).result()
+    assert {r.id: (r.attempts, r.stale) for r in result.subtasks} == {
+        "t1": (2, False),
+        "t2": (2, False),
+        "t3": (1, False),
+    }
+    again = prompt(model, run_id, "t2/2/turn.1")
+    assert "finding of t1, attempt 2" in again
+    assert "changed after it: t1" in again
+    assert result.gaps == []
+
+
+async def test_no_worker_agent_is_sent_the_goal(client: Client, model: ScriptedModel, run_id: str) -> None:
+    chain = subtasks(item("t1"), item("t2", depends_on=["t1"]))
+    turns: Turns = {"t1": said, "t2": lambda step: said(step) if step.attempt > 1 else tools(("nothing", {}))}
+    model.play(run_id, reviewed(chain, verdicts(t1="name the unit"), verdicts(), turns=turns))
+    await (await start(client, run_id, max_reviews=1, max_turns=1)).result()
+    bodies = {call.step.call: str(call.step.body) for call in model.of(run_id)}
+    sent = {step for step, body in bodies.items() if runs.GOAL in body}
+    assert {step.rpartition("/")[2].partition(".")[0] for step in sent} == {"plan", "refine", "review", "synthesis"}
 
 
 @pytest.mark.parametrize("bad", [text("I like it."), as_json({"verdicts": "all fine"})], ids=["prose", "shape"])
@@ -149,6 +210,33 @@ async def test_candidates_are_several_children_of_which_the_judge_picks_one(
     assert first.workflow_id == f"{run_id}/t1/1.{chosen}"
     assert result.usage.model_calls == 7
     assert (await handle.query(SupervisorWorkflow.status)).counts.total == 2
+
+
+RIVALS: dict[str, Any] = {
+    "name": "rivals",
+    "generalist": "quick",
+    "roles": [
+        {"name": "quick", "description": "Looks.", "system_prompt": "You are quick.", "effort": "low"},
+        {"name": "deep", "description": "Thinks.", "system_prompt": "You are deep.", "model": OPUS, "effort": "high"},
+    ],
+}
+
+
+async def test_candidates_differ_in_role_model_and_effort(client: Client, model: ScriptedModel, run_id: str) -> None:
+    shape = subtasks(item("t1", "quick", candidates=3, candidate_roles=["deep"]))
+    usual = script(shape, {"t1": lambda step: text(f"found by {step.body['model']}")})
+    best = as_json({"choice": 2, "reason": "it is deep"})
+    model.play(run_id, lambda step: best if step.kind == "judge" else usual(step))
+    result = await (await runs.start(client, run_id, RIVALS, models={"workers": HAIKU})).result()
+    bodies = [call(model, run_id, f"t1/1.{k}/turn.1").step.body for k in (1, 2, 3)]
+    assert [body["model"] for body in bodies] == [HAIKU, OPUS, HAIKU]
+    assert ["You are deep." in str(body["system"]) for body in bodies] == [False, True, False]
+    assert bodies[1]["output_config"]["effort"] == "high"
+    first = result.subtasks[0]
+    assert first.finding is not None
+    chosen = prompt(model, run_id, "judge.1").split('number="2"')[1].split("found by ")[1].split()[0]
+    assert (first.finding.summary, first.role) == (f"found by {chosen}", "deep" if chosen == OPUS else "quick")
+    assert {row.role for row in result.spend} == {"supervisor", "quick", "deep"}
 
 
 async def test_candidates_that_fail_leave_the_choice_to_the_others(

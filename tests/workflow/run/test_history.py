@@ -15,6 +15,8 @@ from tests.scripted_model import Reply, ScriptedModel, Step, as_json, plan, scri
 from tests.serving import own_server
 from tests.waiting import until
 from tests.workflow import runs
+from tests.workflow.runs import call
+from tests.workflow.scripts import reviewed, verdicts
 from worker_main import serving
 from workflows.supervisor import SupervisorWorkflow
 
@@ -111,6 +113,26 @@ async def test_a_worker_agent_continues_as_new_when_the_server_suggests_it(
         assert len(last.events) < 80
     steps = model.steps(run_id)
     assert len(steps) == len(set(steps)) == 32
+
+
+async def test_a_finding_is_corrected_in_a_conversation_that_continued_as_new(
+    model: ScriptedModel, settings: Settings, run_id: str
+) -> None:
+    usual = turns_of(12, 5)
+
+    def turns(step: Step) -> Reply:
+        return usual(step) if step.attempt == 1 else text("corrected pears")
+
+    model.play(run_id, reviewed(plan({"id": "t1"}), verdicts(t1="name the unit"), verdicts(), turns={"t1": turns}))
+    async with own_server({"limit.historyCount.suggestContinueAsNew": 20}) as client, serving(client, settings):
+        result = await run(client, run_id, max_turns=30, max_reviews=1)
+        first = await client.get_workflow_handle(f"{run_id}/t1/1").fetch_history()
+    assert first.events[0].workflow_execution_started_event_attributes.continued_execution_run_id
+    assert result.subtasks[0].finding is not None
+    assert (result.subtasks[0].attempts, result.subtasks[0].finding.summary) == (2, "corrected pears")
+    asked = call(model, run_id, "t1/2/turn.1").step.body["messages"]
+    assert sum(message["role"] == "assistant" for message in asked) == 12
+    assert "name the unit" in str(asked[-1])
 
 
 async def test_a_worker_agent_that_continued_as_new_can_be_cancelled(

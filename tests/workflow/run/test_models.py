@@ -82,7 +82,7 @@ async def test_effort_is_the_requests_or_the_roles_by_attempt(client: Client, mo
             return subtasks(item("t1"), item("t2", "eye"))
         if step.kind == "turn" and step.subtask_id == "t1" and step.attempt == 1:
             return stop("refusal")
-        return as_json({"description": "Find it out in another way"}) if step.kind == "refine" else _usual(step)
+        return as_json({"description": "Look up part 1 in another way"}) if step.kind == "refine" else _usual(step)
 
     model.play("m4", reply)
     await run(client, "m4", team, effort="medium", models={"workers": LARGE})

@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,23 @@ async def test_a_role_that_is_unknown_and_one_without_capabilities_go_to_the_gen
     assert "You are the hand." in system(model, run_id, "t1/1/turn.1")
 
 
+async def test_the_planner_sees_how_busy_other_runs_are(client: Client, model: ScriptedModel, run_id: str) -> None:
+    busy, other = asyncio.Event(), f"{run_id}-other"
+    model.play(other, plans(subtasks(item("t1")), turns={"t1": lambda step: when(busy, text("read"))}))
+    handle = await start(client, other)
+
+    async def listed() -> bool:
+        query = f"WorkflowType = 'WorkerAgentWorkflow' AND ExecutionStatus = 'Running' AND RootWorkflowId = '{other}'"
+        return (await client.count_workflows(query)).count == 1
+
+    await until(listed)
+    model.play(run_id, plans(subtasks(item("t1"))))
+    await (await start(client, run_id)).result()
+    assert re.search(r"<at_work>\n.*\n- of other runs: [1-9]", prompt(model, run_id, "plan.1.1"))
+    busy.set()
+    await handle.result()
+
+
 async def test_the_planner_of_a_revision_sees_who_is_at_work(client: Client, model: ScriptedModel, run_id: str) -> None:
     busy = asyncio.Event()
     turns: dict[str, Callable[[Step], Reply]] = {
@@ -121,7 +139,7 @@ async def test_the_planner_of_a_revision_sees_who_is_at_work(client: Client, mod
     model.play(run_id, plans(first, subtasks(item("t4", "librarian", replaces=["t1"])), turns=turns))
     handle = await start(client, run_id, success="all", max_replans=2, max_turns=1)
     await until(lambda: "t4/1/turn.1" in model.steps(run_id))
-    assert "at_work" not in prompt(model, run_id, "plan.1.1")
+    assert "- reader" not in prompt(model, run_id, "plan.1.1")
     second = prompt(model, run_id, "plan.2.1")
     assert "Worker agents that are busy now, by role:\n- reader: 1\n" in second
     shown = await handle.query(SupervisorWorkflow.status)

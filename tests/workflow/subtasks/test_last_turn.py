@@ -102,3 +102,26 @@ async def test_an_attempt_that_never_said_a_word_is_at_its_turn_limit(
     result = await run(client, run_id, "lab", max_turns=2)
     assert (result.status, result.subtasks[0].attempts) == ("completed", 2)
     assert "TurnLimit" in str(call(model, run_id, "refine.t1.2").step.body)
+
+
+@pytest.mark.parametrize(
+    ("first", "asks"),
+    [(text("The garden yields 4711 pears."), "4711"), (text(""), "had no text")],
+    ids=["unsupported", "silent"],
+)
+async def test_what_a_turn_was_sent_back_for_is_said_in_the_last_one_too(
+    client: Client, model: ScriptedModel, run_id: str, first: Reply, asks: str
+) -> None:
+    await outcome(client, model, run_id, [first, FOUND], 2)
+    note = str(call(model, run_id, "t1/1/turn.2").step.body["messages"][-1])
+    assert asks in note
+    assert "last turn" in note
+
+
+async def test_what_a_turn_was_sent_back_for_is_said_beside_the_turns_left(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    await outcome(client, model, run_id, [text("The garden yields 4711 pears."), FOUND], 4)
+    note = str(call(model, run_id, "t1/1/turn.2").step.body["messages"][-1])
+    assert "4711" in note
+    assert "left after this" in note

@@ -1,0 +1,81 @@
+"""`max_parallel` counts the worker agents of the whole tree: slots are lent to nested runs, and none is stuck there."""
+
+import asyncio
+
+import pytest
+from temporalio.client import Client
+
+from standin.server.api_reply import ApiReply
+from tests.scripted_model import Reply, Script, ScriptedModel
+from tests.workflow.runs import start
+from tests.workflow.scripts import item, subtasks
+from tests.workflow.subtasks.trees import tree
+
+pytestmark = pytest.mark.usefixtures("worker")
+
+
+class Turns:
+    """The turns of a run: the first `held` ones are answered `together` at a time, the others at once."""
+
+    def __init__(self, together: int, held: int) -> None:
+        self._batch, self._held = asyncio.Barrier(together), held
+        self._open = self.most = 0
+
+    def within(self, script: Script) -> Script:
+        """The script with its turns so."""
+        return lambda step: self._counted(script(step)) if step.kind == "turn" else script(step)
+
+    def _counted(self, then: Reply) -> Reply:
+        async def reply() -> ApiReply:
+            self._open += 1
+            self.most = max(self.most, self._open)
+            self._held -= 1
+            if self._held >= 0:
+                await self._batch.wait()
+            self._open -= 1
+            return await then()
+
+        return reply
+
+
+async def test_a_tree_has_no_more_worker_agents_at_work_than_its_root_may(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    """Three nested runs of a worker agent and a nested run of two each, and one beside them: 10 worker agents."""
+    storeys = {"": subtasks(*[item(f"t{n}", "storey") for n in range(3)], item("t3"))}
+    for n in range(3):
+        storeys[f"t{n}/1"] = subtasks(item("f1", "walker"), item("f2", "bench"))
+        storeys[f"t{n}/1/f2/1"] = subtasks(item("l1", "finder"), item("l2", "finder"))
+    turns = Turns(together=3, held=9)
+    model.play(run_id, turns.within(tree(storeys)))
+    result = await (await start(client, run_id, "house", max_depth=3, max_parallel=3)).result()
+    assert (result.status, result.gaps) == ("completed", [])
+    assert turns.most == 3
+    assert sum(call.step.kind == "turn" for call in model.of(run_id)) == 10
+
+
+async def test_a_tree_of_one_worker_agent_at_a_time_comes_to_its_end(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    storeys = {
+        "": subtasks(item("t1", "storey"), item("t2")),
+        "t1/1": subtasks(item("f1", "bench"), item("f2", "walker")),
+        "t1/1/f1/1": subtasks(item("l1", "finder"), item("l2", "finder")),
+    }
+    turns = Turns(together=1, held=0)
+    model.play(run_id, turns.within(tree(storeys)))
+    result = await (await start(client, run_id, "house", max_depth=3, max_parallel=1)).result()
+    assert (result.status, turns.most) == ("completed", 1)
+
+
+async def test_a_nested_run_is_lent_what_is_free_and_returns_it_for_others(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    shape = subtasks(item("t1", "storey"), item("t2"), *[item(f"t{n}", depends_on=["t2"]) for n in (3, 4)])
+    below = subtasks(*[item(f"f{n}", "walker") for n in range(16)])
+    turns = Turns(together=4, held=12)  # three of four slots are the nested run's while t2 is at work, then two
+    model.play(run_id, turns.within(tree({"": shape, "t1/1": below})))
+    result = await (await start(client, run_id, "house", max_subtasks=20, max_parallel=4)).result()
+    assert (result.status, turns.most) == ("completed", 4)
+    steps = [step for step in model.steps(run_id) if "turn" in step]
+    assert {"t3/1/turn.1", "t4/1/turn.1"} <= set(steps[:14]), steps
