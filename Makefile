@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup dev temporal demo test mutants corpus check serve worker standin bench large pin-images
+.PHONY: help setup dev temporal demo test mutants corpus check serve worker standin bench large prompts pin-images
 
 # a uv from PATH, else one of our own in .uv
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
@@ -55,6 +55,9 @@ bench: dev ## Run the benchmarks
 
 large: dev ## Run the largest sizes, with kill -9 in the middle
 	@$(VENV) -m benchmarks.large
+
+prompts: $(READY) ## Write what the demo sends to the model into docs/prompts.md
+	@$(VENV) -m console.demo.prompts > .prompts.md && mv .prompts.md docs/prompts.md
 
 pin-images: ## Add the digests of the images to Dockerfile and docker-compose.yml
 	@deploy/pin-images.sh
