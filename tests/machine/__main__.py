@@ -24,7 +24,9 @@ async def main(count: int, first: int, size: int = SIZE) -> int:
     kinds: Counter[str] = Counter()
 
     async def check(ending: Ending) -> None:
-        kinds[ending.error or (ending.result.status if ending.result and ending.kind == "completed" else ending.kind)] += 1
+        kinds[
+            ending.error or (ending.result.status if ending.result and ending.kind == "completed" else ending.kind)
+        ] += 1
         for wrong in await broken(client, ending):
             bad.append(ending.case.seed)
             say(f"seed {ending.case.seed} ({ending.run_id}): {wrong}")

@@ -3,21 +3,27 @@
 import asyncio
 import contextlib
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import pytest
-from temporalio.client import Client, WorkflowFailureError, WorkflowUpdateFailedError
+from temporalio.client import (
+    Client,
+    WorkflowFailureError,
+    WorkflowUpdateFailedError,
+    WorkflowUpdateRPCTimeoutOrCancelledError,
+)
 from temporalio.exceptions import ApplicationError, CancelledError
 from temporalio.service import RPCError
 from temporalio.worker import UnsandboxedWorkflowRunner
 
 from runtime import workers
+from runtime.connection import connect
 from supervision import limits
 from supervision.contract.request import RunRequest
 from supervision.contract.result import RunResult
@@ -30,10 +36,13 @@ from tests.workflow.runs import Handle
 from worker_main import serving
 from workflows.supervisor import SupervisorWorkflow
 
+T = TypeVar("T")
+
 AT_ONCE = 40
 PATIENCE = 240
 """Seconds for one run among others: most take two."""
 
+_TOO_LATE = (RPCError, WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError)
 _MS = timedelta(milliseconds=1)
 IMPATIENT = {
     "ATTEMPT_PAUSE": 0 * _MS,
@@ -148,8 +157,12 @@ class _Workers(contextlib.AbstractAsyncContextManager["_Workers"]):
             self._restarts.pop(0)
             self._due.set()
 
-    def _new(self) -> Any:
-        return serving(self._client, self._settings, attributes=[], strict_sandbox=False)
+    @contextlib.asynccontextmanager
+    async def _new(self) -> AsyncIterator[None]:
+        """The Workers of a process, with a connection of their own."""
+        own = await connect(address=self._client.service_client.config.target_host)
+        async with serving(own, self._settings, attributes=[], strict_sandbox=False):
+            yield
 
     async def _replace(self) -> None:
         while True:
@@ -188,6 +201,10 @@ class _Play:
         try:
             async with asyncio.timeout(PATIENCE):
                 ending = await self._ending(handle)
+        except TimeoutError:
+            ending = Ending(case, self._id, "hung", None, await _standing(self._client, self._id))
+            with contextlib.suppress(RPCError):
+                await handle.terminate("it hung")
         finally:
             for person in people:
                 person.cancel()
@@ -208,8 +225,8 @@ class _Play:
                 result = RunResult.model_validate(cause.details[0]) if cause.details else None
         # Read at once: what comes later is a call after the end.
         ending = Ending(self._case, self._id, kind, result, error, restarted=self._workers.restarted)
-        ending.shown = await handle.query(SupervisorWorkflow.result)
-        ending.status = await handle.query(SupervisorWorkflow.status)
+        ending.shown = await _answered(lambda: handle.query(SupervisorWorkflow.result))
+        ending.status = await _answered(lambda: handle.query(SupervisorWorkflow.status))
         if kind == "cancelled":
             ending.result = ending.shown
         ending.served, ending.calls = self._replies.served, self._model.of(self._id)
@@ -226,7 +243,7 @@ class _Play:
         reached = asyncio.Event()
         self._waiting.append((deed.after_calls, reached))
         await reached.wait()
-        with contextlib.suppress(RPCError, WorkflowUpdateFailedError):  # the run had ended, or has no such child
+        with contextlib.suppress(*_TOO_LATE):  # the run had ended, or has no such child
             await self._do(handle, deed.action)
 
     async def _do(self, handle: Handle, action: str) -> None:
@@ -235,9 +252,9 @@ class _Play:
                 await handle.cancel()
             case "extend":
                 more = {"budget": {"tokens": 500_000}, "deadline": "PT1H"}
-                await handle.execute_update(SupervisorWorkflow.extend_limits, more)
+                await handle.execute_update("extend_limits", more)
             case "resume":
-                await handle.execute_update(SupervisorWorkflow.resume, {"request_id": uuid4().hex})
+                await handle.execute_update("resume", {"request_id": uuid4().hex})
             case "look":
                 await handle.query(SupervisorWorkflow.trace)
             case "cancel_child" | "terminate_child":
@@ -250,10 +267,26 @@ class _Play:
         """Mends the account when the run says that it waits for that, and resumes it."""
         while True:
             await asyncio.sleep(0.5)
-            with contextlib.suppress(RPCError, WorkflowUpdateFailedError):
+            with contextlib.suppress(*_TOO_LATE):
                 if any(wait.kind == "resume" for wait in (await handle.query(SupervisorWorkflow.status)).waiting):
                     self._replies.mend_account()
-                    await handle.execute_update(SupervisorWorkflow.resume, {"request_id": uuid4().hex})
+                    await handle.execute_update("resume", {"request_id": uuid4().hex})
+
+
+async def _answered(query: Callable[[], Awaitable[T]]) -> T:
+    """Returns the reply to a query, asked again while the Workers are replaced."""
+    while True:
+        with contextlib.suppress(RPCError):
+            return await query()
+
+
+async def _standing(client: Client, workflow_id: str) -> str:
+    """Returns what a workflow that hangs waits for, and each open child of it."""
+    described = (await client.get_workflow_handle(workflow_id).describe()).raw_description
+    tried = [f"{a.activity_type.name}, attempt {a.attempt}" for a in described.pending_activities]
+    task = described.pending_workflow_task
+    below = [await _standing(client, child.workflow_id) for child in described.pending_children]
+    return f"{workflow_id}: activities {tried}, workflow task {task.state} attempt {task.attempt}, children {below}"
 
 
 def say(words: str) -> None:
