@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 import pytest
+from temporalio.api.enums.v1 import EventType
 from temporalio.client import (
     Client,
     WorkflowFailureError,
@@ -39,7 +40,7 @@ from workflows.supervisor import SupervisorWorkflow
 T = TypeVar("T")
 
 AT_ONCE = 40
-PATIENCE = 240
+PATIENCE = 100
 """Seconds for one run among others: most take two."""
 
 _TOO_LATE = (RPCError, WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError)
@@ -282,11 +283,19 @@ async def _answered(query: Callable[[], Awaitable[T]]) -> T:
 
 async def _standing(client: Client, workflow_id: str) -> str:
     """Returns what a workflow that hangs waits for, and each open child of it."""
-    described = (await client.get_workflow_handle(workflow_id).describe()).raw_description
+    handle = client.get_workflow_handle(workflow_id)
+    described = (await handle.describe()).raw_description
     tried = [f"{a.activity_type.name}, attempt {a.attempt}" for a in described.pending_activities]
     task = described.pending_workflow_task
+    last = [
+        f"{EventType.Name(event.event_type).removeprefix('EVENT_TYPE_')} at {event.event_time.ToDatetime():%H:%M:%S}"
+        async for event in handle.fetch_history_events()
+    ]
     below = [await _standing(client, child.workflow_id) for child in described.pending_children]
-    return f"{workflow_id}: activities {tried}, workflow task {task.state} attempt {task.attempt}, children {below}"
+    return (
+        f"{workflow_id}: activities {tried}, workflow task {task.state} attempt {task.attempt}, last {last[-6:]}, "
+        f"children {below}"
+    )
 
 
 def say(words: str) -> None:
