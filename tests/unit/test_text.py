@@ -129,6 +129,7 @@ def test_money_has_more_digits_below_a_dollar(usd: float | None, shown: str) -> 
         ("Web-Search", ["web_search", "web_searches"], ", did you mean 'web_search'?"),
         ("look_up", ["LOOK-UP"], ", did you mean 'LOOK-UP'?"),
         ("zebra", ["search"], ""),
+        ("search", ["search", "searches"], ", did you mean 'search'?"),
         ("serch", [], ""),
     ],
 )
@@ -151,3 +152,7 @@ def test_hidden_characters_do_not_let_the_end_of_a_text_go_unsaid(hidden: int, s
     if not whole:
         left = len(capped.splitlines()[0])
         assert capped.endswith(f"[cut: {len(text) - left} of {len(text)} characters are left out]")
+
+
+def test_only_four_times_the_limit_is_cleaned() -> None:
+    assert cap("\u200b" * 390 + "a" * 110, 100) == f"{'a' * 10}\n[cut: 490 of 500 characters are left out]"
