@@ -1,4 +1,4 @@
-"""`make cases`, for others `CASES="1000 7000"`: so many cases, from that seed on. Exits 1 if anything does not hold."""
+"""`make cases COUNT=10000 FIRST=1`: plays so many cases, from that seed on. Exits 1 if anything does not hold."""
 
 import asyncio
 import logging

@@ -40,7 +40,7 @@ from workflows.supervisor import SupervisorWorkflow
 T = TypeVar("T")
 
 AT_ONCE = 40
-PATIENCE = 100
+PATIENCE = 200
 """Seconds for one run among others: most take two."""
 
 _TOO_LATE = (RPCError, WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError)
@@ -106,6 +106,8 @@ def impatient(cached_workflows: int) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in changes.items():
             patch.setattr(limits, name, value)
+        # Else the SDK interrupts workflows that a busy machine lets wait for two seconds, and some never go on.
+        patch.setenv("TEMPORAL_DEBUG", "1")
         patch.setattr(workers, "workflow_runner", lambda strict: UnsandboxedWorkflowRunner())
         yield
 
@@ -137,6 +139,7 @@ class _Workers(contextlib.AbstractAsyncContextManager["_Workers"]):
         self._restarts = list(restarts)
         self._calls = 0
         self._due = asyncio.Event()
+        self._stopping: list[asyncio.Task[Any]] = []
         self.restarted = False
 
     async def __aenter__(self) -> "_Workers":
@@ -150,6 +153,7 @@ class _Workers(contextlib.AbstractAsyncContextManager["_Workers"]):
         with contextlib.suppress(asyncio.CancelledError):
             await self._nemesis
         await self._serving.__aexit__(None, None, None)
+        await asyncio.gather(*self._stopping)
 
     def count(self) -> None:
         """Counts a model call."""
@@ -170,10 +174,10 @@ class _Workers(contextlib.AbstractAsyncContextManager["_Workers"]):
             await self._due.wait()
             self._due.clear()
             self.restarted = True
-            following = self._new()
-            stopping, self._serving = self._serving, following
-            await stopping.__aexit__(None, None, None)
-            await following.__aenter__()
+            # Not one after the other: a Worker that stops takes a minute now and then, and its runs would stand still.
+            self._stopping.append(asyncio.create_task(self._serving.__aexit__(None, None, None)))
+            self._serving = self._new()
+            await self._serving.__aenter__()
 
 
 class _Play:
