@@ -6,6 +6,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
@@ -76,7 +77,7 @@ class Ending:
     shown: RunResult | None = None
     status: Status | None = None
     served: list[Served] = field(default_factory=list)
-    calls: list[Call] = field(default_factory=list)
+    calls: Callable[[], list[Call]] = list
     restarted: bool = False
 
 
@@ -228,13 +229,12 @@ class _Play:
             if isinstance(cause, ApplicationError):
                 error = cause.type
                 result = RunResult.model_validate(cause.details[0]) if cause.details else None
-        # Read at once: what comes later is a call after the end.
         ending = Ending(self._case, self._id, kind, result, error, restarted=self._workers.restarted)
         ending.shown = await _answered(lambda: handle.query(SupervisorWorkflow.result))
         ending.status = await _answered(lambda: handle.query(SupervisorWorkflow.status))
         if kind == "cancelled":
             ending.result = ending.shown
-        ending.served, ending.calls = self._replies.served, self._model.of(self._id)
+        ending.served, ending.calls = self._replies.served, partial(self._model.of, self._id)
         return ending
 
     def _counted(self, calls: int) -> None:
