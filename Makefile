@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup dev temporal demo test mutants corpus check serve worker standin bench large prompts pin-images
+.PHONY: help setup dev temporal demo test mutants cases corpus check serve worker standin bench large prompts pin-images
 
 # a uv from PATH, else one of our own in .uv
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
@@ -31,6 +31,9 @@ test: dev ## Run all tests
 
 mutants: $(DEV) ## Change the rules in small ways, and see that their unit tests notice
 	@nice $(VENV) -m tests.mutants $(MODULES)
+
+cases: dev ## Play generated runs with faults: COUNT of them, from FIRST on
+	@$(VENV) -m tests.machine $(or $(COUNT),500) $(or $(FIRST),1)
 
 corpus: dev ## Run the security corpus alone
 	$(VENV) -m pytest tests/corpus

@@ -23,7 +23,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.run.waits import ProviderWait
     from supervision.text import cut
     from workflows.child_contracts import NestedInput
-    from workflows.failures import CallFailed
+    from workflows.failures import CallCancelled, CallFailed
     from workflows.nested.child_links import ChildLinks
     from workflows.nested.parent_link import ParentLink
     from workflows.start_window import StartWindow
@@ -211,6 +211,9 @@ class RunContext:
                     return reply
                 self._replace(label, model, following, "it refused")
                 model = following
+            except CallCancelled as cancelled:
+                self._book(model, cancelled.usage)
+                raise asyncio.CancelledError from cancelled
             except CallFailed as failed:
                 self._book(model, failed.usage)
                 problem = failed.problem
