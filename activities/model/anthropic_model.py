@@ -30,6 +30,7 @@ from supervision.trust import is_loopback
 
 _DEFAULT_URL = "https://api.anthropic.com"
 _NO_KEY = "none"  # endpoints without keys ignore it; the SDK refuses to send a request without one
+_NOT_COUNTED = ("max_tokens", "diagnostics")  # parts of a request that its tokens are not counted with
 _watch: ContextVar[StreamWatch | None] = ContextVar("_watch", default=None)  # of the call that this task makes
 
 
@@ -69,6 +70,7 @@ class AnthropicModel(LanguageModel):
         self._cache = cache
         self._max_output = max_output
         self._refused = RefusedParts()
+        self._counts = True
         self.endpoint = _host_and_port(base_url or _DEFAULT_URL)
         if secrets and not plain_http:
             _require_private(base_url or _DEFAULT_URL)
@@ -111,6 +113,22 @@ class AnthropicModel(LanguageModel):
         """Returns the JSON schema of `model` as the API accepts it: limits become descriptions, objects are closed."""
         return anthropic.transform_schema(model)
 
+    async def count(self, request: ModelRequest) -> int | None:
+        """Returns the tokens of the prompt as the provider counts them; None if it does not, or not now."""
+        if self._client is None or not self._counts:
+            return None
+        body = self._body(request, None)[0]
+        counted = {name: value for name, value in body.items() if name not in _NOT_COUNTED}
+        try:
+            return (
+                await self._client.messages.count_tokens(**counted, timeout=limits.COUNT_TIMEOUT.total_seconds())
+            ).input_tokens
+        except anthropic.APIStatusError as error:
+            self._counts = error.status_code not in (404, 405, 501)  # compatible servers often have no such address
+            return None
+        except (anthropic.AnthropicError, httpx2.HTTPError, ValueError):
+            return None
+
     async def close(self) -> None:
         """Closes the connections."""
         if self._client is not None:
@@ -139,12 +157,7 @@ class AnthropicModel(LanguageModel):
         most_output: int | None,
         watch: StreamWatch,
     ) -> ModelMessage:
-        schema = request.output_schema
-        rung = rung_of(request, self._rung, refused=schema is not None and self._refused.has_schema(schema))
-        traits, caching = self._traits(request.model)
-        body = request_body(
-            request, traits, rung, form=anthropic.transform_schema, caching=caching, most_output=most_output
-        )
+        body, rung, traits = self._body(request, most_output)
         reader = StreamReader(progress, self.endpoint, self._credentials)
         _watch.set(watch)
         async with client.messages.stream(**body, extra_headers=request.headers) as stream:
@@ -161,12 +174,21 @@ class AnthropicModel(LanguageModel):
                 async with asyncio.timeout(limits.MODEL_LINGER.total_seconds()):
                     await stream.until_done()
             message = whole_message(stream.current_message_snapshot, stream.request_id, self.endpoint)
-        if schema is not None:
+        if request.output_schema is not None:
             message = _normalised(message, rung)
         limit = most_output or traits.most_output
         if limit is not None and body["max_tokens"] >= limit:
             message = message.model_copy(update={"fullest": True})
         return checked(message, self.endpoint, self._credentials)
+
+    def _body(self, request: ModelRequest, most_output: int | None) -> tuple[Json, Rung, ModelTraits]:
+        schema = request.output_schema
+        rung = rung_of(request, self._rung, refused=schema is not None and self._refused.has_schema(schema))
+        traits, caching = self._traits(request.model)
+        body = request_body(
+            request, traits, rung, form=anthropic.transform_schema, caching=caching, most_output=most_output
+        )
+        return body, rung, traits
 
     def _traits(self, model: str) -> tuple[ModelTraits, bool]:
         """Returns what the model takes at this endpoint, and whether it takes cache breakpoints."""

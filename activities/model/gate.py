@@ -80,6 +80,13 @@ class ModelGate(LanguageModel):
         """Returns the schema that the model gives."""
         return self._model.output_schema(model)
 
+    async def count(self, request: ModelRequest) -> int | None:
+        """Returns the count that the model gives; None while its provider is in an outage."""
+        breaker = self._breakers.get(request.model)
+        if breaker is not None and breaker.state(self._clock()) != "closed":
+            return None
+        return await self._model.count(request)
+
     async def close(self) -> None:
         """Closes the model's connections."""
         await self._model.close()
