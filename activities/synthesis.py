@@ -12,7 +12,7 @@ from activities.model.conversation import Opening
 from activities.model.journalled_call import Answered, CallOptions, ModelCalls
 from activities.model.port import Json, user_message
 from activities.model.structured import first_json
-from activities.model.window.drafts import PromptWriter
+from activities.model.window.call_drafts import PromptWriter
 from activities.prompts.judgement_prompts import (
     DIGEST_SYSTEM,
     DIGEST_WORDS,

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Mapping
 from contextvars import ContextVar
 from datetime import timedelta
 from typing import Any
-from urllib.parse import urlsplit
 
 import anthropic
 import httpx2
@@ -26,7 +25,7 @@ from supervision.contract.base import Model
 from supervision.errors import ErrorKind
 from supervision.provider.credentials import Credentials
 from supervision.text import one_line
-from supervision.trust import is_loopback
+from supervision.trust import host_and_port, require_private
 
 _DEFAULT_URL = "https://api.anthropic.com"
 _NO_KEY = "none"  # endpoints without keys ignore it; the SDK refuses to send a request without one
@@ -71,9 +70,9 @@ class AnthropicModel(LanguageModel):
         self._max_output = max_output
         self._refused = RefusedParts()
         self._counts = True
-        self.endpoint = _host_and_port(base_url or _DEFAULT_URL)
+        self.endpoint = host_and_port(base_url or _DEFAULT_URL)
         if secrets and not plain_http:
-            _require_private(base_url or _DEFAULT_URL)
+            require_private(base_url or _DEFAULT_URL)
         self._credentials = Credentials(secrets)
         self._client: anthropic.AsyncAnthropic | None = None
         if secrets or base_url:
@@ -279,24 +278,3 @@ class _BoundedBody(httpx2.AsyncByteStream):
 
     async def aclose(self) -> None:
         await self._raw.aclose()
-
-
-def _require_private(url: str) -> None:
-    """ValueError when whoever is on the way to `url` could read the key."""
-    parts = urlsplit(url)
-    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
-        raise ValueError(
-            f"ANTHROPIC_BASE_URL is plain http to '{parts.hostname}', which would send the key unencrypted: use "
-            "https, or set SUPERVISOR_MODEL_PLAIN_HTTP=true if the network between is yours"
-        )
-
-
-def _host_and_port(url: str) -> str:
-    try:
-        parts = urlsplit(url)
-        port = parts.port or {"http": 80, "https": 443}[parts.scheme]
-    except (ValueError, KeyError):
-        raise ValueError("ANTHROPIC_BASE_URL is not an http or https address") from None
-    if not parts.hostname:
-        raise ValueError("ANTHROPIC_BASE_URL names no host")
-    return f"{parts.hostname}:{port}"

@@ -31,7 +31,7 @@ from activities.model.port import (
     StreamProgress,
 )
 from activities.model.pricing import price
-from activities.model.window.drafts import Beginning, Continuation, Draft, Drafts, PromptWriter
+from activities.model.window.call_drafts import Beginning, CallDraft, CallDrafts, Continuation, PromptWriter
 from activities.model.window.known_windows import KnownWindows, refused_size
 from activities.model.window.view import View
 from activities.store.artifacts import ArtifactStore, ArtifactUnavailable
@@ -99,7 +99,7 @@ class ModelCalls:
     ) -> Answered:
         """Makes the first call of a conversation; `note` is the system's own word after the text."""
 
-        async def beginning() -> Drafts:
+        async def beginning() -> CallDrafts:
             return Beginning(self.windows, opening, text, note)
 
         return await self._call(run, step, beginning, options)
@@ -107,13 +107,13 @@ class ModelCalls:
     async def go_on(self, run: RunRef, step: str, head: str, messages: list[Json], options: CallOptions) -> Answered:
         """Makes a later call: the conversation at `head` with `messages` appended."""
 
-        async def continuation() -> Drafts:
+        async def continuation() -> CallDrafts:
             return await Continuation.after(self.windows, self.conversations, head, messages)
 
         return await self._call(run, step, continuation, options)
 
     async def _call(
-        self, run: RunRef, step: str, drafting: Callable[[], Awaitable[Drafts]], how: CallOptions
+        self, run: RunRef, step: str, drafting: Callable[[], Awaitable[CallDrafts]], how: CallOptions
     ) -> Answered:
         info, earlier = activity.info(), EarlierAttempts.of_this_call()
         show(earlier.model_dump)  # a heartbeat replaces what the attempts before left behind
@@ -149,8 +149,8 @@ class ModelCalls:
         return self._answered(key, await self._save(key, entry, earlier))
 
     async def _fitted(
-        self, drafts: Drafts, request: ModelRequest, earlier: EarlierAttempts
-    ) -> tuple[ModelMessage, Draft]:
+        self, drafts: CallDrafts, request: ModelRequest, earlier: EarlierAttempts
+    ) -> tuple[ModelMessage, CallDraft]:
         """Returns the answer to a call, and the draft with which it was sent: the second one if the first was too long.
 
         A reply that ended because the window was full counts as refused, unless nothing can be left out.

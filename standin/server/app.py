@@ -6,12 +6,12 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from standin.server import sse
-from standin.server.api_reply import Brain, tokens
+from standin.server.api_reply import Brain
 from standin.server.api_request import BadRequest, parse
-from standin.server.conversation_memory import prefixes
 from standin.server.endpoint import Endpoint
 from standin.server.exchange import CallLog
 from standin.server.faults import BadConfig, FaultScript, parse_config
+from standin.server.prompt_cache import PromptCache
 
 
 class BrainServer:
@@ -41,7 +41,7 @@ class BrainServer:
             request = parse({"max_tokens": 0, **await http.json()})
         except (BadRequest, ValueError, TypeError) as error:
             return JSONResponse(sse.error("invalid_request_error", str(error), ""), 400)
-        return JSONResponse({"input_tokens": tokens(prefixes(request)[-1].size)})
+        return JSONResponse({"input_tokens": PromptCache().bill(request).total})
 
     async def _health(self, http: HttpRequest) -> JSONResponse:
         return JSONResponse({"status": "ok", "model": "stand-in: it has no model behind it"})

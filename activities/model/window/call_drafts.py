@@ -1,4 +1,4 @@
-"""Drafts of a call: the messages as they should be sent to fit into the model's window, and a shorter version.
+"""CallDrafts of a call: the messages as they should be sent to fit into the model's window, and a shorter version.
 
 A conversation's first prompt is shortened by leaving less room for the texts that can be cut, a later one by letting
 tool outputs give way to previews.
@@ -23,7 +23,7 @@ Counter = Callable[[list[Json]], Awaitable[int | None]]
 
 
 @dataclass(frozen=True)
-class Draft:
+class CallDraft:
     """A call to be sent: the messages that it adds to its conversation, all as they are shown, and the view."""
 
     added: list[Json]
@@ -31,22 +31,22 @@ class Draft:
     view: View
 
 
-class Drafts(ABC):
+class CallDrafts(ABC):
     """The drafts of one call; `past` is the conversation that it goes on with."""
 
     opening: Opening
     past: Conversation | None = None
 
     @abstractmethod
-    async def first(self, earlier: View | None, count: Counter) -> Draft:
+    async def first(self, earlier: View | None, count: Counter) -> CallDraft:
         """Returns the draft to send; `earlier` is the view with which an attempt before this one had to be sent."""
 
     @abstractmethod
-    async def shorter(self, draft: Draft, refusal: ModelFailure) -> Draft | None:
+    async def shorter(self, draft: CallDraft, refusal: ModelFailure) -> CallDraft | None:
         """Returns a shorter draft after the provider refused one for its length; None if nothing can be left out."""
 
 
-class Beginning(Drafts):
+class Beginning(CallDrafts):
     """The first call of a conversation."""
 
     def __init__(
@@ -57,11 +57,11 @@ class Beginning(Drafts):
         self._text = text
         self._note = note
 
-    async def first(self, earlier: View | None, count: Counter) -> Draft:
+    async def first(self, earlier: View | None, count: Counter) -> CallDraft:
         """Returns the prompt with as much of the texts that can be cut as the window has room for."""
         return await self._written(self._windows.prompt_tokens(self.opening.model))
 
-    async def shorter(self, draft: Draft, refusal: ModelFailure) -> Draft | None:
+    async def shorter(self, draft: CallDraft, refusal: ModelFailure) -> CallDraft | None:
         """Returns the prompt with half of that at most, less if the provider says how much it was too long."""
         if isinstance(self._text, str):
             return None
@@ -71,13 +71,13 @@ class Beginning(Drafts):
         written = await self._written(int(most / 2 / max(1.0, excess)))
         return written if written.shown != draft.shown else None
 
-    async def _written(self, room: int) -> Draft:
+    async def _written(self, room: int) -> CallDraft:
         text = self._text if isinstance(self._text, str) else await self._text(room)
         messages = [user_message(text), *([system_note(self._note)] if self._note else [])]
-        return Draft(messages, messages, View())
+        return CallDraft(messages, messages, View())
 
 
-class Continuation(Drafts):
+class Continuation(CallDrafts):
     """A later call: a conversation with messages appended, whose tool outputs are `added` by reference."""
 
     def __init__(self, windows: KnownWindows, past: Conversation, added: list[Json], whole: list[Json]) -> None:
@@ -95,7 +95,7 @@ class Continuation(Drafts):
         """Returns the drafts of a call that goes on with the conversation at `head`."""
         return cls(windows, await conversations.load(head), added, await conversations.resolve(added))
 
-    async def first(self, earlier: View | None, count: Counter) -> Draft:
+    async def first(self, earlier: View | None, count: Counter) -> CallDraft:
         """Returns the conversation as it was shown last, or after a clearing where it gets too long."""
         if earlier is not None:
             return self._as(earlier)
@@ -105,7 +105,7 @@ class Continuation(Drafts):
             size = size.scaled(counted / size.total())
         return self._cleared(size, room) or draft
 
-    async def shorter(self, draft: Draft, refusal: ModelFailure) -> Draft | None:
+    async def shorter(self, draft: CallDraft, refusal: ModelFailure) -> CallDraft | None:
         """Returns the conversation after a clearing to what the provider says that it takes."""
         tokens, window = refused_size(refusal)
         room = self._windows.room(self.opening.model)
@@ -117,14 +117,14 @@ class Continuation(Drafts):
         size = size.scaled((tokens or least) / size.total())
         return self._cleared(size, room)
 
-    def _cleared(self, size: PromptSize, room: Room) -> Draft | None:
+    def _cleared(self, size: PromptSize, room: Room) -> CallDraft | None:
         """Returns the conversation after a clearing; None if there is none to make."""
         cleared = outputs_to_clear(size, room)
         return None if cleared == size.cleared else self._as(View(cleared=cleared, quiet=len(self.past.entries)))
 
-    def _as(self, view: View) -> Draft:
+    def _as(self, view: View) -> CallDraft:
         replies = [entry.reply.content for entry in self.past.entries]
-        return Draft(self._added, shown([*self.past.inputs, self._whole], replies, view), view)
+        return CallDraft(self._added, shown([*self.past.inputs, self._whole], replies, view), view)
 
 
 def _is_close(tokens: float, room: Room) -> bool:
