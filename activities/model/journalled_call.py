@@ -164,7 +164,7 @@ class ModelCalls:
             message = await self._complete(replace(request, messages=draft.shown), earlier)
             if message.stop_reason != WINDOW_FULL:
                 return message, draft
-            refusal = call_errors.failure(ErrorKind.CONTEXT_OVERFLOW)
+            refusal = call_errors.failure(ErrorKind.CONTEXT_OVERFLOW, model=request.model)
         except ModelFailure as failure:
             if failure.kind is not ErrorKind.CONTEXT_OVERFLOW:
                 raise self._error(failure, earlier) from failure

@@ -80,9 +80,10 @@ def outputs_to_clear(size: PromptSize, room: Room) -> int:
     chosen = _first_fitting(size, size.cleared, seen, most * limits.CLEARED_SHARE)
     if size.total(chosen) > most:
         chosen = _first_fitting(size, chosen, len(size.outputs), most)
+    freed = now - size.total(chosen)
     full = now > room.window - limits.LEAST_OUTPUT_TOKENS
-    worth = now - size.total(chosen) >= most * limits.CLEARED_LEAST_SHARE
-    return chosen if worth or full else size.cleared
+    worth = freed >= most * limits.CLEARED_LEAST_SHARE
+    return chosen if worth or (full and freed > 0) else size.cleared
 
 
 def _first_fitting(size: PromptSize, least: int, most: int, tokens: float) -> int:

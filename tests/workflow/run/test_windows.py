@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from temporalio.client import Client
 
+from standin.server.api_reply import text_block
 from standin.server.app import BrainServer
 from standin.server.faults import parse_config
 from standin.server.serving import serving as served
@@ -54,7 +55,7 @@ class Looking:
             if (name := self._begun.pop(block["tool_use_id"], None)) is not None:
                 self.read_again[name] += block["content"]
         if step.number == self.turns:
-            return text("found\n\nConfidence: 0.8\nLimitations: none")
+            return billed(text_block("found\n\nConfidence: 0.8\nLimitations: none"))
         uses = [("lookup", {"query": f"row {step.number} of the pears", "size": 2000})]
         cut = [match for block in results if (match := _CUT.search(block["content"])) is not None]
         fresh = [match for match in cut if match[2] not in self.read_again]
@@ -98,10 +99,8 @@ async def test_eighty_turns_with_long_outputs_fit_into_a_window_of_100k_tokens(
     failed = [entry for entry in model.log.entries() if entry["event"] == "failed"]
     assert not failed, "no prompt was refused, and no conversation changed but by previews"
     usages = model.usages("turn")[-TURNS:]
-    assert read_share(usages) >= 0.8
-    rewritten = [
-        usage for usage in usages[1:] if usage["cache_read_input_tokens"] < usage["cache_creation_input_tokens"]
-    ]
+    assert read_share(usages) >= 0.85
+    rewritten = [u for u in usages[1:] if u["cache_read_input_tokens"] < u["cache_creation_input_tokens"]]
     assert 3 <= len(rewritten) <= 12, "clearings are few"
     assert len(looks.read_again) >= 10
     for name, whole in looks.read_again.items():
