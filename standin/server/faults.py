@@ -93,7 +93,8 @@ class ServerConfig(StrictModel):
 
     def window(self, model: str) -> int:
         """Returns how many tokens a prompt and its reply may have together."""
-        return next(tokens for name, tokens in {**self.windows, **_WINDOWS}.items() if fnmatchcase(model, name))
+        known = (*self.windows.items(), *_WINDOWS.items())
+        return next(tokens for name, tokens in known if fnmatchcase(model, name))
 
 
 class BadConfig(ValueError):

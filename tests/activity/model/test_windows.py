@@ -216,3 +216,18 @@ async def test_the_last_counted_prompt_tells_how_many_tokens_a_text_has(desk: De
         await talk.go_on(LONG)
         answered = await talk.go_on(LONG)
         assert answered.view.cleared == cleared, tokens
+
+
+async def test_an_estimate_near_the_end_of_the_room_is_counted_by_the_provider(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.say(*[looks(n) for n in range(1, 9)])
+    for counts, cleared in ((True, 0), (False, 2)):  # it counts an eighth less than the estimate
+        talk = Talk(desk)
+        await talk.begin()
+        await talk.go_on(LONG)
+        await talk.go_on(LONG)
+        if not counts:
+            monkeypatch.setattr(desk.calls.model, "_counts", False)
+        answered = await talk.go_on(LONG[:17_000])
+        assert answered.view.cleared == cleared

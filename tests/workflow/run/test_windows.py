@@ -56,7 +56,9 @@ class Looking:
                 self.read_again[name] += block["content"]
         if step.number == self.turns:
             return billed(text_block("found\n\nConfidence: 0.8\nLimitations: none"))
-        uses = [("lookup", {"query": f"row {step.number} of the pears", "size": 2000})]
+        uses: list[tuple[str, dict[str, Any]]] = [
+            ("lookup", {"query": f"row {step.number} of the pears", "size": 2000})
+        ]
         cut = [match for block in results if (match := _CUT.search(block["content"])) is not None]
         fresh = [match for match in cut if match[2] not in self.read_again]
         if step.number % 5 == 0 and fresh:
@@ -66,7 +68,7 @@ class Looking:
             for n, (name, arguments) in enumerate(uses)
         ]
         if len(made) > 1:
-            self._begun[made[1]["id"]] = fresh[-1][2]
+            self._begun[f"t{step.number}_1"] = fresh[-1][2]
             self.read_again[fresh[-1][2]] = fresh[-1].string[: int(fresh[-1][1])]
         thought = {"type": "thinking", "thinking": f"turn {step.number}", "signature": "c2ln"}
         return billed(thought, *made, stop_reason="tool_use")
