@@ -214,6 +214,7 @@ CONTEXT_SHARE = 0.5  # of the window, where that is less: the rest is for instru
 AGENT_CONTEXT_TOKENS = 17_000  # of findings in a worker agent's brief: every turn reads them again
 AGENT_CONTEXT_SHARE = 0.4  # of the room that a prompt has for findings, where that is less: tool outputs come on top
 UNKNOWN_WINDOW_TOKENS = 128_000  # of a model that nobody knows: most have it; a smaller one says so and is remembered
+WINDOW_ASKED_TOKENS = 6_000  # of a prompt, from which on a provider is asked for a window that nobody knows
 REPLY_SHARE = 0.2  # of the window, kept free for thinking and the reply: 40,000 of 200,000
 CLEARED_SHARE = 0.33  # of the rest, to which a clearing cuts: less often, as each makes the provider read all anew
 CLEARED_LEAST_SHARE = 0.1  # of the rest that a clearing must free; a smaller gain waits until the window is full

@@ -30,6 +30,7 @@ from supervision.trust import host_and_port, require_private
 _DEFAULT_URL = "https://api.anthropic.com"
 _NO_KEY = "none"  # endpoints without keys ignore it; the SDK refuses to send a request without one
 _NOT_COUNTED = ("max_tokens", "diagnostics")  # parts of a request that its tokens are not counted with
+_WINDOW_NAMES = ("max_input_tokens", "max_model_len", "context_length")  # the API's, and those of other servers
 _watch: ContextVar[StreamWatch | None] = ContextVar("_watch", default=None)  # of the call that this task makes
 
 
@@ -127,6 +128,17 @@ class AnthropicModel(LanguageModel):
             return None
         except (anthropic.AnthropicError, httpx2.HTTPError, ValueError):
             return None
+
+    async def window(self, model: str) -> int | None:
+        """Returns the tokens that the provider's list of models has for this one; None if it has none."""
+        if self._client is None:
+            return None
+        try:
+            info = await self._client.models.retrieve(model, timeout=limits.COUNT_TIMEOUT.total_seconds())
+        except (anthropic.AnthropicError, httpx2.HTTPError, ValueError):
+            return None
+        told = (getattr(info, name, None) for name in _WINDOW_NAMES)
+        return next((tokens for tokens in told if type(tokens) is int and tokens > 0), None)
 
     async def close(self) -> None:
         """Closes the connections."""

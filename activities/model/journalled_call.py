@@ -122,6 +122,8 @@ class ModelCalls:
         if entry := await self.conversations.find(key):
             return self._answered(key, entry)
         drafts = await drafting()
+        if drafts.is_long:
+            await self.windows.find_out(drafts.opening.model, self.model.window)
         past = drafts.past
         request = ModelRequest(
             model=drafts.opening.model,

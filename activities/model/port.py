@@ -175,6 +175,10 @@ class LanguageModel(Protocol):
         """Returns how many tokens the provider counts in the prompt; None if it does not say."""
         ...
 
+    async def window(self, model: str) -> int | None:
+        """Returns how many tokens the provider says that the model takes; None if it does not say."""
+        ...
+
     async def close(self) -> None:
         """Closes the connections."""
         ...

@@ -15,6 +15,7 @@ from activities.tools.tool import NewArtifact, Tool, ToolContext, ToolMisuse, To
 from supervision import limits
 from supervision.contract.request import describe_errors
 from supervision.contract.team import Role, Team, ToolEntry
+from supervision.prompt_marks import OWN_TOOLS
 from supervision.text import cap, clean, did_you_mean, one_line
 
 log = logging.getLogger(__name__)
@@ -39,6 +40,8 @@ class Toolbox:
         for tool in tools:
             if not re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", tool.name):  # what providers accept
                 raise ValueError(f"tools.{tool.name}: a name is up to 64 letters, digits, _ and -")
+            if tool.name in OWN_TOOLS:
+                raise ValueError(f"tools.{tool.name}: this is the name of a tool that every role has")
             if tool.name in self._tools:
                 raise ValueError(f"tools.{tool.name}: two tools have this name")
             self._tools[tool.name] = tool

@@ -29,6 +29,7 @@ class BrainServer:
             routes=[
                 Route("/v1/messages", self._endpoint, methods=["POST"]),
                 Route("/v1/messages/count_tokens", self._count, methods=["POST"]),
+                Route("/v1/models/{model:path}", self._model),
                 Route("/healthz", self._health),
                 Route("/ledger", self._entries),
                 Route("/config", self._configure, methods=["POST"]),
@@ -42,6 +43,11 @@ class BrainServer:
         except (BadRequest, ValueError, TypeError) as error:
             return JSONResponse(sse.error("invalid_request_error", str(error), ""), 400)
         return JSONResponse({"input_tokens": PromptCache().bill(request).total})
+
+    async def _model(self, http: HttpRequest) -> JSONResponse:
+        name = http.path_params["model"]
+        window = self._script.config.window(name)
+        return JSONResponse({"type": "model", "id": name, "display_name": name, "max_input_tokens": window})
 
     async def _health(self, http: HttpRequest) -> JSONResponse:
         return JSONResponse({"status": "ok", "model": "stand-in: it has no model behind it"})

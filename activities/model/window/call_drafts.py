@@ -7,6 +7,7 @@ tool outputs give way to previews.
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 from activities.model.conversation import Conversation, ConversationStore, Opening
 from activities.model.port import Json, ModelFailure, system_note, user_message
@@ -37,6 +38,11 @@ class CallDrafts(ABC):
     opening: Opening
     past: Conversation | None = None
 
+    @property
+    @abstractmethod
+    def is_long(self) -> bool:
+        """True if the prompt may be too long for the smallest windows."""
+
     @abstractmethod
     async def first(self, earlier: View | None, count: Counter) -> CallDraft:
         """Returns the draft to send; `earlier` is the view with which an attempt before this one had to be sent."""
@@ -56,6 +62,11 @@ class Beginning(CallDrafts):
         self._windows = windows
         self._text = text
         self._note = note
+
+    @property
+    def is_long(self) -> bool:
+        """True if texts that can be cut are a part of it."""
+        return not isinstance(self._text, str)
 
     async def first(self, earlier: View | None, count: Counter) -> CallDraft:
         """Returns the prompt with as much of the texts that can be cut as the window has room for."""
@@ -95,11 +106,16 @@ class Continuation(CallDrafts):
         """Returns the drafts of a call that goes on with the conversation at `head`."""
         return cls(windows, await conversations.load(head), added, await conversations.resolve(added))
 
+    @property
+    def is_long(self) -> bool:
+        """True if it is longer than the first prompts of most conversations."""
+        return self._size.total() > limits.WINDOW_ASKED_TOKENS
+
     async def first(self, earlier: View | None, count: Counter) -> CallDraft:
         """Returns the conversation as it was shown last, or after a clearing where it gets too long."""
         if earlier is not None:
             return self._as(earlier)
-        draft, size = self._as(self.past.view), next_size(self.past, self._whole)
+        draft, size = self._as(self.past.view), self._size
         room = self._windows.room(self.opening.model)
         if _is_close(size.total(), room) and (counted := await count(draft.shown)):
             size = size.scaled(counted / size.total())
@@ -111,11 +127,15 @@ class Continuation(CallDrafts):
         room = self._windows.room(self.opening.model)
         if window is not None:
             room = Room.of(window)
-        size = next_size(self.past, self._whole).at(draft.view.cleared)
+        size = self._size.at(draft.view.cleared)
         # Without a number all that is known is that it is too long.
         least = max(size.total(), room.window * (1 + limits.ESTIMATE_ERROR))
         size = size.scaled((tokens or least) / size.total())
         return self._cleared(size, room)
+
+    @cached_property
+    def _size(self) -> PromptSize:
+        return next_size(self.past, self._whole)
 
     def _cleared(self, size: PromptSize, room: Room) -> CallDraft | None:
         """Returns the conversation after a clearing; None if there is none to make."""

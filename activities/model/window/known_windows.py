@@ -1,10 +1,10 @@
 """How many tokens the models of this process take at once, and what that leaves for the parts of a prompt.
 
-A setting says it, else the price list; what a provider said when it refused a prompt is remembered.
+A setting says it, else the price list, else the provider; what that said when it refused a prompt is remembered.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from fnmatch import fnmatchcase
 
 from cachetools import LRUCache
@@ -19,7 +19,7 @@ from supervision.text import size
 _WORDS = (
     re.compile(r"(?P<tokens>\d+) tokens > (?P<window>\d+) maximum"),
     re.compile(r"context limit: (?P<tokens>\d+) \+ \d+ > (?P<window>\d+)"),
-    re.compile(r"(?:maximum (?:context|prompt) length is|context size \(|token limit: )(?P<window>\d+)"),
+    re.compile(r"(?:maximum (?:context|prompt) length is |context size \(|token limit: )(?P<window>\d+)"),
 )
 
 
@@ -29,6 +29,7 @@ class KnownWindows:
     def __init__(self, settings: Mapping[str, int] | None = None) -> None:
         self._settings = dict(settings or {})
         self._learned: LRUCache[str, int] = LRUCache(limits.KNOWN_MODELS)
+        self._asked: LRUCache[str, bool] = LRUCache(limits.KNOWN_MODELS)
 
     def of(self, model: str) -> int:
         """Returns the tokens that a prompt and its reply may have together."""
@@ -38,9 +39,13 @@ class KnownWindows:
             return min(learned, known or learned)
         return known or limits.UNKNOWN_WINDOW_TOKENS
 
-    def is_known(self, model: str) -> bool:
-        """True if anybody has said how large the model's window is."""
-        return bool(self._setting(model) or listed_window(model) or model in self._learned)
+    async def find_out(self, model: str, ask: Callable[[str], Awaitable[int | None]]) -> None:
+        """Asks the provider, once, for the window of a model that neither a setting nor the list knows."""
+        if self._setting(model) or listed_window(model) or model in self._learned or model in self._asked:
+            return
+        self._asked[model] = True
+        if (window := await ask(model)) is not None:
+            self.learn(model, window)
 
     def learn(self, model: str, window: int) -> None:
         """Remembers what the provider said."""

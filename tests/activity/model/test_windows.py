@@ -8,9 +8,12 @@ from temporalio.exceptions import ApplicationError
 from activities.contracts.turn_contracts import ToolResultRef
 from activities.model.conversation import Opening
 from activities.model.journalled_call import Answered, CallOptions
-from activities.model.port import Json
-from activities.model.window.known_windows import KnownWindows
+from activities.model.port import Json, ModelFailure
+from activities.model.window.known_windows import KnownWindows, refused_size
+from runtime.settings import Settings
 from standin.server.api_reply import ApiReply
+from supervision import limits
+from supervision.errors import ErrorKind
 from tests.activity.supervising import Desk
 from tests.scripted_model import Reply, message, status, text
 
@@ -231,3 +234,75 @@ async def test_an_estimate_near_the_end_of_the_room_is_counted_by_the_provider(
             monkeypatch.setattr(desk.calls.model, "_counts", False)
         answered = await talk.go_on(LONG[:17_000])
         assert answered.view.cleared == cleared
+
+
+async def test_a_window_that_nobody_knows_is_asked_of_the_provider_once(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    async def window(model: str) -> int:
+        asked.append(model)
+        return 20_000
+
+    monkeypatch.setattr(desk.calls.model, "window", window)
+    desk.say(*[looks(n) for n in range(1, 6)])
+    talk = Talk(desk, window=None)
+    await talk.begin()
+    assert asked == [], "a short prompt fits anywhere"
+    for cleared in (0, 0, 2):
+        assert (await talk.go_on(LONG)).view.cleared == cleared
+    assert asked == [MODEL]
+
+
+async def test_the_providers_list_of_models_has_windows(desk: Desk) -> None:
+    assert await desk.calls.model.window("claude-haiku-5-5") == 1_000_000
+    assert await desk.calls.model.window("claude-haiku-4-5") == 200_000
+
+
+@pytest.mark.parametrize(
+    ("words", "known"),
+    [
+        ("prompt is too long: 213462 tokens > 200000 maximum", (213_462, 200_000)),
+        ("input length and `max_tokens` exceed context limit: 190000 + 21333 > 200000, decrease", (190_000, 200_000)),
+        ("This model's maximum context length is 8192 tokens. However, you requested 9000", (None, 8192)),
+        ("This model's maximum prompt length is 131072 but the request contains 136973 tokens.", (None, 131_072)),
+        ("the request exceeds the available context size (4096 tokens), try increasing it", (None, 4096)),
+        ("Your request exceeded model token limit: 262144 (requested: 275363)", (None, 262_144)),
+        ("Request size exceeds model context window", (None, None)),
+    ],
+)
+async def test_the_words_of_providers_for_a_prompt_that_is_too_long(
+    desk: Desk, words: str, known: tuple[int | None, int | None]
+) -> None:
+    desk.say(status(400, "invalid_request_error", words))
+    with pytest.raises(ApplicationError) as caught:
+        await Talk(desk, window=None).begin()
+    assert caught.value.type == "ContextOverflow"
+    failed = ModelFailure(ErrorKind.CONTEXT_OVERFLOW, caught.value.message, retryable=False)
+    assert refused_size(failed) == known
+
+
+def test_settings_go_before_the_list_and_what_is_smaller_before_both() -> None:
+    windows = KnownWindows({"mine": 32_768, "claude-opus*": 500_000})
+    known = {model: windows.of(model) for model in ("mine", "claude-opus-5-5", "anthropic/claude-haiku-4-5", "odd")}
+    assert list(known.values()) == [32_768, 500_000, 200_000, limits.UNKNOWN_WINDOW_TOKENS]
+    for model, told, window in (("mine", 16_384, 16_384), ("odd", 8_192, 8_192), ("claude-opus-5-5", 10**6, 500_000)):
+        windows.learn(model, told)
+        assert windows.of(model) == window
+    assert windows.room("claude-haiku-5-5").usual < 100_000, "longer prompts cost five times as much"
+    assert windows.prompt_tokens("odd") == 4_096
+
+
+@pytest.mark.parametrize(
+    ("value", "windows"),
+    [("200000", {"*": 200_000}), ("mine=32768, qwen*=131072", {"mine": 32_768, "qwen*": 131_072}), ("", {})],
+)
+def test_windows_are_set_for_all_models_or_by_name(
+    monkeypatch: pytest.MonkeyPatch, value: str, windows: dict[str, int]
+) -> None:
+    monkeypatch.setenv("SUPERVISOR_MODEL_WINDOW", value)
+    assert Settings(_env_file=None).model_window == windows
+    monkeypatch.setenv("SUPERVISOR_MODEL_WINDOW", "mine=large")
+    with pytest.raises(ValueError, match="name=tokens"):
+        Settings(_env_file=None)
