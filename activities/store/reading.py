@@ -83,10 +83,13 @@ async def read_findings(store: ArtifactStore, refs: list[DependencyRef], tokens:
 async def with_findings(
     store: ArtifactStore, refs: list[DependencyRef], write: Callable[[list[FindingExcerpt]], str], tokens: int
 ) -> str:
-    """Returns the prompt that `write` makes of findings, which get what its other parts leave of `tokens`."""
-    whole = await _whole(store, refs)
+    """Returns the prompt that `write` makes of findings, which get what its other parts leave of `tokens`.
+
+    They get half of that at least: a prompt about findings is of no use without any.
+    """
+    whole, room = await _whole(store, refs), tokens * limits.CHARS_PER_TOKEN
     others = size(write([replace(finding, text="") for finding in whole]))
-    return write(_fitted(whole, refs, tokens * limits.CHARS_PER_TOKEN - others))
+    return write(_fitted(whole, refs, max(room - others, room / 2)))
 
 
 async def _whole(store: ArtifactStore, refs: list[DependencyRef]) -> list[FindingExcerpt]:
