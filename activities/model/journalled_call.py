@@ -122,7 +122,7 @@ class ModelCalls:
         if entry := await self.conversations.find(key):
             return self._answered(key, entry)
         drafts = await drafting()
-        if drafts.is_long:
+        if self.windows.is_unknown(drafts.opening.model) and drafts.is_long:
             await self.windows.find_out(drafts.opening.model, self.model.window)
         past = drafts.past
         request = ModelRequest(

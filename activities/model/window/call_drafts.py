@@ -12,7 +12,7 @@ from functools import cached_property
 from activities.model.conversation import Conversation, ConversationStore, Opening
 from activities.model.port import Json, ModelFailure, system_note, user_message
 from activities.model.window.known_windows import KnownWindows, refused_size
-from activities.model.window.prompt_size import next_size, opening_tokens
+from activities.model.window.prompt_size import next_size, opening_tokens, surely_fits
 from activities.model.window.view import View, shown
 from supervision import limits
 from supervision.agent.clearing import PromptSize, Room, outputs_to_clear
@@ -115,8 +115,10 @@ class Continuation(CallDrafts):
         """Returns the conversation as it was shown last, or after a clearing where it gets too long."""
         if earlier is not None:
             return self._as(earlier)
-        draft, size = self._as(self.past.view), self._size
-        room = self._windows.room(self.opening.model)
+        draft, room = self._as(self.past.view), self._windows.room(self.opening.model)
+        if surely_fits(self.past, self._whole, room.usual):
+            return draft
+        size = self._size
         if _is_close(size.total(), room) and (counted := await count(draft.shown)):
             size = size.scaled(counted / size.total())
         return self._cleared(size, room) or draft

@@ -39,10 +39,13 @@ class KnownWindows:
             return min(learned, known or learned)
         return known or limits.UNKNOWN_WINDOW_TOKENS
 
+    def is_unknown(self, model: str) -> bool:
+        """True if nobody has said how large the model's window is, and the provider was not asked."""
+        known = self._setting(model) or listed_window(model) or self._learned.get(model)
+        return not known and model not in self._asked
+
     async def find_out(self, model: str, ask: Callable[[str], Awaitable[int | None]]) -> None:
-        """Asks the provider, once, for the window of a model that neither a setting nor the list knows."""
-        if self._setting(model) or listed_window(model) or model in self._learned or model in self._asked:
-            return
+        """Asks the provider, once, for the window of a model that nobody knows."""
         self._asked[model] = True
         if (window := await ask(model)) is not None:
             self.learn(model, window)

@@ -54,6 +54,18 @@ def next_size(past: Conversation, added: list[Json]) -> PromptSize:
     )
 
 
+def surely_fits(past: Conversation, added: list[Json], tokens: float) -> bool:
+    """True if the next prompt has at most so many tokens, as no token is shorter than a byte.
+
+    It spares the many calls that are far below a limit the look at each block. False says nothing.
+    """
+    last = past.entries[-1]
+    counted = _prompt_tokens(last)
+    texts = sum(len(str(b.get("content", ""))) for m in (m for i in past.inputs for m in i) for b in results(m))
+    plausible = texts <= counted * _PLAUSIBLE[1]
+    return plausible and counted + last.reply.usage.output_tokens + _json(added) <= tokens
+
+
 def _sent(past: Conversation, outputs: _Outputs, cleared: int, quiet: int) -> int:
     """Returns the bytes of the last call's prompt."""
     before = len(outputs.shown) - outputs.new
