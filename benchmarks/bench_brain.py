@@ -10,13 +10,14 @@ structured outputs):
 """
 
 import argparse
+import os
 import re
 from collections.abc import Iterator
 
 from standin.extract.schema_fill import Filler
 from standin.server.api_reply import ApiReply, json_reply, text_block, tool_block
 from standin.server.api_request import ApiRequest, Json
-from standin.server.app import BrainServer
+from standin.server.app import TOKEN_VARIABLE, BrainServer
 from standin.server.exchange import CallLog
 from standin.server.faults import FaultScript
 from standin.server.serving import listen, run
@@ -35,8 +36,8 @@ def think(request: ApiRequest) -> ApiReply:
 
 def _reply(request: ApiRequest) -> ApiReply:
     text = request.prompt
-    bench = next(markers(text, "bench"))
     if request.schema is not None:
+        bench = next(markers(text, "bench"))
         filler = Filler(request.schema)
         wanted = _plan(bench) if "subtasks" in filler.properties() else {"answer": _answer(text, bench)}
         return json_reply(filler.fill(wanted))
@@ -44,7 +45,7 @@ def _reply(request: ApiRequest) -> ApiReply:
     if request.turns < int(task["t"]):
         query = {"query": f"q{task['i']}.{request.turns}"}
         return ApiReply([tool_block(task.get("tool", "lookup"), query)], "tool_use")
-    done = f"Answer of part {task['i']}. [[done i={task['i']} n={task['n']} run={bench['run']}]]"
+    done = f"Answer of part {task['i']}. [[done i={task['i']} n={task['n']} run={task['run']}]]"
     return ApiReply([text_block(done)])
 
 
@@ -89,7 +90,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--port", type=int, required=True)
     listener, url = listen(port=parser.parse_args().port)
-    run(BrainServer(think, CallLog(), FaultScript()), listener, url)
+    run(BrainServer(think, CallLog(), FaultScript(), os.environ.get(TOKEN_VARIABLE, "")), listener, url)
 
 
 if __name__ == "__main__":

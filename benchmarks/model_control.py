@@ -1,6 +1,7 @@
 """The model server of a bench as the driver sees it: its process, its latency, what it counted."""
 
 import json
+import secrets
 import socket
 import sys
 import urllib.request
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.processes import Process
+from standin.server.app import TOKEN_VARIABLE
 
 _CHECKOUT = Path(__file__).resolve().parent.parent
 _CHEAP = {"append_only": False, "delta_chars": 1 << 20}  # what the server does beyond answering is switched off
@@ -23,11 +25,11 @@ class ModelControl:
         port = free_port()
         self.url = f"http://127.0.0.1:{port}"
         self._counts = script is not None
+        self._token = secrets.token_hex()
         program = [str(script)] if script else ["-m", "benchmarks.bench_brain"]
         command = [sys.executable, *program, "--port", str(port)]
-        self.process = Process(
-            "model-server", command, folder, ready=self._serves, variables={"PYTHONPATH": str(_CHECKOUT)}
-        )
+        variables = {"PYTHONPATH": str(_CHECKOUT), TOKEN_VARIABLE: self._token}
+        self.process = Process("model-server", command, folder, self._serves, variables)
 
     def prepare(self, latency: float) -> None:
         """Answers take `latency` seconds from now on, and the count starts anew."""
@@ -53,7 +55,8 @@ class ModelControl:
 
     def _ask(self, path: str, body: dict[str, Any] | None = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
-        with _OPENER.open(urllib.request.Request(self.url + path, data=data), timeout=_TIMEOUT) as answer:
+        request = urllib.request.Request(self.url + path, data, {"authorization": f"Bearer {self._token}"})
+        with _OPENER.open(request, timeout=_TIMEOUT) as answer:
             return json.load(answer)
 
 

@@ -79,6 +79,11 @@ class Process:
         assert self._process is not None
         return int(self._process.pid)
 
+    @property
+    def runs(self) -> bool:
+        """True until it has ended."""
+        return self._process is not None and self._process.poll() is None
+
     def kill(self) -> None:
         """SIGKILL, as a crash would end it."""
         assert self._process is not None

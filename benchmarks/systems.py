@@ -68,7 +68,7 @@ class Project:
 
     name = "project"
 
-    def __init__(self, folder: Path, client: Client, address: str, model_url: str) -> None:
+    def __init__(self, folder: Path, client: Client, address: str, model_url: str, process: str = "project") -> None:
         self._client = client
         variables = {
             "ANTHROPIC_BASE_URL": model_url,
@@ -78,7 +78,7 @@ class Project:
             "TEMPORAL_ADDRESS": address,
         }
         command = [sys.executable, str(CHECKOUT / "worker_main.py")]
-        self.worker = Process("project", command, folder, lambda output: "worker ready" in output, variables)
+        self.worker = Process(process, command, folder, lambda output: "worker ready" in output, variables)
 
     async def run(self, row: Row, base: str) -> Runs:
         """Runs a row; run ids start with `base`."""

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from standin.extract.kind_of_call import think
-from standin.server.app import BrainServer
+from standin.server.app import TOKEN_VARIABLE, BrainServer
 from standin.server.exchange import CallLog
 from standin.server.faults import BadConfig, FaultScript
 from standin.server.serving import listen, run
@@ -24,7 +24,8 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         log = CallLog(options.ledger)
-        server = BrainServer(think, log, FaultScript(options.config, usual_latency_ms=options.latency_ms))
+        script = FaultScript(options.config, usual_latency_ms=options.latency_ms)
+        server = BrainServer(think, log, script, os.environ.get(TOKEN_VARIABLE, ""))
         listener, url = listen(options.host, options.port)
     except (BadConfig, OSError) as error:
         sys.stderr.write(f"the stand-in model cannot start: {error}\n")

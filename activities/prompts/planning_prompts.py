@@ -160,7 +160,7 @@ def history(previous: Plan, done: Iterable[WorkNote]) -> str:
 
 def plan_repair(problems: list[str]) -> str:
     """Returns the message that sends a plan back with its problems."""
-    listed = "\n".join(f"- {problem}" for problem in problems)
+    listed = "\n".join(f"- {plain(problem)}" for problem in problems)
     return f"This plan can't run:\n{listed}\n\nReturn the whole reply again with these points fixed."
 
 

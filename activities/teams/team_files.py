@@ -152,8 +152,8 @@ class TeamFiles:
         """Returns a team out of a request, with tools that team files registered.
 
         Its roles name a tool by its name, or as `team/tool` where several teams have one of that name. Raises
-        TeamError `InvalidRequest` for a tool that no team file has and for a `tools` section: commands, paths and
-        addresses never come from a request.
+        TeamError `InvalidRequest` for a tool that no team file has or gives to inline teams, and for a `tools`
+        section: commands, paths and addresses never come from a request.
         """
         if team.tools:
             raise TeamError(
@@ -255,17 +255,22 @@ def team_card(loaded: LoadedTeam, default_models: list[str]) -> TeamCard:
 
 
 def _pick(wanted: str, registered: dict[str, Tool[Any]], where: str) -> Tool[Any]:
-    matches = [name for name in registered if name == wanted or name.split("/")[1] == wanted]
+    offered = [name for name, tool in registered.items() if tool.inline]
+    every = [name for name in registered if wanted in (name, name.split("/")[1])]
+    matches = [name for name in every if name in offered]
     if len(matches) == 1:
         return registered[matches[0]]
     if matches:
         raise TeamError(
             ErrorKind.INVALID_REQUEST, f"{where}: several teams have a {quoted(wanted)}, name one: {', '.join(matches)}"
         )
-    known = ", ".join(sorted(registered)) or "none"
+    if every:
+        problem = f"{where}: {every[0]} is for its own team alone, its file says inline = false"
+        raise TeamError(ErrorKind.INVALID_REQUEST, problem)
+    known = ", ".join(sorted(offered)) or "none"
     raise TeamError(
         ErrorKind.INVALID_REQUEST,
-        f"{where}: no team file has a tool {quoted(wanted)}{did_you_mean(wanted, registered)}; registered are: {known}",
+        f"{where}: no team file has a tool {quoted(wanted)}{did_you_mean(wanted, offered)}; registered are: {known}",
     )
 
 

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -172,7 +172,7 @@ def _set_up(entry: ToolEntry, folder: Path) -> Tool[Any]:
             f"tools.{entry.name}: there is no kind '{entry.uses}'{did_you_mean(entry.uses, KINDS)}; kinds are: {kinds}"
         )
     try:
-        return factory(entry.name, entry.options, folder)
+        return replace(factory(entry.name, entry.options, folder), inline=entry.inline)
     except ValidationError as error:
         raise ValueError(f"tools.{entry.name}.options: {complaints(error)}") from error
     except ValueError as error:

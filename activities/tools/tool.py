@@ -82,7 +82,8 @@ class Tool(Generic[A]):
     because they only repeat these.
     `name` is letters, digits, `_` and `-`, at most 64 of them: providers accept no other. `catalogue` returns what data
     it reaches, for the planner: a line by the name of each table or document. `reads_attachments` is True if it shows
-    the attachments of its context.
+    the attachments of its context. With `inline=False` only roles of its own team have it: no team inside a request
+    may name it.
     """
 
     name: str
@@ -96,6 +97,7 @@ class Tool(Generic[A]):
     waits: bool = False
     catalogue: Callable[[], Awaitable[dict[str, str]]] | None = None
     reads_attachments: bool = False
+    inline: bool = True
 
     def schema(self) -> dict[str, Any]:
         """Returns the JSON schema of the arguments. It is shared, so do not change it."""

@@ -105,7 +105,9 @@ def _built(go: str, folder: Path, note: Note) -> Path:
     note(f"building the temporal program with {go}: some minutes, once")
     last = temporal_build.build(go, folder, note)
     made = folder / "temporal"
-    if runs(made):
+    if made.exists() and not temporal_build.is_of_pinned_sources(go, made):
+        last = "its sources do not have the pinned checksum"
+    elif runs(made):
         return made
     raise TemporalNotFound(
         f"`go install {temporal_build.GO_PACKAGE}` failed ({last}): install the Temporal CLI "

@@ -1,4 +1,7 @@
-"""The server's routes."""
+"""The server's routes: those of the API for everybody, those that control it for who has its token."""
+
+import secrets
+from collections.abc import Awaitable, Callable
 
 from starlette.applications import Starlette
 from starlette.requests import Request as HttpRequest
@@ -13,14 +16,23 @@ from standin.server.exchange import CallLog
 from standin.server.faults import BadConfig, FaultScript, parse_config
 from standin.server.prompt_cache import PromptCache
 
+TOKEN_VARIABLE = "STANDIN_CONTROL_TOKEN"
+"""The environment variable with the token: words on a command line are shown to every user of the machine."""
+
+_Handler = Callable[[HttpRequest], Awaitable[JSONResponse]]
+
 
 class BrainServer:
-    """A brain's server: its state and its routes. Raises BadConfig and OSError if the config file can't be used."""
+    """A brain's server: its state and its routes. Raises BadConfig and OSError if the config file can't be used.
 
-    def __init__(self, brain: Brain, log: CallLog, script: FaultScript) -> None:
+    Loopback is open to every user of the machine: without a `control_token` nobody scripts or reads it by HTTP.
+    """
+
+    def __init__(self, brain: Brain, log: CallLog, script: FaultScript, control_token: str = "") -> None:
         script.refresh()
         self._script = script
         self._log = log
+        self._token = control_token.encode()
         self._endpoint = Endpoint(brain, self._script, log)
 
     def app(self) -> Starlette:
@@ -31,11 +43,23 @@ class BrainServer:
                 Route("/v1/messages/count_tokens", self._count, methods=["POST"]),
                 Route("/v1/models/{model:path}", self._model),
                 Route("/healthz", self._health),
-                Route("/ledger", self._entries),
-                Route("/config", self._configure, methods=["POST"]),
-                Route("/reset", self._reset, methods=["POST"]),
+                Route("/ledger", self._controlled(self._entries)),
+                Route("/config", self._controlled(self._configure), methods=["POST"]),
+                Route("/reset", self._controlled(self._reset), methods=["POST"]),
             ]
         )
+
+    def _controlled(self, handler: _Handler) -> _Handler:
+        """Returns the handler for requests with the token; all others are refused."""
+
+        async def handle(http: HttpRequest) -> JSONResponse:
+            given = http.headers.get("authorization", "").removeprefix("Bearer ").encode()
+            if self._token and secrets.compare_digest(given, self._token):
+                return await handler(http)
+            problem = f"it takes the token that the server was started with, in {TOKEN_VARIABLE}"
+            return JSONResponse(sse.error("permission_error", problem, ""), 403)
+
+        return handle
 
     async def _count(self, http: HttpRequest) -> JSONResponse:
         try:

@@ -108,11 +108,15 @@ class Role(StrictModel):
 
 
 class ToolEntry(StrictModel):
-    """A tool that a team file sets up: `uses` names a tool kind, `options` are that kind's own."""
+    """A tool that a team file sets up: `uses` names a tool kind, `options` are that kind's own.
+
+    With `inline = false` no team inside a request may name it.
+    """
 
     name: Annotated[str, AfterValidator(_tool_name)]
     uses: str
     options: dict[str, Any] = {}
+    inline: bool = True
 
 
 class Team(StrictModel):

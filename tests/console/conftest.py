@@ -15,12 +15,14 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from console.demo.demo_processes import KeptWorker, stand_in
 from runtime.server.embedded_server import EmbeddedServer
 from runtime.server.temporal_binary import find_temporal
+from standin.server.app import TOKEN_VARIABLE
 from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
@@ -147,9 +149,10 @@ def _size(descriptor: int, columns: int, rows: int) -> None:
 
 @dataclass(frozen=True)
 class Model:
-    """The stand-in model's process."""
+    """The stand-in model's process, and the token that it is controlled with."""
 
     url: str
+    token: str
 
     async def slow(self, run_id: str) -> None:
         """From now on it writes slowly for that run."""
@@ -165,7 +168,8 @@ class Model:
         await self._post({})
 
     async def _post(self, config: dict[str, Any]) -> None:
-        request = urllib.request.Request(f"{self.url}/config", json.dumps(config).encode(), method="POST")
+        control = {"authorization": f"Bearer {self.token}"}
+        request = urllib.request.Request(f"{self.url}/config", json.dumps(config).encode(), control)
         await asyncio.to_thread(lambda: urllib.request.urlopen(request, timeout=10).read())
 
 
@@ -178,8 +182,11 @@ async def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="package")
 async def standin(place: Path) -> AsyncIterator[Model]:
     """The stand-in model."""
-    async with stand_in(place) as url:
-        yield Model(url)
+    token = uuid4().hex
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(TOKEN_VARIABLE, token)
+        async with stand_in(place) as url:
+            yield Model(url, token)
 
 
 @pytest.fixture(scope="package")

@@ -3,8 +3,15 @@
 Every attack comes with proof that it bites: the same text does harm where the guard is missing, or the measure catches
 a function that is known to be bad. Liveness is an effect like any other: a Worker that stops is a breach.
 
-    test_growth     texts that grow: time for twice the text is at most three times as long, up to each parser's cap
-    test_hostages   texts that no parser may meet on the event loop: they end in a child process, within its time
+    test_growth             texts that grow: time for twice the text is at most three times as long, up to each cap
+    test_hostages           texts that no parser may meet on the event loop: they end in a child process, in its time
+    test_raw_inputs         payloads of any kind for runs, updates, signals and queries: no run is stuck
+    test_forged_principals  callers that are not who they say: refused, and the run they aim at ends as it would have
+    test_rights             every role with every tool, by its name and by names that look like it
+    test_forged_text        tool calls that are not the ones that were shown, findings that speak for others
+    test_injections         texts of others in every prompt: its tags stay the same
+    test_liveness           a Worker process under all of it: it serves on, its memory stays, SIGTERM ends it
+    test_gate               each guard taken away once: its case turns red
 
 To add an attack, add a line to a table; to add a parser of foreign text, add its families here.
 """

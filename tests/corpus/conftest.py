@@ -8,7 +8,7 @@ import pytest
 from temporalio.api.enums.v1 import EventType
 from temporalio.api.enums.v1 import WorkflowTaskFailedCause as Cause
 from temporalio.api.history.v1 import HistoryEvent
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from supervision.contract.result import RunResult
@@ -42,9 +42,10 @@ async def retried(client: Client, began: datetime) -> list[str]:
     ours = "WorkflowType IN ('SupervisorWorkflow', 'WorkerAgentWorkflow')"
     async for execution in client.list_workflows(f"{ours} AND StartTime >= '{began.isoformat()}'"):
         handle = client.get_workflow_handle(execution.id, run_id=execution.run_id)
-        pending = (await handle.describe()).raw_description.pending_workflow_task
-        failed = [event.event_id async for event in handle.fetch_history_events() if _is_a_failure(event)]
-        if failed or pending.attempt > 1:
+        failed = bool([event async for event in handle.fetch_history_events() if _is_a_failure(event)])
+        if not failed and execution.status is WorkflowExecutionStatus.RUNNING:  # the first try alone is in the history
+            failed = (await handle.describe()).raw_description.pending_workflow_task.attempt > 1
+        if failed:
             ids.append(execution.id)
     return ids
 

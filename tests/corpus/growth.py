@@ -1,21 +1,25 @@
 """How a parser's time grows with its text, in CPU time of this thread: other processes do not count."""
 
 import contextlib
+import gc
 import time
 from collections.abc import Callable
 from typing import Any
 
 NOISE = 0.02  # seconds: below it a time says nothing, and is no harm
 RATIO = 3.0  # linear is 2; n log n and a cache that no longer fits stay below
-TRIES = 8
+TRIES = 20
 
 
 def seconds(parse: Callable[[Any], object], text: Any) -> float:
-    """The CPU time of one call, whatever it raises."""
+    """The CPU time of one call, whatever it raises; the garbage of others is not collected meanwhile."""
+    gc.disable()
     began = time.thread_time()
     with contextlib.suppress(Exception):
         parse(text)
-    return time.thread_time() - began
+    ended = time.thread_time()
+    gc.enable()
+    return ended - began
 
 
 def grows_too_fast(parse: Callable[[Any], object], make: Callable[[int], Any], most: int) -> str | None:

@@ -70,10 +70,10 @@ async def endings(client: Client, model: ScriptedModel, settings: Settings, work
         async with turn:
             run_id = f"fault-{uuid4().hex[:12]}"
             model.play(run_id, play.script(Path(str(settings.artifacts_url))))
-            fields = {"max_reviews": len(play.reviews), "max_replans": 0, "deadline": "PT40S", **play.fields}
+            fields = {"max_reviews": len(play.reviews), "max_replans": 0, "deadline": "PT10M", **play.fields}
             handle = await runs.start(client, run_id, "orchard", goal=plays.GOAL, **fields)
             try:
-                result = await asyncio.wait_for(handle.result(), 90)
+                result = await asyncio.wait_for(handle.result(), 110)
             except WorkflowFailureError as error:
                 return Ending(_partial_result(error.cause), True, model.steps(run_id))
             return Ending(result, False, model.steps(run_id))

@@ -12,6 +12,7 @@ from runtime.server import temporal_build
 from runtime.server.temporal_binary import TemporalNotFound, find_temporal, runs
 
 TEMPORAL = 'echo "temporal version 9.9.9"'
+SOURCES = f"mod github.com/temporalio/cli v{temporal_build.VERSION} {temporal_build.GO_SUM}"
 
 
 def script(path: Path, body: str) -> Path:
@@ -21,12 +22,13 @@ def script(path: Path, body: str) -> Path:
     return path
 
 
-def fake_go(folder: Path, version: str = "go1.26.8", install: str = "") -> None:
-    """A `go` that tells its version, notes each install and does `install`, by default leaving a program."""
+def fake_go(folder: Path, version: str = "go1.26.8", install: str = "", sources: str = SOURCES) -> None:
+    """A `go` that tells versions, notes each install and does `install`, by default leaving a program."""
     made = f'printf \'#!/bin/sh\\n{TEMPORAL}\\n\' >"$GOBIN/temporal"; chmod +x "$GOBIN/temporal"'
     script(
         folder / "go",
         f'if [ "$1" = env ]; then echo {version}; exit; fi\n'
+        f'if [ "$1" = version ]; then echo "$3: {version}"; echo " {sources}"; exit; fi\n'
         f'echo "$@" >>"{folder}/installs"; echo compiling\n{install or made}',
     )
 
@@ -101,6 +103,14 @@ def test_a_failed_build_says_why_and_what_to_install(path: Path) -> None:
     fake_go(path, install="echo 'no room left'; exit 1")
     with pytest.raises(TemporalNotFound, match=r"failed \(no room left\): install the Temporal CLI"):
         find_temporal()
+
+
+@pytest.mark.parametrize("sources", ["", SOURCES[:-1], SOURCES.replace(temporal_build.VERSION, "1.5.2")])
+def test_a_program_of_other_sources_is_not_kept(path: Path, sources: str) -> None:
+    fake_go(path, sources=sources)
+    with pytest.raises(TemporalNotFound, match=r"failed \(its sources do not have the pinned checksum\)"):
+        find_temporal()
+    assert not (cache_dir() / "bin" / "temporal").exists()
 
 
 def test_what_a_killed_build_left_is_cleared_away(path: Path) -> None:

@@ -14,7 +14,11 @@ import anthropic
 import httpx2
 import pytest
 
+from standin.server.app import TOKEN_VARIABLE
+
 ROOT = Path(__file__).parents[2]
+TOKEN = "s3same"
+CONTROL = {"authorization": f"Bearer {TOKEN}"}
 FOOTER = "_Written by the stand-in model"
 
 
@@ -51,7 +55,10 @@ class Served:
 async def start(*arguments: str) -> tuple[asyncio.subprocess.Process, str]:
     """Starts `python -m standin`; the process and the address that it prints."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "standin", "--port", "0", *arguments, cwd=ROOT, stdout=asyncio.subprocess.PIPE
+        *(sys.executable, "-m", "standin", "--port", "0", *arguments),
+        cwd=ROOT,
+        env={**os.environ, TOKEN_VARIABLE: TOKEN},
+        stdout=asyncio.subprocess.PIPE,
     )
     assert process.stdout is not None
     line = (await asyncio.wait_for(process.stdout.readline(), 30)).decode()
@@ -76,7 +83,7 @@ def client(url: str, key: str = "none") -> anthropic.AsyncAnthropic:
 async def process(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Served]:
     ledger = tmp_path_factory.mktemp("standin") / "ledger.jsonl"
     started, url = await start("--ledger", str(ledger))
-    async with client(url) as api, httpx2.AsyncClient(base_url=url, trust_env=False) as http:
+    async with client(url) as api, httpx2.AsyncClient(base_url=url, headers=CONTROL, trust_env=False) as http:
         yield Served(url, api, http, started, ledger)
     await stop(started)
 

@@ -293,6 +293,33 @@ def test_a_wrong_inline_team_is_an_invalid_request(tmp_path: Path, team: Team, p
     assert error.value.kind == "InvalidRequest"
 
 
+@pytest.mark.parametrize(
+    ("wanted", "own"), [("calculate", False), ("crew/calculate", False), ("greet", True), ("crew/greet", True)]
+)
+async def test_a_tool_for_its_own_team_is_not_given_to_inline_teams(tmp_path: Path, wanted: str, own: bool) -> None:
+    closed = 'uses = "calculator"\ninline = false'
+    write(
+        tmp_path,
+        text=TEAM if own else TEAM.replace('uses = "calculator"', closed),
+        tools=OWN_TOOLS.replace('effects="write"', "inline=False") if own else OWN_TOOLS,
+    )
+    files = TeamFiles([tmp_path])
+    refused = r"crew/\w+ is for its own team alone, its file says inline = false"
+    for team in (inline(("a", [wanted])), inline(("a", []), toolbox=[wanted])):
+        with pytest.raises(TeamError, match=refused) as error:
+            files.load_inline(team)
+        assert error.value.kind == "InvalidRequest"
+    with pytest.raises(TeamError, match=f"registered are: {'crew/calculate' if own else 'crew/greet'}$"):
+        files.load_inline(inline(("a", ["shell"])))
+    assert files.load("crew").toolbox.names() == ["calculate", "greet"]
+
+
+def test_of_two_tools_an_inline_team_gets_the_one_that_it_may_have(tmp_path: Path) -> None:
+    write(tmp_path, text=TEAM.replace('uses = "calculator"', 'uses = "calculator"\ninline = false'))
+    loaded = TeamFiles([tmp_path, BUNDLED]).load_inline(inline(("counter", ["calculate"])))
+    assert loaded.sources == {"default"}
+
+
 def test_a_broken_team_file_hides_only_its_own_tools(tmp_path: Path) -> None:
     write(tmp_path, text="name = ")
     loaded = TeamFiles([tmp_path, BUNDLED]).load_inline(inline(("counter", ["calculate"])))
