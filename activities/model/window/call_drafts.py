@@ -1,4 +1,4 @@
-"""CallDrafts of a call: the messages as they should be sent to fit into the model's window, and a shorter version.
+"""Drafts of a call: the messages as they should be sent to fit into the model's window, and a shorter version.
 
 A conversation's first prompt is shortened by leaving less room for the texts that can be cut, a later one by letting
 tool outputs give way to previews.
@@ -124,16 +124,14 @@ class Continuation(CallDrafts):
         return self._cleared(size, room) or draft
 
     async def shorter(self, draft: CallDraft, refusal: ModelFailure) -> CallDraft | None:
-        """Returns the conversation after a clearing to what the provider says that it takes."""
+        """Returns the conversation after a clearing to what the provider takes, as far as it says that."""
         tokens, window = refused_size(refusal)
-        room = self._windows.room(self.opening.model)
-        if window is not None:
-            room = Room.of(window)
         size = self._size.at(draft.view.cleared)
-        # Without a number all that is known is that it is too long.
-        least = max(size.total(), room.window * (1 + limits.ESTIMATE_ERROR))
-        size = size.scaled((tokens or least) / size.total())
-        return self._cleared(size, room)
+        if tokens is not None:
+            size = size.scaled(tokens / size.total())
+        # Where the provider names no window, all that is known is that it takes less than this.
+        most = min(window or self._windows.of(self.opening.model), int(size.total()))
+        return self._cleared(size, Room.of(most))
 
     @cached_property
     def _size(self) -> PromptSize:
