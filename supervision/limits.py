@@ -78,7 +78,7 @@ UNSUPPORTED_BYTES = 200  # one of them: a long quotation is known by its beginni
 
 # --- Tools ----------------------------------------------------------------------------------------
 TOOL_OUTPUT_CHARS = 20_000  # what one tool result may add to a conversation; the rest is read by `read_output`
-TOOL_KEPT_CHARS = 400_000  # of one tool result in the store: twenty pages; what is longer belongs into a query
+TOOL_KEPT_CHARS = 200_000  # of one tool result in the store: ten pages, as many as figures are looked up in
 TOOL_CALLS_PER_TURN = 16  # one turn asking for more is answered with errors for the surplus
 TOOL_TIMEOUT = timedelta(seconds=60)  # one attempt of one tool call
 TOOL_MARGIN = timedelta(seconds=10)  # the tool's own timeout ends it first and tells the model

@@ -12,7 +12,7 @@ from standin.server.api_reply import text_block
 from standin.server.app import BrainServer
 from standin.server.faults import parse_config
 from standin.server.serving import serving as served
-from tests.scripted_model import Reply, ScriptedModel, Step, plan, script, status, text, tools
+from tests.scripted_model import Reply, ScriptedModel, Step, plan, script, status, stop, text, tools
 from tests.serving import own_server, settings_for
 from tests.workflow.run.test_history import history_bytes
 from tests.workflow.run.test_model_calls import PROMPT, Billed, billed, read_share
@@ -132,3 +132,20 @@ async def test_a_refused_prompt_is_shortened_once_and_then_fails_its_attempt_alo
     assert len(blocks(second, "tool_result")[0]["content"]) < 1000
     if refused == 2:
         assert "ContextOverflow" in str(call(model, run_id, "refine.t1.2").step.body)
+
+
+@pytest.mark.usefixtures("worker")
+async def test_neither_a_full_window_nor_a_refused_answer_fails_the_run(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    def turn(step: Step) -> Reply:
+        return stop("model_context_window_exceeded") if step.attempt == 1 else text("many pears " * 15_000)
+
+    usual = script(plan({"id": "t1"}, {"id": "t2"}), {"t1": turn})
+    refused = status(400, "invalid_request_error", TOO_LONG)
+    model.play(run_id, lambda step: refused if step.kind == "synthesis" else usual(step))
+    chains = {"workers": f"model-of-{run_id}", "supervisor": f"head-of-{run_id}"}
+    result = await run(client, run_id, "lab", models=chains)
+    assert "ContextOverflow" in str(call(model, run_id, "refine.t1.2").step.body)
+    assert "many pears" in result.answer, "the findings as they came"
+    assert model.steps(run_id).count("synthesis.1") == 2, "the second with half the room"
