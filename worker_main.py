@@ -25,6 +25,7 @@ from activities.model.anthropic_model import AnthropicModel
 from activities.model.conversation import ConversationStore
 from activities.model.gate import ModelGate
 from activities.model.journalled_call import ModelCalls
+from activities.model.window.known_windows import KnownWindows
 from activities.planning import PlanningActivities
 from activities.pools import OtherRuns, PoolActivities
 from activities.publishing import PublishingActivities
@@ -93,6 +94,7 @@ def compose(
     store = open_store(settings.artifacts_url)
     conversations = ConversationStore(store)
     teams = StoredTeams(store, TeamFiles(settings.teams_folders))
+    windows = KnownWindows(settings.model_window)
     facts = ProcessFacts(
         tools_queue=WORKFLOW_QUEUE if "tools" in roles else TOOLS_QUEUE,
         supervisor_model=settings.supervisor_model,
@@ -101,6 +103,7 @@ def compose(
         warnings=search_attributes.warnings(attributes),
         model_notice=STANDIN_NOTICE if settings.model == "standin" else None,
         ceilings=settings.ceilings,
+        windows=windows,
     )
     setup, publishing = RunSetupActivities(store, teams, facts), PublishingActivities(store, conversations)
     children = ChildActivities(client, store, conversations, free=settings.model == "standin")
@@ -117,10 +120,10 @@ def compose(
             children.await_child,
             children.child_consumed,
         ],
-        model_activities=model_activities(settings, client, model, store, conversations, teams)
+        model_activities=model_activities(settings, client, model, store, conversations, teams, windows)
         if "model" in roles
         else [],
-        tool_activities=[ToolActivities(store, conversations, teams).run_tool],
+        tool_activities=[ToolActivities(store, conversations, teams, windows).run_tool],
         interceptors=[Attempts(), Guard(Callers(client), Grants(store), settings.worker_model)],
         model_rpm=settings.model_rpm,
         pool=pool,
@@ -151,11 +154,17 @@ def model_activities(
     store: ArtifactStore,
     conversations: ConversationStore,
     teams: StoredTeams,
+    windows: KnownWindows,
 ) -> list[Callable[..., Any]]:
     """Returns the activities that call the model, with one client for all of them."""
     gate = ModelGate(model, settings.model_tpm)
     calls = ModelCalls(
-        gate, store, conversations, call_header=settings.call_header == "on", free=settings.model == "standin"
+        gate,
+        store,
+        conversations,
+        windows=windows,
+        call_header=settings.call_header == "on",
+        free=settings.model == "standin",
     )
     judging = JudgingActivities(calls)
     return [

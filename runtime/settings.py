@@ -52,6 +52,11 @@ class Settings(BaseSettings):
     """No sign of life for this long ends an attempt of a call; None is the project's default."""
     model_max_tokens: int | None = Field(default=None, ge=limits.LEAST_OUTPUT_TOKENS)
     """The most that a reply of any model may have; None leaves it to what is known of the model."""
+    model_window: Annotated[dict[str, int], NoDecode] = {}
+    """Tokens that a model takes at once, with its reply, by name or pattern: `200000`, or `mine=32768,qwen*=131072`.
+
+    What the price list says of a model counts for those that are not named.
+    """
     model_plain_http: bool = False
     """True if the key may go to another machine over plain http; on loopback it always may."""
     health_file: Path | None = None
@@ -78,6 +83,17 @@ class Settings(BaseSettings):
     def _chain(cls, value: str) -> str:
         chain_of(value)
         return value
+
+    @field_validator("model_window", mode="before")
+    @classmethod
+    def _windows(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        parts = [part.rpartition("=") for part in value.split(",") if part.strip()]
+        windows = {name.strip() or "*": tokens.strip() for name, _, tokens in parts}
+        if not all(tokens.isdigit() and int(tokens) > 0 for tokens in windows.values()):
+            raise ValueError("write a number of tokens, or name=tokens for each model, separated by commas")
+        return windows
 
     @property
     def ceilings(self) -> Ceilings:

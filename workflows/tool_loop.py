@@ -217,6 +217,7 @@ class ToolLoop:
             tokens=reply.usage.tokens,
             model=reply.model,
             **({"cache_miss": reply.cache_miss} if reply.cache_miss else {}),
+            **({"cleared": reply.cleared} if reply.cleared else {}),
         )
         return reply
 

@@ -12,6 +12,7 @@ from standin.server.api_reply import ApiReply, json_reply, limited, output_token
 from standin.server.api_request import Json
 from supervision.contract.base import StrictModel
 
+_WINDOWS = {"claude-[23]*": 200_000, "claude-*-4-[0-5]*": 200_000, "*": 1_000_000}
 _REFUSED = {"type": "refusal", "category": None, "explanation": "scripted"}
 
 
@@ -77,14 +78,23 @@ class FaultRule(StrictModel):
 
 
 class ServerConfig(StrictModel):
-    """The whole configuration. `append_only` refuses conversations whose past has changed."""
+    """The whole configuration. `append_only` refuses conversations whose past has changed.
+
+    `windows` are the tokens that models take at once, by name or pattern, before those of the API's own models.
+    """
 
     latency_ms: float | None = None
     chunk_delay_ms: float = 0
     delta_chars: int = Field(default=24, ge=1)  # of text in one stream event: small, so that streams have many
     append_only: bool = True
     require_key: str | None = None
+    windows: dict[str, int] = {}
     rules: list[FaultRule] = []
+
+    def window(self, model: str) -> int:
+        """Returns how many tokens a prompt and its reply may have together."""
+        known = (*self.windows.items(), *_WINDOWS.items())
+        return next(tokens for name, tokens in known if fnmatchcase(model, name))
 
 
 class BadConfig(ValueError):
