@@ -107,7 +107,7 @@ def compose(
         model_notice=STANDIN_NOTICE if settings.model == "standin" else None,
         ceilings=settings.ceilings,
     )
-    setup, publishing = RunSetupActivities(store, teams, facts), PublishingActivities(store)
+    setup, publishing = RunSetupActivities(store, teams, facts), PublishingActivities(store, conversations)
     children = ChildActivities(client, store, conversations, free=settings.model == "standin")
     return workers(
         client,

@@ -57,6 +57,8 @@ FINDING_SOURCES = 20  # that one tool call adds to a finding
 TRACE_EVENTS = 1000  # root events kept for the query, by contract
 STARTED_BYTES = KIB * KIB  # inputs of children whose start is not confirmed: a message to the server holds 4 MiB
 STARTS_AT_ONCE = 50  # and their number: what one workflow task does must take less than a second
+STORIES = 100  # conversations told in a stored trace: reading them must not hold up the end of a run
+STORIES_AT_ONCE = 8  # a local store answers at once and lets nothing else run meanwhile
 TRACE_PAGE_BYTES = 160 * KIB  # of one reply to `trace`: the rest comes with its cursor
 STATUS_PAGE = 100  # subtasks on one page of `status`, by contract
 

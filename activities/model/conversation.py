@@ -44,7 +44,7 @@ class Entry(Model):
 
     Only the first entry has an opening. `ancestors` are the keys of all entries before it, oldest first. In
     `input`, the new user messages, a tool_result block has `content_ref`, a key, in place of `content`. `spent` is
-    what failed attempts at this call had cost.
+    what failed attempts at this call had cost, `at` when the answer was stored, as ISO 8601.
     """
 
     opening: Opening | None = None
@@ -52,6 +52,7 @@ class Entry(Model):
     input: list[Json]
     reply: ModelMessage
     spent: Usage = Usage()
+    at: str | None = None
 
 
 @dataclass(frozen=True)

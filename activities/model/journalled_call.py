@@ -10,7 +10,7 @@ process it runs.
 
 import asyncio
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from secrets import SystemRandom
 
 from pydantic import ValidationError
@@ -145,6 +145,7 @@ class ModelCalls:
             input=messages,
             reply=message,
             spent=earlier.spent,
+            at=datetime.now(UTC).isoformat(),
         )
         return self._answered(key, await self._save(key, entry, earlier))
 
