@@ -16,6 +16,7 @@ from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import team_card
 from supervision import limits
 from supervision.contract.ceilings import Ceilings
+from supervision.contract.model_choice import chain_of
 from supervision.contract.request import Attachment, Budget, RunRequest
 from supervision.contract.team import Team, TeamCard
 from supervision.errors import ErrorKind, SupervisionError
@@ -53,8 +54,8 @@ class RunSetupActivities:
         """
         request, facts = setup.request, self._facts
         run = setup.run
-        workers = request.models.workers or [facts.worker_model]
-        supervisor = request.models.supervisor or [facts.supervisor_model]
+        workers = request.models.workers or chain_of(facts.worker_model)
+        supervisor = request.models.supervisor or chain_of(facts.supervisor_model)
         try:
             if request.answer_schema is not None:
                 await answer_schema.check_schema(request.answer_schema, run.run_id)

@@ -10,6 +10,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from runtime.paths import cache_dir
 from supervision import limits
 from supervision.contract.ceilings import Ceilings, InlineTeams
+from supervision.contract.model_choice import chain_of
 from supervision.trust import distrust
 
 _HOME = Path(__file__).resolve().parents[1]
@@ -59,6 +60,7 @@ class Settings(BaseSettings):
     """With `on` requests carry `x-supervisor-call`."""
     supervisor_model: str = "claude-opus-5-5"
     worker_model: str = "claude-haiku-5-5"
+    """Each a model, or several as a fallback chain, separated by commas."""
 
     anthropic_api_key: SecretStr | None = Field(default=None, validation_alias=AliasChoices("ANTHROPIC_API_KEY"))
     anthropic_api_key_file: Path | None = Field(default=None, validation_alias=AliasChoices("ANTHROPIC_API_KEY_FILE"))
@@ -70,6 +72,12 @@ class Settings(BaseSettings):
     @classmethod
     def _names(cls, value: object) -> object:
         return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value
+
+    @field_validator("supervisor_model", "worker_model")
+    @classmethod
+    def _chain(cls, value: str) -> str:
+        chain_of(value)
+        return value
 
     @property
     def ceilings(self) -> Ceilings:

@@ -212,6 +212,12 @@ class RunHandle:
             raise
 
 
+def subtask_path(workflow_id: str, run_id: str) -> str:
+    """Returns the subtask of a worker agent, as `t3/t1`; "" for the run itself."""
+    parts = workflow_id.removeprefix(run_id).strip("/").split("/")
+    return "/".join(parts[0::2])  # each subtask's id is followed by the number of its attempt
+
+
 def is_open(execution: WorkflowExecution) -> bool:
     """True while the run goes on."""
     return execution.status is WorkflowExecutionStatus.RUNNING

@@ -20,7 +20,7 @@ from console import console_limits
 from console.command import CommandFailed
 from console.hints import hint, worker_hint
 from console.run.pollers import ACTIVITIES, WORKFLOWS, pollers, shown
-from console.run.run_handle import RUN_TYPE, RunHandle, is_open, stuck
+from console.run.run_handle import RUN_TYPE, RunHandle, is_open, stuck, subtask_path
 from console.terminal import safe_line
 from supervision.contract.status import Status
 from supervision.errors import ErrorKind
@@ -157,7 +157,7 @@ async def _described(run: RunHandle, workflow_id: str) -> WorkflowExecutionDescr
 
 async def _of_activity(run: RunHandle, workflow_id: str, activity: PendingActivityInfo) -> Standstill | None:
     """Returns what an activity stands still for; None while it is worked on."""
-    who = (_path(workflow_id, run.id) or activity.activity_type.name,)
+    who = (subtask_path(workflow_id, run.id) or activity.activity_type.name,)
     now = datetime.now(UTC)
     if activity.state == _STARTED and activity.activity_options.heartbeat_timeout.ToTimedelta():
         heard = max(_time(activity.last_started_time), _time(activity.last_heartbeat_time))
@@ -230,12 +230,6 @@ def grouped(causes: Iterable[Standstill]) -> list[Standstill]:
         earliest = min(filter(None, [item.since, first.since if first else None]), default=None)
         groups[key] = replace(first or item, subjects=subjects, since=earliest)
     return list(groups.values())
-
-
-def _path(workflow_id: str, run_id: str) -> str:
-    """Returns the subtask of a worker agent, as `t3/t1`; "" for the run itself."""
-    parts = workflow_id.removeprefix(run_id).strip("/").split("/")
-    return "/".join(parts[0::2])  # each subtask's id is followed by the number of its attempt
 
 
 def _time(stamp: Timestamp) -> datetime:

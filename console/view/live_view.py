@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from console import console_limits
-from console.console_limits import FOLLOW_LINE_CHARS
+from console.console_limits import FOLLOW_LINE_CHARS, STORY_CHARS
 from console.terminal import safe_line
 from console.view.event_lines import Line, Mood
 from console.view.picture import LiveCall, Picture, TreeRow, fitted
@@ -34,6 +34,7 @@ _LEAST_WIDTH = 20
 _COMMAND = re.compile(r"`[^`]*`")  # stays on one row as long as it fits, to be copied
 _GLUE = "\ue000"
 _WAIT_ROWS = 3
+_REASON_INDENT = " " * 9  # below the text of an event, behind its time
 
 
 def log_line(line: Line) -> Text:
@@ -48,6 +49,25 @@ def plain_line(line: Line) -> str:
     """Returns an event as one line without colours."""
     subject = f"{safe_line(line.subject, 40)} " if line.subject else ""
     return f"{line.at.astimezone():%H:%M:%S} {subject}{safe_line(line.text, FOLLOW_LINE_CHARS)}"
+
+
+def story_rows(line: Line, width: int | None) -> list[Text]:
+    """Returns an event with the reasons behind it, nothing cut; without a `width` a row for each."""
+    subject = f"{safe_line(line.subject, 40)} " if line.subject else ""
+    texts = [f"{line.at.astimezone():%H:%M:%S} {subject}{safe_line(line.text, STORY_CHARS)}"]
+    texts += [f"{_REASON_INDENT}{safe_line(text, STORY_CHARS)}" for text in line.why]
+    styles = [_MOODS[line.mood], *["dim"] * len(line.why)]
+    if width is None:
+        return [Text(text) for text in texts]
+    rows = []
+    for text, style in zip(texts, styles, strict=True):
+        broken = Text(text.strip()).wrap(Console(width=width), max(_LEAST_WIDTH, width - len(_REASON_INDENT)))
+        first = text.startswith(_REASON_INDENT)
+        rows += [
+            Text((_REASON_INDENT if number or first else "") + row.plain.rstrip(), style=style)
+            for number, row in enumerate(broken)
+        ]
+    return rows
 
 
 def draw(picture: Picture, width: int, height: int, hint: str = "") -> RenderableType:
