@@ -40,7 +40,7 @@ from activities.tool_calls import ToolActivities
 from runtime import search_attributes, telemetry
 from runtime.connection import ConnectionFailed, connect
 from runtime.health import shown_alive
-from runtime.paths import keep_files_private
+from runtime.paths import keep_files_private, make_command
 from runtime.process import check_ownership, exit_now, keep_private
 from runtime.settings import Settings, load_settings
 from runtime.watchdog import Watchdog, stopping_by_signal
@@ -53,11 +53,6 @@ from workflows.supervisor import SupervisorWorkflow
 from workflows.worker_agent import WorkerAgentWorkflow
 
 STANDIN_NOTICE = "answers come from the stand-in model: it extracts, it does not reason"
-NO_MODEL = (
-    "no model to call: set ANTHROPIC_API_KEY (or ANTHROPIC_BASE_URL for a compatible endpoint) in this process's "
-    "environment, or start it with --roles workflows,tools to serve no model calls. Without a key: start the stand-in "
-    "model with `make standin`, then this with SUPERVISOR_MODEL=standin and ANTHROPIC_BASE_URL=http://127.0.0.1:8234"
-)
 
 
 @contextlib.asynccontextmanager
@@ -215,6 +210,15 @@ def parse_pool(text: str) -> str:
     return text
 
 
+def _no_model() -> str:
+    standin = "SUPERVISOR_MODEL=standin and ANTHROPIC_BASE_URL=http://127.0.0.1:8234"
+    return (
+        "no model to call: set ANTHROPIC_API_KEY (or ANTHROPIC_BASE_URL for a compatible endpoint) in this process's "
+        "environment, or start it with --roles workflows,tools to serve no model calls. Without a key: start the "
+        f"stand-in model with {make_command('standin')}, then this with {standin}"
+    )
+
+
 def main() -> None:
     """The command `temporal-supervisor-worker`.
 
@@ -242,7 +246,7 @@ def main() -> None:
         say(str(error))
         exit_now(2)
     if "model" in options.roles and not settings.has_model:
-        say(NO_MODEL)
+        say(_no_model())
         exit_now(2)
     try:
         with Watchdog() as watchdog:

@@ -26,6 +26,12 @@ class _Verdicts(Model):
     missing: list[str] = []
 
 
+class _ChildInput(Model):
+    """A worker agent's assignment; a nested supervisor's has no role."""
+
+    role: dict[str, Any] = {}
+
+
 class _ChildEnd(Model):
     """What a child's result or error says of where it can be read."""
 
@@ -90,7 +96,8 @@ class _Recorder:
             return
         subtask = place["subtask"]
         if kind == "start_child_workflow_execution_initiated_event_attributes":
-            self._note(event, "subtask_started", subtask, attempt=int(place["attempt"]))
+            given = await self._read(attributes.input, _ChildInput) or _ChildInput()
+            self._note(event, "subtask_started", subtask, attempt=int(place["attempt"]), role=given.role.get("name"))
         elif kind == "child_workflow_execution_completed_event_attributes":
             attempt = await self._read(attributes.result, _ChildEnd) or _ChildEnd()
             self._note(event, "subtask_completed", subtask, turns=attempt.turns, **dict(_refs(attempt)))
@@ -111,7 +118,7 @@ class _Recorder:
     async def _read(self, payloads: Payloads, model: type[Any]) -> Any:
         """Returns the first value as that model; None if it can't be read."""
         try:
-            (value,) = await self._client.data_converter.decode(payloads.payloads, [model])
+            value, *_ = await self._client.data_converter.decode(payloads.payloads, [model])
         except Exception:  # converters raise whatever they like
             return None
         return value

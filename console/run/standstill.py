@@ -66,7 +66,8 @@ class Standstill:
         more = len(self.subjects) - console_limits.STANDSTILL_SUBJECTS
         who = f"{first} and {more} more" if more > 0 else first
         since = f", since {datetime.fromisoformat(self.since).astimezone():%H:%M:%S}" if self.since else ""
-        return safe_line(f"{who} waits for {self.text}{since}", console_limits.STANDSTILL_CHARS)
+        verb = "waits" if len(self.subjects) == 1 else "wait"
+        return safe_line(f"{who} {verb} for {self.text}{since}", console_limits.STANDSTILL_CHARS)
 
     @property
     def line(self) -> str:

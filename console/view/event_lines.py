@@ -87,6 +87,10 @@ def _settled(data: dict[str, JsonValue]) -> str:
     return ", settled" if data.get("resolved") else ", not settled"
 
 
+def _started(data: dict[str, JsonValue]) -> str:
+    return f"{data.get('role') or 'a nested supervisor'} starts"
+
+
 def _retried(data: dict[str, JsonValue]) -> str:
     better = ", better described" if data.get("description") else ""
     return f"failed: {data.get('error')}, trying again with {data.get('role')}{better}"
@@ -113,7 +117,7 @@ _WORDS: dict[str, tuple[Callable[[dict[str, JsonValue]], str], Mood]] = {
     "plan_requested": (lambda data: _numbered(_requested(data), data.get("attempt"), "try"), "faint"),
     "plan_accepted": (lambda data: _numbered(_counted(data), data.get("revision"), "revision"), "good"),
     "plan_rejected": (lambda data: f"the plan can't run: {_joined(data.get('problems'))}", "bad"),
-    "subtask_started": (lambda data: _numbered(f"{data.get('role')} starts", data.get("attempt"), "attempt"), "plain"),
+    "subtask_started": (lambda data: _numbered(_started(data), data.get("attempt"), "attempt"), "plain"),
     "subtask_completed": (lambda data: f"completed after {_number(data.get('turns'), 'turn')}", "good"),
     "subtask_failed": (lambda data: f"failed: {data.get('error')}", "bad"),
     "subtask_retried": (_retried, "bad"),

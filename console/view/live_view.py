@@ -28,7 +28,7 @@ _STATE_STYLES = {
 }
 _MOODS: dict[Mood, str] = {"plain": "", "good": "green", "bad": "red", "faint": "dim", "head": "bold"}
 _DEEPEST = 6  # further levels are not indented any more
-_FOOTER_ROWS = 7  # of footer and margin
+_FOOTER_ROWS = 8  # of footer and margin
 _LEAST_ROWS = 3
 _LEAST_WIDTH = 20
 _COMMAND = re.compile(r"`[^`]*`")  # stays on one row as long as it fits, to be copied
@@ -145,7 +145,7 @@ def _footer(picture: Picture, width: int, height: int, hint: str) -> list[Render
     status = picture.status
     words = [status.phase if status else picture.state or "starting"]
     if status:
-        words += [name for name, value in status.flags.model_dump().items() if value]
+        words += [name.replace("_", " ") for name, value in status.flags.model_dump().items() if value]
         counts = status.counts
         if counts.total:
             words.append(f"{counts.completed}/{counts.total} done, {counts.running} running")
@@ -156,8 +156,8 @@ def _footer(picture: Picture, width: int, height: int, hint: str) -> list[Render
         words.append(money(status.usage.usd))
     if picture.started:
         words.append(clock((datetime.now(UTC) - picture.started).total_seconds()))
-    line = Text(" " + " · ".join(words), style="bold", no_wrap=True, overflow="ellipsis")
-    rows: list[RenderableType] = [line, *_waits(picture, width, height)]
+    together = " · ".join(safe_line(word, FOLLOW_LINE_CHARS).replace(" ", _GLUE) for word in words)
+    rows: list[RenderableType] = [*_broken(together, width, "bold"), *_waits(picture, width, height)]
     if picture.notice:
         rows += wrapped(picture.notice, width, "yellow")
     if status and status.model_notice:
@@ -178,9 +178,11 @@ def _waits(picture: Picture, width: int, height: int) -> list[Text]:
 
 def wrapped(text: str, width: int, style: str) -> list[Text]:
     """Returns foreign text as rows that fit the terminal: broken between words, indented, nothing cut."""
-    glued = _COMMAND.sub(
-        lambda command: command[0].replace(" ", _GLUE), safe_line(text, console_limits.STANDSTILL_CHARS)
-    )
+    shown = safe_line(text, console_limits.STANDSTILL_CHARS)
+    return _broken(_COMMAND.sub(lambda command: command[0].replace(" ", _GLUE), shown), width, style)
+
+
+def _broken(glued: str, width: int, style: str) -> list[Text]:
     room = max(_LEAST_WIDTH, width - 2)
     rows = [row.plain.replace(_GLUE, " ").rstrip() for row in Text(glued).wrap(Console(width=room), room)]
     return [Text(("  " if number else " ") + row, style=style) for number, row in enumerate(rows)]
