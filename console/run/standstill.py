@@ -184,17 +184,20 @@ async def _of_queue(run: RunHandle, who: tuple[str, ...], queue: str) -> Standst
     """Returns that nobody takes the work of a queue; None if Workers poll it: then they are busy."""
     if await pollers(run.client, queue, ACTIVITIES):
         return None
-    words: Sequence[str] = ()
-    if queue == MODEL_QUEUE:
-        kind = "a Worker that makes model calls"
-    elif queue == TOOLS_QUEUE:
-        kind = "a Worker that runs tools"
-    elif queue.startswith(f"{WORKFLOW_QUEUE}."):
-        pool = queue.removeprefix(f"{WORKFLOW_QUEUE}.")
-        kind, words = f"a Worker of pool {pool}", ("--pool", pool)
-    else:
-        kind = f"a Worker of queue {queue}"
+    kind, words = _worker_of(queue)
     return Standstill("worker", who, f"{kind}: there is none", f"start one with {worker_hint(*words)}")
+
+
+def _worker_of(queue: str) -> tuple[str, Sequence[str]]:
+    """Returns the Worker that serves a queue, in words, and the options that start it."""
+    if queue == MODEL_QUEUE:
+        return "a Worker that makes model calls", ()
+    if queue == TOOLS_QUEUE:
+        return "a Worker that runs tools", ()
+    if queue.startswith(f"{WORKFLOW_QUEUE}."):
+        pool = queue.removeprefix(f"{WORKFLOW_QUEUE}.")
+        return f"a Worker of pool {pool}", ("--pool", pool)
+    return f"a Worker of queue {queue}", ()
 
 
 def _of_failure(who: tuple[str, ...], activity: PendingActivityInfo, now: datetime) -> Standstill:
@@ -206,7 +209,9 @@ def _of_failure(who: tuple[str, ...], activity: PendingActivityInfo, now: dateti
     # under way: its number says so; else the next attempt has its own
     tried = f"attempt {activity.attempt}" + (f" in {wait:.0f} s" if wait > 0 else " under way")
     if failure.HasField("timeout_failure_info"):
-        return Standstill("worker", who, f"a Worker that was lost, {tried}", "it goes on by itself")
+        _, words = _worker_of(activity.activity_options.task_queue.name)
+        helps = f"another Worker takes it up; where there is none, start one with {worker_hint(*words)}"
+        return Standstill("worker", who, f"a Worker that was lost, {tried}", helps)
     unlisted: tuple[WaitsFor, str, str] = ("provider", "the model provider", f"{_PROVIDER_HELPS} {hint('doctor')}")
     waits_for, whom, helps = _BY_KIND.get(kind, unlisted)
     if waits_for == "provider" and activity.activity_type.name == "run_tool":

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from temporalio.api.failure.v1 import Failure, TimeoutFailureInfo
+from temporalio.api.workflow.v1 import PendingActivityInfo
 
 from console.commands import server_checks
 from console.run import find_run, standstill, start_run
@@ -42,6 +44,7 @@ RUN_BY = {
     "console/run/run_handle.py:_must_exist:list": STAND,
     "console/run/standstill.py:_no_worker:worker": WORKERS,
     "console/run/standstill.py:_of_failure:doctor": "every_screen_says",
+    "console/run/standstill.py:_of_failure:worker": WORKERS,
     "console/run/standstill.py:_of_queue:worker": WORKERS,
     "console/run/standstill.py:stated:resume": "test_the_hint_of_a_run_that_waits_for_a_person_runs_as_printed",
     "console/run/start_run.py:_taken:follow": "test_a_taken_id_names_the_run_that_has_it",
@@ -129,8 +132,11 @@ async def test_hints_that_start_a_worker_run_as_printed(tmp_path: Path, monkeypa
         cause = await standstill._of_queue(_Client(), ("t1",), queue)  # type: ignore[arg-type]
         assert cause is not None
         texts.append(cause.line)
+    lost = PendingActivityInfo(attempt=2, last_failure=Failure(timeout_failure_info=TimeoutFailureInfo()))
+    lost.activity_options.task_queue.name = "supervisor.east"
+    texts.append(standstill._of_failure(("t1",), lost, datetime.now(UTC)).line)
     texts += [row.fix async for row in server_checks._queues(None, [tmp_path]) if row.fix]  # type: ignore[arg-type]
-    assert len(texts) == 8
+    assert len(texts) == 9
     for text in dict.fromkeys(texts):
         await starts_a_worker(text, tmp_path)
 
