@@ -22,6 +22,7 @@ from console.view.answer_text import print_outcome
 from console.view.event_lines import line
 from console.view.live_view import draw, story_rows
 from console.view.picture import Picture, tree_rows
+from console.view.spend_table import spend_table
 from supervision import limits
 from supervision.contract.status import Status
 from supervision.text import money
@@ -51,9 +52,10 @@ async def print_status(run: RunHandle, console: Console, store: ArtifactStore | 
         picture.started = None  # the clock of an ended run stands still
     print_out(f"{safe_line(status.goal, FOLLOW_LINE_CHARS)}\nrun {run.id}, {state_word(described)}, team {status.team}")
     print_out(_limits(status))
-    for spent in status.spend:
-        print_out(f"  {safe_line(spent.line(), limits.ERROR_BYTES)}")
+    if status.spend:
+        console.print(spend_table(status.spend))
     height = len(tree_rows(status.subtasks)) + limits.STATUS_PAGE
+    picture.status = status.model_copy(update={"spend": []})  # shown above, row by row
     console.print(draw(picture, min(console.width, _WIDEST), height))
     for warning in status.warnings:
         print_out(safe_line(f"warning: {warning}", limits.ERROR_BYTES))

@@ -13,6 +13,7 @@ from console.console_limits import FOLLOW_LINE_CHARS, STORY_CHARS
 from console.terminal import safe_line
 from console.view.event_lines import Line, Mood
 from console.view.picture import LiveCall, Picture, TreeRow, fitted
+from console.view.spend_table import spend_line
 from supervision import limits
 from supervision.contract.result import SubtaskReport
 from supervision.text import money
@@ -28,7 +29,8 @@ _STATE_STYLES = {
 }
 _MOODS: dict[Mood, str] = {"plain": "", "good": "green", "bad": "red", "faint": "dim", "head": "bold"}
 _DEEPEST = 6  # further levels are not indented any more
-_FOOTER_ROWS = 8  # of footer and margin
+_FOOTER_ROWS = 9  # of footer and margin
+_ROOMY = 24  # rows of a terminal with room for more than the plan
 _LEAST_ROWS = 3
 _LEAST_WIDTH = 20
 _COMMAND = re.compile(r"`[^`]*`")  # stays on one row as long as it fits, to be copied
@@ -158,6 +160,8 @@ def _footer(picture: Picture, width: int, height: int, hint: str) -> list[Render
         words.append(clock((datetime.now(UTC) - picture.started).total_seconds()))
     together = " · ".join(safe_line(word, FOLLOW_LINE_CHARS).replace(" ", _GLUE) for word in words)
     rows: list[RenderableType] = [*_broken(together, width, "bold"), *_waits(picture, width, height)]
+    if status and height >= _ROOMY and (spent := spend_line(status.spend)):
+        rows.append(_faint(f" {safe_line(spent, width - 1)}"))
     if picture.notice:
         rows += wrapped(picture.notice, width, "yellow")
     if status and status.model_notice:

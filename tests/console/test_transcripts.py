@@ -12,7 +12,7 @@ from console.view.picture import LiveAgent, LiveCall, Picture
 from supervision.contract.progress import Counts
 from supervision.contract.result import Problem, SubtaskReport
 from supervision.contract.status import Flags, RunLimits, Status, TraceEvent
-from supervision.contract.usage import Usage
+from supervision.contract.usage import Spend, Usage
 from supervision.errors import ErrorKind
 from tests.console.transcripts import compare
 
@@ -24,6 +24,10 @@ REPORTS = [
     SubtaskReport(id="t2", role="analyst", description="How many were there in 1990?", state="running", attempts=2),
     SubtaskReport(id="t3", role="analyst", description="What did they cost?", state="failed", error=BROKEN),
     SubtaskReport(id="t4", role="writer", description="Write the report.", depends_on=["t1", "t2", "t3"]),
+]
+SPEND = [
+    Spend(role="analyst", model="claude-haiku-5-5", usage=Usage(model_calls=4, input_tokens=7_000, usd=0.01)),
+    Spend(role="supervisor", model="claude-opus-5-5", usage=Usage(model_calls=1, cache_read_tokens=900, usd=None)),
 ]
 LATE = Standstill(
     "provider",
@@ -66,6 +70,7 @@ def picture(causes: list[Standstill]) -> Picture:
         flags=Flags(waiting_provider=bool(causes)),
         counts=Counts(total=4, completed=1, running=1, failed=1, waiting=1),
         usage=Usage(model_calls=9, input_tokens=9_000, cache_read_tokens=3_000, output_tokens=900, usd=0.0123),
+        spend=SPEND,
         limits=RunLimits(max_subtasks=12, max_parallel=8, max_turns=10, deadline_seconds=1800),
         deadline_at=AT,
         model_notice="answers come from the stand-in model: it extracts, it does not reason",
