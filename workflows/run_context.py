@@ -220,7 +220,7 @@ class RunContext:
                     model = following
                     continue
                 if problem.type is ErrorKind.CIRCUIT_OPEN:
-                    await self.wait_for_provider(label, model, failed.retry_after, pauses, last=last)
+                    await self.wait_for_provider(label, model, problem.message, failed.retry_after, pauses, last=last)
                     pauses += 1
                 elif problem.type in ACCOUNT and self.state.has_finding:
                     await self.wait_for_resume(label, problem.message, last=last)
@@ -245,7 +245,7 @@ class RunContext:
         self.state.trace.note("model_replaced", work=label, model=model, by=following, why=why)
 
     async def wait_for_provider(
-        self, name: str, model: str, remaining: float, pauses: int, *, last: bool = False
+        self, name: str, model: str, why: str, remaining: float, pauses: int, *, last: bool = False
     ) -> None:
         """Waits durably until the breaker of a model may let a call through again, longer each time.
 
@@ -255,7 +255,13 @@ class RunContext:
         least = max(timedelta(seconds=remaining), min(own, limits.PROVIDER_PAUSE_MAX))
         pause = least * (1 + limits.RETRY_JITTER * workflow.random().random())
         until = workflow.now() + pause
-        wait = ProviderWait(name=name, workflow_id=workflow.info().workflow_id, model=model, retry_at=until.isoformat())
+        wait = ProviderWait(
+            name=name,
+            workflow_id=workflow.info().workflow_id,
+            model=model,
+            why=cut(why, limits.COMPLAINT_BYTES),
+            retry_at=until.isoformat(),
+        )
         await self._wait(wait, f"{name}: wait for the model provider", last, lambda: workflow.now() >= until, until)
 
     async def wait_for_resume(self, name: str, why: str, *, last: bool = False) -> None:

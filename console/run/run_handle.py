@@ -42,6 +42,7 @@ NO_WORKER = "no worker answers; the run is safe and goes on when one is back"
 _PLAN_ACTIVITY = "plan"
 _PHASE = SearchAttributeKey.for_keyword("SupervisorPhase")
 _TEAM = SearchAttributeKey.for_keyword("SupervisorTeam")
+WAITING = SearchAttributeKey.for_keyword("SupervisorWaiting")
 _USD = SearchAttributeKey.for_float("SupervisorUsd")
 _Value = TypeVar("_Value")
 

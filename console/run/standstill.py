@@ -4,7 +4,7 @@ Most of it is the server's own knowledge of pending activities and their queues,
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal
@@ -20,7 +20,7 @@ from console import console_limits
 from console.command import CommandFailed
 from console.hints import hint, worker_hint
 from console.run.pollers import ACTIVITIES, WORKFLOWS, pollers, shown
-from console.run.run_handle import RUN_TYPE, RunHandle, is_open, stuck, subtask_path
+from console.run.run_handle import RUN_TYPE, WAITING, NoAnswer, RunHandle, is_open, stuck, subtask_path
 from console.terminal import safe_line
 from supervision.contract.status import Status
 from supervision.errors import ErrorKind
@@ -101,6 +101,17 @@ async def observed(
     return grouped(causes)
 
 
+async def causes_of(run: RunHandle, described: WorkflowExecutionDescription) -> list[Standstill]:
+    """Returns what an open run stands still for, with what only the run itself knows if it says that it waits."""
+    causes = await observed(run, described)
+    if described.typed_search_attributes.get(WAITING):
+        try:
+            causes = grouped([*stated(await run.status(), run.id), *causes])
+        except NoAnswer:  # then the server's knowledge says whom it waits for
+            pass
+    return causes
+
+
 def stated(status: Status, run_id: str) -> list[Standstill]:
     """Returns the waits that the run itself shows: for persons, and for providers and roles that failed for long."""
     causes = [
@@ -111,11 +122,24 @@ def stated(status: Status, run_id: str) -> list[Standstill]:
         if isinstance(card, dict) and card.get("state") != "closed":
             provider = "provider" in card
             subject = str(card["waiting"]) if provider else "the run"
-            helps = "it goes on by itself" if provider else "its subtasks wait, or go to the role's fallback"
-            when = f"next try at {card['retry_at']}" if card.get("retry_at") else "it is being tried"
-            text = f"the provider of {card['provider']}, {when}" if provider else breaker_note(card)
+            helps = _unanswered() if provider else "its subtasks wait, or go to the role's fallback"
+            text = _outage(card) if provider else breaker_note(card)
             causes.append(Standstill("provider" if provider else "tool", (subject,), text, helps))
     return causes
+
+
+def _outage(card: Mapping[str, JsonValue]) -> str:
+    """Returns what a wait for a provider's breaker is for, and until when."""
+    at = card.get("retry_at")
+    when = f"next try at {datetime.fromisoformat(str(at)).astimezone():%H:%M:%S}" if at else "it is being tried"
+    why = card.get("why") or f"that of {card['provider']} is in an outage"
+    cause = str(why).partition(": the provider of ")[0]  # the rest says the time of the next try in its own way
+    return f"the model provider: {safe_line(cause, _MESSAGE_CHARS)}, {when}"
+
+
+def _unanswered() -> str:
+    """Returns what helps while a provider does not answer."""
+    return f"{_PROVIDER_HELPS} {hint('doctor')}"
 
 
 def _is_served(described: WorkflowExecutionDescription) -> bool:
@@ -212,7 +236,7 @@ def _of_failure(who: tuple[str, ...], activity: PendingActivityInfo, now: dateti
         _, words = _worker_of(activity.activity_options.task_queue.name)
         helps = f"another Worker takes it up; where there is none, start one with {worker_hint(*words)}"
         return Standstill("worker", who, f"a Worker that was lost, {tried}", helps)
-    unlisted: tuple[WaitsFor, str, str] = ("provider", "the model provider", f"{_PROVIDER_HELPS} {hint('doctor')}")
+    unlisted: tuple[WaitsFor, str, str] = ("provider", "the model provider", _unanswered())
     waits_for, whom, helps = _BY_KIND.get(kind, unlisted)
     if waits_for == "provider" and activity.activity_type.name == "run_tool":
         waits_for, whom, helps = "tool", "a tool", "it is tried again by itself"

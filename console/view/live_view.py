@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from rich.console import Console, Group, RenderableType
@@ -13,9 +14,9 @@ from console.console_limits import FOLLOW_LINE_CHARS, STORY_CHARS
 from console.terminal import safe_line
 from console.view.event_lines import Line, Mood
 from console.view.picture import LiveCall, Picture, TreeRow, fitted
-from console.view.spend_table import spend_line
 from supervision import limits
 from supervision.contract.result import SubtaskReport
+from supervision.contract.usage import Spend
 from supervision.text import money
 
 GLYPHS = {"completed": "✔", "failed": "✘", "skipped": "–", "cancelled": "■", "running": "▶", "waiting": "·"}
@@ -36,6 +37,7 @@ _LEAST_WIDTH = 20
 _COMMAND = re.compile(r"`[^`]*`")  # stays on one row as long as it fits, to be copied
 _GLUE = "\ue000"
 _WAIT_ROWS = 3
+_SPENDERS = 4  # named on one line
 _REASON_INDENT = " " * 9  # below the text of an event, behind its time
 
 
@@ -211,3 +213,28 @@ def clock(seconds: float) -> str:
     minutes, seconds_left = divmod(whole, 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds_left:02}" if hours else f"{minutes}:{seconds_left:02}"
+
+
+def spend_table(spend: Sequence[Spend]) -> Table:
+    """Returns a row for each role and model: calls, tokens read and the part of them from the cache, written, cost."""
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim", style="dim")
+    for name in ("role", "model"):
+        table.add_column(name, overflow="fold")
+    for name in ("calls", "input", "cached", "output", "cost"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for item in spend:
+        usage = item.usage
+        cells = [f"{usage.model_calls:,}", f"{usage.prompt_tokens:,}", f"{usage.cached_share:.0%}"]
+        cells += [f"{usage.output_tokens:,}", money(usage.usd)]
+        names = [safe_line(item.role, 40), safe_line(item.model, 40)]
+        table.add_row(*map(Text, [*names, *cells]))
+    return table
+
+
+def spend_line(spend: Sequence[Spend]) -> str:
+    """Returns the largest consumers on one line; empty if there is nothing to tell apart."""
+    if len(spend) < 2:
+        return ""
+    parts = [f"{item.role} {item.usage.tokens:,}" for item in spend[:_SPENDERS]]
+    more = len(spend) - _SPENDERS
+    return "tokens: " + " · ".join([*parts, *([f"{more} more"] if more > 0 else [])])

@@ -43,7 +43,7 @@ RUN_BY = {
     "console/run/request_options.py:as_request:run": STAND,
     "console/run/run_handle.py:_must_exist:list": STAND,
     "console/run/standstill.py:_no_worker:worker": WORKERS,
-    "console/run/standstill.py:_of_failure:doctor": "every_screen_says",
+    "console/run/standstill.py:_unanswered:doctor": "every_screen_says",
     "console/run/standstill.py:_of_failure:worker": WORKERS,
     "console/run/standstill.py:_of_queue:worker": WORKERS,
     "console/run/standstill.py:stated:resume": "test_the_hint_of_a_run_that_waits_for_a_person_runs_as_printed",

@@ -185,7 +185,7 @@ class _Attempt:
     ) -> None:
         """Waits for the provider, or for a person who acts there, if the next start of the worker agent needs it."""
         if step is AfterAgent.WAIT_PROVIDER:
-            await self.context.wait_for_provider(self.subtask_id, model, result.retry_after, pauses)
+            await self.context.wait_for_provider(self.subtask_id, model, problem.message, result.retry_after, pauses)
         elif step in (AfterAgent.WAIT_RESUME, AfterAgent.FAIL_RUN):
             await self.context.wait_for_resume(self.subtask_id, problem.message)
 
