@@ -20,9 +20,8 @@ from console.run.standstill import grouped, observed, stated
 from console.terminal import print_err, print_json, print_out, safe_line
 from console.view.answer_text import print_outcome
 from console.view.event_lines import line
-from console.view.live_view import draw, story_rows
+from console.view.live_view import draw, spend_table, story_rows
 from console.view.picture import Picture, tree_rows
-from console.view.spend_table import spend_table
 from supervision import limits
 from supervision.contract.status import Status
 from supervision.text import money
