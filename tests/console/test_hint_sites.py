@@ -13,6 +13,7 @@ import pytest
 from temporalio.api.failure.v1 import Failure, TimeoutFailureInfo
 from temporalio.api.workflow.v1 import PendingActivityInfo
 
+from console.command import CommandFailed
 from console.commands import server_checks
 from console.run import find_run, standstill, start_run
 from console.run.run_outcome import RunOutcome
@@ -125,7 +126,7 @@ async def test_hints_that_start_a_worker_run_as_printed(tmp_path: Path, monkeypa
         for module in (start_run, standstill, server_checks):
             monkeypatch.setattr(module, "pollers", polled)
         monkeypatch.setattr(start_run, "server_address", lambda _: "host:1")
-        with pytest.raises(start_run.CommandFailed) as refused:
+        with pytest.raises(CommandFailed) as refused:
             await start_run.require_workers(None)  # type: ignore[arg-type]
         texts.append(str(refused.value))
     for queue in ("supervisor-model", "supervisor-tools", "supervisor.east"):
@@ -174,7 +175,7 @@ async def test_hints_of_reading_run_as_printed(
         return []
 
     monkeypatch.setattr(find_run, "roots", no_runs)
-    with pytest.raises(find_run.CommandFailed) as none:
+    with pytest.raises(CommandFailed) as none:
         await find_run.find_run(_Namespace(), None)  # type: ignore[arg-type]
     code, out = await run_as_printed(read, f"{hints(str(none.value))[0]} --detach")
     assert code == 0, out

@@ -41,9 +41,9 @@ async def every_screen_says(cli: Cli, run_id: str, *words: str) -> None:
             assert word in " ".join(done.out.split()), (command, done.out, done.err)
     doctor = await cli("doctor")
     assert doctor.code == 1
-    for command in hints(" ".join(doctor.out.split())):
-        if "-worker" not in command:
-            assert (await run_as_printed(cli, command))[0] in (0, 1), command
+    for printed in hints(" ".join(doctor.out.split())):
+        if "-worker" not in printed:
+            assert (await run_as_printed(cli, printed))[0] in (0, 1), printed
     async with cli.terminal("follow", run_id) as terminal:
         for word in words:
             await until(lambda word=word: word in " ".join(terminal.text.split()), 60)

@@ -1,6 +1,7 @@
 """Screens of a moment, drawn from fixed states: a run that is followed, one that stands still, `doctor`."""
 
 import pytest
+from pydantic import JsonValue
 from rich.console import Console
 
 from console.commands.check_row import CheckRow
@@ -39,7 +40,7 @@ LATE = Standstill(
 ALONE = Standstill(
     "worker", ("t6",), "a Worker of pool east: there is none", "start one with `temporal-supervisor-worker --pool east`"
 )
-EVENTS = [
+EVENTS: list[tuple[str, str | None, dict[str, JsonValue]]] = [
     ("plan_requested", None, {"attempt": 1, "revision": 1}),
     ("plan_accepted", None, {"subtasks": 4, "revision": 1, "reasoning": "One subtask for each question."}),
     ("subtask_started", "t2", {"role": "analyst", "attempt": 1, "reasoning": "It has the tables."}),
@@ -102,13 +103,11 @@ def test_the_screen_of_a_followed_run_is_the_one_that_is_kept(
 def test_the_screen_of_events_is_the_one_that_is_kept(columns: int, capsys: pytest.CaptureFixture[str]) -> None:
     console = drawn(columns)
     for seq, (kind, subtask, data) in enumerate(EVENTS, 1):
-        event = line(TraceEvent(seq=seq, at=AT, type=kind, subtask_id=subtask, data=dict(data)))
+        event = line(TraceEvent(seq=seq, at=AT, type=kind, subtask_id=subtask, data=data))
         console.print(log_line(event), no_wrap=True, overflow="ellipsis", crop=True)
     console.print()
     for seq, (kind, subtask, data) in enumerate(EVENTS, 1):
-        for row in story_rows(
-            line(TraceEvent(seq=seq, at=AT, type=kind, subtask_id=subtask, data=dict(data))), columns
-        ):
+        for row in story_rows(line(TraceEvent(seq=seq, at=AT, type=kind, subtask_id=subtask, data=data)), columns):
             console.print(row)
     compare(f"events.{columns}", console.export_text().splitlines())
     assert capsys.readouterr().out
