@@ -152,9 +152,8 @@ async def failed(read: Cli, standin: Model) -> Cli:
 @pytest.mark.parametrize("screen", SCREENS)
 async def test_no_line_of_a_screen_is_cut(failed: Cli, screen: str, columns: int) -> None:
     async with failed.terminal(*SCREENS[screen], columns=columns, rows=40) as terminal:
-        await terminal.ended()
-        await until(lambda: len(terminal.text) > 0, 10)
-    lines = [Text.from_ansi(line.rstrip("\r")).plain.rstrip() for line in terminal.text.split("\n")]
+        text = await terminal.whole()
+    lines = [Text.from_ansi(line.rstrip("\r")).plain.rstrip() for line in text.split("\n")]
     assert any(lines)
     if screen == "list":
         assert max(map(cell_len, lines)) <= columns
