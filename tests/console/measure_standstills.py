@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from uuid import uuid4
 
 from rich.console import Console
 from temporalio.client import Client
@@ -29,6 +30,7 @@ from console.view.run_poller import RunPoller
 from runtime.connection import connect
 from runtime.process import exit_now
 from runtime.server.embedded_server import EmbeddedServer
+from standin.server.app import TOKEN_VARIABLE
 from supervision.contract.request import parse_request
 from tests.console.conftest import GOAL, Model
 from tests.waiting import until
@@ -104,7 +106,8 @@ async def main() -> None:
     async with contextlib.AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         server = await stack.enter_async_context(EmbeddedServer(shared=False, headless=True))
-        model = Model(await stack.enter_async_context(stand_in(folder)))
+        token = os.environ[TOKEN_VARIABLE] = uuid4().hex
+        model = Model(await stack.enter_async_context(stand_in(folder)), token)
         artifacts = folder / "artifacts"
         environ = {
             **os.environ,
