@@ -59,8 +59,8 @@ bench: dev ## Run the benchmarks
 large: dev ## Run the largest sizes, with kill -9 in the middle
 	@$(VENV) -m benchmarks.large
 
-prompts: $(READY) ## Write what the demo sends to the model into docs/prompts.md
-	@$(VENV) -m console.demo.prompts > .prompts.md && mv .prompts.md docs/prompts.md
+prompts: dev ## Write docs/prompts.md: what the default team sends for the demo's goal
+	@$(VENV) -m benchmarks.prompts
 
 pin-images: ## Add the digests of the images to Dockerfile and docker-compose.yml
 	@deploy/pin-images.sh

@@ -8,8 +8,6 @@ from standin.server.api_request import Json
 
 _DEPTH = 12  # a schema may contain itself; one that needs more than this can't be filled
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:,\d{3})*(?:\.\d+)?(?![\w])")
-_PERCENT = re.compile(r"\s*(?:%|per ?cent)")
-_SHARE = re.compile("percent|pct|share|rate|ratio", re.IGNORECASE)
 _YEARS = range(1500, 2200)
 _TEXT_CHARS = 300
 
@@ -75,17 +73,11 @@ class Filler:
         }
 
     def _figure(self, name: str) -> float | None:
-        """Of the line that shares most words with the name, the last number that is no year.
-
-        A percentage is only for a name that asks for one.
-        """
-        wanted = key_stems(name)
+        """Of the line that shares most words with the name, the last number that is no year."""
         lines = [line for line in self._text.splitlines() if _NUMBER.search(line)]
-        best = max(lines, key=lambda line: len(shared(wanted, line)), default="")
-        matches = list(_NUMBER.finditer(best))
-        plain = [one for one in matches if not _PERCENT.match(best, one.end())]
-        chosen = matches if _SHARE.search(name) else plain or matches
-        numbers = [float(one[0].replace(",", "")) for one in chosen]
+        best = max(lines, key=lambda line: len(shared(key_stems(name), line)), default="")
+        plain = best if "percent" in name else re.sub(r"-?[\d.,]+\s*%", "", best)
+        numbers = [float(number.replace(",", "")) for number in _NUMBER.findall(plain) or _NUMBER.findall(best)]
         return next(reversed([one for one in numbers if one not in _YEARS] or numbers), None)
 
 

@@ -8,12 +8,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from activities.store.artifacts import open_store
-from console.demo.__main__ import GOAL as DEMO_GOAL
-from console.demo.prompts import prompt_page
-from console.run.run_handle import RunHandle
-from runtime.connection import connect
-from tests.console.conftest import ROOT, Cli
+from benchmarks.prompts import PAGE, page, sent
+from tests.console.conftest import Cli
 from tests.waiting import until
 
 
@@ -88,8 +84,5 @@ async def test_it_joins_a_server_that_runs_and_leaves_it_running(fresh: Cli) -> 
     assert not alive(server)
 
 
-async def test_the_page_of_prompts_is_what_the_demo_sends(cli: Cli) -> None:
-    assert (await cli("run", DEMO_GOAL, "--id", "prompts-1")).code == 0
-    client = await connect(address=cli.environ["TEMPORAL_ADDRESS"])
-    page = await prompt_page(RunHandle(client, "prompts-1"), open_store(cli.environ["SUPERVISOR_ARTIFACTS_URL"]))
-    assert page == (ROOT / "docs" / "prompts.md").read_text(), "if that is meant: make prompts"
+async def test_the_page_of_prompts_is_what_the_demo_sends() -> None:
+    assert page(await sent()) == PAGE.read_text(encoding="utf-8"), "if that is meant: make prompts"

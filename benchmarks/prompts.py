@@ -1,0 +1,94 @@
+"""The command `python -m benchmarks.prompts` writes docs/prompts.md: what the default team sends for the demo."""
+
+import asyncio
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from console.demo.__main__ import GOAL
+from runtime.settings import BUILTIN_TEAMS
+from standin.extract.kind_of_call import think
+from standin.server.api_reply import ApiReply
+from standin.server.api_request import ApiRequest
+from standin.server.app import BrainServer
+from standin.server.exchange import CallLog
+from standin.server.faults import FaultScript
+from standin.server.serving import serving as serving_model
+from supervision.contract.request import RunRequest
+from tests.serving import own_server, settings_for
+from worker_main import serving
+from workflows.supervisor import SupervisorWorkflow
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "prompts.md"
+_KINDS = ("plan", "turn", "review", "synthesis")
+_INTRODUCTION = """# What the default team sends
+
+The requests of one run of the demo's goal, without the sampled replies: the first one of each kind and role, as the \
+stand-in model received it. Written by `make prompts`; the texts are from `activities/prompts/` and the \
+default team's file.
+"""
+
+
+async def sent() -> list[tuple[str, dict[str, Any]]]:
+    """Returns the requests of a run with their steps, in the order they came."""
+    seen: list[tuple[str, dict[str, Any]]] = []
+
+    def listening(request: ApiRequest) -> ApiReply:
+        seen.append((request.call.partition("/")[2], request.body))
+        return think(request)
+
+    with tempfile.TemporaryDirectory() as folder:
+        async with own_server() as client, serving_model(BrainServer(listening, CallLog(), FaultScript())) as url:
+            settings = settings_for(url, folder, teams_dir=BUILTIN_TEAMS, model="standin")
+            async with serving(client, settings):
+                await client.execute_workflow(
+                    SupervisorWorkflow.run, RunRequest(goal=GOAL), id="prompts", task_queue="supervisor"
+                )
+    return seen
+
+
+def _kind(step: str) -> str:
+    return step.rpartition("/")[2].partition(".")[0]
+
+
+def _fenced(title: str, text: str, language: str = "text") -> str:
+    return f"**{title}**\n\n````{language}\n{text.strip()}\n````\n"
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    return "\n\n".join(block.get("text") or json.dumps(block, ensure_ascii=False) for block in content)
+
+
+def _section(step: str, body: dict[str, Any]) -> str:
+    parts = [f"## `{step}`\n", _fenced("System", _text(body.get("system", "")))]
+    if tools := body.get("tools"):
+        listed = [f"{tool['name']}: {tool['description']}\n{json.dumps(tool['input_schema'])}" for tool in tools]
+        parts.append(_fenced("Tools", "\n\n".join(listed)))
+    parts += [_fenced(message["role"].capitalize(), _text(message["content"])) for message in body["messages"]]
+    if form := body.get("output_config", {}).get("format"):
+        parts.append(_fenced("Form of the reply", json.dumps(form["schema"], indent=1), "json"))
+    return "\n".join(parts)
+
+
+def page(requests: list[tuple[str, dict[str, Any]]]) -> str:
+    """Returns the page: for each kind of call, and each worker agent, its first request."""
+    first: dict[str, str] = {}
+    # Subtasks run in parallel: in the order they came, the page would differ from run to run.
+    for step, body in sorted(requests, key=lambda item: (_KINDS.index(_kind(item[0])), item[0])):
+        first.setdefault(step.partition(".")[0], _section(step, body))
+    return "\n".join([_INTRODUCTION, *first.values()])
+
+
+def main() -> int:
+    """Writes the page. Returns 0."""
+    PAGE.write_text(page(asyncio.run(sent())), encoding="utf-8")
+    sys.stdout.write(f"{PAGE}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
