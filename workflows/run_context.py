@@ -186,10 +186,9 @@ class RunContext:
                     ErrorKind.BUDGET_EXHAUSTED, f"the budget has no room for {label}: {budget.spent_line()}"
                 )
         try:
-            reply = await self._patiently(label, activity, payload, last)
+            return await self._patiently(label, activity, payload, last)
         finally:  # when it is cancelled, too: the reservation would never end
             budget.ledger.settle_call(tokens, Usage())
-        return reply
 
     async def _patiently(
         self, label: str, activity: Callable[[P, datetime], Awaitable[R]], payload: P, last: bool

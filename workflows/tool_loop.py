@@ -216,8 +216,7 @@ class ToolLoop:
             preview=reply.preview[:200],
             tokens=reply.usage.tokens,
             model=reply.model,
-            **({"cache_miss": reply.cache_miss} if reply.cache_miss else {}),
-            **({"cleared": reply.cleared} if reply.cleared else {}),
+            **reply.model_dump(include={"cache_miss", "cleared"}, exclude_defaults=True),
         )
         return reply
 
