@@ -48,7 +48,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "runtime": (
         *("paths", "process", "experimental", "telemetry", "settings", "payloads", "search_attributes"),
-        *("watchdog", "health", "shown_details", "workers"),
+        *("watchdog", "health", "shown_details", "queue_config", "workers"),
         *("server", "connection"),
     ),
     "standin": ("server", "extract", "__main__"),
@@ -89,6 +89,7 @@ EXCEPTIONS: dict[str, str] = {
     "runtime/health.py": "a program of its own: a container's health check",
     "runtime/experimental.py": "the experimental parts of the SDK, in one thin module: a new version is checked here",
     "runtime/paths.py": "the cache folder, used by every process",
+    "activities/teams/named_pools.py": "the pools of team files, for Workers and `doctor` alike",
     "runtime/search_attributes.py": "the search attributes of runs",
     "runtime/shown_details.py": "an interceptor of its own, for every Worker of workflows",
     "runtime/server/server_limits.py": "numbers only",

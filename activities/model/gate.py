@@ -10,11 +10,12 @@ from cachetools import LRUCache
 from opentelemetry import metrics
 
 from activities.model.port import Json, LanguageModel, ModelFailure, ModelMessage, ModelRequest, StreamProgress
+from activities.model.queue_pace import QueuePace
 from activities.model.request.prefix_leads import PrefixLeads
 from activities.model.token_limit import TokenLimit
 from supervision import limits
 from supervision.contract.base import Model
-from supervision.errors import ErrorKind
+from supervision.errors import PACING, ErrorKind
 from supervision.provider.provider_breaker import (
     BreakerOpen,
     CallTicket,
@@ -49,8 +50,10 @@ class ModelGate(LanguageModel):
         model: LanguageModel,
         tokens_per_minute: int | None = None,
         clock: Callable[[], float] = time.monotonic,
+        pace: QueuePace | None = None,
     ) -> None:
         self._model = model
+        self._pace = pace
         self._clock = clock
         self._tokens = TokenLimit(tokens_per_minute, clock) if tokens_per_minute else None
         self._leads = PrefixLeads(clock)
@@ -66,6 +69,7 @@ class ModelGate(LanguageModel):
         answered = False
         try:
             async with self._leads.turn(request, progress):
+                await self._spaced()
                 message = await self._send(request, progress, await self._admit(request.model))
             answered = True
         finally:
@@ -113,6 +117,7 @@ class ModelGate(LanguageModel):
                     raise _paced(model, admission.seconds)
                 case Paced():
                     await asyncio.sleep(admission.seconds)
+                    await self._spaced()
                 case Wait():
                     # Other callers ask and report meanwhile, so the breaker is asked again after every change.
                     await self._changed.wait()
@@ -126,12 +131,16 @@ class ModelGate(LanguageModel):
             self._wake()
 
         progress.listen(on_content)
+        sent = self._pace.sending(request.model) if self._pace else None
         try:
             message = await self._model.complete(request, progress)
             breaker.succeeded(ticket, self._clock())
         except ModelFailure as failure:
             breaker.failed(ticket, self._clock(), failure.kind, failure.retry_after)
             self._last_failures[request.model] = failure.message
+            if self._pace and sent and failure.kind in PACING:
+                # Before the call is given back: it returns to the queue, whose rate should be lower by then.
+                await self._pace.refused(sent, progress.request_limits)
             cooldown = breaker.remaining(self._clock())
             if failure.retryable and cooldown >= limits.CIRCUIT_RETRY_BELOW.total_seconds():
                 raise _circuit_open(request.model, cooldown, failure.message) from failure
@@ -140,10 +149,16 @@ class ModelGate(LanguageModel):
                 raise failure.after(cooldown) from None
             raise
         finally:
+            if self._pace:
+                self._pace.answered(request.model, progress.request_limits)
             breaker.released(ticket)  # after an outcome it changes nothing; without one the call was given up
             self._note(request.model)
             self._wake()
         return message
+
+    async def _spaced(self) -> None:
+        if self._pace:
+            await self._pace.spaced()
 
     def _breaker(self, model: str) -> ProviderBreaker:
         breaker: ProviderBreaker = self._breakers.setdefault(model, ProviderBreaker())

@@ -46,31 +46,15 @@ async def _queues(client: Client, teams: list[Path]) -> AsyncIterator[CheckRow]:
             yield CheckRow("problem", f"queue {queue}", f"no Worker serves {work}", fix)
     tools = await pollers(client, TOOLS_QUEUE, ACTIVITIES)
     yield CheckRow("ok", f"queue {TOOLS_QUEUE}", shown(tools) or "no Worker: only runs of split processes need one")
-    for pool, users in _pools(teams).items():
+    from activities.teams.named_pools import named_pools  # loads the tools' libraries: 0.3 s for some commands only
+
+    for pool, users in named_pools(teams).items():
         workers = await pollers(client, pool_queue(pool), ACTIVITIES)
         if workers:
             yield CheckRow("ok", f"pool {pool}", f"served by {shown(workers)}")
         else:
             fix = f"start one with {worker_hint('--pool', pool)}"
             yield CheckRow("warning", f"pool {pool}", f"no Worker, and {', '.join(users)} needs one", fix)
-
-
-def _pools(folders: list[Path]) -> dict[str, list[str]]:
-    """Returns the pools that team files name, each with its roles as `team/role`."""
-    # these load the tools' libraries: 0.3 s for some commands only
-    from activities.teams.team_definition import TeamError
-    from activities.teams.team_files import TeamFiles
-
-    files, pools = TeamFiles(folders), dict[str, list[str]]()
-    for name in files.names():
-        try:
-            team = files.definition(name)
-        except TeamError:  # `teams` says it
-            continue
-        for role in team.roles:
-            if role.pool:
-                pools.setdefault(role.pool, []).append(f"{name}/{role.name}")
-    return pools
 
 
 async def _other_store(client: Client, store_id: str | None) -> CheckRow | None:

@@ -10,6 +10,7 @@ from pydantic import Field, ValidationError
 
 from standin.server.api_reply import ApiReply, json_reply, limited, output_tokens, text_reply, tool_block
 from standin.server.api_request import Json
+from standin.server.request_limit import RequestLimit
 from supervision.contract.base import StrictModel
 
 _REFUSED = {"type": "refusal", "category": None, "explanation": "scripted"}
@@ -84,6 +85,7 @@ class ServerConfig(StrictModel):
     delta_chars: int = Field(default=24, ge=1)  # of text in one stream event: small, so that streams have many
     append_only: bool = True
     require_key: str | None = None
+    limit: RequestLimit | None = None
     rules: list[FaultRule] = []
 
 
