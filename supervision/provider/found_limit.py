@@ -52,11 +52,14 @@ class FoundLimit:
     def refused_again(self, at: str) -> "FoundLimit":
         """Returns the limit after a refusal of a call that was sent at this rate.
 
-        One that follows the last after a few calls means that the limit is far below: the rate is halved.
+        One that follows the last after a few calls means that the limit is far below: the rate is halved. One that
+        ends a short try beyond the last limit confirms that limit: the provider's burst had hidden it for a while.
         """
         soon = self.calm * self.rate < limits.FOUND_SOON_CALLS
         cut = limits.FOUND_CUT_SOON if soon else limits.FOUND_CUT
-        return FoundLimit(max(self.rate, limits.FOUND_LEAST_RATE), at, cut=cut)
+        tried = self.rate / (limits.FOUND_TOP * self.refused)
+        refused = self.rate if not 1 < tried < limits.FOUND_BEYOND else self.refused * tried**limits.FOUND_DRIFT
+        return FoundLimit(max(refused, limits.FOUND_LEAST_RATE), at, cut=cut)
 
     def is_over(self, ceiling: float | None) -> bool:
         """True if the refusals have ended: the rate is far beyond what was refused, or above what is allowed at all."""

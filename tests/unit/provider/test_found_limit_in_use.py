@@ -170,25 +170,25 @@ class World:
         return sum(began <= at < ended for at in moments)
 
 
-SEEDS = range(6)
+SEEDS = range(4)
 
 
-@pytest.mark.parametrize("per_minute", [60, 100, 600])
+@pytest.mark.parametrize("per_minute", [60, 100])
 @pytest.mark.parametrize("burst", [5, 60])
 def test_a_limit_that_stays_is_used_and_seldom_met(per_minute: float, burst: float) -> None:
-    worlds = [World([(per_minute, 1800)], seed, burst).run() for seed in SEEDS]
-    assert min(world.goodput(300, 1800) for world in worlds) >= 0.85
-    assert max(world.refusals(300, 1800) for world in worlds) < 0.03
+    worlds = [World([(per_minute, 1200)], seed, burst).run() for seed in SEEDS]
+    assert min(world.goodput(200, 1200) for world in worlds) >= 0.9
+    assert max(world.refusals(200, 1200) for world in worlds) <= 0.03
 
 
 @pytest.mark.parametrize("burst", [5, 15, 60])
 def test_a_limit_that_moves_is_followed(burst: float) -> None:
-    worlds = [World([(60, 300), (20, 120), (100, 600)], seed, burst).run() for seed in SEEDS]
-    for world in worlds:
-        assert world.goodput(60, 1020) >= 0.85
-        assert world.refusals(60, 1020) < 0.04
+    for seed in SEEDS:
+        world = World([(60, 300), (20, 120), (100, 400)], seed, burst).run()
+        assert world.goodput(60, 820) >= 0.85
+        assert world.refusals(60, 820) <= 0.035
         # Lowered: soon few are refused. Raised: within a minute it is used.
-        assert world.between(world.refused, 360, 420) <= 6
+        assert world.between(world.refused, 360, 420) <= 4
         assert world.goodput(480, 540) >= 0.85
 
 
