@@ -135,10 +135,13 @@ class ModelGate(LanguageModel):
         try:
             message = await self._model.complete(request, progress)
             breaker.succeeded(ticket, self._clock())
+            if self._pace:
+                self._pace.answered(request.model, progress.request_limits)
         except ModelFailure as failure:
             breaker.failed(ticket, self._clock(), failure.kind, failure.retry_after)
             self._last_failures[request.model] = failure.message
             if self._pace and sent and failure.kind in PACING:
+                self._pace.answered(request.model, progress.request_limits)
                 # Before the call is given back: it returns to the queue, whose rate should be lower by then.
                 await self._pace.refused(sent, progress.request_limits)
             cooldown = breaker.remaining(self._clock())
@@ -149,8 +152,6 @@ class ModelGate(LanguageModel):
                 raise failure.after(cooldown) from None
             raise
         finally:
-            if self._pace:
-                self._pace.answered(request.model, progress.request_limits)
             breaker.released(ticket)  # after an outcome it changes nothing; without one the call was given up
             self._note(request.model)
             self._wake()

@@ -83,7 +83,10 @@ class QueuePace:
         await asyncio.sleep(min(at - now, limits.GATE_WAIT.total_seconds()))
 
     async def refused(self, sent: Refusal, named: RequestLimits | None) -> None:
-        """Lowers the rate after a 429, unless it was lowered since that call was sent, by whomever."""
+        """Lowers the rate after a 429, unless it was lowered since that call was sent, by whomever.
+
+        `answered` comes first.
+        """
         if not self._find:
             return
         with suppress(RatesUnavailable):

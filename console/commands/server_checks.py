@@ -11,7 +11,7 @@ from console.access import server_address
 from console.commands.check_row import CheckRow
 from console.hints import hint, worker_hint
 from console.run.find_run import roots
-from console.run.pollers import ACTIVITIES, WORKFLOWS, pollers, shown
+from console.run.pollers import ACTIVITIES, WORKFLOWS, limited, pollers, shown
 from console.run.run_handle import RunHandle
 from console.run.standstill import observed
 from runtime import search_attributes
@@ -44,6 +44,8 @@ async def _queues(client: Client, teams: list[Path]) -> AsyncIterator[CheckRow]:
         else:
             fix = f"start one with {worker_hint()}"
             yield CheckRow("problem", f"queue {queue}", f"no Worker serves {work}", fix)
+    if why := await limited(client, MODEL_QUEUE):
+        yield CheckRow("ok", "rate of model calls", why)
     tools = await pollers(client, TOOLS_QUEUE, ACTIVITIES)
     yield CheckRow("ok", f"queue {TOOLS_QUEUE}", shown(tools) or "no Worker: only runs of split processes need one")
     from activities.teams.named_pools import named_pools  # loads the tools' libraries: 0.3 s for some commands only
@@ -51,7 +53,8 @@ async def _queues(client: Client, teams: list[Path]) -> AsyncIterator[CheckRow]:
     for pool, users in named_pools(teams).items():
         workers = await pollers(client, pool_queue(pool), ACTIVITIES)
         if workers:
-            yield CheckRow("ok", f"pool {pool}", f"served by {shown(workers)}")
+            rate = await limited(client, pool_queue(pool))
+            yield CheckRow("ok", f"pool {pool}", f"served by {shown(workers)}" + (f"; {rate}" if rate else ""))
         else:
             fix = f"start one with {worker_hint('--pool', pool)}"
             yield CheckRow("warning", f"pool {pool}", f"no Worker, and {', '.join(users)} needs one", fix)

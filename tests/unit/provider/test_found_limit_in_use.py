@@ -7,7 +7,8 @@ others only what the queue's configuration says.
 import heapq
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from random import Random  # noqa: TID251 - seeded: each simulation is the same every time
+from functools import partial
+from random import Random
 
 import pytest
 
@@ -76,9 +77,9 @@ class World:
             changes.append((at, rate))
             at += seconds
         for process in self.processes:
-            self.later(self.random.random() * TICK, lambda process=process: self.tick(process))
+            self.later(self.random.random() * TICK, partial(self.tick, process))
         for when, rate in changes:
-            self.later(when, lambda rate=rate: setattr(self.provider, "rate", rate / 60))
+            self.later(when, partial(setattr, self.provider, "rate", rate / 60))
         self.later(0.0, self.dispatch)
         while self.events[0][0] < at:
             self.now, _, happens = heapq.heappop(self.events)
@@ -97,7 +98,7 @@ class World:
             self.ready = max(self.now, self.ready + 1) - 1 + spacing
             self.waiting -= 1
             process = self.random.choice(self.processes)
-            self.later(max(0.005, process.paused_until - self.now), lambda process=process: self.send(process))
+            self.later(max(0.005, process.paused_until - self.now), partial(self.send, process))
         if self.waiting:
             self.later(self.ready - self.now + 0.001, self.dispatch)
 
