@@ -25,7 +25,7 @@ from activities.model.anthropic_model import AnthropicModel
 from activities.model.conversation import ConversationStore
 from activities.model.gate import ModelGate
 from activities.model.journalled_call import ModelCalls
-from activities.model.queue_pace import QueuePace
+from activities.model.pace.queue_pace import QueuePace
 from activities.planning import PlanningActivities
 from activities.pools import OtherRuns, PoolActivities
 from activities.publishing import PublishingActivities
@@ -44,10 +44,10 @@ from runtime.connection import ConnectionFailed, connect
 from runtime.health import shown_alive
 from runtime.paths import keep_files_private
 from runtime.process import check_ownership, exit_now, keep_private
-from runtime.queue_config import QueueConfig
+from runtime.queues.queue_config import QueueConfig
+from runtime.queues.workers import ALL_ROLES, WorkerRole, workers
 from runtime.settings import Settings, load_settings
 from runtime.watchdog import Watchdog, stopping_by_signal
-from runtime.workers import ALL_ROLES, WorkerRole, workers
 from supervision import limits
 from supervision.contract.request import describe_errors
 from supervision.contract.team import is_pool

@@ -133,9 +133,10 @@ async def _run(
         model = ModelControl(folder, None)
         await stack.enter_async_context(model.process)
         client = await connect(address=info.address, wait=limits.WORKER_CONNECT_WAIT)
-        project = Project(folder, client, info.address, model.url, processes=_PROCESSES)
-        for worker in project.workers:
-            await stack.enter_async_context(worker)
+        project = Project(folder, client, info.address, model.url)
+        more = [Project(folder, client, info.address, model.url, f"worker-{n}") for n in range(2, _PROCESSES + 1)]
+        for started in (project, *more):
+            await stack.enter_async_context(started.worker)
 
         def limit(rate: float) -> float:
             model.prepare(

@@ -270,8 +270,9 @@ FOUND_PROBE = timedelta(seconds=10)  # beyond it: then the rate has doubled, aft
 FOUND_BEYOND = 2.0  # times the rate that held: a refusal below it confirms the limit
 FOUND_DRIFT = 0.1  # and moves it up by this power of the rate that was tried
 FOUND_FIRST_RATE = 1.0  # a second: where the search begins, if no more calls went out before the first refusal
-FOUND_LEAST_RATE = 1 / 60  # a queue never stands still
+FOUND_LEAST_RATE = 0.05  # three a minute: a queue never stands still
 FOUND_NAMED_SHARE = 0.97  # of a limit that the provider names: clocks differ
+FOUND_WINDOW = timedelta(seconds=2)  # refusals within it are one: calls come in the order of a busy machine
 FOUND_STEP = 0.03  # smaller changes of a rate are not worth a write
 FOUND_TICK = timedelta(seconds=2)  # how often a process with model calls looks at its queue
 FOUND_SAVE = timedelta(seconds=6)  # and keeps the time without a refusal for other processes, rate changed or not

@@ -19,9 +19,9 @@ from activities.model.gate import ModelGate
 from activities.tools import tool
 from runtime import search_attributes
 from runtime.connection import connect
+from runtime.queues.workers import ALL_ROLES
 from runtime.server.server_record import ServerInfo
 from runtime.settings import Settings
-from runtime.workers import ALL_ROLES
 from supervision import errors, queues
 from workflows.supervisor import SupervisorWorkflow
 from workflows.worker_agent import WorkerAgentWorkflow
@@ -59,6 +59,7 @@ SEARCH_ATTRIBUTES = {"SupervisorPhase", "SupervisorTeam", "SupervisorWaiting", "
 QUEUES = {"supervisor", "supervisor-model", "supervisor-tools", "supervisor.far"}
 SETTINGS = {
     *("SUPERVISOR_ARTIFACTS_URL", "SUPERVISOR_TEAMS_DIR", "SUPERVISOR_MODEL", "SUPERVISOR_MODEL_RPM"),
+    *("SUPERVISOR_MODEL_FIND_RPM", "SUPERVISOR_MODEL_CALLS"),
     *("SUPERVISOR_MODEL_TPM", "SUPERVISOR_MODEL_STRUCTURED", "SUPERVISOR_MODEL_CACHE"),
     *(
         "SUPERVISOR_MODEL_MAX_TOKENS",

@@ -9,10 +9,10 @@ from typing import Any
 from cachetools import LRUCache
 from opentelemetry import metrics
 
+from activities.model.pace.queue_pace import QueuePace, Refusal
+from activities.model.pace.token_limit import TokenLimit
 from activities.model.port import Json, LanguageModel, ModelFailure, ModelMessage, ModelRequest, StreamProgress
-from activities.model.queue_pace import QueuePace
 from activities.model.request.prefix_leads import PrefixLeads
-from activities.model.token_limit import TokenLimit
 from supervision import limits
 from supervision.contract.base import Model
 from supervision.errors import PACING, ErrorKind
@@ -65,12 +65,13 @@ class ModelGate(LanguageModel):
 
     async def complete(self, request: ModelRequest, progress: StreamProgress) -> ModelMessage:
         """Returns the answer to a request, which is sent as soon as it may be."""
+        sent = self._pace.handed_out(request.model) if self._pace else None
         tokens = await self._tokens.reserve(request) if self._tokens else None
         answered = False
         try:
             async with self._leads.turn(request, progress):
                 await self._spaced()
-                message = await self._send(request, progress, await self._admit(request.model))
+                message = await self._send(request, progress, await self._admit(request.model), sent)
             answered = True
         finally:
             # Content that has come is paid for, even if the call failed or was cancelled later.
@@ -122,7 +123,9 @@ class ModelGate(LanguageModel):
                     # Other callers ask and report meanwhile, so the breaker is asked again after every change.
                     await self._changed.wait()
 
-    async def _send(self, request: ModelRequest, progress: StreamProgress, ticket: CallTicket) -> ModelMessage:
+    async def _send(
+        self, request: ModelRequest, progress: StreamProgress, ticket: CallTicket, sent: Refusal | None
+    ) -> ModelMessage:
         """Sends the call and reports its outcome to the breaker, whatever it is."""
         breaker = self._breaker(request.model)
 
@@ -131,7 +134,6 @@ class ModelGate(LanguageModel):
             self._wake()
 
         progress.listen(on_content)
-        sent = self._pace.sending(request.model) if self._pace else None
         try:
             message = await self._model.complete(request, progress)
             breaker.succeeded(ticket, self._clock())

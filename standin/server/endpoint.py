@@ -14,12 +14,12 @@ from starlette.types import Receive, Scope, Send
 from standin.server import sse
 from standin.server.api_reply import ApiReply, Brain, ErrorReply, limited, output_tokens
 from standin.server.api_request import ApiRequest, BadRequest, Json, parse
+from standin.server.api_rules import RequestBucket, RequestLimit
 from standin.server.conversation_memory import ConversationMemory
 from standin.server.delivery import Ending, fail, garbage, single, stream
 from standin.server.exchange import CallLog, HttpExchange, disconnected, read
 from standin.server.faults import BadConfig, Fault, FaultScript, altered, scripted
 from standin.server.prompt_cache import PromptCache
-from standin.server.request_limit import RequestBucket, RequestLimit
 
 
 class Endpoint:

@@ -10,7 +10,7 @@ from pydantic import Field, ValidationError
 
 from standin.server.api_reply import ApiReply, json_reply, limited, output_tokens, text_reply, tool_block
 from standin.server.api_request import Json
-from standin.server.request_limit import RequestLimit
+from standin.server.api_rules import RequestLimit
 from supervision.contract.base import StrictModel
 
 _REFUSED = {"type": "refusal", "category": None, "explanation": "scripted"}

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from activities.model.gate import ModelGate
+from activities.model.pace.queue_pace import QueuePace
 from activities.model.port import ModelFailure, RequestLimits, StreamProgress
-from activities.model.queue_pace import QueuePace
 from supervision import limits
 from supervision.errors import ErrorKind
 from supervision.provider.found_limit import QueueLimit
@@ -74,13 +74,13 @@ async def looks(pace: QueuePace, clock: Clock, seconds: float) -> None:
     """The process has model calls and looks at its queue for so long."""
     for _ in range(int(seconds / TICK)):
         clock.now += TICK
-        pace.sending("m")
+        pace.handed_out("m")
         await pace.look()
 
 
 async def test_many_refusals_at_once_lower_the_rate_once(server: Server, clock: Clock) -> None:
     pace = QueuePace(server, QUEUE, clock=clock)
-    sent = [pace.sending("m") for _ in range(50)]
+    sent = [pace.handed_out("m") for _ in range(50)]
     await asyncio.gather(*(pace.refused(one, None) for one in sent))
     assert server.writes == 1
     assert "429 at 300/min" in server.reason
@@ -88,7 +88,7 @@ async def test_many_refusals_at_once_lower_the_rate_once(server: Server, clock: 
 
 async def test_a_refusal_that_another_process_has_answered_changes_nothing(server: Server, clock: Clock) -> None:
     first, second = (QueuePace(server, QUEUE, clock=clock) for _ in range(2))
-    sent = first.sending("m"), second.sending("m")
+    sent = first.handed_out("m"), second.handed_out("m")
     await first.refused(sent[0], None)
     await second.refused(sent[1], None)
     assert server.writes == 1
@@ -97,9 +97,10 @@ async def test_a_refusal_that_another_process_has_answered_changes_nothing(serve
 
 async def test_a_call_sent_at_the_lower_rate_lowers_it_again(server: Server, clock: Clock) -> None:
     pace = QueuePace(server, QUEUE, clock=clock)
-    await pace.refused(pace.sending("m"), None)
+    await pace.refused(pace.handed_out("m"), None)
     before = server.rate
-    await pace.refused(pace.sending("m"), None)
+    clock.now += limits.FOUND_WINDOW.total_seconds()
+    await pace.refused(pace.handed_out("m"), None)
     assert before is not None
     assert server.rate is not None
     assert server.rate < before * 0.6
@@ -107,7 +108,7 @@ async def test_a_call_sent_at_the_lower_rate_lowers_it_again(server: Server, clo
 
 async def test_the_rate_rises_while_calls_wait_and_only_then(server: Server, clock: Clock) -> None:
     pace = QueuePace(server, QUEUE, clock=clock)
-    await pace.refused(pace.sending("m"), None)
+    await pace.refused(pace.handed_out("m"), None)
     low = server.rate
     assert low is not None
     await looks(pace, clock, 60)
@@ -118,17 +119,38 @@ async def test_the_rate_rises_while_calls_wait_and_only_then(server: Server, clo
     assert server.rate > 2 * low
 
 
+async def test_a_call_that_waited_in_the_process_says_nothing_of_the_rate_since(server: Server, clock: Clock) -> None:
+    pace = QueuePace(server, QUEUE, clock=clock)
+    waited, first = pace.handed_out("m"), pace.handed_out("m")
+    await pace.refused(first, None)
+    clock.now += 10
+    await pace.refused(waited, None)
+    assert server.writes == 1
+
+
+async def test_a_rate_so_low_that_no_call_came_lately_is_still_raised(server: Server, clock: Clock) -> None:
+    pace = QueuePace(server, QUEUE, clock=clock)
+    await pace.refused(pace.handed_out("m"), None)
+    before = server.rate
+    server.waits(9)
+    for _ in range(30):
+        clock.now += TICK
+        await pace.look()
+    assert before is not None
+    assert server.rate is None or server.rate > 2 * before
+
+
 async def test_two_processes_raise_the_rate_as_one_would(server: Server, clock: Clock) -> None:
     alone = Server()
     one, *two = (QueuePace(where, QUEUE, clock=clock) for where in (alone, server, server))
-    await one.refused(one.sending("m"), None)
-    await two[0].refused(two[0].sending("m"), None)
+    await one.refused(one.handed_out("m"), None)
+    await two[0].refused(two[0].handed_out("m"), None)
     for where in (alone, server):
         where.waits(9)
     for _ in range(20):
         clock.now += TICK
         for pace in (one, *two):
-            pace.sending("m")
+            pace.handed_out("m")
             await pace.look()
     assert alone.rate is not None
     assert server.rate == pytest.approx(alone.rate, rel=0.1)
@@ -136,7 +158,7 @@ async def test_two_processes_raise_the_rate_as_one_would(server: Server, clock: 
 
 async def test_a_limit_that_is_gone_is_forgotten(server: Server, clock: Clock) -> None:
     pace = QueuePace(server, QUEUE, clock=clock)
-    await pace.refused(pace.sending("m"), None)
+    await pace.refused(pace.handed_out("m"), None)
     server.waits(9)
     await looks(pace, clock, 180)
     assert server.rate is None
@@ -146,7 +168,8 @@ async def test_a_rate_set_by_hand_is_never_exceeded_and_comes_back(server: Serve
     server.by_hand(2.0, "agreed with the provider")
     pace = QueuePace(server, QUEUE, clock=clock)
     await looks(pace, clock, TICK)
-    await pace.refused(pace.sending("m"), None)
+    clock.now += limits.FOUND_WINDOW.total_seconds()
+    await pace.refused(pace.handed_out("m"), None)
     assert server.rate is not None
     assert server.rate < 2.0
     assert "agreed with the provider" in server.reason
@@ -157,7 +180,7 @@ async def test_a_rate_set_by_hand_is_never_exceeded_and_comes_back(server: Serve
 
 async def test_a_change_by_hand_wins_over_what_was_found(server: Server, clock: Clock) -> None:
     pace = QueuePace(server, QUEUE, clock=clock)
-    await pace.refused(pace.sending("m"), None)
+    await pace.refused(pace.handed_out("m"), None)
     server.by_hand(0.5, "slowly")
     server.waits(9)
     await looks(pace, clock, 30)
@@ -167,11 +190,11 @@ async def test_a_change_by_hand_wins_over_what_was_found(server: Server, clock: 
 async def test_a_named_limit_is_kept_at_once(server: Server, clock: Clock) -> None:
     pace = QueuePace(server, QUEUE, clock=clock)
     for left in (30.0, 5.0):
-        pace.sending("m")
+        pace.handed_out("m")
         pace.answered("m", RequestLimits(60, left))
         await pace.look()
         assert server.rate == (None if left == 30 else pytest.approx(limits.FOUND_NAMED_SHARE))
-    pace.sending("m")
+    pace.handed_out("m")
     pace.answered("m", RequestLimits(120, 100))
     await pace.look()
     assert server.rate == pytest.approx(2 * limits.FOUND_NAMED_SHARE)
@@ -180,7 +203,7 @@ async def test_a_named_limit_is_kept_at_once(server: Server, clock: Clock) -> No
 
 async def test_a_refusal_with_a_named_limit_needs_no_search(server: Server, clock: Clock) -> None:
     pace = QueuePace(server, QUEUE, clock=clock)
-    sent, named = pace.sending("m"), RequestLimits(600, 0)
+    sent, named = pace.handed_out("m"), RequestLimits(600, 0)
     pace.answered("m", named)
     await pace.refused(sent, named)
     assert server.rate == pytest.approx(10 * limits.FOUND_NAMED_SHARE)
@@ -188,7 +211,7 @@ async def test_a_refusal_with_a_named_limit_needs_no_search(server: Server, cloc
 
 async def test_a_refusal_for_tokens_lowers_the_rate_below_the_named_limit(server: Server, clock: Clock) -> None:
     pace = QueuePace(server, QUEUE, clock=clock)
-    sent, named = pace.sending("m"), RequestLimits(600, 500)
+    sent, named = pace.handed_out("m"), RequestLimits(600, 500)
     pace.answered("m", named)
     await pace.refused(sent, named)
     assert server.rate is not None
@@ -198,8 +221,8 @@ async def test_a_refusal_for_tokens_lowers_the_rate_below_the_named_limit(server
 async def test_a_model_with_few_calls_does_not_bound_the_others(server: Server, clock: Clock) -> None:
     pace = QueuePace(server, QUEUE, clock=clock)
     for _ in range(19):
-        pace.sending("many")
-    pace.sending("few")
+        pace.handed_out("many")
+    pace.handed_out("few")
     pace.answered("few", RequestLimits(20, 0))
     pace.answered("many", RequestLimits(600, 100))
     await pace.look()
@@ -207,9 +230,9 @@ async def test_a_model_with_few_calls_does_not_bound_the_others(server: Server, 
 
 
 async def test_what_was_found_is_taken_back_where_nothing_is_to_be_found(server: Server, clock: Clock) -> None:
-    await (pace := QueuePace(server, QUEUE, clock=clock)).refused(pace.sending("m"), None)
+    await (pace := QueuePace(server, QUEUE, clock=clock)).refused(pace.handed_out("m"), None)
     fixed = QueuePace(server, QUEUE, find=False, clock=clock)
-    await fixed.refused(fixed.sending("m"), None)
+    await fixed.refused(fixed.handed_out("m"), None)
     await fixed.look()
     assert server.rate is None
 
@@ -238,7 +261,7 @@ async def test_a_queue_alone_is_left_to_its_workers(server: Server, clock: Clock
 
 async def test_a_found_limit_stays_below_the_set_one(server: Server, clock: Clock) -> None:
     pace = QueuePace(server, QUEUE, total=0.5, queues=[QUEUE], clock=clock)
-    await pace.refused(pace.sending("m"), None)
+    await pace.refused(pace.handed_out("m"), None)
     server.waits(9)
     await looks(pace, clock, 30)
     assert server.rate is not None
@@ -248,7 +271,7 @@ async def test_a_found_limit_stays_below_the_set_one(server: Server, clock: Cloc
 async def test_a_server_without_rates_stops_no_call(server: Server, clock: Clock) -> None:
     server.away = True
     pace = QueuePace(server, QUEUE, clock=clock)
-    await pace.refused(pace.sending("m"), None)
+    await pace.refused(pace.handed_out("m"), None)
     with pytest.raises(RatesUnavailable):
         await pace.look()
     assert pace.rate is None

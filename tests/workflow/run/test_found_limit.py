@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from temporalio.client import Client
 
-from runtime.queue_config import QueueConfig
+from runtime.queues.queue_config import QueueConfig
 from runtime.settings import Settings
 from supervision import limits
 from supervision.queues import MODEL_QUEUE

@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from secrets import SystemRandom
 
-from activities.model.named_limits import NamedLimits
+from activities.model.pace.named_limits import NamedLimits
 from activities.model.port import RequestLimits
 from supervision import limits
 from supervision.provider.found_limit import FoundLimit, QueueLimit
@@ -22,7 +22,9 @@ _log = logging.getLogger(__name__)
 _random = SystemRandom()
 
 Refusal = tuple[str, float | None]
-"""What was known of the limit when a call was sent."""
+"""What was known of the limit when the queue gave a call out."""
+
+_WINDOW = limits.FOUND_WINDOW.total_seconds()
 
 
 class QueuePace:
@@ -52,7 +54,8 @@ class QueuePace:
         self._limit = QueueLimit()
         self._version = ""
         self._since = clock()  # when that version was first seen, or the queue was last seen empty
-        self._sent_at = float("-inf")
+        self._sent_at = clock()  # a process that has just started looks, too
+        self._lowered_at = float("-inf")
         self._next_send = float("-inf")
         self._named = NamedLimits(clock)
         self._changing = asyncio.Lock()
@@ -62,8 +65,12 @@ class QueuePace:
         """The rate of the queue as this process knows it, per second."""
         return self._limit.rate
 
-    def sending(self, model: str) -> Refusal:
-        """Takes note of a call that goes out now. Returns what `refused` needs to know about it."""
+    def handed_out(self, model: str) -> Refusal:
+        """Takes note of a call that the queue has just given to this process. Returns what `refused` needs to know.
+
+        A call that waited in the process for its turn came at the rate before, so its refusal says nothing of the rate
+        now.
+        """
         self._sent_at = self._clock()
         self._named.sent(model)
         return _refusal(self._limit)
@@ -83,7 +90,7 @@ class QueuePace:
         await asyncio.sleep(min(at - now, limits.GATE_WAIT.total_seconds()))
 
     async def refused(self, sent: Refusal, named: RequestLimits | None) -> None:
-        """Lowers the rate after a 429, unless it was lowered since that call was sent, by whomever.
+        """Lowers the rate after a 429, unless it was lowered since the queue gave that call out, by whomever.
 
         `answered` comes first.
         """
@@ -91,7 +98,7 @@ class QueuePace:
             return
         with suppress(RatesUnavailable):
             async with self._changing:
-                if _refusal(self._limit) != sent:
+                if _refusal(self._limit) != sent or self._clock() - self._lowered_at < _WINDOW:
                     return
                 view = await self._read()
                 # Another process may have changed the rate meanwhile: that was this refusal's answer, too.
@@ -139,7 +146,7 @@ class QueuePace:
     async def look(self) -> None:
         """Raises the rate if calls have waited since the last look and none was refused; takes its share anew."""
         active = self._clock() - self._sent_at < limits.FOUND_ACTIVE.total_seconds()
-        if not (self._sharing or active):
+        if not (self._sharing or active or self._limit.found):
             return
         async with self._changing:
             now, version = self._clock(), self._version
@@ -214,6 +221,8 @@ class QueuePace:
         self._take(limit, version)
 
     def _take(self, limit: QueueLimit, version: str) -> None:
+        if _refusal(limit) != _refusal(self._limit):
+            self._lowered_at = self._clock()
         self._limit, self._version, self._since = limit, version, self._clock()
 
 
