@@ -282,6 +282,7 @@ FOUND_RPC_TIMEOUT = timedelta(seconds=5)
 FOUND_FORGOTTEN = 20  # times the refused rate, without another refusal: nobody limits any longer
 SPACING_SHARE = 0.9  # of the time that a queue's rate leaves between two calls: those of one process keep it
 NAMED_LIFE = timedelta(minutes=2)  # what a provider named for a model, without any newer word
+NAMED_SILENCE = 10  # answers in a row without a limit: none is named any longer
 NAMED_NEAR = 0.2  # of a named limit left: from here on it is kept
 NAMED_CHANGE = 0.05  # by so much a newly named limit differs from the last one, or it is the same
 NAMED_MODEL_SHARE = 0.1  # of a process's calls: models with fewer do not bound the queue

@@ -31,14 +31,22 @@ class NamedLimits:
         life = limits.NAMED_LIFE.total_seconds()
         self._named: TTLCache[str, RequestLimits] = TTLCache(limits.KNOWN_MODELS, life, timer=clock)
         self._sent: deque[_Sent] = deque(maxlen=_RECENT_CALLS)
+        self._silent = 0
 
     def sent(self, model: str) -> None:
         """Takes note of a call that goes out."""
         self._sent.append(_Sent(model, self._clock()))
 
-    def heard(self, model: str, named: RequestLimits) -> None:
-        """Takes note of what an answer said."""
-        self._named[model] = named
+    def heard(self, model: str, named: RequestLimits | None) -> None:
+        """Takes note of what an answer said, or that it named no limit."""
+        self._silent = self._silent + 1 if named is None else 0
+        if named is not None:
+            self._named[model] = named
+
+    @property
+    def is_silent(self) -> bool:
+        """True if a number of answers in a row named no limit."""
+        return self._silent >= limits.NAMED_SILENCE and not self._named
 
     def rate(self) -> float | None:
         """Returns the highest rate of the queue at which no model's named limit is reached; None if none is named."""
@@ -48,7 +56,7 @@ class NamedLimits:
             for model, named in self._named.items()
             if shares.get(model, 0.0) >= limits.NAMED_MODEL_SHARE
         ]
-        return min(rates) if rates else None
+        return max(min(rates), limits.FOUND_LEAST_RATE) if rates else None
 
     def is_near(self) -> bool:
         """True if little is left of one of the limits."""

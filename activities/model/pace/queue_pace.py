@@ -77,8 +77,7 @@ class QueuePace:
 
     def answered(self, model: str, named: RequestLimits | None) -> None:
         """Takes note of what the provider's headers say of its limit for a model."""
-        if named is not None:
-            self._named.heard(model, named)
+        self._named.heard(model, named)
 
     async def spaced(self) -> None:
         """Returns when this process may send its next call: behind a pause calls would all go out at once."""
@@ -191,7 +190,8 @@ class QueuePace:
         if not self._find:
             return replace(limit, found=None, named=None)
         if named is None:
-            return limit
+            # An endpoint that no longer names its limit would otherwise be kept to the last one for ever.
+            return replace(limit, named=None) if self._named.is_silent else limit
         if limit.named is None:
             return replace(limit, named=named) if limit.found or self._named.is_near() else limit
         if abs(named / limit.named - 1) <= limits.NAMED_CHANGE:

@@ -218,6 +218,29 @@ async def test_a_refusal_for_tokens_lowers_the_rate_below_the_named_limit(server
     assert server.rate < 1
 
 
+async def test_a_limit_that_is_no_longer_named_is_forgotten(server: Server, clock: Clock) -> None:
+    pace = QueuePace(server, QUEUE, clock=clock)
+    pace.handed_out("m")
+    pace.answered("m", RequestLimits(60, 0))
+    await pace.look()
+    assert server.rate is not None
+    clock.now += limits.NAMED_LIFE.total_seconds()
+    for _ in range(limits.NAMED_SILENCE):
+        pace.handed_out("m")
+        pace.answered("m", None)
+    await pace.look()
+    assert server.rate is None
+
+
+async def test_an_absurd_limit_stops_no_queue(server: Server, clock: Clock) -> None:
+    pace = QueuePace(server, QUEUE, clock=clock)
+    pace.handed_out("m")
+    pace.answered("m", RequestLimits(1e-9, 0))
+    await pace.look()
+    assert server.rate is not None
+    assert server.rate >= limits.FOUND_LEAST_RATE * limits.FOUND_NAMED_SHARE
+
+
 async def test_a_model_with_few_calls_does_not_bound_the_others(server: Server, clock: Clock) -> None:
     pace = QueuePace(server, QUEUE, clock=clock)
     for _ in range(19):
