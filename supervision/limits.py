@@ -273,6 +273,7 @@ FOUND_FIRST_RATE = 1.0  # a second: where the search begins, if no more calls we
 FOUND_LEAST_RATE = 0.05  # three a minute: a queue never stands still
 FOUND_NAMED_SHARE = 0.97  # of a limit that the provider names: clocks differ
 FOUND_WINDOW = timedelta(seconds=2)  # refusals within it are one: calls come in the order of a busy machine
+FOUND_USED = 0.4  # of a rate, at least, before it is raised; the server's average of half a minute lags behind
 FOUND_STEP = 0.03  # smaller changes of a rate are not worth a write
 FOUND_TICK = timedelta(seconds=2)  # how often a process with model calls looks at its queue
 FOUND_SAVE = timedelta(seconds=6)  # and keeps the time without a refusal for other processes, rate changed or not

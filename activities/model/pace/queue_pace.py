@@ -151,7 +151,9 @@ class QueuePace:
             now, version = self._clock(), self._version
             view = await self._read()
             limit = self._limit
-            if self._version != version or not view.waiting:
+            # Calls that wait for a slow process, at a rate that is not used, say nothing about the provider.
+            used = view.dispatched >= limits.FOUND_USED * (view.rate or 0)
+            if self._version != version or not (view.waiting and used):
                 self._since = now
             elif limit.found is not None:
                 limit = replace(limit, found=limit.found.calmer(now - self._since))

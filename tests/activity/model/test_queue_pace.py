@@ -27,12 +27,14 @@ class Server:
     queues: dict[str, QueueView] = field(default_factory=dict)
     writes: int = 0
     away: bool = False
+    used: float = 1.0
 
     async def read(self, queue: str) -> QueueView:
         await asyncio.sleep(0)
         if self.away:
             raise RatesUnavailable("not permitted")
-        return self.queues.get(queue, QueueView())
+        view = self.queues.get(queue, QueueView())
+        return replace(view, dispatched=self.used * (view.rate or 0) if view.waiting else 0.0)
 
     async def write(self, queue: str, rate: float | None, reason: str) -> str:
         await asyncio.sleep(0)
@@ -138,6 +140,15 @@ async def test_a_rate_so_low_that_no_call_came_lately_is_still_raised(server: Se
         await pace.look()
     assert before is not None
     assert server.rate is None or server.rate > 2 * before
+
+
+async def test_a_rate_that_slow_processes_do_not_use_is_not_raised(server: Server, clock: Clock) -> None:
+    pace = QueuePace(server, QUEUE, clock=clock)
+    await pace.refused(pace.handed_out("m"), None)
+    before, server.used = server.rate, 0.2
+    server.waits(9)
+    await looks(pace, clock, 60)
+    assert server.rate == before
 
 
 async def test_two_processes_raise_the_rate_as_one_would(server: Server, clock: Clock) -> None:
