@@ -272,7 +272,8 @@ FOUND_DRIFT = 0.1  # and moves it up by this power of the rate that was tried
 FOUND_FIRST_RATE = 1.0  # a second: where the search begins, if no more calls went out before the first refusal
 FOUND_LEAST_RATE = 0.05  # three a minute: a queue never stands still
 FOUND_NAMED_SHARE = 0.97  # of a limit that the provider names: clocks differ
-FOUND_WINDOW = timedelta(seconds=2)  # refusals within it are one: calls come in the order of a busy machine
+FOUND_WINDOW = timedelta(seconds=2)  # after a refusal: more of them are the same one,
+FOUND_WINDOW_CALLS = 2.5  # also at low rates, where a few calls that come in a clump are all there are
 FOUND_USED = 0.4  # of a rate, at least, before it is raised; the server's average of half a minute lags behind
 FOUND_STEP = 0.03  # smaller changes of a rate are not worth a write
 FOUND_TICK = timedelta(seconds=2)  # how often a process with model calls looks at its queue

@@ -45,6 +45,11 @@ class FoundLimit:
             return top * (1 - (1 - self.cut) * (beyond / self._recovery) ** 2)
         return top * (1 + (beyond / limits.FOUND_PROBE.total_seconds()) ** 2)
 
+    @property
+    def window(self) -> float:
+        """Seconds after a refusal in which further ones are the same: a few calls, as busy processes send in clumps."""
+        return max(limits.FOUND_WINDOW.total_seconds(), limits.FOUND_WINDOW_CALLS / self.rate)
+
     def calmer(self, seconds: float) -> "FoundLimit":
         """Returns the limit after so many more seconds in which calls waited and none was refused."""
         return replace(self, calm=self.calm + seconds)

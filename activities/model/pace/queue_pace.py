@@ -24,8 +24,6 @@ _random = SystemRandom()
 Refusal = tuple[str, float | None]
 """What was known of the limit when the queue gave a call out."""
 
-_WINDOW = limits.FOUND_WINDOW.total_seconds()
-
 
 class QueuePace:
     """The pace of one queue, as this process takes part in it.
@@ -97,7 +95,8 @@ class QueuePace:
             return
         with suppress(RatesUnavailable):
             async with self._changing:
-                if _refusal(self._limit) != sent or self._clock() - self._lowered_at < _WINDOW:
+                window = self._limit.found.window if self._limit.found else 0.0
+                if _refusal(self._limit) != sent or self._clock() - self._lowered_at < window:
                     return
                 view = await self._read()
                 # Another process may have changed the rate meanwhile: that was this refusal's answer, too.

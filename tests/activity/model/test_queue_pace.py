@@ -101,7 +101,7 @@ async def test_a_call_sent_at_the_lower_rate_lowers_it_again(server: Server, clo
     pace = QueuePace(server, QUEUE, clock=clock)
     await pace.refused(pace.handed_out("m"), None)
     before = server.rate
-    clock.now += limits.FOUND_WINDOW.total_seconds()
+    clock.now += 5 * limits.FOUND_WINDOW.total_seconds()
     await pace.refused(pace.handed_out("m"), None)
     assert before is not None
     assert server.rate is not None
@@ -179,7 +179,7 @@ async def test_a_rate_set_by_hand_is_never_exceeded_and_comes_back(server: Serve
     server.by_hand(2.0, "agreed with the provider")
     pace = QueuePace(server, QUEUE, clock=clock)
     await looks(pace, clock, TICK)
-    clock.now += limits.FOUND_WINDOW.total_seconds()
+    clock.now += 5 * limits.FOUND_WINDOW.total_seconds()
     await pace.refused(pace.handed_out("m"), None)
     assert server.rate is not None
     assert server.rate < 2.0

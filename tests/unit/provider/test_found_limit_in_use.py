@@ -122,9 +122,8 @@ class World:
 
     def lower(self, process: Process, known: str) -> None:
         """A process answers a refusal, unless the rate was lowered since the call was sent."""
-        found_at = self.limit.found.at if self.limit.found else ""
-        if known == found_at and (not found_at or self.now - float(found_at) >= limits.FOUND_WINDOW.total_seconds()):
-            at, found = f"{self.now:.3f}", self.limit.found
+        found, at = self.limit.found, f"{self.now:.3f}"
+        if known == (found.at if found else "") and (not found or self.now - float(found.at) >= found.window):
             self.write(QueueLimit(found=found.refused_again(at) if found else FoundLimit.first(0, at)))
         self.see(process)
 
