@@ -25,6 +25,7 @@ from activities.model.anthropic_model import AnthropicModel
 from activities.model.conversation import ConversationStore
 from activities.model.gate import ModelGate
 from activities.model.journalled_call import ModelCalls
+from activities.model.pace.queue_pace import QueuePace
 from activities.model.window.known_windows import KnownWindows
 from activities.planning import PlanningActivities
 from activities.pools import OtherRuns, PoolActivities
@@ -35,6 +36,7 @@ from activities.rights.guard import Guard
 from activities.run_setup import ProcessFacts, RunSetupActivities
 from activities.store.artifacts import ArtifactStore, open_store
 from activities.synthesis import SynthesisActivities
+from activities.teams.named_pools import named_pools
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamFiles
 from activities.tool_calls import ToolActivities
@@ -43,13 +45,14 @@ from runtime.connection import ConnectionFailed, connect
 from runtime.health import shown_alive
 from runtime.paths import keep_files_private, make_command
 from runtime.process import check_ownership, exit_now, keep_private
+from runtime.queues.queue_config import QueueConfig
+from runtime.queues.workers import ALL_ROLES, WorkerRole, workers
 from runtime.settings import Settings, load_settings
 from runtime.watchdog import Watchdog, stopping_by_signal
-from runtime.workers import ALL_ROLES, WorkerRole, workers
 from supervision import limits
 from supervision.contract.request import describe_errors
 from supervision.contract.team import is_pool
-from supervision.queues import TOOLS_QUEUE, WORKFLOW_QUEUE
+from supervision.queues import MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE, pool_queue
 from workflows.supervisor import SupervisorWorkflow
 from workflows.worker_agent import WorkerAgentWorkflow
 
@@ -74,9 +77,21 @@ async def serving(
     """
     usable = await search_attributes.ensure(client) if attributes is None else list(attributes)
     model = anthropic_model(settings)
+    queues = model_queues(settings, pool)
+    pace = QueuePace(
+        QueueConfig(client),
+        queues[0],
+        total=settings.model_rpm / 60 if settings.model_rpm else None,
+        queues=queues,
+        find=settings.model_find_rpm,
+    )
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(model.close)  # first in, last out: calls in flight may finish
-        for worker in compose(client, settings, model, roles, usable, pool, strict_sandbox):
+        if pool or "model" in roles:
+            await stack.enter_async_context(pace.kept())
+        gate = ModelGate(model, settings.model_tpm, pace=pace)
+        rate = settings.model_rpm / 60 / len(queues) if settings.model_rpm else None
+        for worker in compose(client, settings, gate, roles, usable, pool, strict_sandbox, rate):
             await stack.enter_async_context(worker)
         yield usable
 
@@ -84,11 +99,12 @@ async def serving(
 def compose(
     client: Client,
     settings: Settings,
-    model: AnthropicModel,
+    gate: ModelGate,
     roles: Sequence[WorkerRole],
     attributes: list[str],
     pool: str | None = None,
     strict_sandbox: bool = True,
+    model_rate: float | None = None,
 ) -> list[Worker]:
     """Returns everything that a Worker process consists of, wired together."""
     store = open_store(settings.artifacts_url)
@@ -120,15 +136,23 @@ def compose(
             children.await_child,
             children.child_consumed,
         ],
-        model_activities=model_activities(settings, client, model, store, conversations, teams, windows)
+        model_activities=model_activities(settings, client, gate, store, conversations, teams, windows)
         if "model" in roles
         else [],
         tool_activities=[ToolActivities(store, conversations, teams, windows).run_tool],
         interceptors=[Attempts(), Guard(Callers(client), Grants(store), settings.worker_model)],
-        model_rpm=settings.model_rpm,
+        model_rate=model_rate,
+        model_slots=settings.model_calls,
         pool=pool,
         strict_sandbox=strict_sandbox,
     )
+
+
+def model_queues(settings: Settings, pool: str | None) -> list[str]:
+    """Returns the queues of model calls, the process's own first: the model queue, and those of the teams' pools."""
+    own = pool_queue(pool) if pool else MODEL_QUEUE
+    pools = [pool_queue(name) for name in named_pools(settings.teams_folders)]
+    return [own, *sorted({MODEL_QUEUE, *pools} - {own})]
 
 
 def anthropic_model(settings: Settings) -> AnthropicModel:
@@ -150,14 +174,13 @@ def anthropic_model(settings: Settings) -> AnthropicModel:
 def model_activities(
     settings: Settings,
     client: Client,
-    model: AnthropicModel,
+    gate: ModelGate,
     store: ArtifactStore,
     conversations: ConversationStore,
     teams: StoredTeams,
     windows: KnownWindows,
 ) -> list[Callable[..., Any]]:
-    """Returns the activities that call the model, with one client for all of them."""
-    gate = ModelGate(model, settings.model_tpm)
+    """Returns the activities that call the model, with one gate for all of them."""
     calls = ModelCalls(
         gate,
         store,

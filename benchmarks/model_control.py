@@ -31,10 +31,14 @@ class ModelControl:
         variables = {"PYTHONPATH": str(_CHECKOUT), TOKEN_VARIABLE: self._token}
         self.process = Process("model-server", command, folder, self._serves, variables)
 
-    def prepare(self, latency: float) -> None:
-        """Answers take `latency` seconds from now on, and the count starts anew."""
-        self._ask("/reset", {})
-        self._ask("/config", {"latency_ms": latency * 1000, **({} if self._counts else _CHEAP)})
+    def prepare(self, latency: float, *, keep: bool = False, **more: Any) -> None:
+        """Answers take `latency` seconds from now on, and the count starts anew, unless it is to `keep` it.
+
+        `more` is for the configuration of the stand-in's server.
+        """
+        if not keep:
+            self._ask("/reset", {})
+        self._ask("/config", {"latency_ms": latency * 1000, **({} if self._counts else _CHEAP), **more})
 
     def stats(self) -> dict[str, Any]:
         """Returns what was counted since `prepare`."""

@@ -48,7 +48,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "runtime": (
         *("paths", "process", "experimental", "telemetry", "settings", "payloads", "search_attributes"),
-        *("watchdog", "health", "shown_details", "workers"),
+        *("watchdog", "health", "shown_details", "queues"),
         *("server", "connection"),
     ),
     "standin": ("server", "extract", "__main__"),
@@ -87,6 +87,7 @@ EXCEPTIONS: dict[str, str] = {
     "runtime/health.py": "a program of its own: a container's health check",
     "runtime/experimental.py": "the experimental parts of the SDK, in one thin module: a new version is checked here",
     "runtime/paths.py": "the cache folder, used by every process",
+    "activities/teams/named_pools.py": "the pools of team files, for Workers and `doctor` alike",
     "runtime/search_attributes.py": "the search attributes of runs",
     "runtime/shown_details.py": "an interceptor of its own, for every Worker of workflows",
     "runtime/server/server_limits.py": "numbers only",
@@ -238,9 +239,9 @@ def test_modules_have_one_noun_and_60_to_300_lines() -> None:
 
 
 def test_the_standin_stays_small() -> None:
-    """It is a server for demo and tests, no model. A cache and windows like the API's are 300 lines of it."""
+    """It is a server for demo and tests, no model. A cache, windows and a limit like the API's are 360 lines of it."""
     parts = [*MODULES["standin"], load(ROOT / "tests/scripted_model.py"), load(ROOT / "benchmarks/bench_brain.py")]
-    assert sum(module.source.count("\n") for module in parts) <= 2900
+    assert sum(module.source.count("\n") for module in parts) <= 2960
 
 
 def test_folders_hold_at_most_twelve_modules() -> None:

@@ -15,12 +15,13 @@ from temporalio.client import Client
 import starter
 import supervision.contract
 import worker_main
+from activities.model.gate import ModelGate
 from activities.tools import tool
 from runtime import search_attributes
 from runtime.connection import connect
+from runtime.queues.workers import ALL_ROLES
 from runtime.server.server_record import ServerInfo
 from runtime.settings import Settings
-from runtime.workers import ALL_ROLES
 from supervision import errors, queues
 from workflows.supervisor import SupervisorWorkflow
 from workflows.worker_agent import WorkerAgentWorkflow
@@ -58,6 +59,7 @@ SEARCH_ATTRIBUTES = {"SupervisorPhase", "SupervisorTeam", "SupervisorWaiting", "
 QUEUES = {"supervisor", "supervisor-model", "supervisor-tools", "supervisor.far"}
 SETTINGS = {
     *("SUPERVISOR_ARTIFACTS_URL", "SUPERVISOR_TEAMS_DIR", "SUPERVISOR_MODEL", "SUPERVISOR_MODEL_RPM"),
+    *("SUPERVISOR_MODEL_FIND_RPM", "SUPERVISOR_MODEL_CALLS"),
     *("SUPERVISOR_MODEL_TPM", "SUPERVISOR_MODEL_STRUCTURED", "SUPERVISOR_MODEL_CACHE"),
     *(
         "SUPERVISOR_MODEL_MAX_TOKENS",
@@ -124,8 +126,8 @@ async def test_activity_types(settings: Settings, server: ServerInfo) -> None:
 
 def registered(client: Client, settings: Settings) -> Iterator[str | None]:
     """The names under which a Worker process with all roles registers activities."""
-    model = worker_main.anthropic_model(settings)
-    for worker in worker_main.compose(client, settings, model, ALL_ROLES, []):
+    gate = ModelGate(worker_main.anthropic_model(settings))
+    for worker in worker_main.compose(client, settings, gate, ALL_ROLES, []):
         for function in worker.config()["activities"]:
             yield activity._Definition.must_from_callable(function).name
 

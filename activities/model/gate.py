@@ -9,12 +9,13 @@ from typing import Any
 from cachetools import LRUCache
 from opentelemetry import metrics
 
+from activities.model.pace.queue_pace import QueuePace, Refusal
+from activities.model.pace.token_limit import TokenLimit
 from activities.model.port import Json, LanguageModel, ModelFailure, ModelMessage, ModelRequest, StreamProgress
 from activities.model.request.prefix_leads import PrefixLeads
-from activities.model.token_limit import TokenLimit
 from supervision import limits
 from supervision.contract.base import Model
-from supervision.errors import ErrorKind
+from supervision.errors import PACING, ErrorKind
 from supervision.provider.provider_breaker import (
     BreakerOpen,
     CallTicket,
@@ -49,8 +50,10 @@ class ModelGate(LanguageModel):
         model: LanguageModel,
         tokens_per_minute: int | None = None,
         clock: Callable[[], float] = time.monotonic,
+        pace: QueuePace | None = None,
     ) -> None:
         self._model = model
+        self._pace = pace
         self._clock = clock
         self._tokens = TokenLimit(tokens_per_minute, clock) if tokens_per_minute else None
         self._leads = PrefixLeads(clock)
@@ -62,11 +65,13 @@ class ModelGate(LanguageModel):
 
     async def complete(self, request: ModelRequest, progress: StreamProgress) -> ModelMessage:
         """Returns the answer to a request, which is sent as soon as it may be."""
+        sent = self._pace.handed_out(request.model) if self._pace else None
         tokens = await self._tokens.reserve(request) if self._tokens else None
         answered = False
         try:
             async with self._leads.turn(request, progress):
-                message = await self._send(request, progress, await self._admit(request.model))
+                await self._spaced()
+                message = await self._send(request, progress, await self._admit(request.model), sent)
             answered = True
         finally:
             # Content that has come is paid for, even if the call failed or was cancelled later.
@@ -121,11 +126,14 @@ class ModelGate(LanguageModel):
                     raise _paced(model, admission.seconds)
                 case Paced():
                     await asyncio.sleep(admission.seconds)
+                    await self._spaced()
                 case Wait():
                     # Other callers ask and report meanwhile, so the breaker is asked again after every change.
                     await self._changed.wait()
 
-    async def _send(self, request: ModelRequest, progress: StreamProgress, ticket: CallTicket) -> ModelMessage:
+    async def _send(
+        self, request: ModelRequest, progress: StreamProgress, ticket: CallTicket, sent: Refusal | None
+    ) -> ModelMessage:
         """Sends the call and reports its outcome to the breaker, whatever it is."""
         breaker = self._breaker(request.model)
 
@@ -137,9 +145,15 @@ class ModelGate(LanguageModel):
         try:
             message = await self._model.complete(request, progress)
             breaker.succeeded(ticket, self._clock())
+            if self._pace:
+                self._pace.answered(request.model, progress.request_limits)
         except ModelFailure as failure:
             breaker.failed(ticket, self._clock(), failure.kind, failure.retry_after)
             self._last_failures[request.model] = failure.message
+            if self._pace and sent and failure.kind in PACING:
+                self._pace.answered(request.model, progress.request_limits)
+                # Before the call is given back: it returns to the queue, whose rate should be lower by then.
+                await self._pace.refused(sent, progress.request_limits)
             cooldown = breaker.remaining(self._clock())
             if failure.retryable and cooldown >= limits.CIRCUIT_RETRY_BELOW.total_seconds():
                 raise _circuit_open(request.model, cooldown, failure.message) from failure
@@ -156,6 +170,10 @@ class ModelGate(LanguageModel):
     def _serves(self, model: str) -> bool:
         breaker = self._breakers.get(model)
         return breaker is None or breaker.state(self._clock()) == "closed"
+
+    async def _spaced(self) -> None:
+        if self._pace:
+            await self._pace.spaced()
 
     def _breaker(self, model: str) -> ProviderBreaker:
         breaker: ProviderBreaker = self._breakers.setdefault(model, ProviderBreaker())

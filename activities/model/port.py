@@ -95,13 +95,27 @@ def system_note(text: str) -> Json:
     return {"role": "system", "content": [{"type": "text", "text": text}]}
 
 
+@dataclass(frozen=True)
+class RequestLimits:
+    """What an answer's headers say of the provider's limit: requests a minute, and how many are left of them."""
+
+    per_minute: float
+    left: float
+
+    @property
+    def exhausted(self) -> bool:
+        """True if the limit of requests is used up: a refusal is then about it, and not about tokens."""
+        return self.left < 1
+
+
 @dataclass
 class StreamProgress:
     """The part of a call's answer that has come; the adapter updates it, the heartbeat reads it.
 
-    `usage` is what the call has cost so far.
+    `usage` is what the call has cost so far, `request_limits` what the provider says of its limit, failures included.
     """
 
+    request_limits: RequestLimits | None = None
     usage: ModelUsage = field(default_factory=ModelUsage)
     tail: str = ""
     has_content: bool = False

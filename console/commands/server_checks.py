@@ -11,7 +11,7 @@ from console.access import server_address
 from console.commands.check_row import CheckRow
 from console.hints import hint, worker_hint
 from console.run.find_run import roots
-from console.run.pollers import ACTIVITIES, WORKFLOWS, pollers, shown
+from console.run.pollers import ACTIVITIES, WORKFLOWS, limited, pollers, shown
 from console.run.run_handle import RunHandle
 from console.run.standstill import causes_of
 from runtime import search_attributes
@@ -44,33 +44,20 @@ async def _queues(client: Client, teams: list[Path]) -> AsyncIterator[CheckRow]:
         else:
             fix = f"start one with {worker_hint()}"
             yield CheckRow("problem", f"queue {queue}", f"no Worker serves {work}", fix)
+    if why := await limited(client, MODEL_QUEUE):
+        yield CheckRow("ok", "rate of model calls", why)
     tools = await pollers(client, TOOLS_QUEUE, ACTIVITIES)
     yield CheckRow("ok", f"queue {TOOLS_QUEUE}", shown(tools) or "no Worker: only runs of split processes need one")
-    for pool, users in _pools(teams).items():
+    from activities.teams.named_pools import named_pools  # loads the tools' libraries: 0.3 s for some commands only
+
+    for pool, users in named_pools(teams).items():
         workers = await pollers(client, pool_queue(pool), ACTIVITIES)
         if workers:
-            yield CheckRow("ok", f"pool {pool}", f"served by {shown(workers)}")
+            rate = await limited(client, pool_queue(pool))
+            yield CheckRow("ok", f"pool {pool}", f"served by {shown(workers)}" + (f"; {rate}" if rate else ""))
         else:
             fix = f"start one with {worker_hint('--pool', pool)}"
             yield CheckRow("warning", f"pool {pool}", f"no Worker, and {', '.join(users)} needs one", fix)
-
-
-def _pools(folders: list[Path]) -> dict[str, list[str]]:
-    """Returns the pools that team files name, each with its roles as `team/role`."""
-    # these load the tools' libraries: 0.3 s for some commands only
-    from activities.teams.team_definition import TeamError
-    from activities.teams.team_files import TeamFiles
-
-    files, pools = TeamFiles(folders), dict[str, list[str]]()
-    for name in files.names():
-        try:
-            team = files.definition(name)
-        except TeamError:  # `teams` says it
-            continue
-        for role in team.roles:
-            if role.pool:
-                pools.setdefault(role.pool, []).append(f"{name}/{role.name}")
-    return pools
 
 
 async def _other_store(client: Client, store_id: str | None) -> CheckRow | None:

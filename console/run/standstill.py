@@ -19,7 +19,7 @@ from temporalio.client import WorkflowExecutionDescription
 from console import console_limits
 from console.command import CommandFailed
 from console.hints import hint, worker_hint
-from console.run.pollers import ACTIVITIES, WORKFLOWS, pollers, shown
+from console.run.pollers import ACTIVITIES, WORKFLOWS, limited, pollers, shown
 from console.run.run_handle import RUN_TYPE, WAITING, NoAnswer, RunHandle, is_open, stuck, subtask_path
 from console.terminal import safe_line
 from supervision.contract.status import Status
@@ -38,6 +38,7 @@ _STORE_HELPS = "make the artifact store answer, or check SUPERVISOR_ARTIFACTS_UR
 
 
 _TEAM_HELPS = "set SUPERVISOR_TEAMS_DIR of that Worker, or end it: another one may have the team"
+_TURN_HELPS = "it goes on by itself, as fast as the limit allows"
 _PROVIDER_HELPS = "it goes on when the provider answers; try that from here:"
 _BY_KIND: dict[str, tuple[WaitsFor, str, str]] = {
     ErrorKind.ARTIFACT_UNAVAILABLE: ("store", "the artifact store", _STORE_HELPS),
@@ -205,9 +206,10 @@ async def _of_activity(run: RunHandle, workflow_id: str, activity: PendingActivi
 
 
 async def _of_queue(run: RunHandle, who: tuple[str, ...], queue: str) -> Standstill | None:
-    """Returns that nobody takes the work of a queue; None if Workers poll it: then they are busy."""
+    """Returns that nobody takes the work of a queue, or its rate is limited; None if its Workers are merely busy."""
     if await pollers(run.client, queue, ACTIVITIES):
-        return None
+        why = await limited(run.client, queue)
+        return Standstill("provider", who, f"its turn in queue {queue}: {why}", _TURN_HELPS) if why else None
     kind, words = _worker_of(queue)
     return Standstill("worker", who, f"{kind}: there is none", f"start one with {worker_hint(*words)}")
 

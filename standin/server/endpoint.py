@@ -14,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 from standin.server import sse
 from standin.server.api_reply import ApiReply, Brain, ErrorReply, limited, output_tokens
 from standin.server.api_request import ApiRequest, BadRequest, Json, parse
+from standin.server.api_rules import RequestBucket, RequestLimit
 from standin.server.conversation_memory import ConversationMemory
 from standin.server.delivery import Ending, fail, garbage, single, stream
 from standin.server.exchange import CallLog, HttpExchange, disconnected, read
@@ -30,12 +31,14 @@ class Endpoint:
         self._log = log
         self._memory = ConversationMemory()
         self._cache = PromptCache()
+        self._bucket = RequestBucket()
         self._count = 0
 
     def reset(self) -> None:
-        """Forgets all conversations and the prompt cache."""
+        """Forgets all conversations, the prompt cache and the requests that counted against a limit."""
         self._memory = ConversationMemory()
         self._cache = PromptCache()
+        self._bucket = RequestBucket()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request; the call log gets two lines, whatever happens."""
@@ -79,7 +82,9 @@ class Endpoint:
         if config.require_key is not None and exchange.key != config.require_key:
             raise ErrorReply(401, "invalid API key")
         request = _request(exchange)
+        headers = self._limited(config.limit)
         fault = self._script.fault(exchange.call, request.model) or Fault()
+        fault = fault.model_copy(update={"headers": headers | fault.headers})
         bill = self._cache.bill(request)  # on arrival: what others still write can't be read
         await asyncio.sleep((self._script.latency_ms + fault.delay_ms) / 1000)
         if fault.status is not None:
@@ -108,6 +113,16 @@ class Endpoint:
             events = sse.events(reply, message_id, request.model, usage, config.delta_chars)
             return await stream(exchange, events, fault, pause / 1000)
         return await single(exchange, sse.message(reply, message_id, request.model, usage), fault)
+
+    def _limited(self, limit: RequestLimit | None) -> dict[str, str]:
+        """Returns the headers of an answer under a limit. Raises ErrorReply when it is reached."""
+        if limit is None:
+            return {}
+        wait = self._bucket.take(limit)
+        headers = self._bucket.headers(limit, wait)
+        if wait:
+            raise ErrorReply(429, "this request would exceed the limit of requests", "rate_limit_error", headers)
+        return headers
 
     async def _think(self, request: ApiRequest) -> ApiReply:
         reply = self._brain(request)

@@ -10,6 +10,7 @@ from pydantic import Field, ValidationError
 
 from standin.server.api_reply import ApiReply, json_reply, limited, output_tokens, text_reply, tool_block
 from standin.server.api_request import Json
+from standin.server.api_rules import RequestLimit
 from supervision.contract.base import StrictModel
 
 _WINDOWS = {"claude-[23]*": 200_000, "claude-*-4-[0-5]*": 200_000, "*": 1_000_000}
@@ -89,6 +90,7 @@ class ServerConfig(StrictModel):
     append_only: bool = True
     require_key: str | None = None
     windows: dict[str, int] = {}
+    limit: RequestLimit | None = None
     rules: list[FaultRule] = []
 
     def window(self, model: str) -> int:

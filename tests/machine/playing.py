@@ -24,8 +24,8 @@ from temporalio.exceptions import ApplicationError, CancelledError
 from temporalio.service import RPCError
 from temporalio.worker import UnsandboxedWorkflowRunner
 
-from runtime import workers
 from runtime.connection import connect
+from runtime.queues import workers
 from supervision import limits
 from supervision.contract.request import RunRequest
 from supervision.contract.result import RunResult

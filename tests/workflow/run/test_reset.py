@@ -10,8 +10,8 @@ from temporalio.client import Client, WorkflowHistory
 from temporalio.worker import Replayer
 
 from activities.store.artifacts import open_store
+from runtime.queues.workers import workflow_runner
 from runtime.settings import Settings
-from runtime.workers import workflow_runner
 from supervision.contract.result import RunResult
 from supervision.contract.updates import ExtendLimits
 from tests.scripted_model import Reply, ScriptedModel, Step, plan, script, text, tools, when

@@ -41,13 +41,15 @@ def workers(
     model_activities: Sequence[Callable[..., Any]],
     tool_activities: Sequence[Callable[..., Any]],
     interceptors: Sequence[Interceptor] = (),
-    model_rpm: float | None = None,
+    model_rate: float | None = None,
+    model_slots: int = limits.MODEL_SLOTS,
     pool: str | None = None,
     strict_sandbox: bool = True,
 ) -> list[Worker]:
     """Returns one Worker per queue. Workflow processes also run tools: small pure ones run inside workflow tasks.
 
-    A process of a `pool` serves that pool's queue alone, with model calls and tools.
+    A process of a `pool` serves that pool's queue alone, with model calls and tools. `model_rate` is the highest rate
+    of a queue with model calls, per second, until the queue's own configuration says another.
     """
     sys.setswitchinterval(limits.SWITCH_INTERVAL.total_seconds())
     common: dict[str, Any] = {
@@ -58,8 +60,14 @@ def workers(
         "max_heartbeat_throttle_interval": limits.HEARTBEAT_THROTTLE,
         "default_heartbeat_throttle_interval": limits.HEARTBEAT_THROTTLE,
     }
+    paced = {
+        **common,
+        "max_task_queue_activities_per_second": model_rate,
+        # Calls beyond these stay in the queue, where the server hands them out by run.
+        "max_concurrent_activities": model_slots,
+    }
     if pool:
-        return [Worker(**common, task_queue=pool_queue(pool), activities=[*model_activities, *tool_activities])]
+        return [Worker(**paced, task_queue=pool_queue(pool), activities=[*model_activities, *tool_activities])]
     serving = []
     if "workflows" in roles:
         serving.append(
@@ -76,14 +84,7 @@ def workers(
             )
         )
     if "model" in roles:
-        serving.append(
-            Worker(
-                **common,
-                task_queue=MODEL_QUEUE,
-                activities=model_activities,
-                max_task_queue_activities_per_second=model_rpm / 60 if model_rpm else None,
-            )
-        )
+        serving.append(Worker(**paced, task_queue=MODEL_QUEUE, activities=model_activities))
     if "tools" in roles:
         serving.append(Worker(**common, task_queue=TOOLS_QUEUE, activities=tool_activities))
     return serving

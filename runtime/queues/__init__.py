@@ -1,0 +1,1 @@
+"""The task queues as this process serves and configures them."""
