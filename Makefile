@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup dev temporal demo test mutants corpus check serve worker standin bench large prompts pin-images
+.PHONY: help setup dev temporal demo test mutants cases corpus check serve worker standin bench large prompts pin-images
 
 # a uv from PATH, else one of our own in .uv
 UV := $(or $(shell command -v uv 2>/dev/null),.uv/bin/uv)
@@ -32,6 +32,9 @@ test: dev ## Run all tests
 mutants: $(DEV) ## Change the rules in small ways, and see that their unit tests notice
 	@nice $(VENV) -m tests.mutants $(MODULES)
 
+cases: dev ## Play generated runs with faults: COUNT of them, from FIRST on
+	@$(VENV) -m tests.machine $(or $(COUNT),500) $(or $(FIRST),1)
+
 corpus: dev ## Run the security corpus alone
 	$(VENV) -m pytest tests/corpus
 
@@ -53,11 +56,11 @@ standin: $(READY) ## Run the stand-in model on port 8234
 bench: dev ## Run the benchmarks
 	@$(VENV) -m benchmarks
 
-prompts: dev ## Write docs/prompts.md: what the default team sends for the demo's goal
-	@$(VENV) -m benchmarks.prompts
-
 large: dev ## Run the largest sizes, with kill -9 in the middle
 	@$(VENV) -m benchmarks.large
+
+prompts: dev ## Write docs/prompts.md: what the default team sends for the demo's goal
+	@$(VENV) -m benchmarks.prompts
 
 pin-images: ## Add the digests of the images to Dockerfile and docker-compose.yml
 	@deploy/pin-images.sh

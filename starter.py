@@ -93,14 +93,20 @@ def run(
     max_parallel: Annotated[int | None, typer.Option(help="subtasks at a time, default 8")] = None,
     max_turns: Annotated[int | None, typer.Option(help="model calls per subtask, default 10")] = None,
     max_reviews: Annotated[int | None, typer.Option(help="rounds of review, default 3, 0 for none")] = None,
+    max_replans: Annotated[int | None, typer.Option(help="new revisions of the plan, default 2, 0 for none")] = None,
     max_depth: Annotated[int | None, typer.Option(help="levels of teams within teams, default 2")] = None,
     incremental_synthesis: Annotated[int | None, typer.Option(help="drafts from so many findings on, 0 never")] = None,
+    effort: Annotated[str | None, typer.Option(help="low, medium or high; else the model's own")] = None,
+    subtask_timeout: Annotated[str | None, typer.Option(help="work of one attempt of a subtask, such as 5m")] = None,
     deadline: Annotated[str | None, typer.Option(help="such as 30m or PT30M, default 30m")] = None,
     budget_tokens: Annotated[int | None, typer.Option(help="default 1,000,000")] = None,
     budget_usd: Annotated[float | None, typer.Option(help="default 5")] = None,
     answer_schema: Annotated[Path | None, typer.Option(help="a JSON schema: the answer comes as JSON, too")] = None,
-    supervisor_model: Annotated[str | None, typer.Option(help="plans and writes the answer")] = None,
-    worker_model: Annotated[str | None, typer.Option(help="works on subtasks")] = None,
+    plan: Annotated[Path | None, typer.Option(help="a JSON file with your own plan, as of `plan --json`")] = None,
+    supervisor_model: Annotated[
+        list[str] | None, typer.Option(help="plans and writes the answer; repeated: one stands in for another")
+    ] = None,
+    worker_model: Annotated[list[str] | None, typer.Option(help="works on subtasks; may be repeated, too")] = None,
     attach: Annotated[list[Path] | None, typer.Option(help="a text file for worker agents; may be repeated")] = None,
     run_id: Annotated[str | None, typer.Option("--id", help="the run's id, else one is made of the goal")] = None,
     detach: Annotated[bool, typer.Option("--detach", help="print the run's id and return at once")] = False,
@@ -131,9 +137,9 @@ def plan(run_id: AnyRun = None, as_json: AsJson = False) -> None:
 
 
 @app.command()
-def trace(run_id: AnyRun = None) -> None:
-    """Print the events of a run as JSON."""
-    with_run(run_id, lambda run, access: print_trace(run, access.store))
+def trace(run_id: AnyRun = None, as_json: AsJson = False) -> None:
+    """Tell all that happened in a run: plans, turns, tool calls, retries, reviews, and why."""
+    with_run(run_id, lambda run, access: print_trace(run, console(), opened(access), as_json))
 
 
 @app.command()

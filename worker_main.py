@@ -26,6 +26,7 @@ from activities.model.conversation import ConversationStore
 from activities.model.gate import ModelGate
 from activities.model.journalled_call import ModelCalls
 from activities.model.pace.queue_pace import QueuePace
+from activities.model.window.known_windows import KnownWindows
 from activities.planning import PlanningActivities
 from activities.pools import OtherRuns, PoolActivities
 from activities.publishing import PublishingActivities
@@ -42,7 +43,7 @@ from activities.tool_calls import ToolActivities
 from runtime import search_attributes, telemetry
 from runtime.connection import ConnectionFailed, connect
 from runtime.health import shown_alive
-from runtime.paths import keep_files_private
+from runtime.paths import keep_files_private, make_command
 from runtime.process import check_ownership, exit_now, keep_private
 from runtime.queues.queue_config import QueueConfig
 from runtime.queues.workers import ALL_ROLES, WorkerRole, workers
@@ -56,11 +57,6 @@ from workflows.supervisor import SupervisorWorkflow
 from workflows.worker_agent import WorkerAgentWorkflow
 
 STANDIN_NOTICE = "answers come from the stand-in model: it extracts, it does not reason"
-NO_MODEL = (
-    "no model to call: set ANTHROPIC_API_KEY (or ANTHROPIC_BASE_URL for a compatible endpoint) in this process's "
-    "environment, or start it with --roles workflows,tools to serve no model calls. Without a key: start the stand-in "
-    "model with `make standin`, then this with SUPERVISOR_MODEL=standin and ANTHROPIC_BASE_URL=http://127.0.0.1:8234"
-)
 
 
 @contextlib.asynccontextmanager
@@ -114,6 +110,7 @@ def compose(
     store = open_store(settings.artifacts_url)
     conversations = ConversationStore(store)
     teams = StoredTeams(store, TeamFiles(settings.teams_folders))
+    windows = KnownWindows(settings.model_window)
     facts = ProcessFacts(
         tools_queue=WORKFLOW_QUEUE if "tools" in roles else TOOLS_QUEUE,
         supervisor_model=settings.supervisor_model,
@@ -122,8 +119,9 @@ def compose(
         warnings=search_attributes.warnings(attributes),
         model_notice=STANDIN_NOTICE if settings.model == "standin" else None,
         ceilings=settings.ceilings,
+        windows=windows,
     )
-    setup, publishing = RunSetupActivities(store, teams, facts), PublishingActivities(store)
+    setup, publishing = RunSetupActivities(store, teams, facts), PublishingActivities(store, conversations)
     children = ChildActivities(client, store, conversations, free=settings.model == "standin")
     return workers(
         client,
@@ -138,10 +136,10 @@ def compose(
             children.await_child,
             children.child_consumed,
         ],
-        model_activities=model_activities(settings, client, gate, store, conversations, teams)
+        model_activities=model_activities(settings, client, gate, store, conversations, teams, windows)
         if "model" in roles
         else [],
-        tool_activities=[ToolActivities(store, conversations, teams).run_tool],
+        tool_activities=[ToolActivities(store, conversations, teams, windows).run_tool],
         interceptors=[Attempts(), Guard(Callers(client), Grants(store), settings.worker_model)],
         model_rate=model_rate,
         model_slots=settings.model_calls,
@@ -180,10 +178,16 @@ def model_activities(
     store: ArtifactStore,
     conversations: ConversationStore,
     teams: StoredTeams,
+    windows: KnownWindows,
 ) -> list[Callable[..., Any]]:
     """Returns the activities that call the model, with one gate for all of them."""
     calls = ModelCalls(
-        gate, store, conversations, call_header=settings.call_header == "on", free=settings.model == "standin"
+        gate,
+        store,
+        conversations,
+        windows=windows,
+        call_header=settings.call_header == "on",
+        free=settings.model == "standin",
     )
     judging = JudgingActivities(calls)
     return [
@@ -238,6 +242,15 @@ def parse_pool(text: str) -> str:
     return text
 
 
+def _no_model() -> str:
+    standin = "SUPERVISOR_MODEL=standin and ANTHROPIC_BASE_URL=http://127.0.0.1:8234"
+    return (
+        "no model to call: set ANTHROPIC_API_KEY (or ANTHROPIC_BASE_URL for a compatible endpoint) in this process's "
+        "environment, or start it with --roles workflows,tools to serve no model calls. Without a key: start the "
+        f"stand-in model with {make_command('standin')}, then this with {standin}"
+    )
+
+
 def main() -> None:
     """The command `temporal-supervisor-worker`.
 
@@ -265,7 +278,7 @@ def main() -> None:
         say(str(error))
         exit_now(2)
     if "model" in options.roles and not settings.has_model:
-        say(NO_MODEL)
+        say(_no_model())
         exit_now(2)
     try:
         with Watchdog() as watchdog:

@@ -9,14 +9,17 @@ from activities.contracts.turn_contracts import ConclusionRef, ToolCallRef, Turn
 from activities.model.conversation import Opening
 from activities.model.journalled_call import Answered, CallOptions, ModelCalls
 from activities.model.port import Json, system_note, user_message
-from activities.prompts.agent_prompts import correction_request, is_correction_request, worker_request, worker_system
+from activities.model.window.call_drafts import PromptWriter
+from activities.model.window.known_windows import brief_tokens
+from activities.prompts.agent_opening import agent_opening
+from activities.prompts.agent_prompts import correction_request, is_correction_request, worker_request
 from activities.replies.finding_grounds import read_grounds
 from activities.store.reading import read_findings, read_plan, read_small, read_text
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import LoadedTeam
 from supervision import limits
 from supervision.agent.closing_lines import Conclusion, conclude
-from supervision.agent.finish_call import finish_tool, read_finish
+from supervision.agent.finish_call import read_finish
 from supervision.contract.finding import FindingRecord
 from supervision.prompt_marks import FINISH_TOOL
 from supervision.text import cut, one_line
@@ -49,34 +52,31 @@ class AgentTurnActivities:
             answered = await self._calls.go_on(turn.run, turn.step, turn.head, messages, options)
         return await self._reply(turn, answered)
 
-    async def _opening(self, turn: TurnInput, brief: SubtaskBrief, loaded: LoadedTeam) -> tuple[Opening, str]:
+    async def _opening(self, turn: TurnInput, brief: SubtaskBrief, loaded: LoadedTeam) -> tuple[Opening, PromptWriter]:
         store = self._calls.store
         role = loaded.team.role(turn.role)
         subtask = (await read_plan(store, brief.plan_ref)).subtask(brief.subtask_id)
         if brief.description_ref is not None:
             subtask = subtask.model_copy(update={"description": await read_text(store, brief.description_ref)})
-        text = worker_request(
-            subtask,
-            await read_findings(store, brief.dependencies, limits.AGENT_CONTEXT_CHARS),
-            brief.missing,
-            await read_small(store, brief.attachments),
-            feedback=brief.feedback,
-            previous=await self._previous(brief),
-        )
-        opening = Opening(
-            system=worker_system(role.system_prompt),
-            model=turn.model,
-            effort=turn.effort,
-            tools=[*loaded.toolbox.definitions(role.tools), finish_tool()],
-            output_schema=None,
-        )
-        return opening, text
+        small, previous = await read_small(store, brief.attachments), await self._previous(brief)
+
+        async def within(tokens: int) -> str:
+            return worker_request(
+                subtask,
+                await read_findings(store, brief.dependencies, brief_tokens(tokens)),
+                brief.missing,
+                small,
+                feedback=brief.feedback,
+                previous=None if previous is None else cut(previous, int(tokens * limits.CHARS_PER_TOKEN / 2)),
+            )
+
+        opening = agent_opening(role, loaded.toolbox, turn.model, turn.effort)
+        return opening, within
 
     async def _previous(self, brief: SubtaskBrief) -> str | None:
         if brief.previous_ref is None:
             return None
-        text = await read_text(self._calls.store, brief.previous_ref)
-        return text[: limits.CONTEXT_CHARS]
+        return await read_text(self._calls.store, brief.previous_ref)
 
     def _new_messages(self, turn: TurnInput) -> list[Json]:
         """Returns tool results in one user message, as the API wants it, and the note; none if the model only paused.
@@ -106,6 +106,7 @@ class AgentTurnActivities:
             calls=[] if finished else [_tool_call(index, block) for index, block in enumerate(calls)],
             fullest=message.fullest,
             cache_miss=message.cache_miss,
+            cleared=answered.view.cleared,
             usage=answered.usage,
         )
         if finish and finished:

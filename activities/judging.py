@@ -1,6 +1,7 @@
 """The activities that judge: rewriting a failed subtask, reviewing findings, choosing between them."""
 
 from collections.abc import Callable
+from functools import partial
 
 from temporalio import activity
 
@@ -131,8 +132,11 @@ class JudgingActivities:
         question = StructuredQuestion(
             step=f"review.{call.round}",
             system=REVIEW_SYSTEM,
-            text=await with_findings(
-                self._store, call.findings, lambda findings: review_request(goal, subtasks, findings, call.former)
+            text=partial(
+                with_findings,
+                self._store,
+                call.findings,
+                lambda findings: review_request(goal, subtasks, findings, call.former),
             ),
             form=ReviewDraft,
             max_tokens=limits.REVIEW_MAX_TOKENS,
@@ -176,7 +180,9 @@ class JudgingActivities:
         self, call: JudgeInput, system: str, write: RequestWriter, form: type[M]
     ) -> StructuredReply[M]:
         goal = await self._goal(call)
-        text = await with_findings(self._store, call.findings, lambda findings: write(goal, call.description, findings))
+        text = partial(
+            with_findings, self._store, call.findings, lambda findings: write(goal, call.description, findings)
+        )
         return await ask(
             self._calls, call, StructuredQuestion(f"judge.{call.number}", system, text, form, limits.JUDGE_MAX_TOKENS)
         )

@@ -3,6 +3,8 @@
 from temporalio import activity
 
 from activities.contracts.run_contracts import AdoptInput, AdoptReply, Published, PublishInput
+from activities.model.conversation import ConversationStore
+from activities.replies.agent_story import AgentStories
 from activities.store.artifacts import ArtifactStore
 from activities.store.reading import read_plan, read_text
 from supervision import limits
@@ -20,8 +22,9 @@ def _encoded(text: str) -> bytes:
 class PublishingActivities:
     """Publishing, with the store of this process."""
 
-    def __init__(self, store: ArtifactStore) -> None:
+    def __init__(self, store: ArtifactStore, conversations: ConversationStore) -> None:
         self._store = store
+        self._conversations = conversations
 
     @activity.defn
     async def publish_result(self, publication: PublishInput, trace: list[TraceEvent]) -> Published:
@@ -38,6 +41,7 @@ class PublishingActivities:
             result = result.model_copy(update={"answer_ref": answer_ref})
         if result.truncated:
             result = await self._restored(result, publication.plan_ref)
+        trace = await AgentStories(self._store, self._conversations).whole(trace, limits.STORIES)
         lines = "[" + ",\n".join(event.model_dump_json() for event in trace) + "]\n"
         refs = Published(
             result_ref=await self._store.put_output(run.run_id, _encoded(result.model_dump_json(indent=1))),

@@ -8,14 +8,17 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from activities.contracts.run_contracts import AttachmentRef, RunRef, RunSetup, SetupInput
 from activities.model.pricing import is_priced
+from activities.model.window.known_windows import KnownWindows, brief_tokens, tokens_of
+from activities.prompts.agent_opening import fixed_tokens
 from activities.prompts.agent_prompts import finding_block
 from activities.replies import answer_schema
 from activities.store.artifacts import ArtifactStore
 from activities.store.reading import read_findings, read_plan, read_text
 from activities.teams.stored_teams import StoredTeams
-from activities.teams.team_files import team_card
+from activities.teams.team_files import LoadedTeam, team_card
 from supervision import limits
 from supervision.contract.ceilings import Ceilings
+from supervision.contract.model_choice import chain_of
 from supervision.contract.request import Attachment, Budget, RunRequest
 from supervision.contract.team import Team, TeamCard
 from supervision.errors import ErrorKind, SupervisionError
@@ -34,6 +37,7 @@ class ProcessFacts:
     warnings: list[str] = field(default_factory=list)
     model_notice: str | None = None
     ceilings: Ceilings = field(default_factory=Ceilings)
+    windows: KnownWindows = field(default_factory=KnownWindows)
 
 
 class RunSetupActivities:
@@ -48,13 +52,14 @@ class RunSetupActivities:
     async def prepare_run(self, setup: SetupInput) -> RunSetup:
         """Stores goal, team, answer schema and attachments. Returns their references.
 
-        Raises ApplicationError `UnknownTeam` or `InvalidRequest` if one of them is bad, for a role without a model,
-        for a dollar budget with a model of unknown price, and for what is above the operator's ceilings.
+        Raises ApplicationError `UnknownTeam` or `InvalidRequest` if one of them is bad, for a role without a model or
+        with one whose window is too small for it, for a dollar budget with a model of unknown price, and for what is
+        above the operator's ceilings.
         """
         request, facts = setup.request, self._facts
         run = setup.run
-        workers = request.models.workers or [facts.worker_model]
-        supervisor = request.models.supervisor or [facts.supervisor_model]
+        workers = request.models.workers or chain_of(facts.worker_model)
+        supervisor = request.models.supervisor or chain_of(facts.supervisor_model)
         try:
             if request.answer_schema is not None:
                 await answer_schema.check_schema(request.answer_schema, run.run_id)
@@ -66,6 +71,8 @@ class RunSetupActivities:
                 facts.ceilings.check_inline_team(loaded.sources)
             _require_models(supervisor[0], card)
             facts.ceilings.check_models(_models(supervisor, card))
+            goal = await self._goal(setup)
+            _require_windows(facts.windows, supervisor, goal, loaded, card)
             unpriced = [] if facts.model_notice else _unpriced(supervisor, card)
             warnings = _budget_warnings(request, unpriced)
             given = setup.brief.attachments if setup.brief else []
@@ -76,11 +83,12 @@ class RunSetupActivities:
             ) from error
         return RunSetup(
             store_id=await self._store.identity(),
-            goal_ref=await self._stored(run, await self._goal(setup)),
+            goal_ref=await self._stored(run, goal),
             team_ref=team_ref,
             team=card,
             supervisor_model=supervisor[0],
             supervisor_fallbacks=supervisor[1:],
+            prompt_tokens=min(map(facts.windows.prompt_tokens, supervisor)),
             answer_schema_ref=await self._stored(run, json.dumps(request.answer_schema))
             if request.answer_schema is not None
             else None,
@@ -102,7 +110,8 @@ class RunSetupActivities:
         description = (await read_plan(self._store, brief.plan_ref)).subtask(brief.subtask_id).description
         if brief.description_ref:
             description = await read_text(self._store, brief.description_ref)
-        findings = await read_findings(self._store, brief.dependencies, limits.AGENT_CONTEXT_CHARS)
+        room = self._facts.windows.prompt_tokens((setup.request.models.supervisor or [self._facts.supervisor_model])[0])
+        findings = await read_findings(self._store, brief.dependencies, brief_tokens(room))
         parts = [description]
         if findings:
             parts += ["Build on these findings:", *map(finding_block, findings)]
@@ -141,6 +150,28 @@ def _require_models(supervisor_model: str, team: TeamCard) -> None:
             ErrorKind.INVALID_REQUEST,
             f"these roles have no model: {', '.join(without)}; set models.workers, a role's own model in the team "
             "file, or SUPERVISOR_WORKER_MODEL",
+        )
+
+
+def _require_windows(
+    windows: KnownWindows, supervisor: list[str], goal: str, loaded: LoadedTeam, card: TeamCard
+) -> None:
+    """Raises SupervisionError `InvalidRequest` if a model's window does not hold what is in each of its prompts."""
+    planner = tokens_of(goal) + round(limits.PLAN_PROMPT_BYTES / limits.CHARS_PER_TOKEN)
+    users = [(model, "the supervisor, whose goal and instructions", planner) for model in supervisor]
+    for role in card.roles:
+        if role.team is None:
+            fixed = fixed_tokens(loaded.team.role(role.name), loaded.toolbox)
+            users += [(model, f"role '{role.name}', whose prompt and tools", fixed) for model in role.models]
+    small = [
+        f"'{model}' has a window of {windows.of(model):,} tokens, too small for {user} alone take about {fixed:,}"
+        for model, user, fixed in users
+        if windows.of(model) < fixed + limits.LEAST_OUTPUT_TOKENS
+    ]
+    if small:
+        raise SupervisionError(
+            ErrorKind.INVALID_REQUEST,
+            f"models: {'; '.join(small)}. Use a model with more, or set SUPERVISOR_MODEL_WINDOW if it has a larger one",
         )
 
 

@@ -12,6 +12,7 @@ from activities.model.conversation import Opening
 from activities.model.journalled_call import Answered, CallOptions, ModelCalls
 from activities.model.port import Json, user_message
 from activities.model.structured import first_json
+from activities.model.window.call_drafts import PromptWriter
 from activities.prompts.judgement_prompts import (
     DIGEST_SYSTEM,
     DIGEST_WORDS,
@@ -107,15 +108,13 @@ class SynthesisActivities:
         opening = await self._opening(call, schema)
         return await self._calls.begin(call.run, step, opening, text, CallOptions(call.max_tokens))
 
-    async def _request(self, call: SynthesisInput, plan: Plan, schema: Json | None) -> str:
+    async def _request(self, call: SynthesisInput, plan: Plan, schema: Json | None) -> PromptWriter:
         goal = await read_text(self._store, call.goal_ref)
-        draft = None
-        if call.draft_ref:
-            draft = (await read_text(self._store, call.draft_ref))[: limits.CONTEXT_CHARS // 2]
+        whole = await read_text(self._store, call.draft_ref) if call.draft_ref else None
         last_words = "\n".join([_LAST_WORDS[call.mode], *([JSON_WORDS] if schema is not None else [])])
         digest = call.mode == "digest"
 
-        def write(findings: list[FindingExcerpt]) -> str:
+        def write(findings: list[FindingExcerpt], draft: str | None) -> str:
             return synthesis_request(
                 goal,
                 None if digest else plan,
@@ -127,7 +126,11 @@ class SynthesisActivities:
                 last_words,
             )
 
-        return await with_findings(self._store, call.findings, write)
+        async def within(tokens: int) -> str:
+            draft = None if whole is None else cut(whole, int(tokens * limits.CHARS_PER_TOKEN / 2))
+            return await with_findings(self._store, call.findings, lambda findings: write(findings, draft), tokens)
+
+        return within
 
     async def _opening(self, call: SynthesisInput, schema: Json | None) -> Opening:
         if call.mode == "digest":

@@ -11,9 +11,11 @@ from temporalio.exceptions import ApplicationError
 
 from activities.call_record import CallRecord
 from activities.contracts.turn_contracts import ToolCallRef, ToolInput, ToolReply, ToolResultRef, arguments_sha256
-from activities.model.conversation import ConversationStore
+from activities.model.conversation import ConversationStore, Entry
 from activities.model.port import Json
+from activities.model.window.known_windows import KnownWindows
 from activities.prompts.agent_prompts import DEADLY_CALL, FINISH_MISUSE, UNKNOWN_OUTCOME
+from activities.replies.tool_uses import earlier_output
 from activities.store.artifacts import ArtifactError, ArtifactStore, ArtifactUnavailable
 from activities.store.reading import read_text
 from activities.teams.stored_teams import StoredTeams, TeamUnavailable
@@ -21,9 +23,10 @@ from activities.teams.team_files import LoadedTeam
 from activities.teams.toolbox import ToolRun
 from activities.tools.tool import ToolContext
 from supervision import limits
+from supervision.agent.output_reading import page, page_chars, read_call
 from supervision.contract.finding import ArtifactRef
 from supervision.errors import ErrorKind
-from supervision.prompt_marks import FINISH_TOOL
+from supervision.prompt_marks import FINISH_TOOL, READ_OUTPUT_TOOL
 from supervision.text import cut, one_line
 
 T = TypeVar("T")
@@ -33,10 +36,17 @@ _DEADLY = ToolRun(DEADLY_CALL, is_error=True)
 class ToolActivities:
     """Tool calls, with the teams of this process."""
 
-    def __init__(self, store: ArtifactStore, conversations: ConversationStore, teams: StoredTeams) -> None:
+    def __init__(
+        self,
+        store: ArtifactStore,
+        conversations: ConversationStore,
+        teams: StoredTeams,
+        windows: KnownWindows | None = None,
+    ) -> None:
         self._store = store
         self._conversations = conversations
         self._teams = teams
+        self._windows = windows or KnownWindows()
 
     @activity.defn
     async def run_tool(self, request: ToolInput) -> ToolReply:
@@ -66,6 +76,8 @@ class ToolActivities:
             return await self._reply(request, ran)
         if request.call.name == FINISH_TOOL:
             return await self._reply(request, ToolRun(FINISH_MISUSE, is_error=True))
+        if request.call.name == READ_OUTPUT_TOOL:
+            return await self._reply(request, await self._read_output(request, entry, block))
         record = CallRecord(self._store, request, activity.info().workflow_run_id or "", loaded.team.name)
         run = partial(self._run, request, loaded, block)
         tool, role = loaded.toolbox.get(request.call.name), loaded.team.role(request.role)
@@ -84,6 +96,17 @@ class ToolActivities:
                 await asyncio.shield(record.withdraw())
             raise
         return await self._reply(request, ran)
+
+    async def _read_output(self, request: ToolInput, entry: Entry, block: Json) -> ToolRun:
+        """Returns a page of an earlier output of the same conversation: nothing else can be named."""
+        try:
+            call = read_call(block.get("input"))
+            text = await earlier_output(self._conversations, request.head, call)
+            opening = (await self._conversations.entry([*entry.ancestors, request.head][0])).opening
+            window = self._windows.of(opening.model) if opening else limits.UNKNOWN_WINDOW_TOKENS
+            return ToolRun(page(text, call, page_chars(window)))
+        except ValueError as error:
+            return ToolRun(str(error), is_error=True)
 
     async def _once(self, request: ToolInput, record: CallRecord, run: Callable[[], Awaitable[ToolRun]]) -> ToolReply:
         """Runs a call with effects unless it was begun before: then its result is returned, if it left one."""

@@ -31,7 +31,7 @@ default team's file.
 """
 
 
-async def _requests() -> list[tuple[str, dict[str, Any]]]:
+async def sent() -> list[tuple[str, dict[str, Any]]]:
     """Returns the requests of a run with their steps, in the order they came."""
     seen: list[tuple[str, dict[str, Any]]] = []
 
@@ -85,7 +85,7 @@ def page(requests: list[tuple[str, dict[str, Any]]]) -> str:
 
 def main() -> int:
     """Writes the page. Returns 0."""
-    PAGE.write_text(page(asyncio.run(_requests())), encoding="utf-8")
+    PAGE.write_text(page(asyncio.run(sent())), encoding="utf-8")
     sys.stdout.write(f"{PAGE}\n")
     return 0
 

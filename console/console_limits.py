@@ -13,6 +13,7 @@ FOLLOW_CHILDREN = 8  # worker agents asked per poll, in rotation
 FOLLOW_LAST_LOOKS = 5  # polls after a run's end that collect what its worker agents did last
 OBSERVED_ROUNDS = 2  # polls between two looks at what a run stands still for
 FOLLOW_LINE_CHARS = 240  # one event on one line
+STORY_CHARS = 1000  # one event of a trace, whose texts are shortened where they are noted
 RUN_ID_BYTES = 400  # the server allows 1,000; child ids add to it
 LISTED_RUNS = 50
 SEARCHED_RUNS = 1000  # one page of the server's list, for the newest run and the beginning of an id

@@ -10,7 +10,7 @@ from temporalio.client import Client
 from temporalio.envconfig import ClientConfig
 from temporalio.service import RPCError, RPCStatusCode
 
-from runtime.paths import cache_dir
+from runtime.paths import cache_dir, make_command
 from runtime.payloads import data_converter
 from runtime.server.server_record import read_record
 from runtime.telemetry import Telemetry
@@ -97,4 +97,4 @@ async def _check_namespace(client: Client) -> None:
 def _explain(address: str, error: Exception) -> str:
     text = str(error).lower()
     why = next((words for sign, words in _REASONS.items() if sign in text), "it does not answer")
-    return f"no Temporal server at {address} ({why}): start one with `make serve`, or set TEMPORAL_ADDRESS"
+    return f"no Temporal server at {address} ({why}): start one with {make_command('serve')}, or set TEMPORAL_ADDRESS"

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from shlex import quote
 
 from supervision.trust import distrust
 
@@ -9,6 +10,13 @@ from supervision.trust import distrust
 def keep_files_private() -> None:
     """Makes whatever this process and its children create from now on the owner's alone; called first in each main."""
     os.umask(0o077)
+
+
+def make_command(target: str) -> str:
+    """Returns the command that makes a target of the Makefile, in backticks, as it runs from the working directory."""
+    home = Path(__file__).resolve().parents[1]
+    here = os.path.realpath(".") == str(home)
+    return f"`make {target}`" if here else f"`make -C {quote(str(home))} {target}`"
 
 
 def cache_dir() -> Path:

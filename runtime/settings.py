@@ -10,6 +10,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from runtime.paths import cache_dir
 from supervision import limits
 from supervision.contract.ceilings import Ceilings, InlineTeams
+from supervision.contract.model_choice import chain_of
 from supervision.trust import distrust
 
 _HOME = Path(__file__).resolve().parents[1]
@@ -55,6 +56,11 @@ class Settings(BaseSettings):
     """No sign of life for this long ends an attempt of a call; None is the project's default."""
     model_max_tokens: int | None = Field(default=None, ge=limits.LEAST_OUTPUT_TOKENS)
     """The most that a reply of any model may have; None leaves it to what is known of the model."""
+    model_window: Annotated[dict[str, int], NoDecode] = {}
+    """Tokens that a model takes at once, with its reply, by name or pattern: `200000`, or `mine=32768,qwen*=131072`.
+
+    What the price list says of a model counts for those that are not named.
+    """
     model_plain_http: bool = False
     """True if the key may go to another machine over plain http; on loopback it always may."""
     health_file: Path | None = None
@@ -63,6 +69,7 @@ class Settings(BaseSettings):
     """With `on` requests carry `x-supervisor-call`."""
     supervisor_model: str = "claude-opus-5-5"
     worker_model: str = "claude-haiku-5-5"
+    """Each a model, or several as a fallback chain, separated by commas."""
 
     anthropic_api_key: SecretStr | None = Field(default=None, validation_alias=AliasChoices("ANTHROPIC_API_KEY"))
     anthropic_api_key_file: Path | None = Field(default=None, validation_alias=AliasChoices("ANTHROPIC_API_KEY_FILE"))
@@ -74,6 +81,23 @@ class Settings(BaseSettings):
     @classmethod
     def _names(cls, value: object) -> object:
         return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value
+
+    @field_validator("supervisor_model", "worker_model")
+    @classmethod
+    def _chain(cls, value: str) -> str:
+        chain_of(value)
+        return value
+
+    @field_validator("model_window", mode="before")
+    @classmethod
+    def _windows(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        parts = [part.rpartition("=") for part in value.split(",") if part.strip()]
+        windows = {name.strip() or "*": tokens.strip() for name, _, tokens in parts}
+        if not all(tokens.isdigit() and int(tokens) > 0 for tokens in windows.values()):
+            raise ValueError("write a number of tokens, or name=tokens for each model, separated by commas")
+        return windows
 
     @property
     def ceilings(self) -> Ceilings:

@@ -57,6 +57,8 @@ FINDING_SOURCES = 20  # that one tool call adds to a finding
 TRACE_EVENTS = 1000  # root events kept for the query, by contract
 STARTED_BYTES = KIB * KIB  # inputs of children whose start is not confirmed: a message to the server holds 4 MiB
 STARTS_AT_ONCE = 50  # and their number: what one workflow task does must take less than a second
+STORIES = 100  # conversations told in a stored trace: reading them must not hold up the end of a run
+STORIES_AT_ONCE = 8  # a local store answers at once and lets nothing else run meanwhile
 TRACE_PAGE_BYTES = 160 * KIB  # of one reply to `trace`: the rest comes with its cursor
 STATUS_PAGE = 100  # subtasks on one page of `status`, by contract
 
@@ -77,7 +79,8 @@ UNSUPPORTED_LISTED = 100  # of a whole run, in its result
 UNSUPPORTED_BYTES = 200  # one of them: a long quotation is known by its beginning
 
 # --- Tools ----------------------------------------------------------------------------------------
-TOOL_OUTPUT_CHARS = 20_000  # what one tool result may add to a conversation
+TOOL_OUTPUT_CHARS = 20_000  # what one tool result may add to a conversation; the rest is read by `read_output`
+TOOL_KEPT_CHARS = 200_000  # of one tool result in the store: ten pages, as many as figures are looked up in
 TOOL_CALLS_PER_TURN = 16  # one turn asking for more is answered with errors for the surplus
 TOOL_TIMEOUT = timedelta(seconds=60)  # one attempt of one tool call
 TOOL_MARGIN = timedelta(seconds=10)  # the tool's own timeout ends it first and tells the model
@@ -208,9 +211,18 @@ CUT_RETRIES = 2  # how often a reply cut by max_tokens is asked for again with m
 EMPTY_RETRIES = 1  # how often an answer without words is asked for again: a second one is no accident
 TURNS_NOTICE = 2  # a worker agent hears so many turns before its last that it will be the last
 PAUSE_TURNS = 5  # `pause_turn` rounds of one call
-CONTEXT_CHARS = 400_000  # ~100k tokens of findings in one prompt: above it the price of small models rises
-AGENT_CONTEXT_CHARS = 60_000  # of findings in a worker agent's brief: every turn reads them again
-REDUCE_CHARS = 40_000  # of findings in one prompt when the plan asks for reduction: ~10k tokens, a dozen of them
+CONTEXT_TOKENS = 100_000  # of findings in one prompt, however large the window: above it small models cost more
+CONTEXT_SHARE = 0.5  # of the window, where that is less: the rest is for instructions, thinking and the reply
+AGENT_CONTEXT_TOKENS = 17_000  # of findings in a worker agent's brief: every turn reads them again
+AGENT_CONTEXT_SHARE = 0.4  # of the room that a prompt has for findings, where that is less: tool outputs come on top
+UNKNOWN_WINDOW_TOKENS = 128_000  # of a model that nobody knows: most have it; a smaller one says so and is remembered
+WINDOW_ASKED_TOKENS = 6_000  # of a prompt, from which on a provider is asked for a window that nobody knows
+REPLY_SHARE = 0.2  # of the window, kept free for thinking and the reply: 40,000 of 200,000
+CLEARED_SHARE = 0.33  # of the rest, to which a clearing cuts: less often, as each makes the provider read all anew
+CLEARED_LEAST_SHARE = 0.1  # of the rest that a clearing must free; a smaller gain waits until the window is full
+CLEARED_OUTPUT_CHARS = 600  # of a tool output that has made room: enough to know whether to read it again
+ESTIMATE_ERROR = 0.05  # of a prompt's tokens: estimates nearer to a decision than this are counted by the provider
+REDUCE_BYTES = 40_000  # of findings in one prompt when the plan asks for reduction: ~10k tokens, a dozen of them
 FINDING_SUMMARY_CHARS = 1200  # what findings of less weight are cut to before others are: two paragraphs
 MODEL_CALL_TIMEOUT = timedelta(minutes=5)  # one attempt, beside the time for what it may write
 MODEL_WRITES_PER_SECOND = 30  # tokens of a slow model; a dead stream is ended long before
@@ -230,10 +242,11 @@ SCHEMA_OPTIONAL = 24  # parameters of a schema that may be left out: the API com
 SCHEMA_UNIONS = 16  # and those of several types
 STRICT_TOOLS = 20  # of one request, by the API's documentation
 KNOWN_MODELS = 256  # models and schemas of which a process remembers what was refused: more than a fleet uses
+COUNT_TIMEOUT = timedelta(seconds=10)  # of counting a prompt: an estimate does as well
 MODEL_CONNECT_TIMEOUT = timedelta(seconds=5)
 MODEL_LINGER = timedelta(seconds=1)  # a finished answer waits this long for its connection to become reusable
 GROUNDED_CHARS = 200_000  # of one text, when its figures are looked up: a chapter of a book, about a second of CPU
-GROUNDING_SOURCES_CHARS = 1_000_000  # of all texts that they are looked up in: about 4 s of CPU, off the event loop
+GROUNDING_SOURCES_CHARS = 2_000_000  # of all texts that they are looked up in: about 8 s of CPU, off the event loop
 CHARS_PER_TOKEN = 3.5  # English text; only for estimates before the provider has counted
 MODEL_RETRY_INITIAL = timedelta(seconds=1)
 MODEL_RETRY_MAX = timedelta(seconds=60)

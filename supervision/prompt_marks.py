@@ -21,6 +21,8 @@ TAGS = (
 
 DIGEST = "digest"  # the role of a finding that condenses others
 FINISH_TOOL = "finish"  # takes a worker agent's finding
+READ_OUTPUT_TOOL = "read_output"  # shows what earlier tool calls returned
+OWN_TOOLS = (FINISH_TOOL, READ_OUTPUT_TOOL)  # the project's, beside those of a role
 
 ROLES = "Roles:"  # before the list of roles
 OUTCOME = "Outcome: "  # before the result of a subtask that has ended

@@ -3,6 +3,7 @@
 import stat
 from ipaddress import ip_address
 from typing import Protocol
+from urllib.parse import urlsplit
 
 _ROOT = 0
 
@@ -49,3 +50,25 @@ def is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def require_private(url: str) -> None:
+    """Raises ValueError if whoever is on the way to the model endpoint `url` could read the key."""
+    parts = urlsplit(url)
+    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
+        raise ValueError(
+            f"ANTHROPIC_BASE_URL is plain http to '{parts.hostname}', which would send the key unencrypted: use "
+            "https, or set SUPERVISOR_MODEL_PLAIN_HTTP=true if the network between is yours"
+        )
+
+
+def host_and_port(url: str) -> str:
+    """Returns host:port of a model endpoint. Raises ValueError for an address that is none."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or {"http": 80, "https": 443}[parts.scheme]
+    except (ValueError, KeyError):
+        raise ValueError("ANTHROPIC_BASE_URL is not an http or https address") from None
+    if not parts.hostname:
+        raise ValueError("ANTHROPIC_BASE_URL names no host")
+    return f"{parts.hostname}:{port}"

@@ -46,7 +46,7 @@ class WorkerProcess:
 
     async def ready(self) -> None:
         """Returns once it serves."""
-        await until(lambda: "worker ready" in self.log.read_text() or self.process.poll() is not None, 60)
+        await until(lambda: "worker ready" in self.log.read_text() or self.process.poll() is not None, 120)
         assert self.process.poll() is None, self.log.read_text()
 
     async def ended(self) -> int:

@@ -57,10 +57,9 @@ ROOMS: dict[str, tuple[str, ...]] = {
 # modules of other sizes, each with its reason
 EXCEPTIONS: dict[str, str] = {
     "activities/pools.py": "an activity of its own",
-    "activities/model/pricing.py": "the one module that knows the price list, for calls and for the run's first checks",
     "activities/rights/grants.py": "the grant and where it is kept",
     "activities/replies/attempt_story.py": "one function, for the attempt that follows",
-    "activities/replies/tool_uses.py": "what `attempt_story` and `finding_grounds` read alike",
+    "activities/prompts/agent_opening.py": "what a role's prompts begin with, for its calls and the run's first checks",
     "activities/teams/tool_kinds.py": "the table of tool kinds: a new kind is one line here",
     "activities/teams/catalogue.py": "what the planner knows of a team's data, bounded in one place",
     "activities/teams/own_tools.py": "where code of a team's author comes in: one function and the checks before it",
@@ -84,7 +83,6 @@ EXCEPTIONS: dict[str, str] = {
     "supervision/contract/updates.py": "nouns of the contract",
     "supervision/contract/model_choice.py": "nouns of the contract, for requests and team files",
     "supervision/budget/spending.py": "who spent what, beside the ledger, which knows no roles",
-    "supervision/trust.py": "rules about files and hosts, for runtime, teams and endpoints alike",
     "activities/teams/team_definition.py": "a team's file without its code: `starter.py teams` reads no more",
     "runtime/health.py": "a program of its own: a container's health check",
     "runtime/experimental.py": "the experimental parts of the SDK, in one thin module: a new version is checked here",
@@ -241,9 +239,9 @@ def test_modules_have_one_noun_and_60_to_300_lines() -> None:
 
 
 def test_the_standin_stays_small() -> None:
-    """It is a server for demo and tests, no model. Its cache that bills as the API does is 250 lines, its limit 60."""
+    """It is a server for demo and tests, no model. Cache, windows and limit like the API's: 360 lines."""
     parts = [*MODULES["standin"], load(ROOT / "tests/scripted_model.py"), load(ROOT / "benchmarks/bench_brain.py")]
-    assert sum(module.source.count("\n") for module in parts) <= 2870
+    assert sum(module.source.count("\n") for module in parts) <= 2960
 
 
 def test_folders_hold_at_most_twelve_modules() -> None:

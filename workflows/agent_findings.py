@@ -59,6 +59,9 @@ def loop_problem(step: Next, reply: TurnReply, max_turns: int) -> Problem:
         return Problem(type=ErrorKind.REFUSED, message=f"the model refused this subtask{detail}")
     if step is Next.TURN_LIMIT:
         return Problem(type=ErrorKind.TURN_LIMIT, message=f"no finding after {max_turns} turns")
+    if reply.stop_reason == "model_context_window_exceeded":
+        message = "the conversation does not fit into the model's window, and nothing of it can be left out"
+        return Problem(type=ErrorKind.CONTEXT_OVERFLOW, message=message)
     return Problem(
         type=ErrorKind.MODEL_UNAVAILABLE, message=f"the model gave no usable reply (stop reason {reply.stop_reason})"
     )

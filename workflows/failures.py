@@ -29,6 +29,14 @@ class CallFailed(Exception):
         self.usage = usage or Usage()
 
 
+class CallCancelled(asyncio.CancelledError):
+    """A cancellation that came together with the reply to a model call: `usage` is what that consumed."""
+
+    def __init__(self, usage: Usage) -> None:
+        super().__init__()
+        self.usage = usage
+
+
 def cancelled(error: BaseException) -> bool:
     """True if `error` is a cancellation, in whichever form it arrives."""
     return isinstance(error, asyncio.CancelledError) or is_cancelled_exception(error)

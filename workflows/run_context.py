@@ -23,7 +23,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.run.waits import ProviderWait
     from supervision.text import cut
     from workflows.child_contracts import NestedInput
-    from workflows.failures import CallFailed
+    from workflows.failures import CallCancelled, CallFailed
     from workflows.nested.child_links import ChildLinks
     from workflows.nested.parent_link import ParentLink
     from workflows.start_window import StartWindow
@@ -186,10 +186,9 @@ class RunContext:
                     ErrorKind.BUDGET_EXHAUSTED, f"the budget has no room for {label}: {budget.spent_line()}"
                 )
         try:
-            reply = await self._patiently(label, activity, payload, last)
+            return await self._patiently(label, activity, payload, last)
         finally:  # when it is cancelled, too: the reservation would never end
             budget.ledger.settle_call(tokens, Usage())
-        return reply
 
     async def _patiently(
         self, label: str, activity: Callable[[P, datetime], Awaitable[R]], payload: P, last: bool
@@ -211,6 +210,9 @@ class RunContext:
                     return reply
                 self._replace(label, model, following, "it refused")
                 model = following
+            except CallCancelled as cancelled:
+                self._book(model, cancelled.usage)
+                raise asyncio.CancelledError from cancelled
             except CallFailed as failed:
                 self._book(model, failed.usage)
                 problem = failed.problem
@@ -220,7 +222,7 @@ class RunContext:
                     model = following
                     continue
                 if problem.type is ErrorKind.CIRCUIT_OPEN:
-                    await self.wait_for_provider(label, model, failed.retry_after, pauses, last=last)
+                    await self.wait_for_provider(label, model, problem.message, failed.retry_after, pauses, last=last)
                     pauses += 1
                 elif problem.type in ACCOUNT and self.state.has_finding:
                     await self.wait_for_resume(label, problem.message, last=last)
@@ -245,7 +247,7 @@ class RunContext:
         self.state.trace.note("model_replaced", work=label, model=model, by=following, why=why)
 
     async def wait_for_provider(
-        self, name: str, model: str, remaining: float, pauses: int, *, last: bool = False
+        self, name: str, model: str, why: str, remaining: float, pauses: int, *, last: bool = False
     ) -> None:
         """Waits durably until the breaker of a model may let a call through again, longer each time.
 
@@ -255,7 +257,13 @@ class RunContext:
         least = max(timedelta(seconds=remaining), min(own, limits.PROVIDER_PAUSE_MAX))
         pause = least * (1 + limits.RETRY_JITTER * workflow.random().random())
         until = workflow.now() + pause
-        wait = ProviderWait(name=name, workflow_id=workflow.info().workflow_id, model=model, retry_at=until.isoformat())
+        wait = ProviderWait(
+            name=name,
+            workflow_id=workflow.info().workflow_id,
+            model=model,
+            why=cut(why, limits.COMPLAINT_BYTES),
+            retry_at=until.isoformat(),
+        )
         await self._wait(wait, f"{name}: wait for the model provider", last, lambda: workflow.now() >= until, until)
 
     async def wait_for_resume(self, name: str, why: str, *, last: bool = False) -> None:

@@ -35,7 +35,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.agent_findings import finding_of, finding_so_far, loop_problem
     from workflows.calls import activity_calls
     from workflows.child_contracts import LoopProgress, WorkerAgentInput, WorkerAgentResult
-    from workflows.failures import CallFailed
+    from workflows.failures import CallCancelled, CallFailed
 
 
 class ToolLoop:
@@ -195,6 +195,9 @@ class ToolLoop:
         )
         try:
             reply = await call
+        except CallCancelled as cancelled:
+            progress.usage += cancelled.usage
+            raise asyncio.CancelledError from cancelled
         except CallFailed as failed:
             progress.usage += failed.usage
             raise
@@ -213,7 +216,7 @@ class ToolLoop:
             preview=reply.preview[:200],
             tokens=reply.usage.tokens,
             model=reply.model,
-            **({"cache_miss": reply.cache_miss} if reply.cache_miss else {}),
+            **reply.model_dump(include={"cache_miss", "cleared"}, exclude_defaults=True),
         )
         return reply
 

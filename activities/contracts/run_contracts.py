@@ -7,6 +7,7 @@ recorded runs live. A *reference* is a key of the artifact store; a *head* is th
 from pydantic import JsonValue
 
 from activities.contracts.packed import FindingRefs
+from supervision import limits
 from supervision.contract.base import Model
 from supervision.contract.ceilings import Ceilings
 from supervision.contract.model_choice import Effort
@@ -75,7 +76,10 @@ class SetupInput(Model):
 
 
 class RunSetup(Model):
-    """Everything that a run depends on beside its request, fixed when it starts."""
+    """Everything that a run depends on beside its request, fixed when it starts.
+
+    `prompt_tokens` is how many tokens of findings one prompt of the supervisor's models holds.
+    """
 
     store_id: str
     goal_ref: str
@@ -83,6 +87,7 @@ class RunSetup(Model):
     team: TeamCard
     supervisor_model: str
     supervisor_fallbacks: list[str] = []
+    prompt_tokens: int = limits.CONTEXT_TOKENS
     answer_schema_ref: str | None = None
     attachments: list[AttachmentRef] = []
     own_plan_ref: str | None = None
@@ -92,6 +97,11 @@ class RunSetup(Model):
     model_notice: str | None = None
     ceilings: Ceilings | None = None
     was_reset: bool = False
+
+    @property
+    def prompt_bytes(self) -> int:
+        """The same as the size of stored texts."""
+        return int(self.prompt_tokens * limits.CHARS_PER_TOKEN)
 
 
 class PublishInput(Model):

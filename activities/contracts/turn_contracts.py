@@ -83,7 +83,8 @@ class TurnReply(Model):
     """A model's reply: `preview` is at most 2 KB of its text, `stop_detail` explains a refusal.
 
     A `last` turn without a text of its own has the last text before it as `earlier`. `fullest` says that no more room
-    would make a cut reply longer; `cache_miss` why the provider read less from its cache than it could.
+    would make a cut reply longer; `cache_miss` why the provider read less from its cache than it could. `cleared` tool
+    outputs of the conversation, the oldest ones, were shown as previews.
     """
 
     head: str
@@ -96,6 +97,7 @@ class TurnReply(Model):
     earlier: ConclusionRef | None = None
     fullest: bool = False
     cache_miss: str | None = None
+    cleared: int = 0
     usage: Usage
 
 

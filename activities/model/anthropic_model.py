@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Mapping
 from contextvars import ContextVar
 from datetime import timedelta
 from typing import Any
-from urllib.parse import urlsplit
 
 import anthropic
 import httpx2
@@ -26,10 +25,12 @@ from supervision.contract.base import Model
 from supervision.errors import ErrorKind
 from supervision.provider.credentials import Credentials
 from supervision.text import one_line
-from supervision.trust import is_loopback
+from supervision.trust import host_and_port, require_private
 
 _DEFAULT_URL = "https://api.anthropic.com"
 _NO_KEY = "none"  # endpoints without keys ignore it; the SDK refuses to send a request without one
+_NOT_COUNTED = ("max_tokens", "diagnostics")  # parts of a request that its tokens are not counted with
+_WINDOW_NAMES = ("max_input_tokens", "max_model_len", "context_length")  # the API's, and those of other servers
 _watch: ContextVar[StreamWatch | None] = ContextVar("_watch", default=None)  # of the call that this task makes
 
 
@@ -69,9 +70,10 @@ class AnthropicModel(LanguageModel):
         self._cache = cache
         self._max_output = max_output
         self._refused = RefusedParts()
-        self.endpoint = _host_and_port(base_url or _DEFAULT_URL)
+        self._counts = True
+        self.endpoint = host_and_port(base_url or _DEFAULT_URL)
         if secrets and not plain_http:
-            _require_private(base_url or _DEFAULT_URL)
+            require_private(base_url or _DEFAULT_URL)
         self._credentials = Credentials(secrets)
         self._client: anthropic.AsyncAnthropic | None = None
         if secrets or base_url:
@@ -111,6 +113,33 @@ class AnthropicModel(LanguageModel):
         """Returns the JSON schema of `model` as the API accepts it: limits become descriptions, objects are closed."""
         return structured.lean(anthropic.transform_schema(model))
 
+    async def count(self, request: ModelRequest) -> int | None:
+        """Returns the tokens of the prompt as the provider counts them; None if it does not, or not now."""
+        if self._client is None or not self._counts:
+            return None
+        body = self._body(request, None)[0]
+        counted = {name: value for name, value in body.items() if name not in _NOT_COUNTED}
+        try:
+            return (
+                await self._client.messages.count_tokens(**counted, timeout=limits.COUNT_TIMEOUT.total_seconds())
+            ).input_tokens
+        except anthropic.APIStatusError as error:
+            self._counts = error.status_code not in (404, 405, 501)  # compatible servers often have no such address
+            return None
+        except (anthropic.AnthropicError, httpx2.HTTPError, ValueError):
+            return None
+
+    async def window(self, model: str) -> int | None:
+        """Returns the tokens that the provider's list of models has for this one; None if it has none."""
+        if self._client is None:
+            return None
+        try:
+            info = await self._client.models.retrieve(model, timeout=limits.COUNT_TIMEOUT.total_seconds())
+        except (anthropic.AnthropicError, httpx2.HTTPError, ValueError):
+            return None
+        told = (getattr(info, name, None) for name in _WINDOW_NAMES)
+        return next((tokens for tokens in told if type(tokens) is int and tokens > 0), None)
+
     async def close(self) -> None:
         """Closes the connections."""
         if self._client is not None:
@@ -142,10 +171,7 @@ class AnthropicModel(LanguageModel):
         most_output: int | None,
         watch: StreamWatch,
     ) -> ModelMessage:
-        schema = request.output_schema
-        rung = rung_of(request, self._rung, refused=schema is not None and self._refused.has_schema(schema))
-        traits, caching = self._traits(request.model)
-        body = request_body(request, traits, rung, form=_form, caching=caching, most_output=most_output)
+        body, rung, traits = self._body(request, most_output)
         reader = StreamReader(progress, self.endpoint, self._credentials)
         _watch.set(watch)
         async with client.messages.stream(**body, extra_headers=request.headers) as stream:
@@ -163,12 +189,19 @@ class AnthropicModel(LanguageModel):
                 async with asyncio.timeout(limits.MODEL_LINGER.total_seconds()):
                     await stream.until_done()
             message = whole_message(stream.current_message_snapshot, stream.request_id, self.endpoint)
-        if schema is not None:
+        if request.output_schema is not None:
             message = _normalised(message, rung)
         limit = most_output or traits.most_output
         if limit is not None and body["max_tokens"] >= limit:
             message = message.model_copy(update={"fullest": True})
         return checked(message, self.endpoint, self._credentials)
+
+    def _body(self, request: ModelRequest, most_output: int | None) -> tuple[Json, Rung, ModelTraits]:
+        schema = request.output_schema
+        rung = rung_of(request, self._rung, refused=schema is not None and self._refused.has_schema(schema))
+        traits, caching = self._traits(request.model)
+        body = request_body(request, traits, rung, form=_form, caching=caching, most_output=most_output)
+        return body, rung, traits
 
     def _traits(self, model: str) -> tuple[ModelTraits, bool]:
         """Returns what the model takes at this endpoint, and whether it takes cache breakpoints."""
@@ -264,24 +297,3 @@ class _BoundedBody(httpx2.AsyncByteStream):
 
     async def aclose(self) -> None:
         await self._raw.aclose()
-
-
-def _require_private(url: str) -> None:
-    """ValueError when whoever is on the way to `url` could read the key."""
-    parts = urlsplit(url)
-    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
-        raise ValueError(
-            f"ANTHROPIC_BASE_URL is plain http to '{parts.hostname}', which would send the key unencrypted: use "
-            "https, or set SUPERVISOR_MODEL_PLAIN_HTTP=true if the network between is yours"
-        )
-
-
-def _host_and_port(url: str) -> str:
-    try:
-        parts = urlsplit(url)
-        port = parts.port or {"http": 80, "https": 443}[parts.scheme]
-    except (ValueError, KeyError):
-        raise ValueError("ANTHROPIC_BASE_URL is not an http or https address") from None
-    if not parts.hostname:
-        raise ValueError("ANTHROPIC_BASE_URL names no host")
-    return f"{parts.hostname}:{port}"

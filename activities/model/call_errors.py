@@ -66,7 +66,7 @@ _BY_CODE: dict[str, ErrorKind] = {
     "workspace_policy_violation": ErrorKind.PROVIDER_AUTHENTICATION,
     # What is in the request.
     "image_dimensions_too_large": ErrorKind.PROVIDER_REJECTED,
-    "request_body_too_large_after_decoding": ErrorKind.PROVIDER_REJECTED,
+    "request_body_too_large_after_decoding": ErrorKind.CONTEXT_OVERFLOW,
 }
 
 # `invalid_request_error` is absent: gateways put it on any status, so the status decides there.
@@ -80,7 +80,7 @@ _BY_TYPE: dict[str, ErrorKind] = {
     "timeout_error": ErrorKind.PROVIDER_ERROR,
     "conflict_error": ErrorKind.PROVIDER_ERROR,
     "not_found_error": ErrorKind.MODEL_NOT_SERVED,
-    "request_too_large": ErrorKind.PROVIDER_REJECTED,
+    "request_too_large": ErrorKind.CONTEXT_OVERFLOW,
 }
 
 _BY_STATUS: dict[int, ErrorKind] = {
@@ -91,6 +91,7 @@ _BY_STATUS: dict[int, ErrorKind] = {
     405: ErrorKind.MODEL_NOT_SERVED,
     408: ErrorKind.PROVIDER_ERROR,
     409: ErrorKind.PROVIDER_ERROR,
+    413: ErrorKind.CONTEXT_OVERFLOW,
     429: ErrorKind.RATE_LIMITED,
     499: ErrorKind.PROVIDER_ERROR,
     529: ErrorKind.OVERLOADED,
@@ -98,8 +99,8 @@ _BY_STATUS: dict[int, ErrorKind] = {
 
 # A prompt that does not fit has no code of its own: the API's words, and those of compatible servers.
 _OVERFLOW = re.compile(
-    r"prompt is too long|exceeds? (the )?(model'?s )?(available )?context (limit|length|size|window)"
-    r"|maximum context length",
+    r"prompt is too long|exceed(s|ed)? (the )?(model'?s? )?(available )?(context|token) (limit|length|size|window)"
+    r"|maximum (context|prompt) length",
     re.IGNORECASE,
 )
 
@@ -135,9 +136,9 @@ def classify(
     return failure(_transport_kind(error, names), endpoint=endpoint, detail=_reason(error))
 
 
-def failure(kind: ErrorKind, *, endpoint: str = "the provider", detail: str = "") -> ModelFailure:
+def failure(kind: ErrorKind, *, endpoint: str = "the provider", model: str = "", detail: str = "") -> ModelFailure:
     """Returns a failure without an HTTP error status, with the message of its kind."""
-    text = _MEANINGS[kind].format(endpoint=endpoint)
+    text = _MEANINGS[kind].format(endpoint=endpoint, model=model)
     return ModelFailure(kind, _message(text, detail), retryable=kind in RETRIED)
 
 

@@ -17,6 +17,7 @@ from cachetools import LRUCache
 
 from activities.contracts.turn_contracts import ToolResultRef
 from activities.model.port import Json, ModelMessage
+from activities.model.window.view import View
 from activities.store.artifacts import ArtifactChanged, ArtifactStore
 from supervision import limits
 from supervision.contract.base import Model
@@ -43,29 +44,53 @@ class Entry(Model):
     """One model call: the messages that it added to the conversation, and the reply.
 
     Only the first entry has an opening. `ancestors` are the keys of all entries before it, oldest first. In
-    `input`, the new user messages, a tool_result block has `content_ref`, a key, in place of `content`. `spent` is
-    what failed attempts at this call had cost.
+    `input`, the new user messages, a tool_result block has `content_ref`, a key, in place of `content`. `view` says
+    what of the conversation the call showed the model. `spent` is what failed attempts at this call had cost, `at`
+    when the answer was stored, as ISO 8601.
     """
 
     opening: Opening | None = None
     ancestors: list[str] = []
     input: list[Json]
     reply: ModelMessage
+    view: View = View()
     spent: Usage = Usage()
+    at: str | None = None
 
 
 @dataclass(frozen=True)
 class Conversation:
-    """A conversation as the provider wants it; `ancestors` are the keys of all entries before `head`.
-
-    `message_id` is the provider's name of the last reply.
-    """
+    """A conversation up to the call `head`: its entries, oldest first, and the messages that each added, whole."""
 
     opening: Opening
-    messages: list[Json]
-    ancestors: list[str]
+    entries: list[Entry]
+    inputs: list[list[Json]]
     head: str
-    message_id: str = ""
+
+    @property
+    def ancestors(self) -> list[str]:
+        """The keys of all entries before `head`."""
+        return list(self.entries[-1].ancestors)
+
+    @property
+    def message_id(self) -> str:
+        """The provider's name of the last reply."""
+        return self.entries[-1].reply.message_id
+
+    @property
+    def view(self) -> View:
+        """How the last call showed the conversation."""
+        return self.entries[-1].view
+
+    @property
+    def messages(self) -> list[Json]:
+        """All messages, with whole tool outputs."""
+        messages = []
+        for entry, added in zip(self.entries, self.inputs, strict=True):
+            messages += [dict(message) for message in added]
+            if entry.reply.content:
+                messages.append({"role": "assistant", "content": [dict(block) for block in entry.reply.content]})
+        return messages
 
 
 @dataclass(frozen=True)
@@ -97,19 +122,13 @@ class ConversationStore:
     async def load(self, head: str) -> Conversation:
         """Returns the whole conversation with its tool outputs. Raises ArtifactMissing if a part of it is gone."""
         chain = await self.chain(head)
-        last = chain[-1]
-        inputs = [message for entry in chain for message in entry.input]
-        resolved = iter(await self.resolve(inputs))
-        messages = []
-        for entry in chain:
-            messages += [next(resolved) for _ in entry.input]
-            if entry.reply.content:  # the provider refuses an empty message inside a conversation
-                messages.append({"role": "assistant", "content": [dict(block) for block in entry.reply.content]})
         if (opening := chain[0].opening) is None:
             raise ArtifactChanged(
                 f"the conversation at '{head}' has no opening: its first entry belongs to another conversation"
             )
-        return Conversation(opening, messages, list(last.ancestors), head, last.reply.message_id)
+        resolved = iter(await self.resolve([message for entry in chain for message in entry.input]))
+        inputs = [[next(resolved) for _ in entry.input] for entry in chain]
+        return Conversation(opening, chain, inputs, head)
 
     async def chain(self, head: str) -> list[Entry]:
         """Returns the entries of the conversation, oldest first. Raises ArtifactMissing if one is gone."""

@@ -5,22 +5,22 @@ before anything else is awaited, so a call whose answer was stored is never sent
 an operator's reset makes the count of attempts begin anew.
 
 An attempt that fails leaves its counts in the heartbeat's details, which Temporal hands to the next one in whichever
-process it runs.
+process it runs. A prompt that the provider refuses for its length is shortened and sent once more, within the attempt.
 """
 
 import asyncio
-from dataclasses import dataclass
-from datetime import timedelta
-from secrets import SystemRandom
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
-from pydantic import ValidationError
 from temporalio import activity
-from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
+from temporalio.exceptions import ApplicationError
 
 from activities.contracts.run_contracts import RunRef
 from activities.heartbeat import show
 from activities.model import call_errors
-from activities.model.conversation import Conversation, ConversationStore, Entry, Opening
+from activities.model.conversation import ConversationStore, Entry, Opening
+from activities.model.failed_attempts import EarlierAttempts, to_application_error
 from activities.model.port import (
     CacheUse,
     Json,
@@ -30,21 +30,19 @@ from activities.model.port import (
     ModelRequest,
     ModelUsage,
     StreamProgress,
-    system_note,
-    user_message,
 )
 from activities.model.pricing import price
+from activities.model.window.call_drafts import Beginning, CallDraft, CallDrafts, Continuation, PromptWriter
+from activities.model.window.known_windows import KnownWindows, refused_size
+from activities.model.window.view import View
 from activities.store.artifacts import ArtifactStore, ArtifactUnavailable
 from supervision import limits
-from supervision.contract.base import Model
 from supervision.contract.usage import Usage
-from supervision.errors import ODD, WAITING, ErrorKind
+from supervision.errors import ErrorKind
 from supervision.store_keys import call_header, call_key
-from supervision.text import cut
 
 CALL_HEADER = "x-supervisor-call"
-
-_jitter = SystemRandom()
+WINDOW_FULL = "model_context_window_exceeded"  # the stop reason of a reply for which there was no more room
 
 
 @dataclass(frozen=True)
@@ -59,27 +57,15 @@ class CallOptions:
 
 @dataclass(frozen=True)
 class Answered:
-    """A call's answer: the new head of its conversation, the message, and the usage of all attempts at it."""
+    """A call's answer: the new head of its conversation, the message, and the usage of all attempts at it.
+
+    `view` says what of the conversation the call showed the model.
+    """
 
     head: str
     message: ModelMessage
     usage: Usage
-
-
-class EarlierAttempts(Model):
-    """What the attempts at one call hand on: failures by kind, and what those cost that brought no answer."""
-
-    failures: dict[str, int] = {}
-    spent: Usage = Usage()
-
-    @classmethod
-    def of_this_call(cls) -> "EarlierAttempts":
-        """Returns what the attempts before this one left behind."""
-        details = activity.info().heartbeat_details
-        try:
-            return cls.model_validate(details[0]) if details else cls()
-        except ValidationError:  # the heartbeats of another version
-            return cls()
+    view: View
 
 
 class ModelCalls:
@@ -91,6 +77,7 @@ class ModelCalls:
         store: ArtifactStore,
         conversations: ConversationStore,
         *,
+        windows: KnownWindows | None = None,
         call_header: bool = True,
         free: bool = False,
     ) -> None:
@@ -98,22 +85,36 @@ class ModelCalls:
         self.model = model
         self.store = store
         self.conversations = conversations
+        self.windows = windows or KnownWindows()
         self._call_header = call_header
         self._free = free
 
     async def begin(
-        self, run: RunRef, step: str, opening: Opening, text: str, options: CallOptions, note: str | None = None
+        self,
+        run: RunRef,
+        step: str,
+        opening: Opening,
+        text: str | PromptWriter,
+        options: CallOptions,
+        note: str | None = None,
     ) -> Answered:
         """Makes the first call of a conversation; `note` is the system's own word after the text."""
-        messages = [user_message(text), *([system_note(note)] if note else [])]
-        return await self._call(run, step, None, opening, messages, options)
+
+        async def beginning() -> CallDrafts:
+            return Beginning(self.windows, opening, text, note)
+
+        return await self._call(run, step, beginning, options)
 
     async def go_on(self, run: RunRef, step: str, head: str, messages: list[Json], options: CallOptions) -> Answered:
         """Makes a later call: the conversation at `head` with `messages` appended."""
-        return await self._call(run, step, head, None, messages, options)
+
+        async def continuation() -> CallDrafts:
+            return await Continuation.after(self.windows, self.conversations, head, messages)
+
+        return await self._call(run, step, continuation, options)
 
     async def _call(
-        self, run: RunRef, step: str, head: str | None, opening: Opening | None, messages: list[Json], how: CallOptions
+        self, run: RunRef, step: str, drafting: Callable[[], Awaitable[CallDrafts]], how: CallOptions
     ) -> Answered:
         info, earlier = activity.info(), EarlierAttempts.of_this_call()
         show(earlier.model_dump)  # a heartbeat replaces what the attempts before left behind
@@ -121,36 +122,71 @@ class ModelCalls:
         key = call_key(run.run_id, info.workflow_run_id or "", info.activity_id)
         if entry := await self.conversations.find(key):
             return self._answered(key, entry)
-        past = await self.conversations.load(head) if head else None
-        opening = opening or (past.opening if past else None)
-        assert opening is not None
+        drafts = await drafting()
+        if self.windows.is_unknown(drafts.opening.model) and drafts.is_long:
+            await self.windows.find_out(drafts.opening.model, self.model.window)
+        past = drafts.past
         request = ModelRequest(
-            model=opening.model,
-            system=opening.system,
-            messages=await self._with_past(past, messages),
+            model=drafts.opening.model,
+            system=drafts.opening.system,
+            messages=[],
             max_tokens=how.max_tokens,
-            effort=opening.effort,
-            tools=opening.tools,
-            output_schema=opening.output_schema,
+            effort=drafts.opening.effort,
+            tools=drafts.opening.tools,
+            output_schema=drafts.opening.output_schema,
             cache=how.cache,
             long_cache=how.long_cache,
             concludes=how.concludes,
             previous_message_id=past.message_id if past else None,
             headers={CALL_HEADER: call_header(info.workflow_id or "", step)} if self._call_header else {},
         )
-        message = await self._complete(request, earlier)
+        message, draft = await self._fitted(drafts, request, earlier)
         entry = Entry(
-            opening=None if past else opening,
+            opening=None if past else drafts.opening,
             ancestors=[*past.ancestors, past.head] if past else [],
-            input=messages,
+            input=draft.added,
             reply=message,
+            view=draft.view,
             spent=earlier.spent,
+            at=datetime.now(UTC).isoformat(),
         )
         return self._answered(key, await self._save(key, entry, earlier))
 
-    async def _with_past(self, past: Conversation | None, messages: list[Json]) -> list[Json]:
-        new = await self.conversations.resolve(messages)
-        return [*past.messages, *new] if past else new
+    async def _fitted(
+        self, drafts: CallDrafts, request: ModelRequest, earlier: EarlierAttempts
+    ) -> tuple[ModelMessage, CallDraft]:
+        """Returns the answer to a call, and the draft with which it was sent: the second one if the first was too long.
+
+        A reply that ended because the window was full counts as refused, unless nothing can be left out.
+        """
+
+        async def count(messages: list[Json]) -> int | None:
+            return await self.model.count(replace(request, messages=messages))
+
+        draft = await drafts.first(earlier.view, count)
+        try:
+            message = await self._complete(replace(request, messages=draft.shown), earlier)
+            if message.stop_reason != WINDOW_FULL:
+                return message, draft
+            refusal = call_errors.failure(ErrorKind.CONTEXT_OVERFLOW, model=request.model)
+        except ModelFailure as failure:
+            if failure.kind is not ErrorKind.CONTEXT_OVERFLOW:
+                raise self._error(failure, earlier) from failure
+            message, refusal = None, failure
+        if (window := refused_size(refusal)[1]) is not None:
+            self.windows.learn(request.model, window)
+        shorter = await drafts.shorter(draft, refusal)
+        if shorter is None:
+            if message is None:
+                raise self._error(refusal, earlier) from refusal
+            return message, draft
+        if message is not None:
+            earlier.spent += usage_of(message.model, message.usage, calls=0, free=self._free)
+        earlier.view = shorter.view
+        try:
+            return await self._complete(replace(request, messages=shorter.shown), earlier), shorter
+        except ModelFailure as failure:
+            raise self._error(failure, earlier) from failure
 
     async def _complete(self, request: ModelRequest, earlier: EarlierAttempts) -> ModelMessage:
         progress = StreamProgress()
@@ -163,18 +199,24 @@ class ModelCalls:
         )
         try:
             return _distinct(await self.model.complete(request, progress))
-        except ModelFailure as failure:
-            # Temporal counts attempts that were held back as well: an outage would use up all patience.
-            failures = earlier.failures.get(failure.kind, 0) + 1
-            earlier.failures[failure.kind] = failures
-            left = self._handed_on(earlier, request, progress)
-            activity.heartbeat(left)
-            raise to_application_error(failure, failures, left["spent"]) from failure
+        except ModelFailure:
+            earlier.spent += usage_of(request.model, progress.usage, calls=0, free=self._free)
+            show(earlier.model_dump)
+            raise
+
+    def _error(self, failure: ModelFailure, earlier: EarlierAttempts) -> ApplicationError:
+        """Returns the failure as Temporal sees it, and leaves what the next attempt needs to know."""
+        # Temporal counts attempts that were held back as well: an outage would use up all patience.
+        failures = earlier.failures.get(failure.kind, 0) + 1
+        earlier.failures[failure.kind] = failures
+        left = earlier.model_dump()
+        activity.heartbeat(left)
+        return to_application_error(failure, failures, left["spent"])
 
     def _handed_on(self, earlier: EarlierAttempts, request: ModelRequest, progress: StreamProgress) -> Json:
         """Returns what the next attempt needs to know if this one ends now."""
         spent = earlier.spent + usage_of(request.model, progress.usage, calls=0, free=self._free)
-        return EarlierAttempts(failures=earlier.failures, spent=spent).model_dump()
+        return earlier.model_copy(update={"spent": spent}).model_dump()
 
     async def _save(self, key: str, entry: Entry, earlier: EarlierAttempts) -> Entry:
         """Tries until the attempt ends: giving up would pay for the same answer again. The heartbeat says why."""
@@ -190,7 +232,7 @@ class ModelCalls:
     def _answered(self, key: str, entry: Entry) -> Answered:
         reply = entry.reply
         usage = usage_of(reply.model, reply.usage, free=self._free)
-        return Answered(key, reply, usage + entry.spent)
+        return Answered(key, reply, usage + entry.spent, entry.view)
 
 
 def usage_of(model: str, tokens: ModelUsage, *, calls: int = 1, free: bool) -> Usage:
@@ -213,32 +255,3 @@ def _distinct(message: ModelMessage) -> ModelMessage:
     if not all(isinstance(name, str) and name for name in (*ids, *names)) or len(set(ids)) < len(ids):
         raise call_errors.failure(ErrorKind.BAD_RESPONSE, detail="its tool calls lack names, or ids of their own")
     return message
-
-
-def to_application_error(failure: ModelFailure, failures: int, spent: Json | None = None) -> ApplicationError:
-    """Returns the failure as Temporal sees it: its kind, whether and when to try again, what the attempts have cost.
-
-    `failures` counts those of this kind in this call: the wait grows with them if the provider named none.
-    """
-    retryable = failure.retryable and not (failure.kind in ODD and failures >= limits.ODD_REPLY_ATTEMPTS)
-    details: Json = {"status": failure.status, "request_id": failure.request_id, "spent": spent}
-    if failure.kind == ErrorKind.CIRCUIT_OPEN:
-        details = {"remaining": failure.retry_after, "spent": spent}
-    return ApplicationError(
-        cut(failure.message, limits.ERROR_BYTES),
-        details,
-        type=failure.kind,
-        non_retryable=not retryable,
-        next_retry_delay=_delay(failure.retry_after, failures) if retryable else None,
-        category=(ApplicationErrorCategory.BENIGN if failure.kind in WAITING else ApplicationErrorCategory.UNSPECIFIED),
-    )
-
-
-def _delay(retry_after: float | None, failures: int) -> timedelta:
-    growth = limits.MODEL_RETRY_FACTOR ** min(max(failures - 1, 0), 20)  # a power of thousands overflows
-    wait = (
-        timedelta(seconds=retry_after)
-        if retry_after
-        else min(limits.MODEL_RETRY_INITIAL * growth, limits.MODEL_RETRY_MAX)
-    )
-    return wait * (1 + limits.RETRY_JITTER * _jitter.random())

@@ -185,6 +185,14 @@ class LanguageModel(Protocol):
         """Returns the JSON schema of `model` in the form that the provider accepts."""
         ...
 
+    async def count(self, request: ModelRequest) -> int | None:
+        """Returns how many tokens the provider counts in the prompt; None if it does not say."""
+        ...
+
+    async def window(self, model: str) -> int | None:
+        """Returns how many tokens the provider says that the model takes; None if it does not say."""
+        ...
+
     async def close(self) -> None:
         """Closes the connections."""
         ...

@@ -1,11 +1,17 @@
-"""The price of a model call, from the price list that ships with genai-prices (never updated over the network)."""
+"""The price of a model call, from the price list that ships with genai-prices (never updated over the network).
+
+The list knows the windows of models as well.
+"""
 
 import re
+from functools import lru_cache
 
 from genai_prices import Usage as PricedUsage
 from genai_prices import calc_price
+from genai_prices.types import PriceCalculation
 
 from activities.model.port import ModelUsage
+from supervision import limits
 
 _PROVIDER = "anthropic"  # a model of the same name elsewhere has another price: better unknown than wrong
 # Gateways and clouds put more around the same name: `anthropic/claude-...`, `us.anthropic.claude-...-v1:0`,
@@ -23,12 +29,15 @@ def price(model: str, usage: ModelUsage) -> float | None:
         cache_write_1h_tokens=usage.long_cache_tokens,
         output_tokens=usage.output_tokens,
     )
-    for name in dict.fromkeys((model, provider_name(model))):
-        try:
-            return float(calc_price(priced, name, provider_id=_PROVIDER).total_price)
-        except LookupError:
-            continue
-    return None
+    entry = _listed(model, priced)
+    return None if entry is None else float(entry.total_price)
+
+
+@lru_cache(limits.KNOWN_MODELS)
+def listed_window(model: str) -> int | None:
+    """Returns the tokens that the model takes at once; None if the list does not know it."""
+    entry = _listed(model, PricedUsage())
+    return None if entry is None else entry.model.context_window
 
 
 def provider_name(model: str) -> str:
@@ -37,6 +46,24 @@ def provider_name(model: str) -> str:
     return re.sub(r"(?<=\d)\.(?=\d)", "-", match["name"]) if match else model
 
 
+@lru_cache(limits.KNOWN_MODELS)
+def dearer_from(model: str) -> int | None:
+    """Returns the tokens of a prompt from which on all of its tokens cost more; None if the list knows of no such."""
+    entry = _listed(model, PricedUsage())
+    tiers = getattr(entry.model_price.input_mtok, "tiers", []) if entry else []
+    return min((tier.start for tier in tiers), default=None)
+
+
 def is_priced(model: str) -> bool:
     """True if calls of `model` have a known price."""
     return price(model, ModelUsage()) is not None
+
+
+def _listed(model: str, usage: PricedUsage) -> PriceCalculation | None:
+    """Returns what the list has on a model, by its own name or by the provider's."""
+    for name in dict.fromkeys((model, provider_name(model))):
+        try:
+            return calc_price(usage, name, provider_id=_PROVIDER)
+        except LookupError:
+            continue
+    return None

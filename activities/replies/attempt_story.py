@@ -31,13 +31,14 @@ def _last_words(chain: list[Entry]) -> str:
     """Returns the last text that the model wrote, or the summary of its conclusion."""
     for entry in reversed(chain):
         for block in reversed(entry.reply.content):
-            text = block.get("text") if block.get("type") == "text" else _concluded(block)
+            text = block.get("text") if block.get("type") == "text" else concluded(block)
             if isinstance(text, str) and text.strip():
                 return cut(text.strip(), limits.LAST_WORDS_BYTES)
     return ""
 
 
-def _concluded(block: Json) -> object:
+def concluded(block: Json) -> object:
+    """Returns what a call of `finish` says; None for other blocks."""
     arguments: Any = block.get("input")
     finished = block.get("type") == "tool_use" and block.get("name") == FINISH_TOOL and isinstance(arguments, dict)
     return (arguments.get("summary") or arguments.get("finding")) if finished else None

@@ -10,6 +10,7 @@ from activities.model.conversation import Opening
 from activities.model.journalled_call import CallOptions, ModelCalls
 from activities.model.port import ModelMessage
 from activities.model.structured import first_json
+from activities.model.window.call_drafts import PromptWriter
 from supervision.contract.base import Model
 from supervision.contract.request import describe_errors
 from supervision.contract.usage import Usage
@@ -23,7 +24,7 @@ class StructuredQuestion(Generic[M]):
 
     step: str
     system: str
-    text: str
+    text: str | PromptWriter
     form: type[M]
     max_tokens: int
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from activities.model.conversation import ConversationStore, Entry
 from activities.model.port import Json
+from supervision.agent.output_reading import ReadOutputCall
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,22 @@ async def read_tool_uses(conversations: ConversationStore, chain: list[Entry]) -
         for entry, answered in zip(chain, [*answers[1:], {}], strict=True)
         for call in entry.reply.tool_uses()
     ]
+
+
+async def earlier_output(conversations: ConversationStore, head: str, call: ReadOutputCall) -> str:
+    """Returns the whole output that a call of `read_output` in the reply at `head` names.
+
+    Raises ValueError, with words for the model, if that conversation has none of that name.
+    """
+    entry = await conversations.entry(head)
+    keys = [*entry.ancestors, head]
+    reply, number = call.place
+    if reply < len(keys):  # its outputs are in the entry after it
+        added = await conversations.resolve((await conversations.entry(keys[reply])).input)
+        outputs = list(_tool_results(added))
+        if number <= len(outputs):
+            return str(outputs[number - 1].get("content"))
+    raise ValueError(f"this conversation has no output '{call.output}': take the name from an output's last line")
 
 
 def _answers(stored: list[Json], resolved: list[Json]) -> dict[object, tuple[Json, str]]:

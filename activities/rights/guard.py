@@ -18,6 +18,7 @@ from activities.contracts.run_contracts import RunRef, RunSetup, SetupInput
 from activities.rights.callers import Caller, Callers
 from activities.rights.grants import Grants, RunGrant
 from supervision import limits
+from supervision.contract.model_choice import chain_of
 from supervision.errors import ErrorKind
 from supervision.store_keys import is_key, is_team, run_prefix
 
@@ -33,7 +34,7 @@ class Guard(Interceptor):
     """Issues a run's grant at its first activity, and refuses every later one that goes beyond it."""
 
     def __init__(self, callers: Callers, grants: Grants, worker_model: str) -> None:
-        """`worker_model` is the model of roles that a plan defines."""
+        """`worker_model` is the model, or the fallback chain, of roles that a plan defines."""
         self._callers = callers
         self._grants = grants
         self._worker_model = worker_model
@@ -84,7 +85,7 @@ class Guard(Interceptor):
             run_id=setup.run.run_id,
             workflow_id=caller.workflow_id,
             depth=parent.depth + 1 if parent else 1,
-            models=sorted({*models, *(setup.request.models.workers or [self._worker_model])}),
+            models=sorted({*models, *(setup.request.models.workers or chain_of(self._worker_model))}),
             nested_teams=sorted({role.team for role in prepared.team.roles if role.team}),
             expires_at=parent.expires_at if parent else datetime.now(UTC) + limits.GRANT_LIFETIME,
         )

@@ -13,6 +13,7 @@ from supervision import limits
 from supervision.agent.finding_budget import allot
 from supervision.contract.finding import FindingRecord
 from supervision.contract.plan import Plan
+from supervision.text import size
 
 _CUT = "\n[… {count} characters left out here]"
 
@@ -71,23 +72,24 @@ async def read_texts(store: ArtifactStore, refs: list[str]) -> list[str]:
     return list(await asyncio.gather(*map(read, refs)))
 
 
-async def read_findings(
-    store: ArtifactStore, refs: list[DependencyRef], budget: int = limits.CONTEXT_CHARS
-) -> list[FindingExcerpt]:
-    """Returns the findings with texts of at most `budget` characters together.
+async def read_findings(store: ArtifactStore, refs: list[DependencyRef], tokens: int) -> list[FindingExcerpt]:
+    """Returns the findings with texts of at most so many `tokens` together.
 
     Texts that do not fit are cut, those of the least weight first; a cut text says how much is missing.
     """
-    return _fitted(await _whole(store, refs), refs, budget)
+    return _fitted(await _whole(store, refs), refs, tokens * limits.CHARS_PER_TOKEN)
 
 
 async def with_findings(
-    store: ArtifactStore, refs: list[DependencyRef], write: Callable[[list[FindingExcerpt]], str]
+    store: ArtifactStore, refs: list[DependencyRef], write: Callable[[list[FindingExcerpt]], str], tokens: int
 ) -> str:
-    """Returns the prompt that `write` makes of findings, which get the room that its other parts leave."""
-    whole = await _whole(store, refs)
-    others = len(write([replace(finding, text="") for finding in whole]))
-    return write(_fitted(whole, refs, max(0, limits.CONTEXT_CHARS - others)))
+    """Returns the prompt that `write` makes of findings, which get what its other parts leave of `tokens`.
+
+    They get half of that at least: a prompt about findings is of no use without any.
+    """
+    whole, room = await _whole(store, refs), tokens * limits.CHARS_PER_TOKEN
+    others = size(write([replace(finding, text="") for finding in whole]))
+    return write(_fitted(whole, refs, max(room - others, room / 2)))
 
 
 async def _whole(store: ArtifactStore, refs: list[DependencyRef]) -> list[FindingExcerpt]:
@@ -107,8 +109,12 @@ async def _whole(store: ArtifactStore, refs: list[DependencyRef]) -> list[Findin
     ]
 
 
-def _fitted(whole: list[FindingExcerpt], refs: list[DependencyRef], budget: int) -> list[FindingExcerpt]:
-    lengths = allot([len(finding.text) for finding in whole], [ref.weight for ref in refs], budget)
+def _fitted(whole: list[FindingExcerpt], refs: list[DependencyRef], room: float) -> list[FindingExcerpt]:
+    """Returns the findings with texts of at most `room` bytes together."""
+    sizes = [len(finding.text) for finding in whole]
+    # They are cut by characters; some scripts have more bytes, and more tokens, to one.
+    most = max(0.0, room) * sum(sizes) / max(1, sum(size(finding.text) for finding in whole))
+    lengths = allot(sizes, [ref.weight for ref in refs], int(most))
     return [
         replace(finding, text=_beginning(finding.text, length)) for finding, length in zip(whole, lengths, strict=True)
     ]

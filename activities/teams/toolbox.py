@@ -15,6 +15,7 @@ from activities.tools.tool import NewArtifact, Tool, ToolContext, ToolMisuse, To
 from supervision import limits
 from supervision.contract.request import describe_errors
 from supervision.contract.team import Role, Team, ToolEntry
+from supervision.prompt_marks import OWN_TOOLS
 from supervision.text import cap, clean, did_you_mean, one_line
 
 log = logging.getLogger(__name__)
@@ -22,7 +23,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ToolRun:
-    """The outcome of a tool call: `text` is cleaned and capped; it goes to the model, errors too."""
+    """The outcome of a tool call: `text` is cleaned and capped; its beginning goes to the model, errors too."""
 
     text: str
     is_error: bool = False
@@ -39,6 +40,8 @@ class Toolbox:
         for tool in tools:
             if not re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", tool.name):  # what providers accept
                 raise ValueError(f"tools.{tool.name}: a name is up to 64 letters, digits, _ and -")
+            if tool.name in OWN_TOOLS:
+                raise ValueError(f"tools.{tool.name}: this is the name of a tool that every role has")
             if tool.name in self._tools:
                 raise ValueError(f"tools.{tool.name}: two tools have this name")
             self._tools[tool.name] = tool
@@ -137,13 +140,13 @@ def _checked(output: object) -> ToolRun:
         raise TypeError(f"a tool returns a ToolOutput or a str, this one returned {type(output).__name__}")
     text: str | bytes = output.text  # an author's own tool may return the bytes that it read
     if isinstance(text, bytes):
-        text = text[: 4 * limits.TOOL_OUTPUT_CHARS].decode("utf-8", "replace")
+        text = text[: 4 * limits.TOOL_KEPT_CHARS].decode("utf-8", "replace")
     sources = [one_line(clean(str(source)), limits.SOURCE_BYTES) for source in output.sources[: limits.TOOL_SOURCES]]
     for artifact in output.artifacts:
         if len(artifact.data) > limits.ARTIFACT_BYTES:
             raise ValueError(f"the artifact has {len(artifact.data)} bytes, at most {limits.ARTIFACT_BYTES} are kept")
     artifacts = [NewArtifact(_file_name(new.name), new.media_type, new.data) for new in output.artifacts]
-    return ToolRun(cap(text, limits.TOOL_OUTPUT_CHARS), sources=sources, artifacts=artifacts)
+    return ToolRun(cap(text, limits.TOOL_KEPT_CHARS), sources=sources, artifacts=artifacts)
 
 
 def _error(text: str) -> ToolRun:

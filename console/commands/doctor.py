@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from dataclasses import asdict
 from shlex import quote
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 from temporalio.service import RPCError
@@ -14,13 +14,14 @@ from console.access import Access
 from console.commands.check_row import CheckRow, Level
 from console.commands.model_check import model_row
 from console.commands.server_checks import server_rows
-from console.terminal import print_json, safe_line
+from console.terminal import print_json
+from console.view.live_view import wrapped
 from runtime.connection import ConnectionFailed
 from runtime.paths import cache_dir
 from supervision.trust import is_readable_by_others
 
 _STYLES: dict[Level, str] = {"ok": "green", "warning": "yellow", "problem": "bold red"}
-_TEXT_CHARS = 600
+_TEXT_COLUMN = 31  # where the texts begin, behind level and name
 
 
 async def examine(access: Access, console: Console, *, quiet: bool, as_json: bool) -> int:
@@ -40,9 +41,11 @@ def _print_row(row: CheckRow, console: Console) -> None:
     table.add_column(width=8)
     table.add_column(width=22)
     table.add_column(overflow="fold")
-    table.add_row(Text(row.level, style=_STYLES[row.level]), row.name, Text(safe_line(row.text, _TEXT_CHARS)))
+    room = max(1, console.width - _TEXT_COLUMN)
+    text, fix = [Group(*wrapped(words, room, style)) for words, style in ((row.text, ""), (row.fix, "dim"))]
+    table.add_row(Text(row.level, style=_STYLES[row.level]), row.name, text)
     if row.fix:
-        table.add_row("", "", Text(safe_line(row.fix, _TEXT_CHARS), style="dim"))
+        table.add_row("", "", fix)
     with console.capture() as capture:
         console.print(table)
     console.print(Text("\n".join(line.rstrip() for line in Text.from_ansi(capture.get()).plain.splitlines())))

@@ -18,7 +18,7 @@ from console.command import BAD_INPUT, CommandFailed
 from console.hints import hint
 from console.run.find_run import roots, short_id
 from console.run.run_handle import RunHandle, facts, is_open, state_word
-from console.run.standstill import Standstill, observed
+from console.run.standstill import Standstill, causes_of
 from console.terminal import print_err, print_json, safe_line
 from supervision import limits
 from supervision.text import did_you_mean, money
@@ -103,7 +103,7 @@ async def _row(client: Client, execution: WorkflowExecution, looks: asyncio.Sema
             described = await run.describe()
             goal = await described.static_summary() or ""
             if is_open(described):
-                causes = await observed(run, described)
+                causes = await causes_of(run, described)
         except Exception:  # anybody may start a run with an unreadable summary, and it may be deleted meanwhile
             pass
     started = execution.start_time

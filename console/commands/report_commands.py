@@ -1,6 +1,5 @@
 """The commands `status`, `plan`, `trace` and `result`: reports on one run, with or without a Worker to ask."""
 
-import json
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -10,20 +9,21 @@ from rich.padding import Padding
 from rich.text import Text
 from temporalio.client import WorkflowExecutionDescription
 
-from activities.contracts.run_contracts import Published
-from activities.store.artifacts import ArtifactMissing, ArtifactStore, ArtifactUnavailable
+from activities.store.artifacts import ArtifactMissing, ArtifactStore
 from console.access import Access, web_address
 from console.command import DONE, FAILED, UNREACHABLE, CommandFailed
 from console.console_limits import FOLLOW_LINE_CHARS
 from console.run.run_handle import NO_WORKER, NoAnswer, RunHandle, facts, is_open, state_word, stuck
 from console.run.run_outcome import RunOutcome, read_result, run_outcome, stored_outcome, stored_result
+from console.run.run_story import run_story
 from console.run.standstill import grouped, observed, stated
-from console.terminal import print_json, print_out, safe_line
+from console.terminal import print_err, print_json, print_out, safe_line
 from console.view.answer_text import print_outcome
-from console.view.live_view import draw
+from console.view.event_lines import line
+from console.view.live_view import draw, spend_table, story_rows
 from console.view.picture import Picture, tree_rows
 from supervision import limits
-from supervision.contract.status import Status, TraceEvent
+from supervision.contract.status import Status
 from supervision.text import money
 
 _WIDEST = 120
@@ -51,7 +51,10 @@ async def print_status(run: RunHandle, console: Console, store: ArtifactStore | 
         picture.started = None  # the clock of an ended run stands still
     print_out(f"{safe_line(status.goal, FOLLOW_LINE_CHARS)}\nrun {run.id}, {state_word(described)}, team {status.team}")
     print_out(_limits(status))
+    if status.spend:
+        console.print(spend_table(status.spend))
     height = len(tree_rows(status.subtasks)) + limits.STATUS_PAGE
+    picture.status = status.model_copy(update={"spend": []})  # shown above, row by row
     console.print(draw(picture, min(console.width, _WIDEST), height))
     for warning in status.warnings:
         print_out(safe_line(f"warning: {warning}", limits.ERROR_BYTES))
@@ -73,7 +76,7 @@ def _limits(status: Status) -> str:
 
 async def print_plan(run: RunHandle, console: Console, as_json: bool) -> int:
     """Prints the plan, out of the run's history if no Worker answers."""
-    await run.require()
+    described = await run.require()
     try:
         plan = await run.plan()
     except NoAnswer as error:
@@ -82,7 +85,7 @@ async def print_plan(run: RunHandle, console: Console, as_json: bool) -> int:
             raise CommandFailed(UNREACHABLE, f"the plan of '{run.id}' is not known: {error}") from error
         plan = recorded
     if as_json:
-        print_json(plan)
+        print_json({"run_id": run.id, "state": state_word(described), **plan.model_dump(mode="json")})
         return DONE
     if plan.direct_answer:
         print_out("no subtasks: the planner answered the goal itself")
@@ -96,19 +99,17 @@ async def print_plan(run: RunHandle, console: Console, as_json: bool) -> int:
     return DONE
 
 
-async def print_trace(run: RunHandle, store: ArtifactStore) -> int:
-    """Prints the events as JSON, out of the store if no Worker answers or Temporal has forgotten the run."""
-    try:
-        events = (await run.trace()).events
-    except (NoAnswer, CommandFailed) as error:
-        published = await store.latest_ended(run.id)
-        stored = await _stored(store, Published.model_validate_json(published).trace_ref) if published else None
-        if stored is None and isinstance(error, CommandFailed):
-            raise
-        if stored is None:
-            raise CommandFailed(UNREACHABLE, f"the trace of '{run.id}' is not known: {error}") from error
-        events = [TraceEvent.model_validate(item) for item in json.loads(stored)]
-    print_json([event.model_dump(mode="json") for event in events])
+async def print_trace(run: RunHandle, console: Console, store: ArtifactStore | None, as_json: bool) -> int:
+    """Prints all that happened in a run; of an open run so far, of a forgotten one out of the store."""
+    events = await run_story(run, store)
+    if as_json:
+        print_json([event.model_dump(mode="json") for event in events])
+        return DONE
+    for event in events:
+        for row in story_rows(line(event), console.width if console.is_terminal else None):
+            console.print(row) if console.is_terminal else print_out(row.plain)
+    if store is None:
+        print_err("the turns of worker agents are in the artifact store, which can't be opened from here")
     return DONE
 
 
@@ -175,10 +176,3 @@ async def _print_facts(
     for cause in causes:
         print_out(f"⏸ {cause.line}")
     return DONE
-
-
-async def _stored(store: ArtifactStore, key: str) -> bytes | None:
-    try:
-        return await store.get(key)
-    except (ArtifactMissing, ArtifactUnavailable):
-        return None

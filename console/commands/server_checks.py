@@ -13,7 +13,7 @@ from console.hints import hint, worker_hint
 from console.run.find_run import roots
 from console.run.pollers import ACTIVITIES, WORKFLOWS, limited, pollers, shown
 from console.run.run_handle import RunHandle
-from console.run.standstill import observed
+from console.run.standstill import causes_of
 from runtime import search_attributes
 from supervision.queues import MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE, pool_queue
 
@@ -80,7 +80,7 @@ async def _open_runs(client: Client) -> AsyncIterator[CheckRow]:
     for execution in await roots(client, console_limits.DOCTOR_RUNS, "Running"):
         looked_at += 1
         run = RunHandle(client, execution.id)
-        causes = await observed(run, await run.describe())
+        causes = await causes_of(run, await run.describe())
         still += bool(causes)
         for cause in causes:
             fix = f"{cause.helps}; {hint('status', run.id)} says more"

@@ -50,8 +50,8 @@ async def try_tool(folders: list[Path], name: str, arguments: str | None, attach
         print_err(f"sources: {', '.join(ran.sources)}")
     for artifact in ran.artifacts:
         print_err(f"artifact {artifact.name} ({artifact.media_type}, {len(artifact.data):,} bytes)")
-    if len(ran.text) >= limits.TOOL_OUTPUT_CHARS - 1:
-        print_err(f"a worker agent sees at most {limits.TOOL_OUTPUT_CHARS:,} characters")
+    if len(ran.text) > limits.TOOL_OUTPUT_CHARS:
+        print_err(f"a worker agent sees the first {limits.TOOL_OUTPUT_CHARS:,} characters, and more by read_output")
     return DONE
 
 

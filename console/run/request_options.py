@@ -17,6 +17,7 @@ from supervision.contract.request import RunRequest, parse_request
 from supervision.store_keys import upload_key
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_PLAN_EXAMPLE = '{"subtasks": [...]}'
 _SCHEMA_EXAMPLE = '{"type": "object", "properties": {...}}'
 
 
@@ -47,14 +48,18 @@ class RunOptions:
     max_parallel: int | None = None
     max_turns: int | None = None
     max_reviews: int | None = None
+    max_replans: int | None = None
     max_depth: int | None = None
     incremental_synthesis: int | None = None
+    effort: str | None = None
+    subtask_timeout: str | None = None
     deadline: str | None = None
     budget_tokens: int | None = None
     budget_usd: float | None = None
     answer_schema: Path | None = None
-    supervisor_model: str | None = None
-    worker_model: str | None = None
+    plan: Path | None = None
+    supervisor_model: list[str] | None = None
+    worker_model: list[str] | None = None
     attach: list[Path] | None = None
     run_id: str | None = None
     detach: bool = False
@@ -72,15 +77,17 @@ class RunOptions:
             raise CommandFailed(
                 BAD_INPUT, f"no goal: say what to find out, as in {hint('run', 'How has ... changed?')}"
             )
-        same = ("team", "strategy", "success", "max_subtasks", "max_parallel", "max_turns", "max_reviews", "max_depth")
+        same = (
+            *("team", "strategy", "success", "effort", "subtask_timeout", "deadline", "incremental_synthesis"),
+            *("max_subtasks", "max_parallel", "max_turns", "max_reviews", "max_replans", "max_depth"),
+        )
         fields |= _given(
             goal=goal,
-            deadline=self.deadline,
-            incremental_synthesis=self.incremental_synthesis,
             answer_schema=_object_file(self.answer_schema, _SCHEMA_EXAMPLE) if self.answer_schema else None,
+            plan=_plan_file(self.plan) if self.plan else None,
             **{name: getattr(self, name) for name in same},
         )
-        if models := _given(supervisor=self.supervisor_model, workers=self.worker_model):
+        if models := _given(supervisor=self.supervisor_model or None, workers=self.worker_model or None):
             fields["models"] = {**_object(fields.get("models")), **models}
         if budget := _given(tokens=self.budget_tokens, usd=self.budget_usd):
             fields["budget"] = {**_object(fields.get("budget")), **budget}
@@ -154,6 +161,11 @@ def _object_file(path: Path, example: str = '{"goal": "..."}') -> dict[str, Any]
     if not isinstance(value, dict):
         raise CommandFailed(BAD_INPUT, f"{path} must hold an object such as {example}")
     return value
+
+
+def _plan_file(path: Path) -> dict[str, Any]:
+    """Returns a plan; what `plan --json` says of the run that it was made for is left out."""
+    return {name: value for name, value in _object_file(path, _PLAN_EXAMPLE).items() if name not in ("run_id", "state")}
 
 
 def _object(value: object) -> dict[str, Any]:

@@ -42,6 +42,7 @@ NO_WORKER = "no worker answers; the run is safe and goes on when one is back"
 _PLAN_ACTIVITY = "plan"
 _PHASE = SearchAttributeKey.for_keyword("SupervisorPhase")
 _TEAM = SearchAttributeKey.for_keyword("SupervisorTeam")
+WAITING = SearchAttributeKey.for_keyword("SupervisorWaiting")
 _USD = SearchAttributeKey.for_float("SupervisorUsd")
 _Value = TypeVar("_Value")
 
@@ -210,6 +211,12 @@ class RunHandle:
                     f"{hint('list')} shows the runs",
                 ) from error
             raise
+
+
+def subtask_path(workflow_id: str, run_id: str) -> str:
+    """Returns the subtask of a worker agent, as `t3/t1`; "" for the run itself."""
+    parts = workflow_id.removeprefix(run_id).strip("/").split("/")
+    return "/".join(parts[0::2])  # each subtask's id is followed by the number of its attempt
 
 
 def is_open(execution: WorkflowExecution) -> bool:

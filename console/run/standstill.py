@@ -4,7 +4,7 @@ Most of it is the server's own knowledge of pending activities and their queues,
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal
@@ -20,7 +20,7 @@ from console import console_limits
 from console.command import CommandFailed
 from console.hints import hint, worker_hint
 from console.run.pollers import ACTIVITIES, WORKFLOWS, limited, pollers, shown
-from console.run.run_handle import RUN_TYPE, RunHandle, is_open, stuck
+from console.run.run_handle import RUN_TYPE, WAITING, NoAnswer, RunHandle, is_open, stuck, subtask_path
 from console.terminal import safe_line
 from supervision.contract.status import Status
 from supervision.errors import ErrorKind
@@ -67,7 +67,8 @@ class Standstill:
         more = len(self.subjects) - console_limits.STANDSTILL_SUBJECTS
         who = f"{first} and {more} more" if more > 0 else first
         since = f", since {datetime.fromisoformat(self.since).astimezone():%H:%M:%S}" if self.since else ""
-        return safe_line(f"{who} waits for {self.text}{since}", console_limits.STANDSTILL_CHARS)
+        verb = "waits" if len(self.subjects) == 1 else "wait"
+        return safe_line(f"{who} {verb} for {self.text}{since}", console_limits.STANDSTILL_CHARS)
 
     @property
     def line(self) -> str:
@@ -101,6 +102,17 @@ async def observed(
     return grouped(causes)
 
 
+async def causes_of(run: RunHandle, described: WorkflowExecutionDescription) -> list[Standstill]:
+    """Returns what an open run stands still for, with what only the run itself knows if it says that it waits."""
+    causes = await observed(run, described)
+    if described.typed_search_attributes.get(WAITING):
+        try:
+            causes = grouped([*stated(await run.status(), run.id), *causes])
+        except NoAnswer:  # then the server's knowledge says whom it waits for
+            pass
+    return causes
+
+
 def stated(status: Status, run_id: str) -> list[Standstill]:
     """Returns the waits that the run itself shows: for persons, and for providers and roles that failed for long."""
     causes = [
@@ -111,11 +123,24 @@ def stated(status: Status, run_id: str) -> list[Standstill]:
         if isinstance(card, dict) and card.get("state") != "closed":
             provider = "provider" in card
             subject = str(card["waiting"]) if provider else "the run"
-            helps = "it goes on by itself" if provider else "its subtasks wait, or go to the role's fallback"
-            when = f"next try at {card['retry_at']}" if card.get("retry_at") else "it is being tried"
-            text = f"the provider of {card['provider']}, {when}" if provider else breaker_note(card)
+            helps = _unanswered() if provider else "its subtasks wait, or go to the role's fallback"
+            text = _outage(card) if provider else breaker_note(card)
             causes.append(Standstill("provider" if provider else "tool", (subject,), text, helps))
     return causes
+
+
+def _outage(card: Mapping[str, JsonValue]) -> str:
+    """Returns what a wait for a provider's breaker is for, and until when."""
+    at = card.get("retry_at")
+    when = f"next try at {datetime.fromisoformat(str(at)).astimezone():%H:%M:%S}" if at else "it is being tried"
+    why = card.get("why") or f"that of {card['provider']} is in an outage"
+    cause = str(why).partition(": the provider of ")[0]  # the rest says the time of the next try in its own way
+    return f"the model provider: {safe_line(cause, _MESSAGE_CHARS)}, {when}"
+
+
+def _unanswered() -> str:
+    """Returns what helps while a provider does not answer."""
+    return f"{_PROVIDER_HELPS} {hint('doctor')}"
 
 
 def _is_served(described: WorkflowExecutionDescription) -> bool:
@@ -158,7 +183,7 @@ async def _described(run: RunHandle, workflow_id: str) -> WorkflowExecutionDescr
 
 async def _of_activity(run: RunHandle, workflow_id: str, activity: PendingActivityInfo) -> Standstill | None:
     """Returns what an activity stands still for; None while it is worked on."""
-    who = (_path(workflow_id, run.id) or activity.activity_type.name,)
+    who = (subtask_path(workflow_id, run.id) or activity.activity_type.name,)
     now = datetime.now(UTC)
     if activity.state == _STARTED and activity.activity_options.heartbeat_timeout.ToTimedelta():
         heard = max(_time(activity.last_started_time), _time(activity.last_heartbeat_time))
@@ -185,17 +210,20 @@ async def _of_queue(run: RunHandle, who: tuple[str, ...], queue: str) -> Standst
     if await pollers(run.client, queue, ACTIVITIES):
         why = await limited(run.client, queue)
         return Standstill("provider", who, f"its turn in queue {queue}: {why}", _TURN_HELPS) if why else None
-    words: Sequence[str] = ()
-    if queue == MODEL_QUEUE:
-        kind = "a Worker that makes model calls"
-    elif queue == TOOLS_QUEUE:
-        kind = "a Worker that runs tools"
-    elif queue.startswith(f"{WORKFLOW_QUEUE}."):
-        pool = queue.removeprefix(f"{WORKFLOW_QUEUE}.")
-        kind, words = f"a Worker of pool {pool}", ("--pool", pool)
-    else:
-        kind = f"a Worker of queue {queue}"
+    kind, words = _worker_of(queue)
     return Standstill("worker", who, f"{kind}: there is none", f"start one with {worker_hint(*words)}")
+
+
+def _worker_of(queue: str) -> tuple[str, Sequence[str]]:
+    """Returns the Worker that serves a queue, in words, and the options that start it."""
+    if queue == MODEL_QUEUE:
+        return "a Worker that makes model calls", ()
+    if queue == TOOLS_QUEUE:
+        return "a Worker that runs tools", ()
+    if queue.startswith(f"{WORKFLOW_QUEUE}."):
+        pool = queue.removeprefix(f"{WORKFLOW_QUEUE}.")
+        return f"a Worker of pool {pool}", ("--pool", pool)
+    return f"a Worker of queue {queue}", ()
 
 
 def _of_failure(who: tuple[str, ...], activity: PendingActivityInfo, now: datetime) -> Standstill:
@@ -207,8 +235,10 @@ def _of_failure(who: tuple[str, ...], activity: PendingActivityInfo, now: dateti
     # under way: its number says so; else the next attempt has its own
     tried = f"attempt {activity.attempt}" + (f" in {wait:.0f} s" if wait > 0 else " under way")
     if failure.HasField("timeout_failure_info"):
-        return Standstill("worker", who, f"a Worker that was lost, {tried}", "it goes on by itself")
-    unlisted: tuple[WaitsFor, str, str] = ("provider", "the model provider", f"{_PROVIDER_HELPS} {hint('doctor')}")
+        _, words = _worker_of(activity.activity_options.task_queue.name)
+        helps = f"another Worker takes it up; where there is none, start one with {worker_hint(*words)}"
+        return Standstill("worker", who, f"a Worker that was lost, {tried}", helps)
+    unlisted: tuple[WaitsFor, str, str] = ("provider", "the model provider", _unanswered())
     waits_for, whom, helps = _BY_KIND.get(kind, unlisted)
     if waits_for == "provider" and activity.activity_type.name == "run_tool":
         waits_for, whom, helps = "tool", "a tool", "it is tried again by itself"
@@ -232,12 +262,6 @@ def grouped(causes: Iterable[Standstill]) -> list[Standstill]:
         earliest = min(filter(None, [item.since, first.since if first else None]), default=None)
         groups[key] = replace(first or item, subjects=subjects, since=earliest)
     return list(groups.values())
-
-
-def _path(workflow_id: str, run_id: str) -> str:
-    """Returns the subtask of a worker agent, as `t3/t1`; "" for the run itself."""
-    parts = workflow_id.removeprefix(run_id).strip("/").split("/")
-    return "/".join(parts[0::2])  # each subtask's id is followed by the number of its attempt
 
 
 def _time(stamp: Timestamp) -> datetime:

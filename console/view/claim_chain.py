@@ -10,6 +10,9 @@ from supervision.contract.finding import Finding, FindingRecord
 from supervision.contract.result import RunResult
 from supervision.grounding.chain import Grounded, Link, answer_chain
 
+_CALL_CHARS = 62  # a line has room for the beginning of the output's hash on 80 columns
+_HASH_CHARS = 8  # `--json` has whole references
+
 
 async def print_chain(run_id: str, store: ArtifactStore, as_json: bool) -> int:
     """Prints each figure, quotation, address and citation of an answer with what it rests on.
@@ -47,8 +50,8 @@ def _print(result: RunResult, links: list[Link], problems: list[str]) -> None:
         if link.findings:
             print_out(f"    findings: {', '.join(link.findings)}")
         for item in link.outputs:
-            call = safe_line(f"{item.tool}({item.arguments})", limits.EVIDENCE_BYTES)
-            print_out(f"    {call} → {item.output_ref}")
+            call = safe_line(f"{item.tool}({item.arguments})", _CALL_CHARS)
+            print_out(f"    {call} → {item.output_ref.rpartition('/')[2][:_HASH_CHARS]}")
         if link.elsewhere:
             print_out(f"    stands in {link.elsewhere}")
         if link.problem:

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from rich.console import Console, Group, RenderableType
@@ -9,12 +10,13 @@ from rich.table import Table
 from rich.text import Text
 
 from console import console_limits
-from console.console_limits import FOLLOW_LINE_CHARS
+from console.console_limits import FOLLOW_LINE_CHARS, STORY_CHARS
 from console.terminal import safe_line
 from console.view.event_lines import Line, Mood
 from console.view.picture import LiveCall, Picture, TreeRow, fitted
 from supervision import limits
 from supervision.contract.result import SubtaskReport
+from supervision.contract.usage import Spend
 from supervision.text import money
 
 GLYPHS = {"completed": "✔", "failed": "✘", "skipped": "–", "cancelled": "■", "running": "▶", "waiting": "·"}
@@ -28,12 +30,15 @@ _STATE_STYLES = {
 }
 _MOODS: dict[Mood, str] = {"plain": "", "good": "green", "bad": "red", "faint": "dim", "head": "bold"}
 _DEEPEST = 6  # further levels are not indented any more
-_FOOTER_ROWS = 7  # of footer and margin
+_FOOTER_ROWS = 9  # of footer and margin
+_ROOMY = 24  # rows of a terminal with room for more than the plan
 _LEAST_ROWS = 3
 _LEAST_WIDTH = 20
 _COMMAND = re.compile(r"`[^`]*`")  # stays on one row as long as it fits, to be copied
 _GLUE = "\ue000"
 _WAIT_ROWS = 3
+_SPENDERS = 4  # named on one line
+_REASON_INDENT = " " * 9  # below the text of an event, behind its time
 
 
 def log_line(line: Line) -> Text:
@@ -48,6 +53,25 @@ def plain_line(line: Line) -> str:
     """Returns an event as one line without colours."""
     subject = f"{safe_line(line.subject, 40)} " if line.subject else ""
     return f"{line.at.astimezone():%H:%M:%S} {subject}{safe_line(line.text, FOLLOW_LINE_CHARS)}"
+
+
+def story_rows(line: Line, width: int | None) -> list[Text]:
+    """Returns an event with the reasons behind it, nothing cut; without a `width` a row for each."""
+    subject = f"{safe_line(line.subject, 40)} " if line.subject else ""
+    texts = [f"{line.at.astimezone():%H:%M:%S} {subject}{safe_line(line.text, STORY_CHARS)}"]
+    texts += [f"{_REASON_INDENT}{safe_line(text, STORY_CHARS)}" for text in line.why]
+    styles = [_MOODS[line.mood], *["dim"] * len(line.why)]
+    if width is None:
+        return [Text(text) for text in texts]
+    rows = []
+    for text, style in zip(texts, styles, strict=True):
+        broken = Text(text.strip()).wrap(Console(width=width), max(_LEAST_WIDTH, width - len(_REASON_INDENT)))
+        first = text.startswith(_REASON_INDENT)
+        rows += [
+            Text((_REASON_INDENT if number or first else "") + row.plain.rstrip(), style=style)
+            for number, row in enumerate(broken)
+        ]
+    return rows
 
 
 def draw(picture: Picture, width: int, height: int, hint: str = "") -> RenderableType:
@@ -125,7 +149,7 @@ def _footer(picture: Picture, width: int, height: int, hint: str) -> list[Render
     status = picture.status
     words = [status.phase if status else picture.state or "starting"]
     if status:
-        words += [name for name, value in status.flags.model_dump().items() if value]
+        words += [name.replace("_", " ") for name, value in status.flags.model_dump().items() if value]
         counts = status.counts
         if counts.total:
             words.append(f"{counts.completed}/{counts.total} done, {counts.running} running")
@@ -136,8 +160,10 @@ def _footer(picture: Picture, width: int, height: int, hint: str) -> list[Render
         words.append(money(status.usage.usd))
     if picture.started:
         words.append(clock((datetime.now(UTC) - picture.started).total_seconds()))
-    line = Text(" " + " · ".join(words), style="bold", no_wrap=True, overflow="ellipsis")
-    rows: list[RenderableType] = [line, *_waits(picture, width, height)]
+    together = " · ".join(safe_line(word, FOLLOW_LINE_CHARS).replace(" ", _GLUE) for word in words)
+    rows: list[RenderableType] = [*_broken(together, width, "bold"), *_waits(picture, width, height)]
+    if status and height >= _ROOMY and (spent := spend_line(status.spend)):
+        rows.append(_faint(f" {safe_line(spent, width - 1)}"))
     if picture.notice:
         rows += wrapped(picture.notice, width, "yellow")
     if status and status.model_notice:
@@ -158,9 +184,11 @@ def _waits(picture: Picture, width: int, height: int) -> list[Text]:
 
 def wrapped(text: str, width: int, style: str) -> list[Text]:
     """Returns foreign text as rows that fit the terminal: broken between words, indented, nothing cut."""
-    glued = _COMMAND.sub(
-        lambda command: command[0].replace(" ", _GLUE), safe_line(text, console_limits.STANDSTILL_CHARS)
-    )
+    shown = safe_line(text, console_limits.STANDSTILL_CHARS)
+    return _broken(_COMMAND.sub(lambda command: command[0].replace(" ", _GLUE), shown), width, style)
+
+
+def _broken(glued: str, width: int, style: str) -> list[Text]:
     room = max(_LEAST_WIDTH, width - 2)
     rows = [row.plain.replace(_GLUE, " ").rstrip() for row in Text(glued).wrap(Console(width=room), room)]
     return [Text(("  " if number else " ") + row, style=style) for number, row in enumerate(rows)]
@@ -185,3 +213,28 @@ def clock(seconds: float) -> str:
     minutes, seconds_left = divmod(whole, 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds_left:02}" if hours else f"{minutes}:{seconds_left:02}"
+
+
+def spend_table(spend: Sequence[Spend]) -> Table:
+    """Returns a row for each role and model: calls, tokens read and the part of them from the cache, written, cost."""
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="dim", style="dim")
+    for name in ("role", "model"):
+        table.add_column(name, overflow="fold")
+    for name in ("calls", "input", "cached", "output", "cost"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for item in spend:
+        usage = item.usage
+        cells = [f"{usage.model_calls:,}", f"{usage.prompt_tokens:,}", f"{usage.cached_share:.0%}"]
+        cells += [f"{usage.output_tokens:,}", money(usage.usd)]
+        names = [safe_line(item.role, 40), safe_line(item.model, 40)]
+        table.add_row(*map(Text, [*names, *cells]))
+    return table
+
+
+def spend_line(spend: Sequence[Spend]) -> str:
+    """Returns the largest consumers on one line; empty if there is nothing to tell apart."""
+    if len(spend) < 2:
+        return ""
+    parts = [f"{item.role} {item.usage.tokens:,}" for item in spend[:_SPENDERS]]
+    more = len(spend) - _SPENDERS
+    return "tokens: " + " · ".join([*parts, *([f"{more} more"] if more > 0 else [])])

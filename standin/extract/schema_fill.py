@@ -74,10 +74,10 @@ class Filler:
 
     def _figure(self, name: str) -> float | None:
         """Of the line that shares most words with the name, the last number that is no year."""
-        wanted = key_stems(name)
         lines = [line for line in self._text.splitlines() if _NUMBER.search(line)]
-        best = max(lines, key=lambda line: len(shared(wanted, line)), default="")
-        numbers = [float(number.replace(",", "")) for number in _NUMBER.findall(best)]
+        best = max(lines, key=lambda line: len(shared(key_stems(name), line)), default="")
+        plain = best if "percent" in name else re.sub(r"-?[\d.,]+\s*%", "", best)
+        numbers = [float(number.replace(",", "")) for number in _NUMBER.findall(plain) or _NUMBER.findall(best)]
         return next(reversed([one for one in numbers if one not in _YEARS] or numbers), None)
 
 

@@ -52,7 +52,7 @@ def next_calls(request: ApiRequest) -> list[NewCall]:
     if request.turns >= _TURNS or marks.LAST_TURN_MARK in request.last_text:
         return []
     calls = list(request.calls())
-    answered = {marks.FINISH_TOOL, *(call.name for call in calls if not call.is_error)}
+    answered = {*marks.OWN_TOOLS, *(call.name for call in calls if not call.is_error)}
     early, composing = list[NewCall](), list[NewCall]()
     for tool in request.tools:
         if tool["name"] not in answered:

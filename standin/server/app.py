@@ -9,12 +9,12 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from standin.server import sse
-from standin.server.api_reply import Brain, tokens
+from standin.server.api_reply import Brain
 from standin.server.api_request import BadRequest, parse
-from standin.server.conversation_memory import prefixes
 from standin.server.endpoint import Endpoint
 from standin.server.exchange import CallLog
 from standin.server.faults import BadConfig, FaultScript, parse_config
+from standin.server.prompt_cache import PromptCache
 
 TOKEN_VARIABLE = "STANDIN_CONTROL_TOKEN"
 """The environment variable with the token: words on a command line are shown to every user of the machine."""
@@ -41,6 +41,7 @@ class BrainServer:
             routes=[
                 Route("/v1/messages", self._endpoint, methods=["POST"]),
                 Route("/v1/messages/count_tokens", self._count, methods=["POST"]),
+                Route("/v1/models/{model:path}", self._model),
                 Route("/healthz", self._health),
                 Route("/ledger", self._controlled(self._entries)),
                 Route("/config", self._controlled(self._configure), methods=["POST"]),
@@ -65,7 +66,12 @@ class BrainServer:
             request = parse({"max_tokens": 0, **await http.json()})
         except (BadRequest, ValueError, TypeError) as error:
             return JSONResponse(sse.error("invalid_request_error", str(error), ""), 400)
-        return JSONResponse({"input_tokens": tokens(prefixes(request)[-1].size)})
+        return JSONResponse({"input_tokens": PromptCache().bill(request).total})
+
+    async def _model(self, http: HttpRequest) -> JSONResponse:
+        name = http.path_params["model"]
+        window = self._script.config.window(name)
+        return JSONResponse({"type": "model", "id": name, "display_name": name, "max_input_tokens": window})
 
     async def _health(self, http: HttpRequest) -> JSONResponse:
         return JSONResponse({"status": "ok", "model": "stand-in: it has no model behind it"})

@@ -9,6 +9,8 @@ from typing import Any
 from standin.server.api_reply import ApiReply
 from standin.server.api_request import ApiRequest, Json
 
+_THINKING = ("thinking", "redacted_thinking")
+_BEGINNING = 200  # characters of a tool's result that a client keeps
 _CONVERSATIONS = 5000  # whose past is checked; older ones are forgotten
 
 
@@ -39,16 +41,22 @@ class ConversationMemory:
         self._conversations: OrderedDict[tuple[str, str], set[str]] = OrderedDict()
 
     def changed(self, workflow_id: str, request: ApiRequest) -> bool:
-        """True if a conversation that goes on differs from its known past; unknown ones never do."""
-        pasts = _pasts(request)
-        known = self._conversations.get(_key(workflow_id, request))
-        return bool(pasts) and known is not None and pasts[-1] not in known
+        """True if a conversation that goes on differs from its known past; unknown ones never do.
+
+        What came after the beginning of a tool's result may be left out, and thinking with it: thinking that is sent
+        must follow exactly what it followed when it was written.
+        """
+        pasts, known = _pasts(request), self._conversations.get(_key(workflow_id, request))
+        if not pasts or known is None or pasts[-1] in known:
+            return False
+        thoughts = [at for at, message in enumerate(_replies(request)) if _thinks(message)]
+        return _pasts(_bare(request))[-1] not in known or any(pasts[at] not in known for at in thoughts)
 
     def remember(self, workflow_id: str, request: ApiRequest, reply: ApiReply) -> None:
         """Keeps the request and its reply."""
         key = _key(workflow_id, request)
         answered = replace(request, messages=[*request.messages, {"role": "assistant", "content": reply.content}])
-        self._conversations.setdefault(key, set()).update(_pasts(answered))
+        self._conversations.setdefault(key, set()).update(_pasts(answered), _pasts(_bare(answered)))
         self._conversations.move_to_end(key)
         while len(self._conversations) > _CONVERSATIONS:
             self._conversations.popitem(last=False)
@@ -63,6 +71,27 @@ def _pasts(request: ApiRequest) -> list[str]:
     """The digests of the request up to each of its replies."""
     ends = zip(_merged(request.messages), prefixes(request)[1:], strict=True)
     return [prefix.digest for message, prefix in ends if message["role"] == "assistant"]
+
+
+def _replies(request: ApiRequest) -> list[Json]:
+    return [message for message in _merged(request.messages) if message["role"] == "assistant"]
+
+
+def _thinks(message: Json) -> bool:
+    return any(block.get("type") in _THINKING for block in message["content"])
+
+
+def _bare(request: ApiRequest) -> ApiRequest:
+    """Returns the request without thinking, and with no more than the beginnings of tools' results."""
+    bare = [
+        {**m, "content": [_begun(b) for b in m["content"] if b.get("type") not in _THINKING]} for m in request.messages
+    ]
+    return replace(request, messages=bare)
+
+
+def _begun(block: Json) -> Json:
+    content = block.get("content")
+    return {**block, "content": content[:_BEGINNING]} if isinstance(content, str) else block
 
 
 def _merged(messages: list[Json]) -> list[Json]:

@@ -94,9 +94,14 @@ class Endpoint:
         remembers = config.append_only and bool(exchange.workflow_id)
         if remembers and self._memory.changed(exchange.workflow_id, request):
             raise ErrorReply(400, "the conversation changed: an earlier message, the system text or the tools differ")
+        window = config.window(request.model)
+        if bill.total > window:
+            raise ErrorReply(400, f"prompt is too long: {bill.total} tokens > {window} maximum")
         reply = altered(scripted(fault) or await self._think(request), fault)
         if reply.usage is None:
             reply = limited(reply, request.max_tokens)
+            if output_tokens(reply) > window - bill.total:
+                reply = replace(limited(reply, window - bill.total), stop_reason="model_context_window_exceeded")
         if remembers:
             self._memory.remember(exchange.workflow_id, request, reply)
         usage = reply.usage or bill.usage(output_tokens(reply))

@@ -13,6 +13,7 @@ from standin.server.api_request import Json
 from standin.server.api_rules import RequestLimit
 from supervision.contract.base import StrictModel
 
+_WINDOWS = {"claude-[23]*": 200_000, "claude-*-4-[0-5]*": 200_000, "*": 1_000_000}
 _REFUSED = {"type": "refusal", "category": None, "explanation": "scripted"}
 
 
@@ -78,7 +79,10 @@ class FaultRule(StrictModel):
 
 
 class ServerConfig(StrictModel):
-    """The whole configuration. `append_only` refuses conversations whose past has changed."""
+    """The whole configuration. `append_only` refuses conversations whose past has changed.
+
+    `windows` are the tokens that models take at once, by name or pattern, before those of the API's own models.
+    """
 
     latency_ms: float | None = None
     chunk_delay_ms: float = 0
@@ -86,7 +90,13 @@ class ServerConfig(StrictModel):
     append_only: bool = True
     require_key: str | None = None
     limit: RequestLimit | None = None
+    windows: dict[str, int] = {}
     rules: list[FaultRule] = []
+
+    def window(self, model: str) -> int:
+        """Returns how many tokens a prompt and its reply may have together."""
+        known = (*self.windows.items(), *_WINDOWS.items())
+        return next(tokens for name, tokens in known if fnmatchcase(model, name))
 
 
 class BadConfig(ValueError):

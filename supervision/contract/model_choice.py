@@ -29,6 +29,14 @@ ModelChain = Annotated[list[ModelName], BeforeValidator(_as_list), AfterValidato
 """A model, or several: each takes over where those before it are not served, in an outage, or refuse."""
 
 
+def chain_of(setting: str) -> list[str]:
+    """Returns the models that a setting names, separated by commas; an empty one names no model.
+
+    Raises ValueError if they are no fallback chain.
+    """
+    return _usable([name.strip() for name in setting.split(",")])
+
+
 class Efforts(StrictModel):
     """The efforts of a subtask's `first` attempt and of `later` ones; None is the model's own default.
 

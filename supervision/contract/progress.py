@@ -35,7 +35,7 @@ class NestedRun(Model):
 
     `counts` are of the subtasks on all levels below, `usage` is what they and the supervisor consumed so far. The
     subtasks themselves are in the queries of the nested run, which is the workflow of the subtask, and at its end
-    in the result at `result_ref`.
+    in the result at `result_ref`; its events are at `trace_ref`.
     """
 
     phase: Phase = "planning"
@@ -43,3 +43,4 @@ class NestedRun(Model):
     counts: Counts = Counts()
     usage: Usage = Usage()
     result_ref: str | None = None
+    trace_ref: str | None = None

@@ -94,8 +94,8 @@ class Timing(Model):
 class RunResult(Model):
     """The return value of a run; a failed run has the partial one in its error details, a cancelled one in the store.
 
-    `truncated` is True if texts were shortened to fit a payload; `result_ref` leads to the whole result, `answer_ref`
-    to the text of the answer, which `answer_model` wrote.
+    `truncated` is True if texts were shortened to fit a payload; `result_ref` leads to the whole result, `trace_ref`
+    to the events, `answer_ref` to the text of the answer, which `answer_model` wrote.
     """
 
     status: RunStatus = "running"
@@ -115,6 +115,7 @@ class RunResult(Model):
     warnings: list[str] = []
     truncated: bool = False
     result_ref: str | None = None
+    trace_ref: str | None = None
     answer_ref: str | None = None
     answer_model: str | None = None
 

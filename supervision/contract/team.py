@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, model_validator
 from supervision import limits
 from supervision.contract.base import Model, StrictModel
 from supervision.contract.model_choice import Efforts, ModelChain
-from supervision.text import one_line, quoted
+from supervision.text import did_you_mean, one_line, quoted
 
 Effects = Literal["read", "write"]
 
@@ -143,12 +143,12 @@ class Team(StrictModel):
         if repeated := _repeated(names):
             raise ValueError(f"role names must differ: {', '.join(repeated)}")
         if self.generalist not in names:
-            raise ValueError(f"generalist {quoted(self.generalist)} is not one of the roles: {', '.join(names)}")
+            raise ValueError(f"generalist {_unknown(self.generalist, names)}")
         for role in self.roles:
             _check_substitutes(role, names)
         for route in self.routes:
             if route.role not in names:
-                raise ValueError(f"routes: {quoted(route.role)} is not one of the roles: {', '.join(names)}")
+                raise ValueError(f"routes: {_unknown(route.role, names)}")
         if repeated := _repeated([tool.name for tool in self.tools]):
             raise ValueError(f"tool names must differ: {', '.join(repeated)}")
         shared = _repeated([tool for role in self.roles for tool in dict.fromkeys(role.tools)])
@@ -234,7 +234,12 @@ def _check_substitutes(role: Role, names: list[str]) -> None:
         if other == role.name:
             raise ValueError(f"role '{role.name}' is its own {field}: name another role")
         if other is not None and other not in names:
-            raise ValueError(f"role '{role.name}': {field} {quoted(other)} is not one of the roles: {', '.join(names)}")
+            raise ValueError(f"role '{role.name}': {field} {_unknown(other, names)}")
+
+
+def _unknown(role: str, names: list[str]) -> str:
+    meant = did_you_mean(role, names).replace(", ", "; ", 1)
+    return f"{quoted(role)} is not one of the roles: {', '.join(names)}{meant}"
 
 
 def _repeated(names: list[str]) -> list[str]:

@@ -28,7 +28,8 @@ class ProviderWait(Model):
 
     def card(self) -> dict[str, JsonValue]:
         """Returns what `status` shows of the provider's breaker."""
-        return {"provider": self.model, "state": "open", "waiting": self.name, "retry_at": self.retry_at}
+        shown = {"provider": self.model, "state": "open", "waiting": self.name, "retry_at": self.retry_at}
+        return {**shown, "why": self.why}
 
     def request(self, expires_at: str) -> Waiting:
         """Returns how `status` asks a person to fix the account."""

@@ -106,7 +106,10 @@ async def test_who_is_busy_is_shown(desk: Desk) -> None:
         (subtasks(), "the plan has no subtasks and no direct_answer"),
         (subtasks({**T1, "depends_on": ["t9"]}), "subtask 't1' depends on 't9', which is not in the plan"),
         (subtasks({**T1, "candidates": 9}), "subtask 't1' asks for 9 candidates, 1 to 5 are allowed"),
-        (subtasks({**T1, "candidates": 2, "candidate_roles": ["ghost"]}), "names 'ghost' in candidate_roles"),
+        (
+            subtasks({**T1, "candidates": 2, "candidate_roles": ["ghost"]}),
+            "subtask 't1' names 'ghost' in candidate_roles",
+        ),
     ],
 )
 async def test_a_plan_that_can_not_run_says_why(desk: Desk, reply: Reply, problem: str) -> None:

@@ -5,6 +5,7 @@ from hashlib import sha256
 from temporalio.testing import ActivityEnvironment
 
 from activities.contracts.run_contracts import Published, PublishInput
+from activities.model.conversation import ConversationStore
 from activities.publishing import PublishingActivities
 from supervision.contract.finding import Finding
 from supervision.contract.plan import Subtask
@@ -18,7 +19,7 @@ EVENT = TraceEvent(seq=1, at="2026-01-01T00:00:00Z", type="phase")
 
 async def publish(desk: Desk, publication: PublishInput) -> tuple[Published, RunResult]:
     refs: Published = await ActivityEnvironment().run(
-        PublishingActivities(desk.store).publish_result, publication, [EVENT]
+        PublishingActivities(desk.store, ConversationStore(desk.store)).publish_result, publication, [EVENT]
     )
     return refs, RunResult.model_validate_json(await desk.read(refs.result_ref))
 

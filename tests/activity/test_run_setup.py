@@ -7,7 +7,9 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from activities.contracts.run_contracts import RunSetup, SetupInput
+from activities.model.window.known_windows import KnownWindows
 from activities.run_setup import ProcessFacts, RunSetupActivities
+from supervision import limits
 from supervision.contract.ceilings import Ceilings
 from supervision.contract.request import RunRequest
 from supervision.contract.team import Role, Team
@@ -18,13 +20,20 @@ def team(*more: Role) -> Team:
     return Team(name="orchard", generalist="reader", roles=[Role(name="reader", **ROLE), *more])
 
 
-async def prepare(desk: Desk, notice: str | None = None, ceilings: Ceilings | None = None, **fields: Any) -> RunSetup:
+async def prepare(
+    desk: Desk,
+    notice: str | None = None,
+    ceilings: Ceilings | None = None,
+    windows: dict[str, int] | None = None,
+    **fields: Any,
+) -> RunSetup:
     facts = ProcessFacts(
         tools_queue="supervisor",
         supervisor_model="claude-opus-5-5",
         worker_model="claude-haiku-5-5",
         model_notice=notice,
         ceilings=ceilings or Ceilings(),
+        windows=KnownWindows(windows),
     )
     request = RunRequest(**{"goal": "How large is the pear crop?", "team": team(), **fields})
     setup = RunSetupActivities(desk.store, desk.teams, facts)
@@ -115,3 +124,24 @@ async def test_defaults_above_the_operators_ceilings_are_lowered_with_a_warning(
     setup = await prepare(desk, ceilings=Ceilings(tokens=1000, usd=1.0))
     assert [warning.split()[0] for warning in setup.warnings if "ceiling" in warning] == ["budget.tokens", "budget.usd"]
     assert setup.ceilings == Ceilings(tokens=1000, usd=1.0)
+
+
+async def test_a_window_too_small_for_a_role_or_the_supervisor_is_refused_by_name(desk: Desk) -> None:
+    wordy = team(Role(name="wordy", model="tiny", description="Talks.", system_prompt="Talk. " * 5000))
+    kind, message = await refusal(desk, team=wordy, windows={"tiny": 8_000})
+    assert kind == "InvalidRequest"
+    assert message.startswith(
+        "models: 'tiny' has a window of 8,000 tokens, too small for role 'wordy', whose prompt and"
+    )
+    assert "SUPERVISOR_MODEL_WINDOW" in message
+    kind, message = await refusal(desk, windows={"claude-opus*": 4_000})
+    assert "'claude-opus-5-5' has a window of 4,000 tokens, too small for the supervisor" in message
+    assert "reader" not in message
+    kind, message = await refusal(desk, models={"supervisor": ["claude-opus-5-5", "tiny"]}, windows={"tiny": 4_000})
+    assert "'tiny' has a window" in message
+
+
+async def test_the_room_for_findings_is_that_of_the_supervisors_smallest_window(desk: Desk) -> None:
+    assert (await prepare(desk)).prompt_tokens == limits.CONTEXT_TOKENS
+    chain = ["claude-opus-5-5", "tiny"]
+    assert (await prepare(desk, models={"supervisor": chain}, windows={"tiny": 30_000})).prompt_tokens == 15_000

@@ -249,3 +249,32 @@ async def test_an_error_that_nobody_anticipates_ends_after_some_attempts(shop: S
     with pytest.raises(ApplicationError) as late:
         await shop.attempt(request, number=limits.ODD_TOOL_ATTEMPTS)
     assert (late.value.type, late.value.non_retryable) == ("Unexpected", True)
+
+
+async def _reads(shop: Shop, output: object, offset: int = 0) -> ToolReply:
+    """What `read_output` returns in a conversation with one output before, of 30,000 characters."""
+    request = await shop.request("look")
+    conversations = ConversationStore(shop.store)
+    ref = await shop.store.put_output(RUN, ("0123456789" * 3000).encode())
+    result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c0", "content_ref": ref}]}
+    arguments = {"output": output, "offset": offset}
+    block = {"type": "tool_use", "id": "r", "name": "read_output", "input": arguments}
+    reply = ModelMessage(model="m", message_id="m2", content=[block], stop_reason="tool_use", usage=ModelUsage())
+    head = call_key(RUN, "0190f6a2-7a1c-7c3e-9b58-1f0f3a6f7d10", f"reads-{output}-{offset}")
+    await conversations.save(head, Entry(ancestors=[request.head], input=[result], reply=reply))
+    call = ToolCallRef(call_id="r", name="read_output", arguments_sha256=arguments_sha256(arguments))
+    return await shop.attempt(request.model_copy(update={"head": head, "call": call}))
+
+
+async def test_an_earlier_output_is_read_again_by_pages_without_being_one_of_the_roles_tools(shop: Shop) -> None:
+    first = await shop.text(await _reads(shop, "1-1"))
+    assert first.startswith("0123456789")
+    assert first.endswith("[characters 0 to 19850 of 30000: go on with offset=19850]")
+    assert await shop.text(await _reads(shop, "1-1", 19_850)) == ("0123456789" * 3000)[19_850:]
+
+
+@pytest.mark.parametrize("output", ["2-1", "1-2", "9-9", "run-1/secret", 7])
+async def test_nothing_but_outputs_of_the_same_conversation_can_be_read(shop: Shop, output: object) -> None:
+    reply = await _reads(shop, output)
+    assert reply.result.is_error
+    assert "output" in await shop.text(reply)

@@ -1,6 +1,7 @@
 """The command line as people use it: real processes, a real terminal, a real server, the stand-in model."""
 
 import asyncio
+import codecs
 import contextlib
 import fcntl
 import json
@@ -53,6 +54,8 @@ class Terminal:
     def __init__(self, process: asyncio.subprocess.Process, master: int) -> None:
         self.process = process
         self.text = ""
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")  # a read may end inside a character
+        self._closed = False
         self._master = master
         asyncio.get_running_loop().add_reader(master, self._read)
 
@@ -61,8 +64,9 @@ class Terminal:
             data = os.read(self._master, 65536)
         except OSError:  # Linux: the other side is closed
             data = b""
-        self.text += data.decode("utf-8", "replace")
+        self.text += self._decoder.decode(data)
         if not data:
+            self._closed = True
             asyncio.get_running_loop().remove_reader(self._master)
 
     def resize(self, columns: int, rows: int) -> None:
@@ -76,6 +80,12 @@ class Terminal:
             await until(lambda: words in self.text, seconds)
         except TimeoutError:
             raise AssertionError(f"{words!r} did not come:\n{self.text[-3000:]}") from None
+
+    async def whole(self, seconds: float = 90) -> str:
+        """All that it wrote, once it has ended and everything was read."""
+        await self.ended(seconds)
+        await until(lambda: self._closed, seconds)
+        return self.text
 
     async def ended(self, seconds: float = 40) -> int:
         """The exit code."""

@@ -8,6 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from benchmarks.prompts import PAGE, page, sent
 from tests.console.conftest import Cli
 from tests.waiting import until
 
@@ -81,3 +82,7 @@ async def test_it_joins_a_server_that_runs_and_leaves_it_running(fresh: Cli) -> 
     finally:
         await fresh("--stop", module="runtime.server")
     assert not alive(server)
+
+
+async def test_the_page_of_prompts_is_what_the_demo_sends() -> None:
+    assert page(await sent()) == PAGE.read_text(encoding="utf-8"), "if that is meant: make prompts"

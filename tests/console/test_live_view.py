@@ -120,7 +120,7 @@ def test_what_waits_is_told_with_the_way_out() -> None:
     assert "t4 waits for resume (" in shown
     assert hint("resume", "run-1") in " ".join(Text.from_ansi(shown).plain.split())
     assert "has an open breaker after 3 failed attempts in a row: next try at 2030-01-01" in shown
-    assert "t4 waits for the provider of " in shown
+    assert "t4 waits for the model provider: that of " in shown
     assert "role well" not in shown
     assert "\x1b]8" not in shown
 

@@ -11,6 +11,7 @@ from supervision.contract.plan import Plan
 from supervision.contract.result import RunResult
 from supervision.contract.status import Status, TraceEvent
 from tests.console.conftest import GOAL, Cli, Model
+from tests.waiting import until
 
 RUN = "report-1"
 
@@ -38,10 +39,29 @@ async def test_status_and_plan_read_well(read: Cli) -> None:
     assert max(map(len, status.out.splitlines())) <= 120
 
 
-async def test_the_trace_is_json_in_order(read: Cli) -> None:
-    events = [TraceEvent.model_validate(item) for item in json.loads((await read("trace", RUN)).out)]
+async def test_the_trace_tells_the_story_in_order_with_turns_and_tools(read: Cli) -> None:
+    events = [TraceEvent.model_validate(item) for item in json.loads((await read("trace", RUN, "--json")).out)]
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
-    assert {"plan_accepted", "subtask_completed"} <= {event.type for event in events}
+    of_t1 = [event.type for event in events if event.subtask_id == "t1"]
+    assert (of_t1[0], of_t1[-1]) == ("subtask_started", "subtask_completed")
+    assert {"turn", "tool"} == set(of_t1[1:-1])
+    screen = (await read("trace", RUN)).out
+    for words in ("plan with 3 subtasks", "why: ", "t1 turn 1: ", "t1 search_documents {", "t3 completed after"):
+        assert words in screen
+
+
+async def test_the_trace_of_an_open_run_has_what_its_worker_agents_did_so_far(read: Cli, standin: Model) -> None:
+    await standin.fails("story-1/t1*turn.2", stall_after=2)
+    assert (await read("run", GOAL, "--id", "story-1", "--detach")).code == 0
+
+    async def tells() -> bool:
+        return "t1 turn 1: " in (await read("trace", "story-1")).out
+
+    await until(tells, 60)
+    events = [TraceEvent.model_validate(item) for item in json.loads((await read("trace", "story-1", "--json")).out)]
+    assert "subtask_completed" not in {event.type for event in events if event.subtask_id == "t1"}
+    await standin.usual()
+    await read("cancel", "story-1")
 
 
 async def test_the_result_is_whole_with_full(read: Cli) -> None:
@@ -61,10 +81,10 @@ async def test_the_list_shows_runs_and_no_worker_agents(read: Cli) -> None:
 
 
 async def test_result_and_trace_outlive_the_server(read: Cli, alone: Cli) -> None:
-    for command in ("result", "trace"):
-        done = await alone(command, RUN)
+    for words in (["result"], ["trace"], ["trace", "--json"]):
+        done = await alone(words[0], RUN, *words[1:])
         assert done.code == 0
-        assert done.out == (await read(command, RUN)).out
+        assert done.out == (await read(words[0], RUN, *words[1:])).out
 
 
 async def test_without_a_worker_the_plan_comes_from_the_history(

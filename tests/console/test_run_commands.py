@@ -9,6 +9,7 @@ from pathlib import Path
 from console.hints import plain_hint
 from runtime.server.embedded_server import EmbeddedServer
 from tests.console.conftest import GOAL, Cli, Model
+from tests.console.test_hints import all_run, hints, run_as_printed
 from tests.waiting import until
 
 
@@ -77,6 +78,7 @@ async def test_a_taken_id_names_the_run_that_has_it(cli: Cli, standin: Model) ->
     assert "already running" in running.sentence
     assert plain_hint("follow", "taken-1") in running.sentence
     await cli("cancel", "taken-1")
+    assert await all_run(cli, running.sentence)
     closed = await cli("run", GOAL, "--id", "taken-1")
     assert closed.code == 1
     assert "exists already (cancelled)" in closed.sentence
@@ -91,8 +93,11 @@ async def test_ctrl_c_detaches_and_the_run_completes(cli: Cli, standin: Model) -
         await terminal.until("the run goes on: ")
         assert "Traceback" not in terminal.text
         assert terminal.text.rstrip().endswith("follow left-1")
+        (left,) = hints(terminal.text.replace("\r", ""))
         assert "\x1b[?25h" in terminal.text[terminal.text.rindex("\x1b[?25l") :]  # the cursor is back
     await standin.usual()
+    code, out = await run_as_printed(cli, left)
+    assert (code, "Japan" in out) == (0, True)
     done = await cli("result", "left-1", "--wait")
     assert done.code == 0
     assert "Japan" in done.out

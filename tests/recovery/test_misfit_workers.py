@@ -16,6 +16,8 @@ from tests.scripted_model import Reply, ScriptedModel, Step, plan, script, text,
 from tests.serving import TEAMS, WorkerProcesses
 from workflows.supervisor import SupervisorWorkflow
 
+pytestmark = pytest.mark.timeout(300)  # up to three processes one after the other
+
 
 async def _start(client: Client, model: ScriptedModel, run_id: str, role: str, first: Callable[[], Reply]) -> None:
     """A run whose one worker agent makes the `first` reply's tool call and then says what came back."""
@@ -31,7 +33,7 @@ async def _start(client: Client, model: ScriptedModel, run_id: str, role: str, f
 async def _awaited(client: Client, run_id: str, waits_for: str) -> Standstill:
     """What the server shows the run to wait for, of that kind."""
     run = RunHandle(client, run_id)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         while True:
             for cause in await observed(run, await run.describe(), answered=True):
                 if cause.waits_for == waits_for and "attempt" in cause.text:
@@ -40,7 +42,7 @@ async def _awaited(client: Client, run_id: str, waits_for: str) -> Standstill:
 
 
 async def _summary(client: Client, run_id: str) -> str:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         ended: RunResult = await client.get_workflow_handle_for(SupervisorWorkflow.run, run_id).result()
     (report,) = ended.subtasks
     assert (ended.status, report.attempts) == ("completed", 1)
@@ -68,7 +70,6 @@ async def test_a_tool_call_waits_for_a_worker_with_the_runs_store(
     assert "the file is there" in await _summary(lone_client, run_id)
 
 
-@pytest.mark.timeout(240)  # three processes one after the other
 async def test_a_local_tool_that_a_worker_lacks_is_run_by_another_one(
     lone_client: Client, lone_model: ScriptedModel, workers: WorkerProcesses, run_id: str, tmp_path: Path
 ) -> None:

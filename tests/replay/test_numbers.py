@@ -23,7 +23,7 @@ def test_no_number_that_workflow_code_reads_has_changed_since_the_last_release()
         ("PLAN_TRIES", 0),
         ("JUDGED_CONFLICTS", 0),
         ("CHILD_CLOSE_WAIT", timedelta(seconds=1)),
-        ("CONTEXT_CHARS", 1000),
+        ("CONTEXT_TOKENS", 1000),
         ("NESTED_DEADLINE_SHARE", 0.5),
         ("LEAST_GRANT_TOKENS", 1),
         ("ROLE_BREAKER_COOLDOWN", timedelta(seconds=1)),

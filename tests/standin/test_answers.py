@@ -104,6 +104,12 @@ def test_other_schemas_are_filled_with_defaults_and_from_the_findings(schema: di
     assert ask(FINDINGS, schema) == expected
 
 
+@pytest.mark.parametrize(("name", "expected"), [("growth_tons", 24.0), ("crop_percent", 120.0)])
+def test_a_percentage_is_filled_in_only_where_one_is_asked_for(name: str, expected: float) -> None:
+    findings = FINDINGS.replace("to 44 (2020).", "to 44 (2020), a change of 24 tons (120 %).")
+    assert ask(findings, item(**{name: {"type": "number"}})) == {name: expected}
+
+
 def test_a_schema_that_contains_itself_ends() -> None:
     node = item(name=TEXT, children={"type": "array", "items": {"$ref": "#/$defs/node"}})
     assert ask(FINDINGS, {"$ref": "#/$defs/node", "$defs": {"node": node}})["children"] == []

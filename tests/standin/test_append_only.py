@@ -62,3 +62,26 @@ async def test_a_paused_turn_goes_on_with_its_own_content(served: Served) -> Non
     joined = [*past[1]["content"], *(block.to_dict(mode="json") for block in reply.content)]
     whole = [past[0], {"role": "assistant", "content": joined}, {"role": "user", "content": "Go on."}]
     await served.ask(messages=whole, system="Be brief.", extra_headers=CALL)
+
+
+async def test_old_tool_results_may_be_cut_and_thinking_left_out_but_not_kept(served: Served) -> None:
+    thought = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
+    uses: list[Any] = [{"type": "tool_use", "id": f"c{n}", "name": "a", "input": {}} for n in (1, 2)]
+    replies = [{"content": [thought, use], "stop_reason": "tool_use"} for use in uses]
+    await served.config(rules=[{"match": {"times": 3}, "fault": {"replies": [*replies, "done"]}}])
+    past: list[Any] = [{"role": "user", "content": "Look twice."}]
+    for use, content in zip(uses, ("x" * 5000, "y" * 5000), strict=True):
+        await served.ask(messages=past, extra_headers=CALL)
+        past.append({"role": "assistant", "content": [thought, use]})
+        past.append(
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": use["id"], "content": content}]}
+        )
+    cut: list[Any] = [{"type": "tool_result", "tool_use_id": "c1", "content": "x" * 300 + "[cut]"}]
+    said = [{"role": "assistant", "content": [use]} for use in uses]
+    for changed in ([past[0], said[0], {"role": "user", "content": [{**cut[0], "content": "z"}]}, said[1], past[4]],
+                    [past[0], past[1], {"role": "user", "content": cut}, past[3], past[4]]):  # fmt: skip
+        with pytest.raises(anthropic.BadRequestError, match="the conversation changed"):
+            await served.ask(messages=changed, extra_headers=CALL)
+    await served.ask(
+        messages=[past[0], said[0], {"role": "user", "content": cut}, said[1], past[4]], extra_headers=CALL
+    )

@@ -193,3 +193,13 @@ async def test_a_changed_config_file_is_read_again(tmp_path: Path) -> None:
         config.write_text("{")
         assert text_of(await api.messages.create(**ask)) == "the second"
     assert await stop(process) == 0
+
+
+async def test_a_prompt_longer_than_the_window_is_refused_and_a_reply_ends_where_it_does(served: Served) -> None:
+    await served.config(windows={"claude-haiku*": 600, "tiny-*": 10})
+    with pytest.raises(anthropic.BadRequestError, match=r"prompt is too long: \d+ tokens > 600 maximum"):
+        await served.ask(messages=[{"role": "user", "content": "word " * 1000}], model="claude-haiku-5-5")
+    await served.config(windows={"*": 600}, rules=[{"fault": {"reply_text": "word " * 1000}}])
+    reply = await served.ask(messages=[{"role": "user", "content": "Talk."}], model="claude-haiku-5-5")
+    assert reply.stop_reason == "model_context_window_exceeded"
+    assert 1000 < len(text_of(reply)) < 600 * 4

@@ -159,3 +159,54 @@ def test_the_call_header_fits_one_line_and_tells_calls_apart(one: str, other: st
     assert (header == keys.call_header(other, f"turn.{turn}")) == (one == other)
     if "~" not in header:
         assert unquote(header, errors="surrogatepass") == f"{one}/turn.{turn}"
+
+
+RUN, EXECUTION, SHA = "run 1", "0190f6a2-7a1c-7c3e-9b58-1f0f3a6f7d10", "ab" * 32
+
+
+def test_the_layout_is_as_written_down() -> None:
+    written = {
+        keys.run_prefix(RUN): "run%201/",
+        keys.calls_prefix(RUN, EXECUTION): f"run%201/{EXECUTION}/",
+        keys.started_key(RUN, EXECUTION, "2.0", 3): f"run%201/started/{EXECUTION}.2.0.3",
+        keys.effect_key(RUN, "2.0"): "run%201/started/2.0.effect",
+        keys.result_key(RUN, "2.0"): "run%201/started/2.0.result",
+        keys.deadly_key(RUN, SHA): f"run%201/deadly.{SHA}",
+        keys.home_key(RUN, "space 1"): "run%201/home.space%201",
+        keys.home_name("space 1"): "home.space%201",
+        keys.team_key(RUN, SHA): f"run%201/team.{SHA}",
+        keys.ended_key(RUN, EXECUTION): f"run%201/ended.{EXECUTION}",
+        keys.upload_key(SHA): f"uploads/{SHA}",
+    }
+    assert list(written) == list(written.values())
+
+
+def test_an_id_is_kept_whole_up_to_the_bytes_of_a_segment() -> None:
+    longest = "x" * KEY_SEGMENT_BYTES
+    assert keys.encode(longest) == longest
+    assert len(keys.encode(f"{longest}x")) == KEY_SEGMENT_BYTES
+
+
+@pytest.mark.parametrize(
+    ("key", "digest", "ended", "home", "team", "upload"),
+    [
+        (keys.upload_key(SHA), SHA, False, None, False, True),
+        (keys.output_key(RUN, SHA), SHA, False, None, False, False),
+        (keys.team_key(RUN, SHA), SHA, False, None, True, False),
+        (keys.team_key("run 2", SHA), SHA, False, None, False, False),
+        (keys.home_key(RUN, "space 1"), None, False, "space 1", False, False),
+        (keys.ended_key(RUN, EXECUTION), None, True, None, False, False),
+        (keys.named_key(RUN, "goal"), None, False, None, False, False),
+        (keys.call_key(RUN, EXECUTION, "7"), None, False, None, False, False),
+        (f"uploads/{SHA}/7", None, False, None, False, False),
+        (f"run%201/outputs/{SHA}/7", None, False, None, False, False),
+        (f"run%201/team.{SHA}/7", None, False, None, True, False),
+        ("outputs", None, False, None, False, False),
+        (f"run%201/team.{SHA}?", f"{SHA}?", False, None, False, False),
+    ],
+)
+def test_a_key_says_of_what_kind_it_is(
+    key: str, digest: str | None, ended: bool, home: str | None, team: bool, upload: bool
+) -> None:
+    assert (keys.digest_of(key), keys.is_ended(key), keys.home_of(key)) == (digest, ended, home)
+    assert (keys.is_team(key, RUN), keys.is_upload(key)) == (team, upload)

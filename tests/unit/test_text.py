@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervision.text import cap, clean, cut, label, one_line, size, slug
+from supervision import limits
+from supervision.text import cap, clean, cut, did_you_mean, label, money, one_line, quoted, size, slug
 from tests.unit.shapes import any_text
 
 
@@ -104,3 +105,54 @@ def test_a_label_of_the_web_ui_holds_no_markup_of_others() -> None:
         r"\[Pay\](http://evil) !\[x\](y) \<b>now\</b> \\\[z\](w)"
     )
     assert label("Sum the sales of 2001", 200) == "Sum the sales of 2001"
+
+
+@pytest.mark.parametrize(
+    ("usd", "shown"),
+    [
+        (None, "cost unknown"),
+        (0.0, "$0.0000"),
+        (0.99994, "$0.9999"),
+        (1.0, "$1.00"),
+        (1.5, "$1.50"),
+        (1234.5, "$1,234.50"),
+    ],
+)
+def test_money_has_more_digits_below_a_dollar(usd: float | None, shown: str) -> None:
+    assert money(usd) == shown
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "hint"),
+    [
+        ("serch", ["look", "search"], ", did you mean 'search'?"),
+        ("Web-Search", ["web_search", "web_searches"], ", did you mean 'web_search'?"),
+        ("look_up", ["LOOK-UP"], ", did you mean 'LOOK-UP'?"),
+        ("zebra", ["search"], ""),
+        ("search", ["search", "searches"], ", did you mean 'search'?"),
+        ("serch", [], ""),
+    ],
+)
+def test_the_closest_known_name_is_suggested(name: str, known: list[str], hint: str) -> None:
+    assert did_you_mean(name, known) == hint
+
+
+def test_a_name_is_quoted_on_one_line() -> None:
+    assert quoted("a\nb") == "'a b'"
+    assert size(quoted("x" * 500)) == limits.NAME_SHOWN_BYTES + 2
+
+
+@pytest.mark.parametrize(("hidden", "shown"), [(300, 100), (301, 100), (299, 101)])
+def test_hidden_characters_do_not_let_the_end_of_a_text_go_unsaid(hidden: int, shown: int) -> None:
+    """Only the first four times `limit` characters are looked at: what comes later counts as left out."""
+    text = "\u200b" * hidden + "a" * shown
+    whole = len(text) <= 400 and shown <= 100
+    capped = cap(text, 100)
+    assert (capped == "a" * shown) == whole
+    if not whole:
+        left = len(capped.splitlines()[0])
+        assert capped.endswith(f"[cut: {len(text) - left} of {len(text)} characters are left out]")
+
+
+def test_only_four_times_the_limit_is_cleaned() -> None:
+    assert cap("\u200b" * 390 + "a" * 110, 100) == f"{'a' * 10}\n[cut: 490 of 500 characters are left out]"

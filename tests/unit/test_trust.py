@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from supervision.trust import distrust, is_readable_by_others
+from supervision.trust import distrust, is_loopback, is_readable_by_others
 
 ME = 1000
 
@@ -48,3 +48,23 @@ def test_what_a_common_group_can_write_to_is_not_trusted() -> None:
 )
 def test_others_are_seen_when_they_can_read(mode: int, gid: int, readable: bool) -> None:
     assert is_readable_by_others(folder(mode, gid=gid)) is readable
+
+
+@pytest.mark.parametrize("mode", [0o710, 0o700])
+def test_the_owners_own_group_is_nobody_else(mode: int) -> None:
+    assert not is_readable_by_others(folder(mode, gid=ME))
+
+
+@pytest.mark.parametrize(
+    ("host", "own"),
+    [
+        ("localhost", True),
+        ("127.0.0.1", True),
+        ("::1", True),
+        ("10.0.0.1", False),
+        ("localhost.example.org", False),
+        ("", False),
+    ],
+)
+def test_only_this_machine_is_loopback(host: str, own: bool) -> None:
+    assert is_loopback(host) is own

@@ -64,7 +64,8 @@ class Drafts(BackgroundTask):
         try:
             # Findings that arrive while this waits are new to the next draft, or to the answer. Those that a review
             # has done again meanwhile are forgotten.
-            reply = await context.call_model("a draft", activity_calls.synthesize, payload, estimate(payload.findings))
+            tokens = estimate(payload.findings, context.setup)
+            reply = await context.call_model("a draft", activity_calls.synthesize, payload, tokens)
         except (SupervisionError, asyncio.CancelledError):
             state.trace.note("draft_failed")
             self._after = 0  # a draft saves time: what keeps one from being written is not worth trying again

@@ -99,7 +99,9 @@ async def _review(context: RunContext, number: int, former: list[Verdict]) -> Re
         return None
     payload = ReviewInput(**context.call_fields, round=number, findings=findings, former=former)
     try:
-        reply = await context.call_model("the review", activity_calls.review, payload, estimate(findings))
+        reply = await context.call_model(
+            "the review", activity_calls.review, payload, estimate(findings, context.setup)
+        )
     except SupervisionError as error:
         state.warn(f"the findings were not reviewed: {error.message}")
         return None

@@ -74,7 +74,9 @@ async def _reduced(context: RunContext, findings: list[DependencyRef], doubtful:
 
     What a digest claims and no finding has is added to `doubtful`.
     """
-    room = limits.REDUCE_CHARS if context.state.plan.aggregation == "reduce" else limits.CONTEXT_CHARS
+    room = context.setup.prompt_bytes
+    if context.state.plan.aggregation == "reduce":
+        room = min(room, limits.REDUCE_BYTES)
     while sum(finding.bytes for finding in findings) > room and len(findings) > 1:
         condensed = []
         for group in groups([finding.bytes for finding in findings], room):
@@ -155,7 +157,7 @@ async def _call(
         )
         state.trace.note("synthesis_started", number=payload.number, findings=len(findings), mode=mode)
         reply = await context.call_model(
-            "the answer", activity_calls.synthesize, payload, estimate(findings), last=True
+            "the answer", activity_calls.synthesize, payload, estimate(findings, setup), last=True
         )
         if reply.answer is not None or reply.problems:
             return reply

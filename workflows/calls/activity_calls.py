@@ -9,7 +9,7 @@ for them again; one attempt is bounded by its own timeout, the heartbeat and the
 import asyncio
 from collections.abc import Awaitable
 from datetime import datetime, timedelta
-from typing import TypedDict, TypeVar
+from typing import Protocol, TypedDict, TypeVar
 
 from pydantic import JsonValue
 from temporalio import workflow
@@ -42,9 +42,17 @@ with workflow.unsafe.imports_passed_through():
     from supervision.errors import AWAITED, ErrorKind, call_kind
     from supervision.queues import MODEL_QUEUE, fairness_key
     from supervision.text import label
-    from workflows.failures import CallFailed, cancelled, details_of, problem_of
+    from workflows.failures import CallCancelled, CallFailed, cancelled, details_of, problem_of
+
+
+class _Paid(Protocol):
+    usage: Usage
+
 
 T = TypeVar("T")
+P = TypeVar("P", bound=_Paid)
+
+_STEPS_OF_A_RESULT = 3  # of the event loop, from the event in history to the end of the call's task
 
 # Errors that say of themselves that they are lasting are not listed. These are raised where they cannot: by the SDK
 # (an input that does not fit the activity has no type) and by servers, for what no other attempt changes.
@@ -71,19 +79,19 @@ async def plan(payload: PlanInput, expires_at: datetime) -> PlanReply:
     if payload.attempt > 1:
         summary += f", try {payload.attempt}"
     options = _model_options(expires_at, summary, limits.PLAN_MAX_TOKENS)
-    return await _model(workflow.execute_activity_method(PlanningActivities.plan, payload, **options))
+    return await _model(workflow.start_activity_method(PlanningActivities.plan, payload, **options))
 
 
 async def refine(payload: RefineInput, expires_at: datetime) -> RefineReply:
     """Returns a better description of a subtask whose attempt failed."""
     options = _model_options(expires_at, f"{payload.subtask_id} after a failure", limits.REFINE_MAX_TOKENS)
-    return await _model(workflow.execute_activity_method(JudgingActivities.refine, payload, **options))
+    return await _model(workflow.start_activity_method(JudgingActivities.refine, payload, **options))
 
 
 async def review(payload: ReviewInput, expires_at: datetime) -> ReviewReply:
     """Returns the verdicts on the findings, held against the goal."""
     options = _model_options(expires_at, f"round {payload.round}", limits.REVIEW_MAX_TOKENS)
-    return await _model(workflow.execute_activity_method(JudgingActivities.review, payload, **options))
+    return await _model(workflow.start_activity_method(JudgingActivities.review, payload, **options))
 
 
 async def judge(payload: JudgeInput, expires_at: datetime) -> JudgeReply:
@@ -91,14 +99,14 @@ async def judge(payload: JudgeInput, expires_at: datetime) -> JudgeReply:
     options = _model_options(
         expires_at, f"{payload.question} of {len(payload.findings)} findings", limits.JUDGE_MAX_TOKENS
     )
-    return await _model(workflow.execute_activity_method(JudgingActivities.judge, payload, **options))
+    return await _model(workflow.start_activity_method(JudgingActivities.judge, payload, **options))
 
 
 async def synthesize(payload: SynthesisInput, expires_at: datetime) -> SynthesisReply:
     """Returns the answer from the findings, a draft of it, or a digest of some."""
     product = {"final": "the answer", "draft": "a draft", "digest": "a digest"}[payload.mode]
     options = _model_options(expires_at, f"{product} from {len(payload.findings)} findings", payload.max_tokens)
-    return await _model(workflow.execute_activity_method(SynthesisActivities.synthesize, payload, **options))
+    return await _model(workflow.start_activity_method(SynthesisActivities.synthesize, payload, **options))
 
 
 # --- Calls of a worker agent ----------------------------------------------------------------------
@@ -107,7 +115,7 @@ async def synthesize(payload: SynthesisInput, expires_at: datetime) -> Synthesis
 async def call_model(payload: TurnInput, turn: int, expires_at: datetime, queue: str) -> TurnReply:
     """Returns the reply to one model call of a worker agent."""
     options = _model_options(expires_at, f"{payload.role}, turn {turn}", payload.max_tokens, queue)
-    return await _model(workflow.execute_activity_method(AgentTurnActivities.call_model, payload, **options))
+    return await _model(workflow.start_activity_method(AgentTurnActivities.call_model, payload, **options))
 
 
 async def run_tool(payload: ToolInput, tool: ToolCard | None, queue: str) -> ToolReply:
@@ -187,10 +195,22 @@ async def reply_of(call: Awaitable[T]) -> T:
         raise CallFailed(problem_of(error)) from error
 
 
-async def _model(call: Awaitable[T]) -> T:
-    """Awaits a model call; its problem is of a kind that the work which needs the call can end with."""
+async def _model(call: workflow.ActivityHandle[P]) -> P:
+    """Awaits a model call; its problem is of a kind that the work which needs the call can end with.
+
+    Raises CallCancelled if the reply comes together with a cancellation: it is paid.
+    """
     try:
-        return await reply_of(call)
+        # Shielded: the SDK drops the result of a call that is cancelled in the workflow task that brings it.
+        return await reply_of(asyncio.shield(call))
+    except asyncio.CancelledError:
+        for _ in range(_STEPS_OF_A_RESULT):
+            await asyncio.sleep(0)
+        if not call.done():
+            call.cancel()
+        elif not call.cancelled() and call.exception() is None:
+            raise CallCancelled(call.result().usage) from None
+        raise
     except CallFailed as failed:
         problem = failed.problem
         if problem.type is ErrorKind.TIMEOUT:

@@ -5,6 +5,7 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.packed import DependencyRef
     from activities.contracts.planning_contracts import WorkNote
+    from activities.contracts.run_contracts import RunSetup
     from supervision import limits
     from supervision.budget.amount import call_estimate
     from supervision.contract.result import Gap, SubtaskReport
@@ -43,9 +44,9 @@ def shown(gaps: list[Gap]) -> list[Gap]:
     ]
 
 
-def estimate(findings: list[DependencyRef]) -> int:
-    """Returns the tokens of a call with those findings in its prompt, which holds at most CONTEXT_CHARS of them."""
-    shown = min(sum(finding.bytes for finding in findings), limits.CONTEXT_CHARS)
+def estimate(findings: list[DependencyRef], setup: RunSetup) -> int:
+    """Returns the tokens of a call with those findings in its prompt, which holds as many as the model has room for."""
+    shown = min(sum(finding.bytes for finding in findings), setup.prompt_bytes)
     return call_estimate(shown + limits.JUDGEMENT_PROMPT_BYTES)
 
 

@@ -67,7 +67,7 @@ async def _judge(
         findings=findings,
     )
     try:
-        reply = await context.call_model("the judge", activity_calls.judge, payload, estimate(findings))
+        reply = await context.call_model("the judge", activity_calls.judge, payload, estimate(findings, context.setup))
     except SupervisionError as error:
         context.state.warn(f"there was no judgement: {error.message}")
         return None

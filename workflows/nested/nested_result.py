@@ -67,6 +67,7 @@ def as_agent_result(value: object) -> WorkerAgentResult:
             counts=result.counts,
             usage=result.usage,
             result_ref=result.result_ref,
+            trace_ref=result.trace_ref,
         ),
         gaps=gaps,
         spend=result.spend,

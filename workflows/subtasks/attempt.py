@@ -73,6 +73,9 @@ class _Attempt:
             if not all(task.done() for task in running):  # one failed the run: the others would work for nothing
                 await stop_all(running)
             outcomes = [task.result() for task in running]
+            for number, outcome in enumerate(outcomes, 1):
+                head = {"head": outcome.result.head} if outcome.result.head else {}
+                self.context.state.trace.note("candidate_ended", self.subtask_id, candidate=number, **head)
             index = await self._best(outcomes)
         except asyncio.CancelledError:
             # Cancelled while they run, or while the judge does: each returns what it has, the first finding counts.
@@ -173,7 +176,8 @@ class _Attempt:
         following = state.models.failed(model, self.assignment.models, problem.type, result.retry_after)
         if following == model:
             return None
-        state.trace.note("model_replaced", self.subtask_id, model=model, by=following, why=problem.type)
+        head = {"head": result.head} if result.head else {}
+        state.trace.note("model_replaced", self.subtask_id, model=model, by=following, why=problem.type, **head)
         return following
 
     async def _wait(
@@ -181,7 +185,7 @@ class _Attempt:
     ) -> None:
         """Waits for the provider, or for a person who acts there, if the next start of the worker agent needs it."""
         if step is AfterAgent.WAIT_PROVIDER:
-            await self.context.wait_for_provider(self.subtask_id, model, result.retry_after, pauses)
+            await self.context.wait_for_provider(self.subtask_id, model, problem.message, result.retry_after, pauses)
         elif step in (AfterAgent.WAIT_RESUME, AfterAgent.FAIL_RUN):
             await self.context.wait_for_resume(self.subtask_id, problem.message)
 

@@ -57,7 +57,7 @@ async def _run_with_retries(context: RunContext, subtask_id: str, assignment: As
                 _stop(context, subtask_id, assignment, outcome.result)
             else:
                 count_outcome(context, assignment, succeeded=True)
-                _complete(context, subtask_id, outcome.result.finding, outcome.result.turns)
+                _complete(context, subtask_id, outcome.result.finding, outcome.result)
             return
         if outcome.problem.type is ErrorKind.CANCELLED:  # by a person, who wants no other attempt
             give_back(context, assignment)
@@ -131,6 +131,7 @@ async def _prepare_retry(
         message=cut(problem.message, limits.COMPLAINT_BYTES),
         role=assignment.role.name,
         description=rewritten,
+        **_story(assignment.last),
     )
     await _pause(subtask_id, back_off(assignment.failures) - (workflow.now() - failed_at))
     return True
@@ -142,11 +143,11 @@ async def _pause(subtask_id: str, pause: timedelta) -> None:
         await workflow.sleep(pause, summary=f"{subtask_id}: the next attempt")
 
 
-def _complete(context: RunContext, subtask_id: str, finding: Finding, turns: int) -> None:
+def _complete(context: RunContext, subtask_id: str, finding: Finding, result: WorkerAgentResult) -> None:
     state = context.state
     state.board.complete(subtask_id, finding)
     state.close_point(subtask_id)
-    state.trace.note("subtask_completed", subtask_id, turns=turns)
+    state.trace.note("subtask_completed", subtask_id, turns=result.turns, **_story(result))
 
 
 def _fail(
@@ -164,7 +165,14 @@ def _fail(
         state.open_point(subtask_id, f"it could not be fixed ({problem.type}): {assignment.feedback}")
         return
     state.board.fail(subtask_id, problem, partial)
-    state.trace.note("subtask_failed", subtask_id, error=problem.type, attempts=state.board[subtask_id].attempts)
+    state.trace.note(
+        "subtask_failed",
+        subtask_id,
+        error=problem.type,
+        message=cut(problem.message, limits.COMPLAINT_BYTES),
+        attempts=state.board[subtask_id].attempts,
+        **_story(assignment.last),
+    )
     if problem.type in FATAL and not state.has_finding:
         raise SupervisionError(run_kind(problem.type), problem.message)
 
@@ -184,4 +192,11 @@ def _stop(
         state.board.keep(subtask_id)
         return
     state.board.cancel(subtask_id, problem, result.finding)
-    state.trace.note("subtask_cancelled", subtask_id, turns=result.turns)
+    state.trace.note("subtask_cancelled", subtask_id, turns=result.turns, **_story(result))
+
+
+def _story(result: WorkerAgentResult | None) -> dict[str, str]:
+    """Returns where an attempt can be read: its conversation, or the trace of a nested run."""
+    nested = result.nested.trace_ref if result and result.nested else None
+    refs = {"head": result.head if result else None, "trace_ref": nested}
+    return {name: ref for name, ref in refs.items() if ref}

@@ -115,7 +115,7 @@ ERROR_ANSWERS: list[tuple[str, Reply, str, bool, str]] = [
     ("404 plain", http.plain(404, "Not Found", "text/plain"), "ModelNotServed", False, "ANTHROPIC_BASE_URL"),
     ("408", http.error(408, "timeout_error"), "ProviderError", True, "408"),
     ("409", http.error(409, "conflict_error"), "ProviderError", True, "409"),
-    ("413", http.error(413, "request_too_large", "too long"), "ProviderRejected", False, "too long"),
+    ("413", http.error(413, "request_too_large", "too long"), "ContextOverflow", False, "too long"),
     ("418", http.plain(418, {}), "ProviderRejected", False, "418"),
     ("422", http.error(422, "invalid_request_error", "bad field"), "ProviderRejected", False, "bad field"),
     ("422 in another form", http.plain(422, {"error": "no such model"}), "ProviderRejected", False, "no such model"),

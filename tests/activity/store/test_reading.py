@@ -30,7 +30,7 @@ async def test_findings_that_fit_are_read_whole_and_in_order(store: ArtifactStor
 
 async def test_findings_of_less_weight_are_cut_first_and_say_how_much_is_missing(store: ArtifactStore) -> None:
     refs = [await finding(store, "t1", "a" * 5000), await finding(store, "t2", "b" * 5000, 0.1)]
-    heavy, light = [finding.text for finding in await read_findings(store, refs, 8000)]
+    heavy, light = [finding.text for finding in await read_findings(store, refs, 2285)]
     assert heavy == "a" * 5000
     kept = light.count("b")
     assert light == "b" * kept + f"\n[… {5000 - kept} characters left out here]"
@@ -40,13 +40,14 @@ async def test_findings_of_less_weight_are_cut_first_and_say_how_much_is_missing
 @pytest.mark.parametrize("budget", [0, 1, 30, 1000, 50_000, 400_000])
 async def test_all_findings_together_stay_within_the_budget(store: ArtifactStore, budget: int) -> None:
     refs = [await finding(store, f"t{n}", "x" * 1000 * n, 0.1 if n % 3 else 0.9) for n in range(20)]
-    texts = [finding.text for finding in await read_findings(store, refs, budget)]
+    texts = [finding.text for finding in await read_findings(store, refs, int(budget / limits.CHARS_PER_TOKEN))]
     assert sum(map(len, texts)) <= budget
     assert len(texts) == 20
 
 
-async def test_without_a_budget_the_one_of_a_synthesis_holds(store: ArtifactStore) -> None:
-    long = await finding(store, "t1", "x" * (limits.CONTEXT_CHARS + 1))
-    [text] = [finding.text for finding in await read_findings(store, [long])]
-    assert len(text) <= limits.CONTEXT_CHARS
-    assert "characters left out here" in text
+async def test_texts_of_other_scripts_are_cut_by_their_bytes(store: ArtifactStore) -> None:
+    refs = [await finding(store, "t1", "x" * 9000), await finding(store, "t2", "数" * 9000)]
+    latin, other = [(await read_findings(store, [ref], 1000))[0].text for ref in refs]
+    assert len(latin) <= 1000 * limits.CHARS_PER_TOKEN
+    assert len(other.encode()) <= 1000 * limits.CHARS_PER_TOKEN
+    assert "characters left out here" in other

@@ -220,7 +220,7 @@ async def test_ten_megabytes_of_output_are_cut_with_a_marker() -> None:
         return ToolOutput("x" * 10_000_000, sources=["s"] * 1000)
 
     ran = await call(give)
-    assert len(ran.text) <= limits.TOOL_OUTPUT_CHARS
+    assert len(ran.text) <= limits.TOOL_KEPT_CHARS
     assert ran.text.endswith("of 10000000 characters are left out]")
     assert len(ran.sources) == limits.TOOL_SOURCES
 

@@ -33,6 +33,7 @@ def test_a_small_team_is_a_team() -> None:
         ({"roles": [role("Big Boss")]}, f"roles.0.name: {NAMES}"),
         ({"roles": []}, "roles: List should have at least 1 item after validation, not 0"),
         ({"roles": [ROLE, ROLE]}, "team: role names must differ: analyst"),
+        ({"generalist": "analist"}, "team: generalist 'analist' is not one of the roles: analyst; did you mean"),
         ({"generalist": "boss"}, "team: generalist 'boss' is not one of the roles: analyst"),
         ({"roles": [{**ROLE, "prompt": "x"}]}, "roles.0.prompt: unknown field"),
         ({"roles": [{**ROLE, "max_turns": 0}]}, "roles.0.max_turns: Input should be greater than or equal to 1"),

@@ -7,11 +7,13 @@ from hypothesis import strategies as st
 from supervision import limits
 from supervision.contract.finding import ArtifactRef
 from supervision.contract.plan import Plan, Subtask
-from supervision.contract.progress import Phase
+from supervision.contract.progress import Counts, NestedRun, Phase
 from supervision.contract.request import RunRequest
 from supervision.contract.result import Contradiction
-from supervision.contract.usage import Usage
+from supervision.contract.status import Flags
+from supervision.contract.usage import ToolTally, Usage
 from supervision.results.answer import Answer
+from supervision.run.nested_runs import WaitChanges
 from supervision.run.run_state import RunState
 from tests.unit.shapes import ERROR, FINDING, START, Clock, plan, subtask
 
@@ -171,3 +173,105 @@ def test_a_plan_knows_its_subtasks() -> None:
     with pytest.raises(KeyError):
         plan(wanted).subtask("c")
     assert Subtask(id="a", description="d").role == "auto"
+
+
+# --- Messages, points, warnings -------------------------------------------------------------------
+
+
+@given(st.lists(st.sampled_from(["a", "b", "c"]) | st.none(), max_size=8))
+def test_a_message_counts_once_unless_it_has_no_id(ids: list[str | None]) -> None:
+    run = state()
+    for place, request_id in enumerate(ids):
+        before = set(ids[:place])
+        assert run.seen(request_id) == (request_id is not None and request_id in before)
+        assert run.once(request_id) == (request_id is None or request_id not in before)
+
+
+def test_a_point_is_open_until_its_finding_is_better() -> None:
+    run = state(plan(subtask("a"), subtask("b")))
+    run.board.skip_hopeless()
+    for subtask_id in ("a", "b"):
+        run.board.start(subtask_id, "w")
+        run.board.complete(subtask_id, FINDING)
+    run.open_point("a", "x" * 700)
+    run.open_point("b", "no unit")
+    run.open_point("answer", "empty")
+    run.plan_lacks(["the weight of the basket"])
+    assert [gap.subtask_id for gap in run.gaps] == ["a", "b", "answer", "plan"]
+    assert [(gap.description, len(gap.reason.encode())) for gap in run.open_points] == [
+        (run.board.subtask("a").description, 600),
+        (run.board.subtask("b").description, 7),
+        ("", 5),
+    ]
+    run.close_point("a")
+    run.close_point("nobody")
+    assert [gap.subtask_id for gap in run.open_points] == ["b", "answer"]
+
+
+def test_a_warning_is_said_once_and_a_tool_that_never_worked_is_one() -> None:
+    run = state()
+    run.warn("one")
+    run.warn("one")
+    run.count_tools({"dig": ToolTally(calls=2, failures=2, error="no spade"), "look": ToolTally(calls=2, failures=1)})
+    run.count_tools({"dig": ToolTally(calls=1, failures=1, error="no spade left")})
+    assert run.all_warnings == ["one", "tool dig failed 3 of 3 calls: no spade left"]
+    run.count_tools({"dig": ToolTally(calls=1)})
+    assert run.all_warnings == ["one"]
+
+
+def test_calls_of_a_kind_are_numbered_from_one() -> None:
+    run = state()
+    assert [run.next_number("judge"), run.next_number("judge"), run.next_number("synthesis")] == [1, 2, 1]
+
+
+def test_the_first_contradiction_between_subtasks_stands() -> None:
+    run = state()
+    for ids, words in ((["a", "b"], "first"), (["b", "a"], "second"), (["a", "c"], "third")):
+        run.add_contradiction(Contradiction(subtask_ids=ids, description=words))
+    assert [item.description for item in run.contradictions] == ["first", "third"]
+
+
+@pytest.mark.parametrize(
+    ("own", "usual", "seconds"), [(None, None, None), (None, "PT7S", 7.0), (3.0, "PT7S", 3.0), (3.0, None, 3.0)]
+)
+def test_the_plans_own_time_of_a_subtask_goes_before_the_requests(
+    own: float | None, usual: str | None, seconds: float | None
+) -> None:
+    item = subtask("a").model_copy(update={"timeout_seconds": own})
+    assert state(plan(item), subtask_timeout=usual).timeout_of("a") == seconds
+
+
+@pytest.mark.parametrize("where", ["root", "child", "board", "nested"])
+def test_a_finding_on_any_level_counts(where: str) -> None:
+    run = state(plan(subtask("a")))
+    assert not run.has_finding
+    if where == "root":
+        run.root_has_finding = True
+    elif where == "child":
+        run.child_found = True
+    elif where == "board":
+        run.board.start("a", "w")
+        run.board.complete("a", FINDING)
+    else:
+        run.nested.begin("a", "key")
+        run.nested.report("a", NestedRun(counts=Counts(total=2, completed=1)), Flags(), WaitChanges())
+    assert run.has_finding
+
+
+def test_a_finding_may_come_only_from_work_that_is_not_refused() -> None:
+    run = state(plan(subtask("a"), subtask("b")))
+    assert not run.finding_may_come
+    run.board.start("a", "w")
+    run.board.start("b", "w")
+    run.refused.add("a")
+    assert run.finding_may_come
+    run.refused.add("b")
+    assert not run.finding_may_come
+
+
+def test_unknown_dollars_are_warned_of_where_a_budget_has_some() -> None:
+    run = state(budget={"usd": 1.0})
+    run.note_spending("hand", "m", Usage(usd=0.1))
+    assert run.warnings == []
+    run.note_spending("hand", "m", Usage(usd=None))
+    assert run.warnings == ["the dollar budget is not kept: the price of m is unknown"]

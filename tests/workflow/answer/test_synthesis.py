@@ -79,7 +79,7 @@ async def test_an_answer_that_is_cut_is_asked_for_again_with_more_room(
 async def test_findings_beyond_the_context_are_condensed_first_and_still_cited(
     client: Client, model: ScriptedModel, run_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "CONTEXT_CHARS", 20_000)
+    monkeypatch.setattr(limits, "CONTEXT_TOKENS", 5_715)
     items = [item(f"t{n}") for n in range(12)]
 
     def play(step: Step) -> Reply:
@@ -102,7 +102,7 @@ async def test_findings_beyond_the_context_are_condensed_first_and_still_cited(
 async def test_prompts_of_the_supervisor_keep_to_their_size_with_many_findings(
     client: Client, model: ScriptedModel, run_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "CONTEXT_CHARS", 60_000)
+    monkeypatch.setattr(limits, "CONTEXT_TOKENS", 17_143)
     monkeypatch.setattr(limits, "REVIEWED_DESCRIPTIONS_BYTES", 8_000)
     monkeypatch.setattr(limits, "NOTES_BYTES", 8_000)
     many = [item(f"t{n}", description=f"Look closely at the pears of garden {n} " * 100) for n in range(60)]

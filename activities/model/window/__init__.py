@@ -1,0 +1,1 @@
+"""The windows of models, and how conversations and prompts are fitted into them."""

@@ -1,0 +1,119 @@
+"""The story of a run in full: a supervisor's events, with the turns and tool calls of its worker agents between them.
+
+The event that ends an attempt names the head of its conversation; what happened in there is read from the journal.
+"""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from datetime import datetime
+from itertools import islice
+
+from activities.model.conversation import ConversationStore, Entry
+from activities.model.port import Json
+from activities.replies.attempt_story import concluded
+from activities.replies.tool_uses import ToolUse, read_tool_uses
+from activities.store.artifacts import ArtifactError, ArtifactStore
+from supervision import limits
+from supervision.contract.status import TraceEvent
+from supervision.prompt_marks import FINISH_TOOL
+from supervision.text import one_line
+
+
+class AgentStories:
+    """Reads conversations as events, each of their entries once."""
+
+    def __init__(self, store: ArtifactStore, conversations: ConversationStore) -> None:
+        self._store = store
+        self._conversations = conversations
+        self._told: set[str] = set()
+
+    async def whole(self, events: list[TraceEvent], most: int | None = None) -> list[TraceEvent]:
+        """Returns the events in order of time, with what happened in conversations and nested runs before their ends.
+
+        One that can't be read, or comes after the first `most`, stays named in its event.
+        """
+        unread = [event for event in events if "head" in event.data or "trace_ref" in event.data][:most]
+        below: list[list[TraceEvent]] = []
+        for first in range(0, len(unread), limits.STORIES_AT_ONCE):
+            below += await asyncio.gather(*map(self._below, unread[first : first + limits.STORIES_AT_ONCE]))
+        before = {id(event): story for event, story in zip(unread, below, strict=True)}
+        story = [item for event in events for item in [*before.get(id(event), []), _without_refs(event, before)]]
+        story.sort(key=lambda item: datetime.fromisoformat(item.at))
+        return [event.model_copy(update={"seq": number}) for number, event in enumerate(story, 1)]
+
+    async def of_conversation(self, head: str, subtask_id: str | None, until: str) -> list[TraceEvent]:
+        """Returns what happened in the conversation at `head`; nothing in it came after `until`.
+
+        Raises ArtifactError if a part of it can't be read.
+        """
+        chain = await self._conversations.chain(head)
+        uses = iter(await read_tool_uses(self._conversations, chain))
+        events = []
+        for number, (key, entry) in enumerate(zip([*chain[-1].ancestors, head], chain, strict=True), 1):
+            own_uses = list(islice(uses, len(entry.reply.tool_uses())))
+            if key in self._told:  # an attempt goes on where the one before it ended
+                continue
+            self._told.add(key)
+            at = min(entry.at or until, until, key=datetime.fromisoformat)
+            parts = [*(_notes(entry) if number > 1 else ()), ("turn", _turn(number, entry)), *_tools(own_uses)]
+            events += [TraceEvent(seq=0, at=at, type=kind, subtask_id=subtask_id, data=data) for kind, data in parts]
+        return events
+
+    async def _below(self, event: TraceEvent) -> list[TraceEvent]:
+        """Returns what happened in the conversation or nested run that ended with this event; nothing if unreadable."""
+        try:
+            if head := event.data.get("head"):
+                return await self.of_conversation(str(head), event.subtask_id, event.at)
+            nested = stored_events(await self._store.get(str(event.data["trace_ref"])))
+            return [below(event.subtask_id, item) for item in await self.whole(nested)]
+        except ArtifactError:
+            return []
+
+
+def stored_events(data: bytes) -> list[TraceEvent]:
+    """Returns the events of a stored trace."""
+    return [TraceEvent.model_validate(item) for item in json.loads(data)]
+
+
+def below(path: str | None, event: TraceEvent) -> TraceEvent:
+    """Returns an event of a nested run as one of the run above, its subtask named by its path."""
+    return event.model_copy(update={"subtask_id": "/".join(filter(None, [path, event.subtask_id]))})
+
+
+def _without_refs(event: TraceEvent, read: dict[int, list[TraceEvent]]) -> TraceEvent:
+    """Returns the event without the reference to what was read."""
+    if not read.get(id(event)):
+        return event
+    data = {name: value for name, value in event.data.items() if name not in ("head", "trace_ref")}
+    return event.model_copy(update={"data": data})
+
+
+def _turn(number: int, entry: Entry) -> Json:
+    reply, used = entry.reply, entry.reply.usage
+    concluding = [text for block in reply.tool_uses() if isinstance(text := concluded(block), str)]
+    tokens = used.input_tokens + used.cache_read_tokens + used.cache_write_tokens + used.output_tokens
+    return {
+        "turn": number,
+        "stop_reason": reply.stop_reason,
+        "preview": one_line(reply.text().strip() or " ".join(concluding), limits.EVIDENCE_BYTES),
+        "tokens": tokens,
+        "model": reply.model,
+        **({"cache_miss": reply.cache_miss} if reply.cache_miss else {}),
+    }
+
+
+def _tools(uses: list[ToolUse]) -> Iterator[tuple[str, Json]]:
+    for use in uses:
+        if use.name != FINISH_TOOL:
+            arguments = one_line(use.arguments, limits.EVIDENCE_BYTES)
+            preview = "not answered yet" if use.output is None else one_line(use.output, limits.EVIDENCE_BYTES)
+            yield "tool", {"name": use.name, "arguments": arguments, "is_error": use.is_error, "preview": preview}
+
+
+def _notes(entry: Entry) -> Iterator[tuple[str, Json]]:
+    """Yields what a worker agent was told beside the outputs of its tools: feedback, objections, turns left."""
+    for message in entry.input:
+        for block in message["content"] if isinstance(message["content"], list) else ():
+            if block.get("type") == "text":
+                yield "note", {"text": one_line(str(block.get("text")), limits.EVIDENCE_BYTES)}

@@ -1,0 +1,82 @@
+"""The tool `read_output`: what it takes, the texts that refer to it, and the pages that it shows.
+
+An output is named by the call that brought it: `3-1` is the first tool call of a conversation's third reply.
+"""
+
+import re
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationError
+
+from supervision import limits
+from supervision.contract.base import Model
+from supervision.prompt_marks import READ_OUTPUT_TOOL
+
+_MARK_CHARS = 150  # the last line of a shortened output, with the largest numbers
+_NAME = re.compile(r"[1-9]\d{0,5}-[1-9]\d{0,5}")
+
+
+class ReadOutputCall(Model):
+    """The arguments of `read_output` as the model writes them."""
+
+    output: Annotated[str, Field(description="The output's name, as its last line has it.")]
+    offset: Annotated[int, Field(ge=0, description="Where to start, in characters.")] = 0
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """The number of the reply and that of its tool call, both from 1."""
+        reply, _, call = self.output.partition("-")
+        return int(reply), int(call)
+
+
+def read_output_tool() -> dict[str, Any]:
+    """Returns the definition of `read_output` for the model."""
+    schema = {**ReadOutputCall.model_json_schema(), "additionalProperties": False}
+    description = (
+        "Shows an earlier tool output of this conversation again, a page at a time. Only for outputs whose last line "
+        "says that they were cut."
+    )
+    return {"name": READ_OUTPUT_TOOL, "description": description, "input_schema": schema}
+
+
+def read_call(arguments: object) -> ReadOutputCall:
+    """Returns the arguments of a call. Raises ValueError with words for the model."""
+    try:
+        call = ReadOutputCall.model_validate(arguments)
+    except ValidationError:
+        raise ValueError('wrong arguments: output is a name such as "3-1", offset a number of characters') from None
+    if not _NAME.fullmatch(call.output):
+        raise ValueError('output is a name such as "3-1", as the last line of a shortened output has it')
+    return call
+
+
+def output_name(reply: int, call: int) -> str:
+    """Returns the name of an output: by the number of the reply that asked for it and that of the call, from 1."""
+    return f"{reply}-{call}"
+
+
+def beginning(text: str, name: str, limit: int) -> str:
+    """Returns an output in at most `limit` characters; one that was cut says how the rest is read."""
+    if len(text) <= limit:
+        return text
+    end = limit - _MARK_CHARS
+    return (
+        f'{text[:end]}\n[cut: {end} of {len(text)} characters are shown; {READ_OUTPUT_TOOL} with output "{name}" '
+        f"and offset {end} shows more]"
+    )
+
+
+def page(text: str, call: ReadOutputCall, most: int) -> str:
+    """Returns the page of an output that a call asks for. Raises ValueError with words for the model."""
+    if call.offset and call.offset >= len(text):
+        raise ValueError(f"the output has only {len(text)} characters")
+    end = call.offset + most
+    shown = text[call.offset : end]
+    if end >= len(text):
+        return shown
+    return f"{shown}\n[characters {call.offset} to {end} of {len(text)}: go on with offset={end}]"
+
+
+def page_chars(window: int) -> int:
+    """Returns how many characters a page has for a model with that window, in tokens: a small part of it."""
+    return min(limits.TOOL_OUTPUT_CHARS - _MARK_CHARS, window // 2)

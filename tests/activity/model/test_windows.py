@@ -1,0 +1,308 @@
+"""Calls that are fitted into their model's window: what is sent and stored, and what a refusal leads to."""
+
+from typing import Any
+
+import pytest
+from temporalio.exceptions import ApplicationError
+
+from activities.contracts.turn_contracts import ToolResultRef
+from activities.model.conversation import Opening
+from activities.model.journalled_call import Answered, CallOptions
+from activities.model.port import Json, ModelFailure
+from activities.model.window.known_windows import KnownWindows, refused_size
+from runtime.settings import Settings
+from standin.server.api_reply import ApiReply
+from supervision import limits
+from supervision.errors import ErrorKind
+from tests.activity.supervising import Desk
+from tests.scripted_model import Reply, message, status, text
+
+MODEL = "a-small-model"
+TOOLS: list[Json] = [{"name": "look", "input_schema": {"type": "object", "properties": {}}}]
+OPENING = Opening(system="You look.", model=MODEL, tools=TOOLS)
+OPTIONS = CallOptions(max_tokens=1000, cache="conversation")
+LONG = "a row of pears, and " * 1000  # 20,000 characters: about 5,700 tokens
+REFUSAL = status(400, "invalid_request_error", "prompt is too long: 16000 tokens > 15000 maximum")
+
+
+def looks(turn: int, calls: int = 1, stop_reason: str = "tool_use") -> Reply:
+    """A reply that thinks and calls a tool."""
+    uses = [{"type": "tool_use", "id": f"c{turn}_{n}", "name": "look", "input": {}} for n in range(calls)]
+    thought = {"type": "thinking", "thinking": f"before call {turn}", "signature": "c2ln"}
+    return message([thought, *uses], stop_reason)
+
+
+class Talk:
+    """A conversation with a model of a window of 20,000 tokens, one call after the other."""
+
+    def __init__(self, desk: Desk, window: int | None = 20_000) -> None:
+        self.desk = desk
+        self.answered: Answered | None = None
+        desk.calls.windows = KnownWindows({"*": window} if window else None)
+
+    async def begin(self, prompt: Any = "Look.") -> Answered:
+        """Makes the first call."""
+        run = await self.desk.run_ref()
+
+        async def ask(_: object) -> Answered:
+            return await self.desk.calls.begin(run, "turn.1", OPENING, prompt, OPTIONS)
+
+        self.answered = await self.desk.do(ask, None)
+        return self.answered
+
+    async def go_on(self, *outputs: str) -> Answered:
+        """Answers the calls of the last reply and makes the next call."""
+        assert self.answered is not None
+        head, uses = self.answered.head, self.answered.message.tool_uses()
+        refs = [await self.desk.store.put_output(self.desk.run_id, output.encode()) for output in outputs]
+        results = [ToolResultRef(call_id=use["id"], ref=ref) for use, ref in zip(uses, refs, strict=True)]
+        added = [self.desk.calls.conversations.tool_result_message(results)]
+        run = await self.desk.run_ref()
+
+        async def ask(_: object) -> Answered:
+            return await self.desk.calls.go_on(run, "turn.2", head, added, OPTIONS)
+
+        self.answered = await self.desk.do(ask, None)
+        return self.answered
+
+    @property
+    def sent(self) -> list[Json]:
+        """The messages of the last request, without marks of the cache."""
+        messages: list[Json] = self.desk.asked[-1].step.body["messages"]
+        return [
+            {**m, "content": [{k: v for k, v in block.items() if k != "cache_control"} for block in m["content"]]}
+            for m in messages
+        ]
+
+    def of(self, kind: str) -> list[Json]:
+        """The blocks of that kind in the last request."""
+        return [block for m in self.sent for block in m["content"] if block["type"] == kind]
+
+
+async def test_old_outputs_and_the_thinking_after_them_give_way_and_the_store_keeps_all(desk: Desk) -> None:
+    desk.say(*[looks(n) for n in range(1, 6)])
+    talk = Talk(desk)
+    await talk.begin()
+    for _ in range(2):
+        await talk.go_on(LONG)
+        assert [block["content"] for block in talk.of("tool_result")] == [LONG[:20_000]] * len(talk.of("tool_result"))
+    assert [block["thinking"] for block in talk.of("thinking")] == ["before call 1", "before call 2"]
+    answered = await talk.go_on(LONG)  # 17,000 tokens of outputs, where 16,000 are for the prompt
+    lengths = [len(block["content"]) for block in talk.of("tool_result")]
+    assert (lengths[0] < 700, lengths[1] < 700, lengths[2]) == (True, True, 20_000)
+    assert 'read_output with output "1-1" and offset 450' in talk.of("tool_result")[0]["content"]
+    assert talk.of("thinking") == [], "what was thought is bound to what came before it"
+    assert [block["id"] for block in talk.of("tool_use")] == [b["tool_use_id"] for b in talk.of("tool_result")]
+    assert answered.view.cleared == 2
+    cleared = talk.sent
+    await talk.go_on("short")
+    assert talk.sent[: len(cleared)] == cleared, "between clearings a conversation only grows"
+    assert [block["thinking"] for block in talk.of("thinking")] == ["before call 4"]
+    whole = (await desk.calls.conversations.load(answered.head)).messages
+    assert [block["content"] for m in whole for block in m["content"] if block["type"] == "tool_result"] == [LONG] * 3
+
+
+async def test_of_outputs_that_are_all_new_as_many_stay_whole_as_fit(desk: Desk) -> None:
+    desk.say(looks(1, calls=6), text("done"))
+    talk = Talk(desk)
+    await talk.begin()
+    await talk.go_on(*[LONG] * 6)
+    assert [len(block["content"]) > 1000 for block in talk.of("tool_result")] == [False] * 4 + [True] * 2
+
+
+async def test_an_output_longer_than_a_prompt_takes_is_shown_cut_and_kept_whole(desk: Desk) -> None:
+    desk.say(looks(1), text("done"))
+    talk = Talk(desk, window=None)
+    await talk.begin()
+    await talk.go_on("x" * 300_000)
+    [block] = talk.of("tool_result")
+    assert len(block["content"]) <= 20_000
+    assert block["content"].endswith('read_output with output "1-1" and offset 19850 shows more]')
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        REFUSAL,
+        status(413, "request_too_large", "Request exceeds the maximum size"),
+        status(400, "invalid_request_error", "This model's maximum context length is 15000 tokens. You sent more."),
+    ],
+)
+async def test_a_refused_conversation_is_cleared_and_sent_again_in_the_same_attempt(desk: Desk, refusal: Reply) -> None:
+    desk.say(looks(1), looks(2), refusal, text("done"))
+    talk = Talk(desk, window=100_000)
+    await talk.begin()
+    await talk.go_on(LONG)
+    answered = await talk.go_on(LONG)
+    assert answered.message.text() == "done"
+    assert len(desk.asked) == 4
+    assert [len(block["content"]) > 1000 for block in talk.of("tool_result")] == [False, True]
+    entry = await desk.calls.conversations.entry(answered.head)
+    assert (entry.view.cleared, entry.view.quiet) == (1, 2)
+
+
+async def test_a_window_that_the_provider_named_is_kept_to_from_then_on(desk: Desk) -> None:
+    desk.say(looks(1), REFUSAL, *[looks(n) for n in range(2, 9)])
+    talk = Talk(desk, window=None)
+    await talk.begin()
+    for _ in range(5):
+        await talk.go_on(LONG)
+        assert sum(len(block["content"]) for block in talk.of("tool_result")) < 50_000
+    assert len(desk.asked) == 7
+    assert desk.calls.windows.of(MODEL) == 15_000
+
+
+async def test_a_conversation_refused_again_or_without_anything_to_leave_out_fails_for_good(desk: Desk) -> None:
+    desk.say(looks(1), REFUSAL)
+    talk = Talk(desk)
+    await talk.begin()
+    for outputs, requests in ((LONG, 3), ("short", 4)):
+        with pytest.raises(ApplicationError) as caught:
+            await talk.go_on(outputs)
+        assert (caught.value.type, caught.value.non_retryable) == ("ContextOverflow", True)
+        assert len(desk.asked) == requests
+
+
+async def test_a_reply_without_room_is_asked_for_again_and_its_tokens_count(desk: Desk) -> None:
+    full = message([{"type": "text", "text": "the first"}], "model_context_window_exceeded", tokens=1000)
+    desk.say(looks(1), full, text("done"))
+    talk = Talk(desk)
+    await talk.begin()
+    answered = await talk.go_on(LONG)
+    assert answered.message.text() == "done"
+    assert (answered.usage.model_calls, answered.usage.output_tokens) == (1, 1010)
+
+
+async def test_a_reply_without_room_for_which_nothing_can_be_left_out_is_the_reply(desk: Desk) -> None:
+    desk.say(looks(1), message([{"type": "text", "text": "half"}], "model_context_window_exceeded"))
+    talk = Talk(desk)
+    await talk.begin()
+    answered = await talk.go_on("short")
+    assert (answered.message.stop_reason, answered.message.text()) == ("model_context_window_exceeded", "half")
+    assert len(desk.asked) == 2
+
+
+async def test_a_first_prompt_is_written_again_with_less_room_once(desk: Desk) -> None:
+    rooms: list[int] = []
+
+    async def write(tokens: int) -> str:
+        rooms.append(tokens)
+        return f"Look at {tokens} tokens."
+
+    desk.say(REFUSAL, text("done"), REFUSAL)
+    talk = Talk(desk, window=40_000)
+    assert (await talk.begin(write)).message.text() == "done"
+    assert rooms[0] == 20_000
+    assert rooms[1] < rooms[0] / 2
+    assert talk.sent[0]["content"][0]["text"] == f"Look at {rooms[1]} tokens."
+    for prompt, requests in ((write, 4), ("always the same", 5)):
+        with pytest.raises(ApplicationError) as caught:
+            await talk.begin(prompt)
+        assert caught.value.type == "ContextOverflow"
+        assert len(desk.asked) == requests
+
+
+async def test_the_last_counted_prompt_tells_how_many_tokens_a_text_has(desk: Desk) -> None:
+    """The same texts are cleared or not, by what the provider counted of the ones before."""
+
+    def counted(turn: int, tokens: int) -> Reply:
+        async def reply() -> ApiReply:
+            made = await looks(turn)()
+            return ApiReply(made.content, made.stop_reason, None, {"input_tokens": tokens, "output_tokens": 50})
+
+        return reply
+
+    for tokens, cleared in ((4_500, 0), (8_500, 1)):  # of 20,000 characters: 4.4 or 2.4 characters to a token
+        desk.say(looks(1), counted(2, tokens), looks(3))
+        talk = Talk(desk)
+        await talk.begin()
+        await talk.go_on(LONG)
+        answered = await talk.go_on(LONG)
+        assert answered.view.cleared == cleared, tokens
+
+
+async def test_an_estimate_near_the_end_of_the_room_is_counted_by_the_provider(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.say(*[looks(n) for n in range(1, 9)])
+    for counts, cleared in ((True, 0), (False, 2)):  # it counts an eighth less than the estimate
+        talk = Talk(desk)
+        await talk.begin()
+        await talk.go_on(LONG)
+        await talk.go_on(LONG)
+        if not counts:
+            monkeypatch.setattr(desk.calls.model, "_counts", False)
+        answered = await talk.go_on(LONG[:17_000])
+        assert answered.view.cleared == cleared
+
+
+async def test_a_window_that_nobody_knows_is_asked_of_the_provider_once(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    async def window(model: str) -> int:
+        asked.append(model)
+        return 20_000
+
+    monkeypatch.setattr(desk.calls.model, "window", window)
+    desk.say(*[looks(n) for n in range(1, 6)])
+    talk = Talk(desk, window=None)
+    await talk.begin()
+    assert asked == [], "a short prompt fits anywhere"
+    for cleared in (0, 0, 2):
+        assert (await talk.go_on(LONG)).view.cleared == cleared
+    assert asked == [MODEL]
+
+
+async def test_the_providers_list_of_models_has_windows(desk: Desk) -> None:
+    assert await desk.calls.model.window("claude-haiku-5-5") == 1_000_000
+    assert await desk.calls.model.window("claude-haiku-4-5") == 200_000
+
+
+@pytest.mark.parametrize(
+    ("words", "known"),
+    [
+        ("prompt is too long: 213462 tokens > 200000 maximum", (213_462, 200_000)),
+        ("input length and `max_tokens` exceed context limit: 190000 + 21333 > 200000, decrease", (190_000, 200_000)),
+        ("This model's maximum context length is 8192 tokens. However, you requested 9000", (None, 8192)),
+        ("This model's maximum prompt length is 131072 but the request contains 136973 tokens.", (None, 131_072)),
+        ("the request exceeds the available context size (4096 tokens), try increasing it", (None, 4096)),
+        ("Your request exceeded model token limit: 262144 (requested: 275363)", (None, 262_144)),
+        ("Request size exceeds model context window", (None, None)),
+    ],
+)
+async def test_the_words_of_providers_for_a_prompt_that_is_too_long(
+    desk: Desk, words: str, known: tuple[int | None, int | None]
+) -> None:
+    desk.say(status(400, "invalid_request_error", words))
+    with pytest.raises(ApplicationError) as caught:
+        await Talk(desk, window=None).begin()
+    assert caught.value.type == "ContextOverflow"
+    failed = ModelFailure(ErrorKind.CONTEXT_OVERFLOW, caught.value.message, retryable=False)
+    assert refused_size(failed) == known
+
+
+def test_settings_go_before_the_list_and_what_is_smaller_before_both() -> None:
+    windows = KnownWindows({"mine": 32_768, "claude-opus*": 500_000})
+    known = {model: windows.of(model) for model in ("mine", "claude-opus-5-5", "anthropic/claude-haiku-4-5", "odd")}
+    assert list(known.values()) == [32_768, 500_000, 200_000, limits.UNKNOWN_WINDOW_TOKENS]
+    for model, told, window in (("mine", 16_384, 16_384), ("odd", 8_192, 8_192), ("claude-opus-5-5", 10**6, 500_000)):
+        windows.learn(model, told)
+        assert windows.of(model) == window
+    assert windows.room("claude-haiku-5-5").usual < 100_000, "longer prompts cost five times as much"
+    assert windows.prompt_tokens("odd") == 4_096
+
+
+@pytest.mark.parametrize(
+    ("value", "windows"),
+    [("200000", {"*": 200_000}), ("mine=32768, qwen*=131072", {"mine": 32_768, "qwen*": 131_072}), ("", {})],
+)
+def test_windows_are_set_for_all_models_or_by_name(
+    monkeypatch: pytest.MonkeyPatch, value: str, windows: dict[str, int]
+) -> None:
+    monkeypatch.setenv("SUPERVISOR_MODEL_WINDOW", value)
+    assert Settings(_env_file=None).model_window == windows
+    monkeypatch.setenv("SUPERVISOR_MODEL_WINDOW", "mine=large")
+    with pytest.raises(ValueError, match="name=tokens"):
+        Settings(_env_file=None)

@@ -1,0 +1,189 @@
+"""Every command that the source suggests anywhere is run by a test as it is printed."""
+
+import ast
+import asyncio
+import re
+import shutil
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.api.failure.v1 import Failure, TimeoutFailureInfo
+from temporalio.api.workflow.v1 import PendingActivityInfo
+
+from console.command import CommandFailed
+from console.commands import server_checks
+from console.run import find_run, standstill, start_run
+from console.run.run_outcome import RunOutcome
+from console.terminal import console
+from console.view.answer_text import print_outcome
+from runtime.paths import make_command
+from runtime.server.temporal_binary import find_temporal
+from supervision.contract.result import RunResult
+from tests.console.conftest import GOAL, Cli
+from tests.console.hint_sites import PLACEHOLDER, ROOT, made, written
+from tests.console.test_hints import all_run, hints, run_as_printed
+
+RUN = "sites-1"
+STAND = "test_the_hints_of_starting_leaving_and_reading_run_as_printed"
+WORKERS = "test_hints_that_start_a_worker_run_as_printed"
+READ = "test_hints_of_reading_run_as_printed"
+RUN_BY = {
+    "console/commands/artifact_commands.py:print_artifacts:artifacts": READ,
+    "console/commands/list_commands.py:print_runs:run": READ,
+    "console/commands/run_commands.py:follow_run:follow": "test_ctrl_c_detaches_and_the_run_completes",
+    "console/commands/run_commands.py:run_goal:follow": STAND,
+    "console/commands/server_checks.py:_open_runs:status": "every_screen_says",
+    "console/commands/server_checks.py:_queues:worker --pool": WORKERS,
+    "console/commands/server_checks.py:_queues:worker": WORKERS,
+    "console/commands/tool_commands.py:try_tool:tool": READ,
+    "console/commands/update_commands.py:cancel:result": STAND,
+    "console/run/find_run.py:find_run:run": READ,
+    "console/run/request_options.py:as_request:run": STAND,
+    "console/run/run_handle.py:_must_exist:list": STAND,
+    "console/run/standstill.py:_no_worker:worker": WORKERS,
+    "console/run/standstill.py:_unanswered:doctor": "every_screen_says",
+    "console/run/standstill.py:_of_failure:worker": WORKERS,
+    "console/run/standstill.py:_of_queue:worker": WORKERS,
+    "console/run/standstill.py:stated:resume": "test_the_hint_of_a_run_that_waits_for_a_person_runs_as_printed",
+    "console/run/start_run.py:_taken:follow": "test_a_taken_id_names_the_run_that_has_it",
+    "console/run/start_run.py:_taken:result": STAND,
+    "console/run/start_run.py:require_workers:worker": WORKERS,
+    "console/view/answer_text.py:_fact_lines:artifacts": READ,
+    "console/view/answer_text.py:_fact_lines:result": READ,
+    "runtime/connection.py:_explain:make serve": "test_hints_of_the_makefile_run_from_anywhere",
+    "worker_main.py:_no_model:make standin": "test_hints_of_the_makefile_run_from_anywhere",
+}
+"""The test, or the part of tests, that runs the hint of each place."""
+
+
+def test_each_place_that_makes_a_hint_has_a_test_that_runs_it() -> None:
+    assert made() == set(RUN_BY)
+    tests = [ast.parse(file.read_text()) for file in Path(__file__).parent.glob("test_*.py")]
+    functions = {node.name for tree in tests for node in tree.body if isinstance(node, ast.AsyncFunctionDef)}
+    functions |= {node.name for tree in tests for node in tree.body if isinstance(node, ast.FunctionDef)}
+    assert set(RUN_BY.values()) - functions == set()
+
+
+@pytest.mark.parametrize("command", sorted(written()))
+def test_commands_of_other_programs_are_ones_that_they_know(command: str, tmp_path: Path) -> None:
+    program, *words = command.split()
+    if program == "chmod":
+        (tmp_path / PLACEHOLDER).touch()
+        subprocess.run([program, *words], cwd=tmp_path, check=True)
+        return
+    if program == "make":
+        subprocess.run([program, "--dry-run", *words], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+        return
+    assert program == "temporal"
+    subcommands = [word for word in words if re.fullmatch("[a-z-]+", word) and not word.startswith("-")]
+    asked = [str(find_temporal()), *subcommands, "--help"]
+    page = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+    assert f"temporal {' '.join(subcommands)} " in page
+    for option in [word for word in words if word.startswith("--")]:
+        assert re.search(rf"{option}\b", page), (command, page)
+
+
+@pytest.mark.parametrize("target", ["serve", "standin"])
+async def test_hints_of_the_makefile_run_from_anywhere(
+    target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    assert make_command(target) == f"`make {target}`"
+    monkeypatch.chdir(tmp_path)
+    done = await asyncio.create_subprocess_exec(
+        *("bash", "-c", make_command(target).strip("`") + " --dry-run"), cwd=tmp_path, stdout=subprocess.PIPE
+    )
+    out, _ = await done.communicate()
+    assert done.returncode == 0
+    assert b".venv/bin/python" in out
+
+
+async def starts_a_worker(text: str, cwd: Path) -> None:
+    """Runs the hints as printed, but for a file of settings that is not there: a Worker would go on for ever."""
+    commands = hints(text)
+    assert commands, text
+    for command in commands:
+        process = await asyncio.create_subprocess_exec(
+            *("bash", "-c", f"{command} --env-file nowhere"), cwd=cwd, stderr=subprocess.PIPE
+        )
+        _, err = await process.communicate()
+        assert (process.returncode, err) == (2, b"there is no file nowhere\n"), command
+
+
+async def test_hints_that_start_a_worker_run_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    async def nobody(client: Any, queue: str, kind: Any) -> dict[str, datetime]:
+        return {}
+
+    async def only_runs(client: Any, queue: str, kind: Any) -> dict[str, datetime]:
+        return {"7@host": datetime.now(UTC)} if queue == "supervisor" else {}
+
+    role = '[[roles]]\nname = "far"\ndescription = "Far."\nsystem_prompt = "Go."\npool = "east"\n'
+    (tmp_path / "spread").mkdir()
+    (tmp_path / "spread" / "team.toml").write_text(f'name = "spread"\ngeneralist = "far"\n{role}')
+    texts = []
+    for polled in (only_runs, nobody):
+        for module in (start_run, standstill, server_checks):
+            monkeypatch.setattr(module, "pollers", polled)
+        monkeypatch.setattr(start_run, "server_address", lambda _: "host:1")
+        with pytest.raises(CommandFailed) as refused:
+            await start_run.require_workers(None)  # type: ignore[arg-type]
+        texts.append(str(refused.value))
+    for queue in ("supervisor-model", "supervisor-tools", "supervisor.east"):
+        cause = await standstill._of_queue(_Client(), ("t1",), queue)  # type: ignore[arg-type]
+        assert cause is not None
+        texts.append(cause.line)
+    lost = PendingActivityInfo(attempt=2, last_failure=Failure(timeout_failure_info=TimeoutFailureInfo()))
+    lost.activity_options.task_queue.name = "supervisor.east"
+    texts.append(standstill._of_failure(("t1",), lost, datetime.now(UTC)).line)
+    texts += [row.fix async for row in server_checks._queues(None, [tmp_path]) if row.fix]  # type: ignore[arg-type]
+    assert len(texts) == 9
+    for text in dict.fromkeys(texts):
+        await starts_a_worker(text, tmp_path)
+
+
+class _Client:
+    client = None
+
+
+@pytest.fixture(scope="module")
+async def read(served: dict[str, str], place: Path) -> Cli:
+    """Commands where run `sites-1` has completed, which made an artifact."""
+    cli = Cli(served, place)
+    assert (await cli("run", GOAL, "--id", RUN)).code == 0
+    return cli
+
+
+async def test_hints_of_reading_run_as_printed(
+    read: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words in (["result", RUN], ["artifacts", RUN], ["tool", "calculate"], ["list", "--team", "nobodys"]):
+        done = await read(*words)
+        printed = hints(done.out + done.err)
+        assert len(printed) == 1, (words, done)
+        if words[0] == "list":
+            printed = [f"{printed[0]} --detach"]
+        code, out = await run_as_printed(read, printed[0])
+        assert code == 0, (printed, out)
+        shutil.rmtree(read.folder / "DIR", ignore_errors=True)
+
+    monkeypatch.chdir(read.folder)
+    print_outcome(console(), RUN, RunOutcome(0, "completed", RunResult(answer="-", truncated=True)))
+    assert len(await all_run(read, capsys.readouterr().out)) == 1
+
+    async def no_runs(client: Any, limit: int) -> list[Any]:
+        return []
+
+    monkeypatch.setattr(find_run, "roots", no_runs)
+    with pytest.raises(CommandFailed) as none:
+        await find_run.find_run(_Namespace(), None)  # type: ignore[arg-type]
+    code, out = await run_as_printed(read, f"{hints(str(none.value))[0]} --detach")
+    assert code == 0, out
+
+
+class _Namespace:
+    namespace = "default"

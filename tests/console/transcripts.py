@@ -1,0 +1,39 @@
+"""Transcripts of screens, kept beside the tests: what a person sees changes only on purpose.
+
+`python -m tests.console.record` writes them anew; times, ids and durations stand as they always have.
+"""
+
+import os
+import re
+from pathlib import Path
+
+FOLDER = Path(__file__).parent / "screens"
+RECORD = "RECORD_SCREENS"
+_USUAL: tuple[tuple[str, str], ...] = (
+    (r"\d\d:\d\d:\d\d\.\d+", "00:00:00.0"),
+    (r"\d\d:\d\d:\d\d", "00:00:00"),
+    (r"\d{4}-\d\d-\d\d", "2000-01-01"),
+    (r"\b\d\d-\d\d \d\d:\d\d\b", "01-01 00:00"),
+    (r"127\.0\.0\.1:\d+", "127.0.0.1:8234"),
+    (r"→ [0-9a-f]{8}$", "→ 00000000"),
+    (r"\b[0-9a-f]{64}\b", "0" * 64),
+    (r"\b\d+(\.\d)? s\b", "0 s"),
+    (r"speed-up \d+\.\d\d", "speed-up 1.00"),
+)
+
+
+def compare(name: str, lines: list[str]) -> None:
+    """Fails if a screen is not the one that is kept; keeps it instead where transcripts are recorded."""
+    shown = "\n".join(map(usual, lines)).strip("\n") + "\n"
+    file = FOLDER / f"{name.replace(' ', '-')}.txt"
+    if os.environ.get(RECORD):
+        FOLDER.mkdir(exist_ok=True)
+        file.write_text(shown)
+    assert shown == file.read_text(), f"{file.name} differs; if that is meant: python -m tests.console.record"
+
+
+def usual(line: str) -> str:
+    """Returns a line with the same time, id and duration as always."""
+    for pattern, instead in _USUAL:
+        line = re.sub(pattern, instead, line)
+    return line.rstrip()

@@ -1,0 +1,308 @@
+"""Playing cases: many runs at a time on one server, with Workers that are stopped and started meanwhile."""
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any, TypeVar
+from uuid import uuid4
+
+import pytest
+from temporalio.api.enums.v1 import EventType
+from temporalio.client import (
+    Client,
+    WorkflowFailureError,
+    WorkflowUpdateFailedError,
+    WorkflowUpdateRPCTimeoutOrCancelledError,
+)
+from temporalio.exceptions import ApplicationError, CancelledError
+from temporalio.service import RPCError
+from temporalio.worker import UnsandboxedWorkflowRunner
+
+from runtime import workers
+from runtime.connection import connect
+from supervision import limits
+from supervision.contract.request import RunRequest
+from supervision.contract.result import RunResult
+from supervision.contract.status import Status
+from tests.machine.cases import Case, Deed
+from tests.machine.model_replies import ModelReplies, Served
+from tests.scripted_model import Call, ScriptedModel
+from tests.serving import settings_for
+from tests.workflow.runs import Handle
+from worker_main import serving
+from workflows.supervisor import SupervisorWorkflow
+
+T = TypeVar("T")
+
+AT_ONCE = 40
+PATIENCE = 200
+"""Seconds for one run among others: most take two."""
+
+_TOO_LATE = (RPCError, WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError)
+_MS = timedelta(milliseconds=1)
+IMPATIENT = {
+    "ATTEMPT_PAUSE": 0 * _MS,
+    "MODEL_RETRY_INITIAL": 50 * _MS,
+    "MODEL_RETRY_MAX": 200 * _MS,
+    "BREAKER_COOLDOWN": 500 * _MS,
+    "BREAKER_COOLDOWN_MAX": 2000 * _MS,
+    "CIRCUIT_RETRY_BELOW": 400 * _MS,
+    "PROVIDER_PAUSE": 500 * _MS,
+    "PROVIDER_PAUSE_MAX": 1000 * _MS,
+    "PACE_MAX": 1000 * _MS,
+    "GATE_WAIT": 300 * _MS,
+    "PREFIX_WAIT": 50 * _MS,
+    "ROLE_BREAKER_COOLDOWN": 100 * _MS,
+    "ROLE_REST_TOTAL": 2000 * _MS,
+    "GRACEFUL_SHUTDOWN": 0 * _MS,
+}
+"""Limits whose size is nothing that a rule depends on, small enough for a run to end in seconds."""
+
+
+@dataclass
+class Ending:
+    """How a run ended: `error` is the type of a failed one, `result` what it left, `shown` its queries' replies."""
+
+    case: Case
+    run_id: str
+    kind: str
+    result: RunResult | None
+    error: str | None = None
+    shown: RunResult | None = None
+    status: Status | None = None
+    served: list[Served] = field(default_factory=list)
+    calls: Callable[[], list[Call]] = list
+    restarted: bool = False
+
+
+@dataclass
+class Batch:
+    """Cases that are played together. After so many model calls of all of them the Workers are stopped and started."""
+
+    cases: Sequence[Case]
+    restarts: tuple[int, ...] = ()
+    cached_workflows: int = limits.CACHED_WORKFLOWS
+
+
+def batch(cases: Sequence[Case]) -> Batch:
+    """Returns the cases with the restarts and the workflow cache that belong to the first one's seed."""
+    dice = Random(f"batch {cases[0].seed}")
+    restarts = sorted(dice.randint(1, 8 * len(cases)) for _ in range(dice.choice([0, 1, 2])))
+    return Batch(cases, tuple(restarts), dice.choice([limits.CACHED_WORKFLOWS, limits.CACHED_WORKFLOWS, 20, 0]))
+
+
+@contextlib.contextmanager
+def impatient(cached_workflows: int) -> Iterator[None]:
+    """Sets the limits to IMPATIENT for the time of the block.
+
+    Workflows run without the sandbox, which would take half of the time: other tests show what it forbids.
+    """
+    changes = {**IMPATIENT, "CACHED_WORKFLOWS": cached_workflows}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in changes.items():
+            patch.setattr(limits, name, value)
+        # Else the SDK interrupts workflows that a busy machine lets wait for two seconds, and some never go on.
+        patch.setenv("TEMPORAL_DEBUG", "1")
+        patch.setattr(workers, "workflow_runner", lambda strict: UnsandboxedWorkflowRunner())
+        yield
+
+
+async def played(
+    client: Client, model: ScriptedModel, artifacts: Path, group: Batch, ended: Callable[[Ending], Any]
+) -> None:
+    """Plays a batch to its end, and hands each ending over to `ended` while the Workers still serve."""
+    with impatient(group.cached_workflows):
+        async with _Workers(client, model, artifacts, group.restarts) as workers:
+            slots = asyncio.Semaphore(AT_ONCE)
+
+            async def one(case: Case) -> None:
+                async with slots:
+                    ending = await _Play(client, model, case, workers).end()
+                    await ended(ending)
+
+            async with asyncio.TaskGroup() as group_of_runs:
+                for case in group.cases:
+                    group_of_runs.create_task(one(case))
+
+
+class _Workers(contextlib.AbstractAsyncContextManager["_Workers"]):
+    """The project's Workers in this process; `count` counts model calls, at some of which they are replaced."""
+
+    def __init__(self, client: Client, model: ScriptedModel, artifacts: Path, restarts: tuple[int, ...]) -> None:
+        self._client = client
+        self._settings = settings_for(model.url, artifacts)
+        self._restarts = list(restarts)
+        self._calls = 0
+        self._due = asyncio.Event()
+        self._stopping: list[asyncio.Task[Any]] = []
+        self.restarted = False
+
+    async def __aenter__(self) -> "_Workers":
+        self._serving: Any = self._new()
+        await self._serving.__aenter__()
+        self._nemesis = asyncio.create_task(self._replace())
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        self._nemesis.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._nemesis
+        await self._serving.__aexit__(None, None, None)
+        await asyncio.gather(*self._stopping)
+
+    def count(self) -> None:
+        """Counts a model call."""
+        self._calls += 1
+        if self._restarts and self._calls >= self._restarts[0]:
+            self._restarts.pop(0)
+            self._due.set()
+
+    @contextlib.asynccontextmanager
+    async def _new(self) -> AsyncIterator[None]:
+        """The Workers of a process, with a connection of their own."""
+        own = await connect(address=self._client.service_client.config.target_host)
+        async with serving(own, self._settings, attributes=[], strict_sandbox=False):
+            yield
+
+    async def _replace(self) -> None:
+        while True:
+            await self._due.wait()
+            self._due.clear()
+            self.restarted = True
+            # Not one after the other: a Worker that stops takes a minute now and then, and its runs would stand still.
+            self._stopping.append(asyncio.create_task(self._serving.__aexit__(None, None, None)))
+            self._serving = self._new()
+            await self._serving.__aenter__()
+
+
+class _Play:
+    """One case on its way."""
+
+    def __init__(self, client: Client, model: ScriptedModel, case: Case, workers: _Workers) -> None:
+        self._client = client
+        self._model = model
+        self._case = case
+        self._workers = workers
+        self._waiting: list[tuple[int, asyncio.Event]] = []
+        self._id = f"case-{case.seed}-{uuid4().hex[:6]}"
+        self._replies = ModelReplies(case, self._counted)
+
+    async def end(self) -> Ending:
+        """Starts the run, does what people do to it, and returns its ending."""
+        case = self._case
+        self._model.play(self._id, self._replies.reply)
+        request = RunRequest(**case.request)
+        handle = await self._client.start_workflow(
+            SupervisorWorkflow.run, request, id=self._id, task_queue="supervisor"
+        )
+        people = [asyncio.create_task(self._person(handle, deed)) for deed in case.deeds]
+        if case.unpaid_from is not None:
+            people.append(asyncio.create_task(self._payer(handle)))
+        try:
+            async with asyncio.timeout(PATIENCE):
+                ending = await self._ending(handle)
+        except TimeoutError:
+            ending = Ending(case, self._id, "hung", None, await _standing(self._client, self._id))
+            with contextlib.suppress(RPCError):
+                await handle.terminate("it hung")
+        finally:
+            for person in people:
+                person.cancel()
+        for outcome in await asyncio.gather(*people, return_exceptions=True):
+            if isinstance(outcome, Exception):
+                raise outcome
+        return ending
+
+    async def _ending(self, handle: Handle) -> Ending:
+        try:
+            result: RunResult | None = await handle.result()
+            kind, error = "completed", None
+        except WorkflowFailureError as failed:
+            cause, result, error = failed.cause, None, type(failed.cause).__name__
+            kind = "cancelled" if isinstance(cause, CancelledError) else "failed"
+            if isinstance(cause, ApplicationError):
+                error = cause.type
+                result = RunResult.model_validate(cause.details[0]) if cause.details else None
+        ending = Ending(self._case, self._id, kind, result, error, restarted=self._workers.restarted)
+        ending.shown = await _answered(lambda: handle.query(SupervisorWorkflow.result))
+        ending.status = await _answered(lambda: handle.query(SupervisorWorkflow.status))
+        if kind == "cancelled":
+            ending.result = ending.shown
+        ending.served, ending.calls = self._replies.served, partial(self._model.of, self._id)
+        return ending
+
+    def _counted(self, calls: int) -> None:
+        self._workers.count()
+        for number, event in self._waiting:
+            if calls >= number:
+                event.set()
+
+    async def _person(self, handle: Handle, deed: Deed) -> None:
+        """Does one thing, when it is time for it."""
+        reached = asyncio.Event()
+        self._waiting.append((deed.after_calls, reached))
+        await reached.wait()
+        with contextlib.suppress(*_TOO_LATE):  # the run had ended, or has no such child
+            await self._do(handle, deed.action)
+
+    async def _do(self, handle: Handle, action: str) -> None:
+        match action:
+            case "cancel":
+                await handle.cancel()
+            case "extend":
+                more = {"budget": {"tokens": 500_000}, "deadline": "PT1H"}
+                await handle.execute_update("extend_limits", more)
+            case "resume":
+                await handle.execute_update("resume", {"request_id": uuid4().hex})
+            case "look":
+                await handle.query(SupervisorWorkflow.trace)
+            case "cancel_child" | "terminate_child":
+                shown = await handle.query(SupervisorWorkflow.status)
+                children = [report.workflow_id for report in shown.subtasks if report.state == "running"]
+                for child in [self._client.get_workflow_handle(child) for child in children if child][:1]:
+                    await (child.cancel() if action == "cancel_child" else child.terminate("a test"))
+
+    async def _payer(self, handle: Handle) -> None:
+        """Mends the account when the run says that it waits for that, and resumes it."""
+        while True:
+            await asyncio.sleep(0.5)
+            with contextlib.suppress(*_TOO_LATE):
+                if any(wait.kind == "resume" for wait in (await handle.query(SupervisorWorkflow.status)).waiting):
+                    self._replies.mend_account()
+                    await handle.execute_update("resume", {"request_id": uuid4().hex})
+
+
+async def _answered(query: Callable[[], Awaitable[T]]) -> T:
+    """Returns the reply to a query, asked again while the Workers are replaced."""
+    while True:
+        with contextlib.suppress(RPCError):
+            return await query()
+
+
+async def _standing(client: Client, workflow_id: str) -> str:
+    """Returns what a workflow that hangs waits for, and each open child of it."""
+    handle = client.get_workflow_handle(workflow_id)
+    described = (await handle.describe()).raw_description
+    tried = [f"{a.activity_type.name}, attempt {a.attempt}" for a in described.pending_activities]
+    task = described.pending_workflow_task
+    last = [
+        f"{EventType.Name(event.event_type).removeprefix('EVENT_TYPE_')} at {event.event_time.ToDatetime():%H:%M:%S}"
+        async for event in handle.fetch_history_events()
+    ]
+    below = [await _standing(client, child.workflow_id) for child in described.pending_children]
+    return (
+        f"{workflow_id}: activities {tried}, workflow task {task.state} attempt {task.attempt}, last {last[-6:]}, "
+        f"children {below}"
+    )
+
+
+def say(words: str) -> None:
+    """Prints a line at once."""
+    sys.stdout.write(f"{words}\n")
+    sys.stdout.flush()

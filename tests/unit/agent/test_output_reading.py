@@ -1,0 +1,66 @@
+"""Outputs that were cut are read again by name and page, and nothing of them is lost."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from supervision import limits
+from supervision.agent.output_reading import beginning, page, page_chars, read_call, read_output_tool
+
+
+def pages(text: str, offset: int, most: int) -> str:
+    """Reads an output to its end, as its pages say."""
+    read = ""
+    while True:
+        shown = page(text, read_call({"output": "3-1", "offset": offset}), most)
+        more = re.search(r"\n\[characters \d+ to \d+ of \d+: go on with offset=(\d+)\]$", shown)
+        read += shown[: more.start()] if more else shown
+        if more is None:
+            return read
+        offset = int(more[1])
+
+
+@given(st.text(alphabet="ab\n数[", max_size=3000), st.integers(150, 900), st.integers(1, 700))
+def test_beginning_and_pages_are_the_whole_output(text: str, limit: int, most: int) -> None:
+    shown = beginning(text, "3-1", limit)
+    assert len(shown) <= limit
+    if len(text) <= limit:
+        assert shown == text
+        return
+    cut = re.search(r'\n\[cut: (\d+) of \d+ characters are shown; read_output with output "3-1" and offset \1 ', shown)
+    assert cut is not None
+    assert shown[: cut.start()] + pages(text, int(cut[1]), most) == text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "advice"),
+    [
+        ({}, "output is a name"),
+        ({"output": 3.1}, "output is a name"),
+        ({"output": "3"}, "output is a name"),
+        ({"output": "0-1"}, "output is a name"),
+        ({"output": "../1-1"}, "output is a name"),
+        ({"output": "3-1", "offset": -1}, "offset a number"),
+        (None, "output is a name"),
+    ],
+)
+def test_wrong_arguments_are_answered_with_advice(arguments: object, advice: str) -> None:
+    with pytest.raises(ValueError, match=advice):
+        read_call(arguments)
+
+
+def test_an_offset_beyond_the_end_is_answered_with_the_length() -> None:
+    with pytest.raises(ValueError, match="only 3 characters"):
+        page("abc", read_call({"output": "1-1", "offset": 3}), 10)
+    assert page("", read_call({"output": "1-1"}), 10) == ""
+
+
+@pytest.mark.parametrize(("window", "most"), [(8_000, 4_000), (1_000_000, limits.TOOL_OUTPUT_CHARS - 150)])
+def test_a_page_is_a_small_part_of_the_window(window: int, most: int) -> None:
+    assert page_chars(window) == most
+
+
+def test_the_tool_takes_nothing_else() -> None:
+    assert read_output_tool()["input_schema"]["additionalProperties"] is False

@@ -1,0 +1,59 @@
+"""A reply that comes in the same workflow task as a cancellation: it is paid, so it is counted."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from temporalio.client import Client, WorkflowExecutionStatus
+
+from tests.scripted_model import Reply, ScriptedModel, plan, script, text, when
+from tests.serving import own_server, settings_for
+from tests.waiting import until
+from tests.workflow.runs import closed, scheduled, sent, start
+from worker_main import serving
+from workflows.supervisor import SupervisorWorkflow
+
+
+@pytest.fixture
+async def own_client() -> AsyncIterator[Client]:
+    """A client of a server that only the test's Workers serve."""
+    async with own_server() as client:
+        yield client
+
+
+@pytest.mark.parametrize("step", ["plan.1.1", "t1/1/turn.1"])
+async def test_a_reply_that_comes_together_with_a_cancel_is_booked(
+    own_client: Client, model: ScriptedModel, run_id: str, tmp_path: Path, step: str
+) -> None:
+    settings, answered = settings_for(model.url, tmp_path), asyncio.Event()
+
+    def held(reply: Reply, of: str) -> Reply:
+        return when(answered, reply) if of == step else reply
+
+    found = held(text("found it"), "t1/1/turn.1")
+    model.play(run_id, script(held(plan({"id": "t1"}), "plan.1.1"), {"t1": lambda step: found}))
+    async with serving(own_client, settings, ["model"]):
+        async with contextlib.AsyncExitStack() as workflows:
+            await workflows.enter_async_context(serving(own_client, settings, ["workflows"]))
+            handle = await start(own_client, run_id, "lab")
+            await until(sent(model, run_id, step))
+        # No Worker takes workflow tasks now: the reply and the cancellation wait for the same one.
+        caller = run_id if step.startswith("plan") else f"{run_id}/t1/1"
+        answered.set()
+        await until(lambda: _completed(own_client, caller))
+        await own_client.get_workflow_handle(caller).cancel()
+        async with serving(own_client, settings, ["workflows"]):
+            await until(lambda: closed(handle))
+            result = await handle.query(SupervisorWorkflow.result)
+    assert result.usage.model_calls == len(model.of(run_id))
+    assert len(await scheduled(own_client, run_id, "activity")) <= 2
+
+
+async def _completed(client: Client, workflow_id: str) -> bool:
+    """True if the only activity of a workflow has completed."""
+    handle = client.get_workflow_handle(workflow_id)
+    described = await handle.describe()
+    assert described.status is WorkflowExecutionStatus.RUNNING
+    return not described.raw_description.pending_activities

@@ -1,0 +1,151 @@
+"""Conversations longer than their model's window: what is sent, what it costs, and what happens when it is refused."""
+
+import json
+import re
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from temporalio.client import Client
+
+from standin.server.api_reply import text_block
+from standin.server.app import BrainServer
+from standin.server.faults import parse_config
+from standin.server.serving import serving as served
+from tests.scripted_model import Reply, ScriptedModel, Step, plan, script, status, stop, text, tools
+from tests.serving import own_server, settings_for
+from tests.workflow.run.test_history import history_bytes
+from tests.workflow.run.test_model_calls import PROMPT, Billed, billed, read_share
+from tests.workflow.runs import call, run
+from worker_main import serving
+
+WINDOW = 100_000
+TURNS = 80
+TEAM: dict[str, Any] = {
+    "name": "counters",
+    "generalist": "counter",
+    "roles": [{"name": "counter", "description": "Counts.", "system_prompt": PROMPT, "tools": ["lookup"]}],
+}
+_CUT = re.compile(r'\n\[cut: (\d+) of \d+ characters are shown; read_output with output "(\d+-1)" and offset \1 ')
+TOO_LONG = "prompt is too long: 120000 tokens > 100000 maximum"
+
+
+def output(turn: int) -> str:
+    """What the tool returns in that turn: 20,000 characters."""
+    return (f"found row {turn} of the pears " * 2000)[:20_000]
+
+
+def blocks(step: Step, kind: str) -> list[dict[str, Any]]:
+    """The blocks of a kind in a request."""
+    messages = step.body["messages"]
+    return [b for m in messages if isinstance(m["content"], list) for b in m["content"] if b["type"] == kind]
+
+
+class Looking:
+    """A worker agent that looks something up in each turn, and in some of them reads an old output again."""
+
+    def __init__(self, turns: int) -> None:
+        self.turns = turns
+        self.read_again: dict[str, str] = {}
+        self._begun: dict[str, str] = {}
+
+    def __call__(self, step: Step) -> Reply:
+        results = blocks(step, "tool_result")
+        for block in results:
+            if (name := self._begun.pop(block["tool_use_id"], None)) is not None:
+                self.read_again[name] += block["content"]
+        if step.number == self.turns:
+            return billed(text_block("found\n\nConfidence: 0.8\nLimitations: none"))
+        uses: list[tuple[str, dict[str, Any]]] = [
+            ("lookup", {"query": f"row {step.number} of the pears", "size": 2000})
+        ]
+        cut = [match for block in results if (match := _CUT.search(block["content"])) is not None]
+        fresh = [match for match in cut if match[2] not in self.read_again]
+        if step.number % 5 == 0 and fresh:
+            uses.append(("read_output", {"output": fresh[-1][2], "offset": int(fresh[-1][1])}))
+        made = [
+            {"type": "tool_use", "id": f"t{step.number}_{n}", "name": name, "input": arguments}
+            for n, (name, arguments) in enumerate(uses)
+        ]
+        if len(made) > 1:
+            self._begun[f"t{step.number}_1"] = fresh[-1][2]
+            self.read_again[fresh[-1][2]] = fresh[-1].string[: int(fresh[-1][1])]
+        thought = {"type": "thinking", "thinking": f"turn {step.number}", "signature": "c2ln"}
+        return billed(thought, *made, stop_reason="tool_use")
+
+
+@pytest.fixture
+async def narrow(tmp_path: Any) -> AsyncIterator[tuple[Client, Billed]]:
+    """A client of a server whose Worker asks a billed model with a window of 100k tokens."""
+    model = Billed()
+    model.faults.replace(parse_config(json.dumps({"windows": {"*": WINDOW}, "delta_chars": 1 << 20})))
+    async with served(BrainServer(model.think, model.log, model.faults)) as model.url:
+        settings = settings_for(model.url, tmp_path, model_window={"*": WINDOW})
+        async with own_server() as client, serving(client, settings):
+            yield client, model
+
+
+async def test_eighty_turns_with_long_outputs_fit_into_a_window_of_100k_tokens(
+    narrow: tuple[Client, Billed], run_id: str
+) -> None:
+    client, model = narrow
+    bytes_of, looks = {}, Looking(TURNS)
+    for turns in (TURNS // 4, TURNS):
+        workflow_id, looks = f"{run_id}-{turns}", Looking(turns)
+        model.play(workflow_id, script(plan({"id": "t1", "role": "counter"}), {"t1": looks}))
+        budget = {"tokens": 40_000_000, "usd": 90.0}
+        result = await run(client, workflow_id, TEAM, max_turns=turns + 2, budget=budget)
+        assert (result.status, result.subtasks[0].attempts, result.subtasks[0].turns) == ("completed", 1, turns)
+        bytes_of[turns] = await history_bytes(client, f"{workflow_id}/t1/1")
+    assert bytes_of[TURNS] <= 4.5 * bytes_of[TURNS // 4], "history grows with the turns, not with their square"
+    failed = [entry for entry in model.log.entries() if entry["event"] == "failed"]
+    assert not failed, "no prompt was refused, and no conversation changed but by previews"
+    usages = model.usages("turn")[-TURNS:]
+    assert read_share(usages) >= 0.85
+    rewritten = [u for u in usages[1:] if u["cache_read_input_tokens"] < u["cache_creation_input_tokens"]]
+    assert 3 <= len(rewritten) <= 12, "clearings are few"
+    assert len(looks.read_again) >= 10
+    for name, whole in looks.read_again.items():
+        assert whole == output(int(name.partition("-")[0])), name
+
+
+@pytest.mark.usefixtures("worker")
+@pytest.mark.parametrize("refused", [1, 2])
+async def test_a_refused_prompt_is_shortened_once_and_then_fails_its_attempt_alone(
+    client: Client, model: ScriptedModel, run_id: str, refused: int
+) -> None:
+    def turn(step: Step) -> Reply:
+        if step.number < 3:
+            return tools(("lookup", {"query": f"row {step.number} of the pears", "size": 2000}))
+        again = [step for step in model.steps(run_id) if step == "t1/1/turn.3"]
+        if step.attempt == 1 and len(again) <= refused:
+            return status(400, "invalid_request_error", TOO_LONG)
+        return text("found")
+
+    model.play(run_id, script(plan({"id": "t1"}), {"t1": turn}))
+    result = await run(client, run_id, "lab", models={"workers": f"model-of-{run_id}"})
+    assert result.status == "completed"
+    assert result.subtasks[0].attempts == refused
+    assert model.steps(run_id).count("t1/1/turn.3") == 2
+    first, second = [c.step for c in model.of(run_id) if c.step.call.endswith("/t1/1/turn.3")]
+    assert [len(block["content"]) for block in blocks(first, "tool_result")] == [20_000, 20_000]
+    assert len(blocks(second, "tool_result")[0]["content"]) < 1000
+    if refused == 2:
+        assert "ContextOverflow" in str(call(model, run_id, "refine.t1.2").step.body)
+
+
+@pytest.mark.usefixtures("worker")
+async def test_neither_a_full_window_nor_a_refused_answer_fails_the_run(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    def turn(step: Step) -> Reply:
+        return stop("model_context_window_exceeded") if step.attempt == 1 else text("many pears " * 15_000)
+
+    usual = script(plan({"id": "t1"}, {"id": "t2"}), {"t1": turn})
+    refused = status(400, "invalid_request_error", TOO_LONG)
+    model.play(run_id, lambda step: refused if step.kind == "synthesis" else usual(step))
+    chains = {"workers": f"model-of-{run_id}", "supervisor": f"head-of-{run_id}"}
+    result = await run(client, run_id, "lab", models=chains)
+    assert "ContextOverflow" in str(call(model, run_id, "refine.t1.2").step.body)
+    assert "many pears" in result.answer, "the findings as they came"
+    assert model.steps(run_id).count("synthesis.1") == 2, "the second with half the room"
