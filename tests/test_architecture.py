@@ -239,7 +239,7 @@ def test_modules_have_one_noun_and_60_to_300_lines() -> None:
 
 
 def test_the_standin_stays_small() -> None:
-    """It is a server for demo and tests, no model. A cache, windows and a limit like the API's are 360 lines of it."""
+    """It is a server for demo and tests, no model. Cache, windows and limit like the API's: 360 lines."""
     parts = [*MODULES["standin"], load(ROOT / "tests/scripted_model.py"), load(ROOT / "benchmarks/bench_brain.py")]
     assert sum(module.source.count("\n") for module in parts) <= 2960
 

@@ -167,13 +167,13 @@ class ModelGate(LanguageModel):
             self._wake()
         return message
 
-    def _serves(self, model: str) -> bool:
-        breaker = self._breakers.get(model)
-        return breaker is None or breaker.state(self._clock()) == "closed"
-
     async def _spaced(self) -> None:
         if self._pace:
             await self._pace.spaced()
+
+    def _serves(self, model: str) -> bool:
+        breaker = self._breakers.get(model)
+        return breaker is None or breaker.state(self._clock()) == "closed"
 
     def _breaker(self, model: str) -> ProviderBreaker:
         breaker: ProviderBreaker = self._breakers.setdefault(model, ProviderBreaker())

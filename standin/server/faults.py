@@ -89,8 +89,8 @@ class ServerConfig(StrictModel):
     delta_chars: int = Field(default=24, ge=1)  # of text in one stream event: small, so that streams have many
     append_only: bool = True
     require_key: str | None = None
-    windows: dict[str, int] = {}
     limit: RequestLimit | None = None
+    windows: dict[str, int] = {}
     rules: list[FaultRule] = []
 
     def window(self, model: str) -> int:
