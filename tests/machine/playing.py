@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -110,7 +111,11 @@ def impatient(cached_workflows: int) -> Iterator[None]:
         # Else the SDK interrupts workflows that a busy machine lets wait for two seconds, and some never go on.
         patch.setenv("TEMPORAL_DEBUG", "1")
         patch.setattr(workers, "workflow_runner", lambda strict: UnsandboxedWorkflowRunner())
-        yield
+        logging.disable(logging.CRITICAL)  # the SDK logs a traceback of each failed attempt, which takes its time
+        try:
+            yield
+        finally:
+            logging.disable(logging.NOTSET)
 
 
 async def played(
