@@ -13,7 +13,7 @@ from tests.machine.playing import Ending, batch, played
 from tests.scripted_model import ScriptedModel
 from tests.serving import own_server
 
-CASES = 500
+CASES = 100
 AT_A_TIME = 50
 TELLING = (2, 11, 26, 28, 53, 54)
 """Seeds of cases that once showed a fault."""
