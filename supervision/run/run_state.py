@@ -74,6 +74,7 @@ class RunState:
         self.model_notice: str | None = None
         self.error: Problem | None = None
         self.result_ref: str | None = None
+        self.trace_ref: str | None = None
         self.started_at = started_at
         self.finished_at: datetime | None = None
         self._now = now
@@ -263,6 +264,7 @@ class RunState:
             answer_ref=answer.ref,
             answer_model=answer.model,
             result_ref=self.result_ref,
+            trace_ref=self.trace_ref,
             confidence=self._confidence(),
             gaps=gaps,
             contradictions=self.contradictions,

@@ -40,7 +40,7 @@ async def published(state: RunState, context: RunContext | None, parent: ParentL
             result = state.result()
             return fit(result, limits.PUBLISH_BYTES) if parent is None else nested_result(state, result)
         result.result_ref = state.result_ref = stored.result_ref
-        result.trace_ref = stored.trace_ref
+        result.trace_ref = state.trace_ref = stored.trace_ref
         result.answer_ref = stored.answer_ref or result.answer_ref
         state.answer = replace(state.answer, ref=result.answer_ref)
     return fit(result) if parent is None else nested_result(state, result)
