@@ -1,5 +1,6 @@
 """One real Temporal server, one scripted model and one Worker for the whole test session."""
 
+import signal
 from collections.abc import AsyncIterator
 from uuid import uuid4
 
@@ -13,6 +14,9 @@ from runtime.settings import Settings
 from tests.scripted_model import ScriptedModel, scripted_model
 from tests.serving import settings_for
 from worker_main import serving
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a shell; commands would inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SLOW = ("tests/recovery", "tests/console", "tests/workflow")
 
