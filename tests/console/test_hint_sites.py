@@ -119,6 +119,9 @@ async def test_hints_that_start_a_worker_run_as_printed(tmp_path: Path, monkeypa
     async def nobody(client: Any, queue: str, kind: Any) -> dict[str, datetime]:
         return {}
 
+    async def unlimited(client: Any, queue: str) -> None:
+        return None
+
     async def only_runs(client: Any, queue: str, kind: Any) -> dict[str, datetime]:
         return {"7@host": datetime.now(UTC)} if queue == "supervisor" else {}
 
@@ -126,6 +129,7 @@ async def test_hints_that_start_a_worker_run_as_printed(tmp_path: Path, monkeypa
     (tmp_path / "spread").mkdir()
     (tmp_path / "spread" / "team.toml").write_text(f'name = "spread"\ngeneralist = "far"\n{role}')
     texts = []
+    monkeypatch.setattr(server_checks, "limited", unlimited)
     for polled in (only_runs, nobody):
         for module in (start_run, standstill, server_checks):
             monkeypatch.setattr(module, "pollers", polled)
