@@ -234,7 +234,7 @@ async def test_a_role_of_the_plan_works_with_its_own_prompt_and_tools(
     ]
     assert "You are the cook." in system(model, run_id, "t1/1/turn.1")
     body = next(c.step.body for c in model.of(run_id) if c.step.call.endswith("t1/1/turn.1"))
-    assert [tool["name"] for tool in body["tools"]] == ["weigh", "finish"]
+    assert [tool["name"] for tool in body["tools"]] == ["weigh", "read_output", "finish"]
     told = prompt(model, run_id, "t1/1/turn.2")
     assert "the pot weighs 3 kg" in told
     assert "'fetch' is not available to this role" in told
