@@ -13,8 +13,8 @@ from tests.machine.playing import Ending, batch, played
 from tests.scripted_model import ScriptedModel
 from tests.serving import own_server
 
-CASES = 100
-AT_A_TIME = 50
+CASES = 24  # more by `make cases`: a case costs half a second of CPU
+AT_A_TIME = 24
 TELLING = (2, 11, 26, 28, 53, 54)
 """Seeds of cases that once showed a fault."""
 
