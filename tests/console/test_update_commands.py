@@ -66,7 +66,7 @@ async def test_a_run_that_waits_for_its_provider_says_so_and_goes_on_when_told(c
 
     await until(waits, 60)
     shown = (await cli("status", "resume-1")).out
-    assert "waiting_provider" in shown
+    assert "waiting provider" in shown
     assert "t3 waits for resume" in shown
     assert "temporal-supervisor resume resume-1`" in " ".join(shown.split())
     await standin.usual()

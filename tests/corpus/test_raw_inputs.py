@@ -157,11 +157,12 @@ async def end(client: Client, run_id: str) -> str:
 
 async def phase(handle: Handle) -> str:
     """Returns the phase of a failed run as `status` has it; one whose input was refused did not begin."""
-    try:
-        status = await handle.query(SupervisorWorkflow.status, rpc_timeout=PATIENCE)
-    except WorkflowQueryFailedError as refused:
-        return "not begun" if "its input was not valid" in str(refused) else str(refused)
-    return status.phase
+    while True:
+        try:
+            return (await handle.query(SupervisorWorkflow.status, rpc_timeout=PATIENCE)).phase
+        except WorkflowQueryFailedError as refused:
+            if "TMPRL1101" not in str(refused):  # a busy machine took more than two seconds: not an answer
+                return "not begun" if "its input was not valid" in str(refused) else str(refused)
 
 
 async def ends(client: Client, model: ScriptedModel, run_id: str, kind: str, inputs: dict[str, Any]) -> dict[str, str]:

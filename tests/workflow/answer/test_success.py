@@ -132,7 +132,7 @@ async def test_failed_work_is_replaced_by_a_revision_and_finished_work_is_kept(
     assert (result.status, result.plan_revisions, result.gaps) == ("completed", 2, [])
     asked = prompt(model, run_id, "plan.2.1")
     assert "Refused" in asked
-    assert 'state="completed"' in asked
+    assert 'state="failed"' in asked
     assert model.steps(run_id).count("t2/1/turn.1") == 1
     assert "found it" in prompt(model, run_id, "t3/1/turn.1")
     assert "revision 2" in await labels(client, run_id, "activity")
