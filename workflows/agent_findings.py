@@ -4,7 +4,7 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.turn_contracts import TurnReply
-    from supervision.agent.turn_rules import Next
+    from supervision.agent.turn_rules import WINDOW_FULL, Next
     from supervision.contract.finding import Finding
     from supervision.contract.result import Problem
     from supervision.errors import ErrorKind
@@ -59,7 +59,7 @@ def loop_problem(step: Next, reply: TurnReply, max_turns: int) -> Problem:
         return Problem(type=ErrorKind.REFUSED, message=f"the model refused this subtask{detail}")
     if step is Next.TURN_LIMIT:
         return Problem(type=ErrorKind.TURN_LIMIT, message=f"no finding after {max_turns} turns")
-    if reply.stop_reason == "model_context_window_exceeded":
+    if reply.stop_reason == WINDOW_FULL:
         message = "the conversation does not fit into the model's window, and nothing of it can be left out"
         return Problem(type=ErrorKind.CONTEXT_OVERFLOW, message=message)
     return Problem(

@@ -111,7 +111,7 @@ class AnthropicModel(LanguageModel):
 
     def output_schema(self, model: type[Model]) -> Json:
         """Returns the JSON schema of `model` as the API accepts it: limits become descriptions, objects are closed."""
-        return structured.lean(anthropic.transform_schema(model))
+        return _form(model)
 
     async def count(self, request: ModelRequest) -> int | None:
         """Returns the tokens of the prompt as the provider counts them; None if it does not, or not now."""
@@ -155,10 +155,9 @@ class AnthropicModel(LanguageModel):
         try:
             async with asyncio.timeout(self._idle) as end:
                 return await self._read(client, request, progress, most_output, StreamWatch(end, self._idle))
-        except anthropic.APIStatusError as error:
-            progress.request_limits = request_limits(error.response.headers)
-            failed = classify(error, model=request.model, endpoint=self.endpoint, credentials=self._credentials)
         except Exception as error:
+            if isinstance(error, anthropic.APIStatusError):
+                progress.request_limits = request_limits(error.response.headers)
             failed = classify(error, model=request.model, endpoint=self.endpoint, credentials=self._credentials)
         # Raised out here it carries no cause: the SDK's error holds the body, which may quote the prompt.
         raise failed
@@ -223,8 +222,8 @@ class AnthropicModel(LanguageModel):
         )
 
 
-def _form(schema: Json) -> Json:
-    """Returns a schema as the API compiles it."""
+def _form(schema: Json | type[Model]) -> Json:
+    """Returns a schema, or that of a model, as the API compiles it."""
     return structured.lean(anthropic.transform_schema(schema))
 
 

@@ -37,12 +37,12 @@ from activities.model.window.known_windows import KnownWindows, refused_size
 from activities.model.window.view import View
 from activities.store.artifacts import ArtifactStore, ArtifactUnavailable
 from supervision import limits
+from supervision.agent.turn_rules import WINDOW_FULL
 from supervision.contract.usage import Usage
 from supervision.errors import ErrorKind
 from supervision.store_keys import call_header, call_key
 
 CALL_HEADER = "x-supervisor-call"
-WINDOW_FULL = "model_context_window_exceeded"  # the stop reason of a reply for which there was no more room
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,11 @@ class ModelUsage(Model):
     cache_write_tokens: int = 0
     long_cache_tokens: int = 0
 
+    @property
+    def prompt_tokens(self) -> int:
+        """All that the model read, from the cache or not."""
+        return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
+
     def __add__(self, other: "ModelUsage") -> "ModelUsage":
         """Returns the sum."""
         counts = other.model_dump()

@@ -23,7 +23,7 @@ def price(model: str, usage: ModelUsage) -> float | None:
     """Returns the USD of one call, cache reads and writes included; None if the price is unknown."""
     priced = PricedUsage(
         # the price list counts cached tokens as part of the input, the provider's usage does not
-        input_tokens=usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens,
+        input_tokens=usage.prompt_tokens,
         cache_read_tokens=usage.cache_read_tokens,
         cache_write_tokens=usage.cache_write_tokens,
         cache_write_1h_tokens=usage.long_cache_tokens,

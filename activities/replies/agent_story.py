@@ -92,12 +92,11 @@ def _without_refs(event: TraceEvent, read: dict[int, list[TraceEvent]]) -> Trace
 def _turn(number: int, entry: Entry) -> Json:
     reply, used = entry.reply, entry.reply.usage
     concluding = [text for block in reply.tool_uses() if isinstance(text := concluded(block), str)]
-    tokens = used.input_tokens + used.cache_read_tokens + used.cache_write_tokens + used.output_tokens
     return {
         "turn": number,
         "stop_reason": reply.stop_reason,
         "preview": one_line(reply.text().strip() or " ".join(concluding), limits.EVIDENCE_BYTES),
-        "tokens": tokens,
+        "tokens": used.prompt_tokens + used.output_tokens,
         "model": reply.model,
         **({"cache_miss": reply.cache_miss} if reply.cache_miss else {}),
     }

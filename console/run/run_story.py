@@ -31,9 +31,9 @@ async def run_story(run: RunHandle, store: ArtifactStore | None) -> list[TraceEv
     events = None if is_open(described) else await _stored(run.id, store)
     if events is None:
         events = await _of_workflow(run, run.id)
-    stories = AgentStories(store, ConversationStore(store)) if store else None
-    if stories is None:
+    if store is None:
         return events
+    stories = AgentStories(store, ConversationStore(store))
     if is_open(described):
         events += await _under_way(run, described, stories, store)
     return await stories.whole(events)
@@ -75,7 +75,7 @@ async def _of_workflow(run: RunHandle, workflow_id: str) -> list[TraceEvent]:
 
 
 async def _under_way(
-    run: RunHandle, described: WorkflowExecutionDescription, stories: AgentStories, store: ArtifactStore | None
+    run: RunHandle, described: WorkflowExecutionDescription, stories: AgentStories, store: ArtifactStore
 ) -> list[TraceEvent]:
     """Returns what worker agents and nested runs did that have not ended."""
     events: list[TraceEvent] = []
@@ -94,9 +94,7 @@ async def _under_way(
     return events
 
 
-async def _last_call(store: ArtifactStore | None, run_id: str, workflow_run_id: str) -> str | None:
+async def _last_call(store: ArtifactStore, run_id: str, workflow_run_id: str) -> str | None:
     """Returns the key of the latest model call of one workflow execution; None if none was answered yet."""
-    if store is None:
-        return None
     calls = [meta async for meta in store.objects(calls_prefix(run_id, workflow_run_id))]
     return max(calls, key=lambda meta: meta["last_modified"])["path"] if calls else None

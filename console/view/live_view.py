@@ -58,20 +58,20 @@ def plain_line(line: Line) -> str:
 def story_rows(line: Line, width: int | None) -> list[Text]:
     """Returns an event with the reasons behind it, nothing cut; without a `width` a row for each."""
     subject = f"{safe_line(line.subject, 40)} " if line.subject else ""
-    texts = [f"{line.at.astimezone():%H:%M:%S} {subject}{safe_line(line.text, STORY_CHARS)}"]
-    texts += [f"{_REASON_INDENT}{safe_line(text, STORY_CHARS)}" for text in line.why]
-    styles = [_MOODS[line.mood], *["dim"] * len(line.why)]
+    head = f"{line.at.astimezone():%H:%M:%S} {subject}{safe_line(line.text, STORY_CHARS)}"
+    reasons = [safe_line(text, STORY_CHARS) for text in line.why]
     if width is None:
-        return [Text(text) for text in texts]
-    rows = []
-    for text, style in zip(texts, styles, strict=True):
-        broken = Text(text.strip()).wrap(Console(width=width), max(_LEAST_WIDTH, width - len(_REASON_INDENT)))
-        first = text.startswith(_REASON_INDENT)
-        rows += [
-            Text((_REASON_INDENT if number or first else "") + row.plain.rstrip(), style=style)
-            for number, row in enumerate(broken)
-        ]
-    return rows
+        return [Text(head), *(Text(_REASON_INDENT + text) for text in reasons)]
+    room = max(_LEAST_WIDTH, width - len(_REASON_INDENT))
+    (first, *others), *more = [
+        [row.plain.rstrip() for row in Text(text.strip()).wrap(Console(width=width), room)] for text in (head, *reasons)
+    ]
+    style = _MOODS[line.mood]
+    return [
+        Text(first, style=style),
+        *(Text(_REASON_INDENT + row, style=style) for row in others),
+        *(Text(_REASON_INDENT + row, style="dim") for rows in more for row in rows),
+    ]
 
 
 def draw(picture: Picture, width: int, height: int, hint: str = "") -> RenderableType:

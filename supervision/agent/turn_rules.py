@@ -7,6 +7,8 @@ from enum import Enum
 from supervision import limits
 from supervision.prompt_marks import FINISH_TOOL
 
+WINDOW_FULL = "model_context_window_exceeded"  # the stop reason of a reply for which there was no more room
+
 
 class Next(Enum):
     """The next step of the tool loop."""
@@ -54,7 +56,7 @@ def next_step(stop_reason: str, has_text: bool, tool_calls: int, state: LoopStat
         if state.pauses >= limits.PAUSE_TURNS:
             return Next.BROKEN
         return _last_step(has_text, state) if state.last else Next.CONTINUE
-    if stop_reason == "model_context_window_exceeded":
+    if stop_reason == WINDOW_FULL:
         return Next.FINISH_CUT if has_text else Next.BROKEN
     return _after_odd_stop(stop_reason, has_text, state)
 

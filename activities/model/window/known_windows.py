@@ -33,7 +33,7 @@ class KnownWindows:
 
     def of(self, model: str) -> int:
         """Returns the tokens that a prompt and its reply may have together."""
-        known = self._setting(model) or listed_window(model)
+        known = self._stated(model)
         learned = self._learned.get(model)
         if learned is not None:
             return min(learned, known or learned)
@@ -41,8 +41,7 @@ class KnownWindows:
 
     def is_unknown(self, model: str) -> bool:
         """True if nobody has said how large the model's window is, and the provider was not asked."""
-        known = self._setting(model) or listed_window(model) or self._learned.get(model)
-        return not known and model not in self._asked
+        return not (self._stated(model) or self._learned.get(model)) and model not in self._asked
 
     async def find_out(self, model: str, ask: Callable[[str], Awaitable[int | None]]) -> None:
         """Asks the provider, once, for the window of a model that nobody knows."""
@@ -63,8 +62,10 @@ class KnownWindows:
         """Returns how many tokens of findings, and of other texts that can be cut, one prompt holds."""
         return min(limits.CONTEXT_TOKENS, int(self.of(model) * limits.CONTEXT_SHARE))
 
-    def _setting(self, model: str) -> int | None:
-        return next((tokens for name, tokens in self._settings.items() if fnmatchcase(model, name)), None)
+    def _stated(self, model: str) -> int | None:
+        """Returns what a setting says of the model, else the price list."""
+        settings = (tokens for name, tokens in self._settings.items() if fnmatchcase(model, name))
+        return next(settings, None) or listed_window(model)
 
 
 def refused_size(failure: ModelFailure) -> tuple[int | None, int | None]:

@@ -37,7 +37,7 @@ def next_size(past: Conversation, added: list[Json]) -> PromptSize:
     outputs, view = _outputs([*past.inputs, added]), past.view
     sent = _sent(past, outputs, view.cleared, view.quiet)
     last = past.entries[-1].reply
-    counted, ratio = _prompt_tokens(past.entries[-1]), limits.CHARS_PER_TOKEN
+    counted, ratio = last.usage.prompt_tokens, limits.CHARS_PER_TOKEN
     if counted and _PLAUSIBLE[0] <= sent / counted <= _PLAUSIBLE[1]:
         ratio = sent / counted
         total = counted + max(last.usage.output_tokens, _plain_blocks(last.content) / ratio)
@@ -59,11 +59,11 @@ def surely_fits(past: Conversation, added: list[Json], tokens: float) -> bool:
 
     It spares the many calls that are far below a limit the look at each block. False says nothing.
     """
-    last = past.entries[-1]
-    counted = _prompt_tokens(last)
+    last = past.entries[-1].reply
+    counted = last.usage.prompt_tokens
     texts = sum(len(str(b.get("content", ""))) for m in (m for i in past.inputs for m in i) for b in results(m))
     plausible = texts <= counted * _PLAUSIBLE[1]
-    return plausible and counted + last.reply.usage.output_tokens + _json(added) <= tokens
+    return plausible and counted + last.usage.output_tokens + _json(added) <= tokens
 
 
 def _sent(past: Conversation, outputs: _Outputs, cleared: int, quiet: int) -> int:
@@ -84,11 +84,6 @@ def _outputs(inputs: Sequence[list[Json]]) -> _Outputs:
         shown += map(size, outputs_shown(added, number, 0))
         previews += map(size, outputs_shown(added, number, _ALL))
     return _Outputs(shown, previews, sum(len(results(message)) for message in inputs[-1]))
-
-
-def _prompt_tokens(entry: Entry) -> int:
-    usage = entry.reply.usage
-    return usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
 
 
 def _thinking(entry: Entry, ratio: float) -> float:
