@@ -10,6 +10,7 @@ import pty
 import signal
 import struct
 import sys
+import tempfile
 import termios
 import urllib.request
 from collections.abc import AsyncIterator
@@ -24,6 +25,7 @@ from console.demo.demo_processes import KeptWorker, stand_in
 from runtime.server.embedded_server import EmbeddedServer
 from runtime.server.temporal_binary import find_temporal
 from standin.server.app import TOKEN_VARIABLE
+from tests.console.forked import ended
 from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
@@ -105,24 +107,14 @@ class Cli:
 
     async def __call__(self, *words: str, stdin: bytes = b"", module: str = "starter") -> Done:
         """Runs a command to its end."""
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            *(["-m", module] if module != "starter" else [str(ROOT / "starter.py")]),
-            *words,
-            env=self.environ,
-            cwd=self.folder,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        try:
-            out, err = await asyncio.wait_for(process.communicate(stdin), 90)
-        finally:
-            if process.returncode is None:
-                process.kill()
-        assert process.returncode is not None
-        assert b"Traceback" not in err, err.decode()
-        return Done(process.returncode, out.decode(), err.decode())
+        with tempfile.TemporaryDirectory() as held:
+            given, out, err = (Path(held, name) for name in ("in", "out", "err"))
+            given.write_bytes(stdin)
+            out.touch()
+            err.touch()
+            code = await ended(module, words, self.environ, self.folder, [given, out, err])
+            assert "Traceback" not in err.read_text(), err.read_text()
+            return Done(code, out.read_text(), err.read_text())
 
     @contextlib.asynccontextmanager
     async def terminal(

@@ -3,8 +3,10 @@
 import asyncio
 
 import pytest
+from temporalio.client import Client
 
 from runtime.settings import Settings
+from supervision.queues import MODEL_QUEUE
 from tests.scripted_model import ScriptedModel, answer, plan, script
 from tests.serving import own_server
 from tests.waiting import until
@@ -27,9 +29,23 @@ async def test_small_runs_get_their_turn_beside_a_large_one(
     async with own_server() as client, serving(client, limited):
         await runs.start(client, large, "lab", max_subtasks=LARGE, max_parallel=LARGE)
         await until(lambda: len(model.of(large)) > 20, 60)
-        before = len(model.of(large))
         await asyncio.gather(*(runs.run(client, run_id, "lab") for run_id in small))
-        meanwhile = len(model.of(large)) - before
-    calls = sum(len(model.of(run_id)) for run_id in small)
-    assert calls == BESIDE * (SMALL + 2)
-    assert meanwhile < LARGE / 2
+        waits = [wait for run_id in small for wait in await model_waits(client, run_id)]
+        meanwhile = [start for _, start in await model_waits(client, large)]
+    assert len(waits) == BESIDE * (SMALL + 2)
+    # Without turns, each waits for all that the large run has queued before it.
+    assert sum(scheduled < start < started for start in meanwhile for scheduled, started in waits) < LARGE / 2
+
+
+async def model_waits(client: Client, run_id: str) -> list[tuple[int, int]]:
+    """Returns for each model call of a run when it was scheduled and when the server gave it to a Worker."""
+    waits = []
+    async for described in client.list_workflows(f"WorkflowId STARTS_WITH '{run_id}'"):
+        history = await client.get_workflow_handle(described.id, run_id=described.run_id).fetch_history()
+        scheduled = {event.event_id: event for event in history.events}
+        for event in history.events:
+            if event.HasField("activity_task_started_event_attributes"):
+                call = scheduled[event.activity_task_started_event_attributes.scheduled_event_id]
+                if call.activity_task_scheduled_event_attributes.task_queue.name == MODEL_QUEUE:
+                    waits.append((call.event_time.ToNanoseconds(), event.event_time.ToNanoseconds()))
+    return waits
