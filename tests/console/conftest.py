@@ -161,6 +161,10 @@ class Model:
         rules = [{"match": {"call": f"{run_id}*"}, "fault": {"chunk_delay_ms": 40}}]
         await self._post({"rules": rules})
 
+    async def holds(self, run_id: str) -> None:
+        """From now on it begins to answer that run and does not end, until the call is cancelled."""
+        await self.fails(run_id, stall_after=2, pings=True)
+
     async def fails(self, run_id: str, **fault: Any) -> None:
         """From now on it fails for that run."""
         await self._post({"rules": [{"match": {"call": f"{run_id}*"}, "fault": fault}]})

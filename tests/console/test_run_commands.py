@@ -71,7 +71,7 @@ async def test_attached_files_reach_the_run_by_reference(cli: Cli, tmp_path: Pat
 
 
 async def test_a_taken_id_names_the_run_that_has_it(cli: Cli, standin: Model) -> None:
-    await standin.slow("taken-1")
+    await standin.holds("taken-1")
     assert (await cli("run", GOAL, "--id", "taken-1", "--detach")).code == 0
     running = await cli("run", GOAL, "--id", "taken-1")
     assert running.code == 1

@@ -16,7 +16,7 @@ from workflows.supervisor import SupervisorWorkflow
 
 
 async def test_new_limits_are_totals_and_what_is_not_named_stays(cli: Cli, standin: Model) -> None:
-    await standin.slow("extend-1*")
+    await standin.holds("extend-1")
     assert (await cli("run", GOAL, "--id", "extend-1", "--detach", "--budget-usd", "2")).code == 0
     before = json.loads((await cli("status", "extend-1", "--json")).out)
     done = await cli("extend", "extend-1", "--deadline", "PT2H", "--budget-tokens", "2000000")
@@ -37,7 +37,7 @@ async def test_new_limits_are_totals_and_what_is_not_named_stays(cli: Cli, stand
 
 
 async def test_limits_that_can_not_be_are_refused_in_words(cli: Cli, standin: Model) -> None:
-    await standin.slow("refuse-1*")
+    await standin.holds("refuse-1*turn")
     assert (await cli("run", GOAL, "--id", "refuse-1", "--detach")).code == 0
     await until(lambda: asks_for_turns(cli, "refuse-1"), 40)
     for options, code, expected in [
@@ -77,7 +77,7 @@ async def test_a_run_that_waits_for_its_provider_says_so_and_goes_on_when_told(c
 
 
 async def test_a_run_that_waits_for_nothing_says_that(cli: Cli, standin: Model) -> None:
-    await standin.slow("resume-2*")
+    await standin.holds("resume-2")
     assert (await cli("run", GOAL, "--id", "resume-2", "--detach")).code == 0
     done = await cli("resume", "resume-2")
     assert (done.code, done.out) == (0, "run 'resume-2' did not wait for the provider\n")
