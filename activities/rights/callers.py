@@ -1,10 +1,11 @@
 """Who calls an activity, by the server's own word: nothing in here comes from the activity's input."""
 
 import asyncio
+import threading
 from dataclasses import dataclass
 
 from cachetools import LRUCache
-from temporalio import activity
+from temporalio import activity, workflow
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.workflowservice.v1 import (
     DescribeNamespaceRequest,
@@ -31,12 +32,13 @@ class Caller:
 
 
 class Callers:
-    """Looks callers up at the server, each once in a process."""
+    """Knows the workflows that began in this process, and looks others up at the server, each once."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._namespace_id: str | None = None
         self._known: LRUCache[str, Caller] = LRUCache(limits.KNOWN_CALLERS)
+        self._lock = threading.Lock()  # workflows begin in threads of their own
         self._chains: LRUCache[str, asyncio.Task[str | None]] = LRUCache(limits.KNOWN_CALLERS)
 
     async def namespace_id(self) -> str:
@@ -48,13 +50,31 @@ class Callers:
             self._namespace_id = described.namespace_info.id
         return self._namespace_id
 
+    def notice(self, info: workflow.Info) -> None:
+        """Remembers a workflow that begins in this process, with what the server told the Worker of it."""
+        parent_chain_id = None
+        if info.parent:
+            parent = self._remembered(info.parent.run_id)
+            if parent is None:  # it is at work in another process
+                return
+            parent_chain_id = parent.chain_id
+        caller = Caller(info.workflow_id, info.first_execution_run_id, info.workflow_type, parent_chain_id)
+        with self._lock:
+            self._known[info.run_id] = caller
+
     async def of(self, info: activity.Info) -> Caller:
         """Returns the workflow that scheduled this activity. Raises a retryable error while the server is away."""
         run_id = info.workflow_run_id or ""
-        caller = self._known.get(run_id)
+        caller = self._remembered(run_id)
         if caller is None:
-            caller = self._known[run_id] = await self._look_up(info.workflow_id or "", run_id)
+            caller = await self._look_up(info.workflow_id or "", run_id)
+            with self._lock:
+                self._known[run_id] = caller
         return caller
+
+    def _remembered(self, run_id: str) -> Caller | None:
+        with self._lock:
+            return self._known.get(run_id)
 
     async def _look_up(self, workflow_id: str, run_id: str) -> Caller:
         described = (await self._describe(workflow_id, run_id)).workflow_execution_info

@@ -10,9 +10,16 @@ from typing import Any
 
 from opentelemetry import metrics
 from pydantic import BaseModel
-from temporalio import activity
+from temporalio import activity, workflow
 from temporalio.exceptions import ApplicationError
-from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
+from temporalio.worker import (
+    ActivityInboundInterceptor,
+    ExecuteActivityInput,
+    ExecuteWorkflowInput,
+    Interceptor,
+    WorkflowInboundInterceptor,
+    WorkflowInterceptorClassInput,
+)
 
 from activities.contracts.run_contracts import RunRef, RunSetup, SetupInput
 from activities.rights.callers import Caller, Callers
@@ -24,6 +31,7 @@ from supervision.store_keys import is_key, is_team, run_prefix
 
 WORKER_AGENT = "WorkerAgentWorkflow"
 _REFERENCES = ("ref", "head")
+_NOTICE = "temporal-supervisor.callers.notice"
 
 _refusals = metrics.get_meter("temporal-supervisor").create_counter(
     "supervisor.refused_calls", description="activities that were scheduled without a right to them"
@@ -42,6 +50,14 @@ class Guard(Interceptor):
     def intercept_activity(self, inner: ActivityInboundInterceptor) -> ActivityInboundInterceptor:
         """Returns `inner` with this guard before it."""
         return _Guarded(inner, self)
+
+    def workflow_interceptor_class(
+        self,
+        input: WorkflowInterceptorClassInput,  # noqa: A002 - the SDK's name
+    ) -> type[WorkflowInboundInterceptor]:
+        """Returns the class that lets this guard know of each workflow that begins in its process."""
+        input.unsafe_extern_functions[_NOTICE] = self._callers.notice
+        return _Noticed
 
     async def check(self, info: activity.Info, argument: object) -> None:
         """Raises NotGranted if the caller may not have this done."""
@@ -121,6 +137,12 @@ class _Guarded(ActivityInboundInterceptor):
             activity.logger.warning("refused %s: %s", info.activity_type, refused)
             raise ApplicationError(str(refused), type=ErrorKind.NOT_GRANTED, non_retryable=True) from None
         return await super().execute_activity(call)
+
+
+class _Noticed(WorkflowInboundInterceptor):
+    async def execute_workflow(self, call: ExecuteWorkflowInput) -> Any:
+        workflow.extern_functions()[_NOTICE](workflow.info())
+        return await super().execute_workflow(call)
 
 
 def excess(grant: RunGrant, argument: object, now: datetime) -> str | None:
