@@ -1,8 +1,10 @@
 """The connection to Temporal: its own configuration, with the project's data converter and tracing."""
 
 import asyncio
+import os
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
@@ -12,11 +14,14 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from runtime.paths import cache_dir, make_command
 from runtime.payloads import data_converter
+from runtime.server.server_command import PORT
 from runtime.server.server_record import read_record
 from runtime.telemetry import Telemetry
 from supervision import limits
 
-DEFAULT_ADDRESS = "localhost:7233"
+DEFAULT_ADDRESS = f"localhost:{PORT}"
+_ROOT = 0
+_LISTENS = "0A"  # the state of a socket in Linux's tables
 # the SDK gives the debug text of another language: these parts of it are stable, and say enough
 _REASONS = {
     "connection refused": "connection refused",
@@ -48,8 +53,37 @@ def target(address: str | None = None, namespace: str | None = None) -> dict[str
         config["namespace"] = namespace
     if not config.get("target_host"):
         embedded = read_record(cache_dir())
-        config["target_host"] = embedded.address if embedded else DEFAULT_ADDRESS
+        config["target_host"] = embedded.address if embedded else _default_address()
     return config
+
+
+def _default_address() -> str:
+    """Returns where Temporal is by default, unless a stranger is there: they could read and answer all that is sent."""
+    user = foreign_listener(PORT)
+    if user is not None:
+        raise ConnectionFailed(
+            f"the server at {DEFAULT_ADDRESS} belongs to another user of this machine (uid {user}): start your own "
+            f"with {make_command('serve')}, or set TEMPORAL_ADDRESS={DEFAULT_ADDRESS} if you trust it"
+        )
+    return DEFAULT_ADDRESS
+
+
+def foreign_listener(port: int, tables: Path = Path("/proc/net")) -> int | None:
+    """Returns the id of another user of this machine, root aside, who listens on a port; None if there is none.
+
+    None as well where the system has no tables of its sockets as Linux has them.
+    """
+    users = {user for name in ("tcp", "tcp6") for user in _listeners(tables / name, port)}
+    return min(users - {_ROOT, os.getuid()}, default=None)
+
+
+def _listeners(table: Path, port: int) -> list[int]:
+    try:
+        rows = [row.split() for row in table.read_text().splitlines()[1:]]
+    except OSError:
+        return []
+    sockets = [(row[1].rpartition(":")[2], row[3], row[7]) for row in rows if len(row) > 7]
+    return [int(user) for number, state, user in sockets if state == _LISTENS and int(number, 16) == port]
 
 
 async def connect(
