@@ -3,6 +3,7 @@
 import contextlib
 import inspect
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,9 +27,14 @@ from activities.replies.schema_rules import complaint
 from activities.rights import guard
 from activities.rights.grants import RunGrant
 from activities.store import artifacts
+from activities.teams import toolbox
 from activities.tools.sql.table_store import Rows, TableStore
+from runtime import connection
 from runtime.payloads import BoundedPayloadConverter, data_converter
+from runtime.server import temporal_build
+from runtime.server.temporal_binary import TemporalNotFound, find_temporal
 from runtime.settings import Settings
+from standin.server.app import BrainServer
 from supervision import limits
 from supervision.contract import ceilings, request
 from supervision.contract.base import Model, Undecodable
@@ -39,12 +45,17 @@ from supervision.errors import SupervisionError
 from supervision.provider.credentials import Credentials
 from supervision.run import web_details
 from tests.activity.model import test_hostile_endpoint as endpoint
+from tests.activity.teams import test_team_files as teams
 from tests.corpus import test_forged_principals as principals
 from tests.corpus import test_forged_text as texts
 from tests.corpus import test_growth as growth
 from tests.corpus import test_hostages as hostages
 from tests.corpus import test_raw_inputs as raw_inputs
+from tests.runtime import test_connection as connections
+from tests.runtime import test_temporal_binary as programs
 from tests.scripted_model import ScriptedModel
+from tests.standin import test_server as standins
+from tests.unit.contract import test_ceilings as inline_teams
 from tests.unit.run.test_web_details import shown
 
 Patch = pytest.MonkeyPatch
@@ -129,6 +140,19 @@ async def no_query_is_parsed_on_the_event_loop(tmp_path: Path) -> None:
     assert spent < hostages.LOOP_CPU
 
 
+def no_program_of_other_sources_is_kept(tmp_path: Path, monkeypatch: Patch) -> None:
+    with monkeypatch.context() as patch:
+        shutil.rmtree(tmp_path / "cache", ignore_errors=True)
+        programs.fake_go(programs.bare_machine(tmp_path, patch), sources="")
+        with pytest.raises(TemporalNotFound):
+            find_temporal()
+
+
+def no_strangers_server_is_taken(tmp_path: Path, monkeypatch: Patch) -> None:
+    with monkeypatch.context() as patch:
+        connections.test_a_strangers_server_is_not_taken_by_default(patch, tmp_path)
+
+
 def no_request_is_above_a_ceiling() -> None:
     with pytest.raises(SupervisionError):
         Ceilings(tokens=1000).check(RunRequest(goal="g", budget={"tokens": 2000}))
@@ -206,6 +230,17 @@ GUARDS = [
     Guard("key in replies", gone(Credentials, "are_in", lambda *_: False),
           endpoint.test_a_reply_with_the_key_is_refused, {"echo": endpoint.KEY}),
     Guard("ceilings", gone(ceilings, "_compare", lambda *_: []), no_request_is_above_a_ceiling),
+    Guard("tools of one team alone", gone(toolbox, "replace", lambda tool, **_: tool),
+          teams.test_a_tool_for_its_own_team_is_not_given_to_inline_teams, {"wanted": "calculate", "own": False}),
+    Guard("combined tools", gone(Ceilings, "check_inline_team", lambda *_: None),
+          inline_teams.test_inline_teams_take_tools_as_the_operator_allows,
+          {"rule": "same-team", "sources": ["a", "b"], "allowed": False}),
+    Guard("control of the stand-in", gone(BrainServer, "_controlled", lambda _, handler: handler),
+          standins.test_a_server_without_a_token_is_controlled_by_nobody, {"token": "Bearer "}),
+    Guard("sources of the server", gone(temporal_build, "is_of_pinned_sources", lambda *_: True),
+          no_program_of_other_sources_is_kept),
+    Guard("the server by default", gone(connection, "_default_address", lambda: connection.DEFAULT_ADDRESS),
+          no_strangers_server_is_taken),
     Guard("markup in the Web UI", gone(web_details, "_literal", lambda text, limit: text[:limit]), no_goal_is_markup),
 ]  # fmt: skip
 
@@ -248,6 +283,7 @@ async def test_a_case_is_red_without_its_guard_and_green_with_it(
         "victim": victim,
         "run_id": run_id,
         "tmp_path": tmp_path,
+        "monkeypatch": monkeypatch,
     }
     with monkeypatch.context() as patch:
         guarded.drop(patch)
