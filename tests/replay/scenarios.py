@@ -54,7 +54,7 @@ class Scenario:
     script: Script
     fields: dict[str, Any] = field(default_factory=dict)
     meanwhile: Meanwhile | None = None
-    team: str = "lab"
+    team: str | dict[str, Any] = "lab"
 
 
 async def play(client: Client, model: ScriptedModel, name: str, run_id: str) -> list[WorkflowHistory]:
@@ -97,8 +97,19 @@ def scenarios() -> dict[str, Scenario]:
 
 
 PAIR = plan({"id": "t1"}, {"id": "t2"})
+NOT_SERVED = status(404, "not_found_error", "model not found")
 NO_KEY = status(401, "authentication_error")
 PACED = status(429, "rate_limit_error", retry_after="120")
+
+
+RIVALS: dict[str, Any] = {
+    "name": "rivals",
+    "generalist": "quick",
+    "roles": [
+        {"name": "quick", "description": "Looks.", "system_prompt": "You are quick.", "effort": "low"},
+        {"name": "deep", "description": "Thinks.", "system_prompt": "You are deep.", "effort": "high"},
+    ],
+}
 
 
 def _plain() -> dict[str, Scenario]:
@@ -143,12 +154,15 @@ def _turned() -> dict[str, Scenario]:
     """The ways a worker agent's turns may go."""
     one = plan({"id": "t1"})
     looks = tools(("lookup", {"query": "pears"}))
+    again = tools(("read_output", {"output": "1-1"}))
     concludes = {"outcome": "done", "summary": "44 pears", "finding": "There are 44 pears.", "confidence": 0.9}
     figures = in_order(looks, text("There are 98765 pears."), text("There are pears."))
     timed = in_order(looks, hang(), text("found at last"))
     return {
         "odd_turns": Scenario(script(one, {"t1": _odd_turns})),
         "finish_tool": Scenario(script(one, {"t1": in_order(looks, tools((FINISH_TOOL, concludes)))})),
+        "read_again": Scenario(script(one, {"t1": in_order(looks, again, text("found"))})),
+        "model_chain": Scenario(_second_model_only, {"models": {"supervisor": ["a", "b"], "workers": ["c", "d"]}}),
         "unsupported_figure": Scenario(script(one, {"t1": figures})),
         "last_turn": Scenario(script(one, {"t1": in_order(looks, looks, text("7 pears"))}), {"max_turns": 2}),
         "subtask_timeout": Scenario(script(one, {"t1": timed}), {"subtask_timeout": "PT2S"}),
@@ -163,9 +177,11 @@ def _judged() -> dict[str, Scenario]:
     judgement = as_json({"prefer": "t2", "resolution": "t2 counted later"})
     reviews = (verdicts([conflict], t2="the unit is missing"), verdicts())
     candidates = subtasks(item("t1", candidates=3), item("t2", depends_on=["t1"]))
+    rivals = subtasks(item("t1", "quick", candidates=2, candidate_roles=["deep"]))
     return {
         "done_again_after_review": Scenario(reviewed(pair, *reviews, judge=judgement), team="house"),
         "candidates": Scenario(script(candidates), team="house"),
+        "candidates_of_roles": Scenario(script(rivals), team=RIVALS),
     }
 
 
@@ -245,6 +261,7 @@ def _nested() -> dict[str, Scenario]:
         "nested": Scenario(tree(PLANS), deep, team="house"),
         "nested_refilled": Scenario(tree(shapes), {**deep, "budget": {"tokens": 300_000}}, team="house"),
         "nested_extended": Scenario(late, deep, extended, team="house"),
+        "slots_of_a_tree": Scenario(tree(shapes), {**deep, "max_parallel": 2}, team="house"),
         "nested_cancelled": Scenario(tree(PLANS, **{"l1/1/turn.1": hang()}), deep, _cancel, team="house"),
     }
 
@@ -264,6 +281,11 @@ def _endless(step: Step) -> Reply:
 
 def _thirty_turns(step: Step) -> Reply:
     return _endless(step) if step.number < 30 else text("found at last")
+
+
+def _second_model_only(step: Step) -> Reply:
+    usual = script(plan({"id": "t1"}))
+    return NOT_SERVED if step.body["model"] in ("a", "c") else usual(step)
 
 
 def _odd_turns(step: Step) -> Reply:
