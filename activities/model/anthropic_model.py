@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator, Mapping
 from contextvars import ContextVar
 from datetime import timedelta
+from functools import lru_cache
 from typing import Any
 
 import anthropic
@@ -110,8 +111,11 @@ class AnthropicModel(LanguageModel):
                     raise
 
     def output_schema(self, model: type[Model]) -> Json:
-        """Returns the JSON schema of `model` as the API accepts it: limits become descriptions, objects are closed."""
-        return _form(model)
+        """Returns the JSON schema of `model` as the API accepts it: limits become descriptions, objects are closed.
+
+        It is shared, so do not change it.
+        """
+        return _form_of(model)
 
     async def count(self, request: ModelRequest) -> int | None:
         """Returns the tokens of the prompt as the provider counts them; None if it does not, or not now."""
@@ -225,6 +229,9 @@ class AnthropicModel(LanguageModel):
 def _form(schema: Json | type[Model]) -> Json:
     """Returns a schema, or that of a model, as the API compiles it."""
     return structured.lean(anthropic.transform_schema(schema))
+
+
+_form_of = lru_cache(limits.KNOWN_FORMS)(_form)
 
 
 def _normalised(message: ModelMessage, rung: Rung) -> ModelMessage:

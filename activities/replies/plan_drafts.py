@@ -1,5 +1,6 @@
 """Plans as the planner writes them: the forms that are sent, and the Plan that a reply means."""
 
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, create_model
@@ -65,13 +66,15 @@ class RouteDraft(Model):
     reasoning: str = ""
 
 
-def route_form(roles: list[str]) -> type[Model]:
+@lru_cache(limits.KNOWN_FORMS)
+def route_form(roles: tuple[str, ...]) -> type[Model]:
     """Returns the model whose schema asks for a route to one of `roles`."""
-    names: Any = Literal[tuple(roles)]
+    names: Any = Literal[roles]
     fields = {"reasoning": _REASON, "role": names, "secondary_role": names | None, "description": str}
     return _form("RouteDraft", fields)
 
 
+@lru_cache(limits.KNOWN_FORMS)
 def plan_form(subtask: type[Model], *, new_roles: bool, whole: bool = True, **first: Any) -> type[Model]:
     """Returns the model whose schema asks for a plan of such subtasks, or for an addition to one if it is not `whole`.
 
@@ -87,10 +90,13 @@ def plan_form(subtask: type[Model], *, new_roles: bool, whole: bool = True, **fi
     return _form("PlanDraft", fields)
 
 
-def subtask_form(roles: list[str], capabilities: list[str], *, new_roles: bool, replaces: bool = False) -> type[Model]:
+@lru_cache(limits.KNOWN_FORMS)
+def subtask_form(
+    roles: tuple[str, ...], capabilities: tuple[str, ...], *, new_roles: bool, replaces: bool = False
+) -> type[Model]:
     """Returns the model whose schema asks for a subtask, its `role` one of `roles` or a new one."""
     known = ", ".join(capabilities) or "none"
-    names: Any = Literal[tuple(roles)]
+    names: Any = Literal[roles]
     new = {"new_role": Annotated[str | None, Field(description="a name of new_roles, in place of role")]}
     fields: dict[str, Any] = {
         "id": str,

@@ -55,7 +55,9 @@ class PlanContext:
 
     def subtask_form(self, *, replaces: bool = False) -> type[Model]:
         """Returns the model of a subtask for one of `roles`."""
-        return subtask_form(self.role_names, self.capabilities, new_roles=self.new_roles, replaces=replaces)
+        return subtask_form(
+            tuple(self.role_names), tuple(self.capabilities), new_roles=self.new_roles, replaces=replaces
+        )
 
 
 @dataclass(frozen=True)
@@ -183,7 +185,7 @@ class RouteMode(PlanMode):
 
     def form(self, context: PlanContext) -> type[Model]:
         """Returns the model of a choice between the roles."""
-        return route_form(context.role_names)
+        return route_form(tuple(context.role_names))
 
     def read(self, message: ModelMessage, context: PlanContext) -> PlanReading:
         """Returns the route as a plan; the last try always gives one, for the generalist if need be."""

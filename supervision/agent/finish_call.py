@@ -1,5 +1,6 @@
 """The tool `finish`, by which a worker agent concludes: what it takes, and reading a call of it."""
 
+from functools import cache
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
@@ -28,9 +29,13 @@ class FinishCall(Model):
 
 def finish_tool() -> dict[str, Any]:
     """Returns the definition of `finish` for the model."""
-    schema = {**FinishCall.model_json_schema(), "additionalProperties": False}
     description = "Concludes your subtask: call it once, alone."
-    return {"name": FINISH_TOOL, "description": description, "input_schema": schema}
+    return {"name": FINISH_TOOL, "description": description, "input_schema": _schema()}
+
+
+@cache
+def _schema() -> dict[str, Any]:
+    return {**FinishCall.model_json_schema(), "additionalProperties": False}
 
 
 def read_finish(arguments: object) -> Conclusion | None:

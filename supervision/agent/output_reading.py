@@ -4,6 +4,7 @@ An output is named by the call that brought it: `3-1` is the first tool call of 
 """
 
 import re
+from functools import cache
 from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
@@ -31,12 +32,16 @@ class ReadOutputCall(Model):
 
 def read_output_tool() -> dict[str, Any]:
     """Returns the definition of `read_output` for the model."""
-    schema = {**ReadOutputCall.model_json_schema(), "additionalProperties": False}
     description = (
         "Shows an earlier tool output of this conversation again, a page at a time. Only for outputs whose last line "
         "says that they were cut."
     )
-    return {"name": READ_OUTPUT_TOOL, "description": description, "input_schema": schema}
+    return {"name": READ_OUTPUT_TOOL, "description": description, "input_schema": _schema()}
+
+
+@cache
+def _schema() -> dict[str, Any]:
+    return {**ReadOutputCall.model_json_schema(), "additionalProperties": False}
 
 
 def read_call(arguments: object) -> ReadOutputCall:
