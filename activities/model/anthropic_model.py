@@ -193,7 +193,7 @@ class AnthropicModel(LanguageModel):
                     await stream.until_done()
             message = whole_message(stream.current_message_snapshot, stream.request_id, self.endpoint)
         if request.output_schema is not None:
-            message = _normalised(message, rung)
+            message = structured.normalised(message, rung)
         limit = most_output or traits.most_output
         if limit is not None and body["max_tokens"] >= limit:
             message = message.model_copy(update={"fullest": True})
@@ -232,16 +232,6 @@ def _form(schema: Json | type[Model]) -> Json:
 
 
 _form_of = lru_cache(limits.KNOWN_FORMS)(_form)
-
-
-def _normalised(message: ModelMessage, rung: Rung) -> ModelMessage:
-    if message.stop_reason not in ("end_turn", "stop_sequence", "tool_use"):
-        return message  # cut or refused: what looks like JSON in it is none
-    text = structured.answer(message.content, rung)
-    if text is None:
-        return message
-    # Our own `submit` tool ends the answer; it is not a tool call.
-    return message.model_copy(update={"json_text": text, "stop_reason": "end_turn"})
 
 
 class _BoundedClient(anthropic.DefaultAsyncHttpxClient):

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from pydantic_core import from_json
 
-from activities.model.port import Json, SchemaForm
+from activities.model.port import Json, ModelMessage, SchemaForm
 from supervision import limits
 
 Rung = Literal["format", "forced_tool", "tool", "text"]
@@ -116,6 +116,16 @@ def _is_closed(schema: object) -> bool:
 def came_by_tool(messages: list[Json]) -> bool:
     """True if an earlier answer of a conversation came through the tool of the tool rungs."""
     return any(_is_submit(block) for message in messages for block in message["content"] if isinstance(block, dict))
+
+
+def normalised(message: ModelMessage, rung: Rung) -> ModelMessage:
+    """Returns a reply with its JSON text, if it has one: then the tool `submit` ends it and is no tool call."""
+    if message.stop_reason not in ("end_turn", "stop_sequence", "tool_use"):
+        return message  # cut or refused: what looks like JSON in it is none
+    text = answer(message.content, rung)
+    if text is None:
+        return message
+    return message.model_copy(update={"json_text": text, "stop_reason": "end_turn"})
 
 
 def answer(content: list[Json], rung: Rung) -> str | None:
