@@ -226,8 +226,8 @@ def test_ctrl_c_ends_a_worker_that_still_waits_for_its_server(monkeypatch: pytes
     monkeypatch.setattr(argparse.ArgumentParser, "parse_args", lambda _: options)
     for name in ("keep_private", "keep_files_private", "check_ownership"):
         monkeypatch.setattr(worker_main, name, lambda: None)
-    monkeypatch.setattr(worker_main.telemetry, "configure_log", lambda _: None)
-    monkeypatch.setattr(worker_main.asyncio, "run", interrupted)
+    monkeypatch.setattr("worker_main.telemetry.configure_log", lambda _: None)
+    monkeypatch.setattr("worker_main.asyncio.run", interrupted)
     monkeypatch.setattr(worker_main, "exit_now", ended)
     with pytest.raises(SystemExit) as end:
         worker_main.main()
