@@ -54,6 +54,7 @@ RUN_BY = {
     "console/run/start_run.py:require_workers:worker": WORKERS,
     "console/view/answer_text.py:_fact_lines:artifacts": READ,
     "console/view/answer_text.py:_fact_lines:result": READ,
+    "runtime/connection.py:_default_address:make serve": "test_hints_of_the_makefile_run_from_anywhere",
     "runtime/connection.py:_explain:make serve": "test_hints_of_the_makefile_run_from_anywhere",
     "runtime/server/__main__.py:_reported_running:module runtime.server": STOP,
     "runtime/server/__main__.py:_serve:module runtime.server": STOP,
