@@ -9,7 +9,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
-import typer
+try:
+    import typer
+except ModuleNotFoundError as missing:
+    raise SystemExit(f"{missing}: run `make setup` once, then .venv/bin/temporal-supervisor") from None
 
 from console import console_limits
 from console.access import Access
@@ -27,7 +30,7 @@ from console.run.find_run import find_run
 from console.run.request_options import RunOptions
 from console.run.run_handle import RunHandle
 from console.terminal import console, print_out
-from console.view.claim_chain import print_chain
+from console.view.claim_chain import verify_run
 from runtime.paths import keep_files_private
 from runtime.process import exit_now
 
@@ -173,9 +176,9 @@ def artifact(
 
 
 @app.command()
-def verify(run_id: RunId, as_json: AsJson = False) -> None:
+def verify(run_id: AnyRun = None, as_json: AsJson = False) -> None:
     """Recompute what each claim of an answer rests on; exit code 1 if something has no support or was changed."""
-    do(lambda access: print_chain(run_id, access.store, as_json))
+    do(lambda access: verify_run(access, run_id, as_json))
 
 
 @app.command("list")
@@ -201,9 +204,12 @@ def extend_limits(
     deadline: Annotated[str | None, typer.Option(help="such as 2h, counted from the run's start")] = None,
     budget_tokens: Annotated[int | None, typer.Option(help="the new total")] = None,
     budget_usd: Annotated[float | None, typer.Option(help="the new total")] = None,
+    unlimited: Annotated[
+        list[str] | None, typer.Option(help="tokens or usd: no limit but the operator's; may be repeated")
+    ] = None,
 ) -> None:
     """Give a run new limits: totals, not additions. A limit that is not given stays as it is."""
-    with_run(run_id, lambda run, _: extend(run, deadline, budget_tokens, budget_usd))
+    with_run(run_id, lambda run, _: extend(run, deadline, budget_tokens, budget_usd, unlimited or []))
 
 
 @app.command("resume")

@@ -13,8 +13,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-from temporalio.client import Client
+try:
+    from pydantic import ValidationError
+    from temporalio.client import Client
+except ModuleNotFoundError as missing:
+    raise SystemExit(f"{missing}: run `make setup` once, then .venv/bin/temporal-supervisor-worker") from None
 from temporalio.worker import Worker
 
 from activities.agent_turn import AgentTurnActivities
@@ -286,6 +289,8 @@ def main() -> None:
     except (ConnectionFailed, ValueError) as error:
         say(str(error))
         exit_now(2)
+    except KeyboardInterrupt:  # while it waits for the server; later the signal is handled
+        exit_now(0)
     exit_now(0)
 
 

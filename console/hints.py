@@ -1,15 +1,17 @@
 """Commands that messages suggest, written so that they run as printed, from where this process was started."""
 
-import os
 import shutil
 import sys
 from pathlib import Path
 from shlex import quote
 
+from runtime.paths import from_here
+
 _HOME = Path(__file__).resolve().parents[1]
 _PROGRAM, _WORKER = "temporal-supervisor", "temporal-supervisor-worker"
 _MAINS = {_PROGRAM: "starter.py", _WORKER: "worker_main.py"}
 _connection: list[str] = []
+EXAMPLE_GOAL = "Which source of electricity grew most in Iowa from 2001 to 2017?"
 
 
 def keep_connection(address: str | None, namespace: str | None, env_file: Path | None) -> None:
@@ -39,14 +41,5 @@ def _program(name: str) -> str:
     if (found := shutil.which(name)) and installed.exists() and Path(found).samefile(installed):
         return name
     if installed.exists():
-        return quote(_from_here(installed))
-    return f"{quote(_from_here(Path(sys.executable)))} {quote(_from_here(_HOME / _MAINS[name]))}"
-
-
-def _from_here(path: Path) -> str:
-    """Returns the path as one types it in the working directory."""
-    absolute = Path(os.path.abspath(path))  # not resolved: the Python of a virtual environment is a link
-    try:
-        return f"{absolute.relative_to(Path.cwd())}"
-    except (ValueError, FileNotFoundError):
-        return str(absolute)
+        return quote(from_here(installed))
+    return f"{quote(from_here(Path(sys.executable)))} {quote(from_here(_HOME / _MAINS[name]))}"

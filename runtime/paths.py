@@ -1,6 +1,7 @@
 """Where a process keeps what it can make again, and who may look at what it writes."""
 
 import os
+import sys
 from pathlib import Path
 from shlex import quote
 
@@ -17,6 +18,20 @@ def make_command(target: str) -> str:
     home = Path(__file__).resolve().parents[1]
     here = os.path.realpath(".") == str(home)
     return f"`make {target}`" if here else f"`make -C {quote(str(home))} {target}`"
+
+
+def module_command(*words: str) -> str:
+    """Returns the command that runs a module with the Python of this process, as it runs from the working directory."""
+    return " ".join(quote(word) for word in [from_here(Path(sys.executable)), "-m", *words])
+
+
+def from_here(path: Path) -> str:
+    """Returns the path as one types it in the working directory."""
+    absolute = Path(os.path.abspath(path))  # not resolved: the Python of a virtual environment is a link
+    try:
+        return f"{absolute.relative_to(Path.cwd())}"
+    except (ValueError, FileNotFoundError):
+        return str(absolute)
 
 
 def cache_dir() -> Path:

@@ -285,9 +285,20 @@ def test_mains_do_nothing_when_imported(main: str) -> None:
     for node in load(ROOT / main).tree.body:
         guard = isinstance(node, ast.If) and ast.unparse(node.test) == "__name__ == '__main__'"
         docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        assert guard or docstring or isinstance(node, (*harmless, ast.AnnAssign)) or is_registration(node), (
+        known = is_registration(node) or is_import_that_explains_itself(node)
+        assert guard or docstring or known or isinstance(node, (*harmless, ast.AnnAssign)), (
             f"{main}:{node.lineno}: {ast.unparse(node)}"
         )
+
+
+def is_import_that_explains_itself(node: ast.stmt) -> bool:
+    """Imports that, where their packages are missing, end the program with a sentence."""
+    return (
+        isinstance(node, ast.Try)
+        and all(isinstance(part, (ast.Import, ast.ImportFrom)) for part in node.body)
+        and all(ast.unparse(part).startswith("raise SystemExit(") for one in node.handlers for part in one.body)
+        and not node.orelse + node.finalbody
+    )
 
 
 def is_registration(node: ast.stmt) -> bool:

@@ -91,7 +91,7 @@ COMMANDS = {
     "artifact": {"REF", "--output"},
     "list": {"--limit", "--state", "--team", "--json"},
     "cancel": {"RUN_ID"},
-    "extend": {"RUN_ID", "--deadline", "--budget-tokens", "--budget-usd"},
+    "extend": {"RUN_ID", "--deadline", "--budget-tokens", "--budget-usd", "--unlimited"},
     "resume": {"RUN_ID"},
     "teams": {"--json"},
     "tool": {"NAME", "ARGUMENTS", "--attach"},

@@ -4,8 +4,7 @@ from collections.abc import AsyncIterator
 from dataclasses import asdict
 from shlex import quote
 
-from rich.console import Console, Group
-from rich.table import Table
+from rich.console import Console
 from rich.text import Text
 from temporalio.service import RPCError
 
@@ -21,7 +20,7 @@ from runtime.paths import cache_dir
 from supervision.trust import is_readable_by_others
 
 _STYLES: dict[Level, str] = {"ok": "green", "warning": "yellow", "problem": "bold red"}
-_TEXT_COLUMN = 31  # where the texts begin, behind level and name
+_NAME_COLUMN, _TEXT_COLUMN = 9, 32  # where the names begin, and the texts
 
 
 async def examine(access: Access, console: Console, *, quiet: bool, as_json: bool) -> int:
@@ -37,18 +36,14 @@ async def examine(access: Access, console: Console, *, quiet: bool, as_json: boo
 
 
 def _print_row(row: CheckRow, console: Console) -> None:
-    table = Table.grid(padding=(0, 1))
-    table.add_column(width=8)
-    table.add_column(width=22)
-    table.add_column(overflow="fold")
-    room = max(1, console.width - _TEXT_COLUMN)
-    text, fix = [Group(*wrapped(words, room, style)) for words, style in ((row.text, ""), (row.fix, "dim"))]
-    table.add_row(Text(row.level, style=_STYLES[row.level]), row.name, text)
-    if row.fix:
-        table.add_row("", "", fix)
-    with console.capture() as capture:
-        console.print(table)
-    console.print(Text("\n".join(line.rstrip() for line in Text.from_ansi(capture.get()).plain.splitlines())))
+    room = console.width - _TEXT_COLUMN
+    begins = Text.assemble((f"{row.level:<{_NAME_COLUMN}}", _STYLES[row.level]), row.name)
+    begins.pad_right(max(1, _TEXT_COLUMN - begins.cell_len))
+    for text in [*wrapped(row.text, room, "", whole=True), *wrapped(row.fix, room, "dim", whole=True)]:
+        further_left = max(0, console.width - text.cell_len)  # a long command
+        begins.truncate(min(_TEXT_COLUMN, further_left) if not begins.plain.strip() else _TEXT_COLUMN)
+        console.print(Text.assemble(begins, text), soft_wrap=True)
+        begins = Text(" " * _TEXT_COLUMN)
 
 
 async def _rows(access: Access) -> AsyncIterator[CheckRow]:

@@ -16,10 +16,11 @@ from console import console_limits
 from console.access import Access
 from console.command import BAD_INPUT, CommandFailed
 from console.hints import hint
-from console.run.find_run import roots, short_id
+from console.run.find_run import no_runs, roots, short_id
 from console.run.run_handle import RunHandle, facts, is_open, state_word
 from console.run.standstill import Standstill, causes_of
 from console.terminal import print_err, print_json, safe_line
+from console.view.live_view import wrapped
 from supervision import limits
 from supervision.text import did_you_mean, money
 
@@ -81,14 +82,17 @@ async def print_runs(access: Access, console: Console, options: ListOptions) -> 
         raise CommandFailed(BAD_INPUT, f"there is no state '{options.state}'{hint_text}: {', '.join(_STATES)}")
     client = await access.client()
     state = _STATES[options.state] if options.state else None
-    executions = await roots(client, options.limit, state)
+    executions = await roots(client, console_limits.SEARCHED_RUNS if options.team else options.limit, state)
+    if options.team:
+        executions = [e for e in executions if (await facts(e))[1] == options.team][: options.limit]
     looks = asyncio.Semaphore(console_limits.DESCRIBED_AT_ONCE)
     rows = await asyncio.gather(*(_row(client, execution, looks) for execution in executions))
-    rows = [row for row in rows if options.team in (None, row.team)]
     if options.as_json:
         print_json([row.as_json() for row in rows])
+    elif not rows and (options.state or options.team):
+        print_err(f"there is no such run in namespace '{client.namespace}': {hint('list')} shows all")
     elif not rows:
-        print_err(f"no runs in namespace '{client.namespace}': start one with {hint('run', '...')}")
+        print_err(no_runs(client.namespace))
     else:
         _print_table(rows, console)
     return 0
@@ -101,7 +105,7 @@ async def _row(client: Client, execution: WorkflowExecution, looks: asyncio.Sema
         try:
             run = RunHandle(client, execution.id)
             described = await run.describe()
-            goal = await described.static_summary() or ""
+            goal = await described.static_summary() or await run.recorded_goal()
             if is_open(described):
                 causes = await causes_of(run, described)
         except Exception:  # anybody may start a run with an unreadable summary, and it may be deleted meanwhile
@@ -131,7 +135,8 @@ def _print_table(rows: list[ListedRun], console: Console) -> None:
     console.print(table)
     for row in rows:
         for cause in row.standstills:
-            console.print(Padding(Text(f"⏸ {short_id(row.id)}: {cause.line}", style="yellow"), (0, 0, 0, 0)))
+            for line in wrapped(f"⏸ {short_id(row.id)}: {cause.line}", console.width, "yellow", whole=True):
+                console.print(line, soft_wrap=True)
 
 
 async def print_teams(folders: list[Path], console: Console, as_json: bool) -> int:

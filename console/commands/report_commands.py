@@ -7,7 +7,7 @@ from pydantic import JsonValue
 from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
-from temporalio.client import WorkflowExecutionDescription
+from temporalio.client import WorkflowExecutionDescription, WorkflowQueryFailedError
 
 from activities.store.artifacts import ArtifactMissing, ArtifactStore
 from console.access import Access, web_address
@@ -34,8 +34,10 @@ async def print_status(run: RunHandle, console: Console, store: ArtifactStore | 
     described = await run.require()
     try:
         status = await run.whole_status()
-    except NoAnswer:
-        return await _print_facts(run, described, store, as_json)
+    except NoAnswer as error:
+        refused = isinstance(error.__cause__, WorkflowQueryFailedError)  # by a Worker, for a run that did not begin
+        why = str(error) if refused else "no Worker answers: only the server's facts"
+        return await _print_facts(run, described, store, why, as_json)
     causes = grouped([*stated(status, run.id), *await observed(run, described, answered=True)])
     if as_json:
         fields = status.model_dump(mode="json")
@@ -49,8 +51,9 @@ async def print_status(run: RunHandle, console: Console, store: ArtifactStore | 
         picture.notice = stuck(described)
     else:
         picture.started = None  # the clock of an ended run stands still
-    print_out(f"{safe_line(status.goal, FOLLOW_LINE_CHARS)}\nrun {run.id}, {state_word(described)}, team {status.team}")
-    print_out(_limits(status))
+    whose = f"run {run.id}, {state_word(described)}, team {status.team}"
+    for words in (safe_line(status.goal, FOLLOW_LINE_CHARS), whose, _limits(status)):
+        console.print(Text(words))
     if status.spend:
         console.print(spend_table(status.spend))
     height = len(tree_rows(status.subtasks)) + limits.STATUS_PAGE
@@ -147,9 +150,9 @@ async def print_result(
 
 
 async def _print_facts(
-    run: RunHandle, described: WorkflowExecutionDescription, store: ArtifactStore | None, as_json: bool
+    run: RunHandle, described: WorkflowExecutionDescription, store: ArtifactStore | None, why: str, as_json: bool
 ) -> int:
-    """Prints what the server knows, for a run of which no Worker answers."""
+    """Prints what the server knows, for a run that does not answer, and why it does not."""
     phase, team, usd = await facts(described)
     causes = await observed(run, described, answered=False)
     ended = None if is_open(described) else await run_outcome(run, store)
@@ -162,7 +165,7 @@ async def _print_facts(
         "usd": usd,
         "started_at": described.start_time.isoformat(),
         "closed_at": described.close_time.isoformat() if described.close_time else None,
-        "notice": None if is_open(described) else "no Worker answers: only the server's facts",
+        "notice": None if is_open(described) else why,
         "error": error,
         "standstills": [cause.as_json() for cause in causes],
     }

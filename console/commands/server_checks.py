@@ -13,7 +13,7 @@ from console.hints import hint, worker_hint
 from console.run.find_run import roots
 from console.run.pollers import ACTIVITIES, WORKFLOWS, limited, pollers, shown
 from console.run.run_handle import RunHandle
-from console.run.standstill import causes_of
+from console.run.standstill import PROVIDER_HELPS, causes_of, unanswered
 from runtime import search_attributes
 from supervision.queues import MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE, pool_queue
 
@@ -83,7 +83,8 @@ async def _open_runs(client: Client) -> AsyncIterator[CheckRow]:
         causes = await causes_of(run, await run.describe())
         still += bool(causes)
         for cause in causes:
-            fix = f"{cause.helps}; {hint('status', run.id)} says more"
+            helps = PROVIDER_HELPS if cause.helps == unanswered() else cause.helps  # the first row says if it does
+            fix = f"{helps}; {hint('status', run.id)} says more"
             yield CheckRow("problem", "open run", f"'{run.id}': {cause.cause}", fix)
     if not still:
         yield CheckRow("ok", "open runs", f"{looked_at}, none of them stands still")

@@ -2,10 +2,10 @@
 
 import asyncio
 import secrets
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 from temporalio.client import WorkflowFailureError
 
 from console import console_limits
@@ -15,6 +15,7 @@ from console.run.run_handle import NoAnswer, RunHandle, is_open, state_word, stu
 from console.terminal import print_err, print_out
 from supervision.contract.request import describe_errors
 from supervision.contract.updates import ExtendLimits, Resume
+from supervision.text import did_you_mean
 
 
 async def cancel(run: RunHandle) -> int:
@@ -38,19 +39,13 @@ async def cancel(run: RunHandle) -> int:
     return DONE if after == "cancelled" else FAILED
 
 
-async def extend(run: RunHandle, deadline: str | None, tokens: int | None, usd: float | None) -> int:
+async def extend(
+    run: RunHandle, deadline: str | None, tokens: int | None, usd: float | None, unlimited: Sequence[str] = ()
+) -> int:
     """Sets new totals; a limit that is None stays. Raises CommandFailed if the run refuses them or has ended."""
-    if deadline is None and tokens is None and usd is None:
-        raise CommandFailed(BAD_INPUT, "nothing to change: give --deadline, --budget-tokens or --budget-usd")
+    fields = new_limits(deadline, {"tokens": tokens, "usd": usd}, unlimited)
     await _require_open(run)
     try:
-        now = (await run.status()).limits
-        fields: dict[str, Any] = {} if deadline is None else {"deadline": deadline}
-        if tokens is not None or usd is not None:
-            fields["budget"] = {
-                "tokens": now.budget_tokens if tokens is None else tokens,
-                "usd": now.budget_usd if usd is None else usd,
-            }
         reply = await run.update("extend_limits", ExtendLimits.model_validate(fields))
         ends = datetime.fromisoformat((await run.status()).deadline_at).astimezone(UTC)
     except ValidationError as error:
@@ -59,6 +54,24 @@ async def extend(run: RunHandle, deadline: str | None, tokens: int | None, usd: 
         raise await _unanswered(run) from error
     print_out(f"{reply.message}; deadline {ends:%Y-%m-%d %H:%M:%S} UTC")
     return DONE
+
+
+def new_limits(
+    deadline: str | None, totals: Mapping[str, float | None], unlimited: Sequence[str]
+) -> dict[str, JsonValue]:
+    """Returns the argument of the update for what is given. Raises CommandFailed if that is nothing, or no limits."""
+    given: dict[str, JsonValue] = {name: total for name, total in totals.items() if total is not None}
+    for name in unlimited:
+        if name not in totals:
+            guess = did_you_mean(name, list(totals))
+            raise CommandFailed(BAD_INPUT, f"--unlimited: there is no budget '{name}'{guess}: {', '.join(totals)}")
+        if name in given:
+            raise CommandFailed(BAD_INPUT, f"give --budget-{name} or --unlimited {name}, not both")
+    if deadline is None and not given and not unlimited:
+        options = ", ".join(f"--budget-{name}" for name in totals)
+        raise CommandFailed(BAD_INPUT, f"nothing to change: give --deadline, {options} or --unlimited")
+    budget: dict[str, JsonValue] = given | ({"unlimited": [*dict.fromkeys(unlimited)]} if unlimited else {})
+    return ({} if deadline is None else {"deadline": deadline}) | ({"budget": budget} if budget else {})
 
 
 async def resume(run: RunHandle) -> int:

@@ -37,6 +37,7 @@ GOAL = (
     "and what explains the setbacks? Write a short report."
 )
 _FOLLOWING = "Ctrl-C ends the demo"
+_STANDIN = "it extracts, it does not reason"
 
 
 async def demo(goal: str) -> int:
@@ -52,11 +53,12 @@ async def demo(goal: str) -> int:
         access.address = info.address
         environ = {**os.environ, "TEMPORAL_ADDRESS": info.address}
         if address := endpoint(access.settings):
-            print_out(f"model   {address}")
+            standin = f"the stand-in model at {address}: {_STANDIN}"
+            print_out(f"model   {standin if access.settings.model == 'standin' else address}")
         else:
             url = await stack.enter_async_context(stand_in(cache))
             environ |= {"ANTHROPIC_BASE_URL": url, "SUPERVISOR_MODEL": "standin"}
-            print_out(f"model   the stand-in model at {url}: it extracts, it does not reason")
+            print_out(f"model   the stand-in model at {url}: {_STANDIN}")
             print_out("        set ANTHROPIC_API_KEY for a real one")
         worker = await stack.enter_async_context(KeptWorker(environ, cache / "worker.log", print_out))
         print_out(f"worker  process {worker.pid}, log {worker.log}")

@@ -1,23 +1,33 @@
 """The run that a person means: by its id, the beginning of it, the last word of it, or just the newest."""
 
+import re
+
 from temporalio.client import Client, WorkflowExecution
 from temporalio.service import RPCError, RPCStatusCode
 
 from console import console_limits
 from console.command import BAD_INPUT, FAILED, CommandFailed
-from console.hints import hint
+from console.hints import EXAMPLE_GOAL, hint
 from console.run.run_handle import RUN_TYPE
 
 _GENERATED = "supervise-"
 _KEY_CHARS = 6
 _SHOWN = 5
+_UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def short_id(run_id: str) -> str:
-    """Returns the last word of an id that was made of a goal: it is enough for `find_run`. Other ids stay whole."""
+    """Returns what `find_run` needs of an id: its last word if it was made of a goal, its first if it is a UUID."""
+    if _UUID.fullmatch(run_id):
+        return run_id.partition("-")[0]
     head, _, key = run_id.rpartition("-")
     made = head.startswith(_GENERATED) and len(key) == _KEY_CHARS and set(key) <= set("0123456789abcdef")
     return key if made else run_id
+
+
+def no_runs(namespace: str) -> str:
+    """Returns what to say where there is no run yet."""
+    return f"there is no run in namespace '{namespace}': start one with {hint('run', EXAMPLE_GOAL)}"
 
 
 async def find_run(client: Client, given: str | None) -> str:
@@ -29,7 +39,7 @@ async def find_run(client: Client, given: str | None) -> str:
     if given is None:
         if newest := await roots(client, 1):
             return newest[0].id
-        raise CommandFailed(FAILED, f"there is no run in namespace '{client.namespace}': {hint('run', '...')}")
+        raise CommandFailed(FAILED, no_runs(client.namespace))
     if await _exists(client, given):
         return given
     matches = await _matching(client, given)

@@ -11,7 +11,7 @@ from typing import Any
 from activities.store.artifacts import ArtifactStore
 from console import console_limits
 from console.command import BAD_INPUT, CommandFailed
-from console.hints import hint
+from console.hints import EXAMPLE_GOAL, hint
 from supervision import limits
 from supervision.contract.request import RunRequest, parse_request
 from supervision.store_keys import upload_key
@@ -74,9 +74,7 @@ class RunOptions:
         fields = _object_file(self.request) if self.request else {}
         goal = _goal(self.goal, self.goal_file)
         if goal is None and "goal" not in fields:
-            raise CommandFailed(
-                BAD_INPUT, f"no goal: say what to find out, as in {hint('run', 'How has ... changed?')}"
-            )
+            raise CommandFailed(BAD_INPUT, f"no goal: say what to find out, as in {hint('run', EXAMPLE_GOAL)}")
         same = (
             *("team", "strategy", "success", "effort", "subtask_timeout", "deadline", "incremental_synthesis"),
             *("max_subtasks", "max_parallel", "max_turns", "max_reviews", "max_replans", "max_depth"),

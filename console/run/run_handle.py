@@ -118,6 +118,18 @@ class RunHandle:
                     plan = reply.plan or plan
         return plan
 
+    async def recorded_goal(self) -> str:
+        """Returns the goal in the run's input; empty for an input that can't be read, as anybody's may be."""
+        async for event in self.handle.fetch_history_events(page_size=1):
+            payloads = event.workflow_execution_started_event_attributes.input.payloads
+            try:
+                values = await self.client.data_converter.decode(payloads)
+            except Exception:  # converters raise whatever they like
+                return ""
+            goal = values[0].get("goal") if values and isinstance(values[0], dict) else None
+            return goal if isinstance(goal, str) else ""
+        return ""
+
     async def recorded_store(self) -> str | None:
         """Returns the id of the artifact store that the run's first activities name; None if there were none yet."""
         seen = 0

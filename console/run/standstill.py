@@ -39,7 +39,7 @@ _STORE_HELPS = "make the artifact store answer, or check SUPERVISOR_ARTIFACTS_UR
 
 _TEAM_HELPS = "set SUPERVISOR_TEAMS_DIR of that Worker, or end it: another one may have the team"
 _TURN_HELPS = "it goes on by itself, as fast as the limit allows"
-_PROVIDER_HELPS = "it goes on when the provider answers; try that from here:"
+PROVIDER_HELPS = "it goes on when the provider answers"
 _BY_KIND: dict[str, tuple[WaitsFor, str, str]] = {
     ErrorKind.ARTIFACT_UNAVAILABLE: ("store", "the artifact store", _STORE_HELPS),
     ErrorKind.ARTIFACT_MISSING: ("store", "the artifact store", _STORE_HELPS),
@@ -123,7 +123,7 @@ def stated(status: Status, run_id: str) -> list[Standstill]:
         if isinstance(card, dict) and card.get("state") != "closed":
             provider = "provider" in card
             subject = str(card["waiting"]) if provider else "the run"
-            helps = _unanswered() if provider else "its subtasks wait, or go to the role's fallback"
+            helps = unanswered() if provider else "its subtasks wait, or go to the role's fallback"
             text = _outage(card) if provider else breaker_note(card)
             causes.append(Standstill("provider" if provider else "tool", (subject,), text, helps))
     return causes
@@ -138,9 +138,9 @@ def _outage(card: Mapping[str, JsonValue]) -> str:
     return f"the model provider: {safe_line(cause, _MESSAGE_CHARS)}, {when}"
 
 
-def _unanswered() -> str:
+def unanswered() -> str:
     """Returns what helps while a provider does not answer."""
-    return f"{_PROVIDER_HELPS} {hint('doctor')}"
+    return f"{PROVIDER_HELPS}; try that from here: {hint('doctor')}"
 
 
 def _is_served(described: WorkflowExecutionDescription) -> bool:
@@ -238,7 +238,7 @@ def _of_failure(who: tuple[str, ...], activity: PendingActivityInfo, now: dateti
         _, words = _worker_of(activity.activity_options.task_queue.name)
         helps = f"another Worker takes it up; where there is none, start one with {worker_hint(*words)}"
         return Standstill("worker", who, f"a Worker that was lost, {tried}", helps)
-    unlisted: tuple[WaitsFor, str, str] = ("provider", "the model provider", _unanswered())
+    unlisted: tuple[WaitsFor, str, str] = ("provider", "the model provider", unanswered())
     waits_for, whom, helps = _BY_KIND.get(kind, unlisted)
     if waits_for == "provider" and activity.activity_type.name == "run_tool":
         waits_for, whom, helps = "tool", "a tool", "it is tried again by itself"

@@ -33,7 +33,8 @@ def print_outcome(
     elif outcome.result is not None:
         _print_answer(console, run_id, outcome, outcome.result, web)
     if outcome.error:
-        print_err(f"{outcome.state}: {safe_line(str(outcome.error), _ERROR_CHARS)}")
+        error = outcome.error.message if outcome.error.type.lower() == outcome.state else str(outcome.error)
+        print_err(f"{outcome.state}: {safe_line(error, _ERROR_CHARS)}")
     return outcome.code
 
 
@@ -51,7 +52,7 @@ def _print_answer(console: Console, run_id: str, outcome: RunOutcome, result: Ru
         *[row for fact in facts for row in _fact(fact, console.width)],
     ]
     for part in parts:
-        console.print(part)
+        console.print(part, soft_wrap=isinstance(part, Text))
 
 
 def _no_answer(result: RunResult) -> str:
@@ -64,15 +65,17 @@ def _no_answer(result: RunResult) -> str:
 def _fact(fact: str, width: int) -> list[Text]:
     """Returns a fact in as many rows as it takes; an address or a command stays one piece, to be copied."""
     if fact.startswith(("http", "run ")):
-        return [Text(f" {fact}", style="dim", overflow="fold")]
-    return wrapped(fact, width, "dim")
+        return [Text(f" {fact}", style="dim")]
+    return wrapped(fact, width, "dim", whole=True)
 
 
 def _fact_lines(run_id: str, outcome: RunOutcome, result: RunResult, web: str | None) -> list[str]:
     usage, timing = result.usage, result.timing
     lines = ["citations:"] if result.citations else []
+    cited: dict[str, list[str]] = {}
     for citation in result.citations:
-        lines.append(f"[{_folded(citation.subtask_ids)}] {citation.claim}")
+        cited.setdefault(citation.claim, []).extend(citation.subtask_ids)
+    lines += [f"[{_folded([*dict.fromkeys(ids)])}] {claim}" for claim, ids in cited.items()]
     for item in result.contradictions:
         lines.append(f"conflict between {', '.join(item.subtask_ids)}: {item.description} → {item.resolution}")
     for artifact in result.artifacts:

@@ -1,10 +1,14 @@
 """The command `verify`: what each claim of an answer rests on, recomputed from the store."""
 
+from rich.text import Text
+
 from activities.contracts.run_contracts import Published
 from activities.store.artifacts import ArtifactChanged, ArtifactMissing, ArtifactStore
+from console.access import Access
 from console.command import DONE, FAILED, CommandFailed
+from console.run.find_run import find_run
 from console.run.run_outcome import read_result
-from console.terminal import print_json, print_out, safe_line
+from console.terminal import console, print_json, print_out, safe, safe_line
 from supervision import limits
 from supervision.contract.finding import Finding, FindingRecord
 from supervision.contract.result import RunResult
@@ -12,6 +16,13 @@ from supervision.grounding.chain import Grounded, Link, answer_chain
 
 _CALL_CHARS = 62  # a line has room for the beginning of the output's hash on 80 columns
 _HASH_CHARS = 8  # `--json` has whole references
+
+
+async def verify_run(access: Access, given: str | None, as_json: bool) -> int:
+    """Prints what the answer of a run rests on; the server is asked only about a run not named by its whole id."""
+    if given and await access.store.latest_ended(given) is not None:
+        return await print_chain(given, access.store, as_json)
+    return await print_chain(await find_run(await access.client(), given), access.store, as_json)
 
 
 async def print_chain(run_id: str, store: ArtifactStore, as_json: bool) -> int:
@@ -46,20 +57,29 @@ async def print_chain(run_id: str, store: ArtifactStore, as_json: bool) -> int:
 
 def _print(result: RunResult, links: list[Link], problems: list[str]) -> None:
     for link in links:
-        print_out(f"{'✘' if link.problem else '✔'} {link.kind}: {safe_line(link.text, limits.CLAIM_BYTES)}")
+        _say(f"{'✘' if link.problem else '✔'} {link.kind}: {safe_line(link.text, limits.CLAIM_BYTES)}")
         if link.findings:
-            print_out(f"    findings: {', '.join(link.findings)}")
+            _say(f"    findings: {', '.join(link.findings)}")
         for item in link.outputs:
             call = safe_line(f"{item.tool}({item.arguments})", _CALL_CHARS)
-            print_out(f"    {call} → {item.output_ref.rpartition('/')[2][:_HASH_CHARS]}")
+            _say(f"    {call} → {item.output_ref.rpartition('/')[2][:_HASH_CHARS]}")
         if link.elsewhere:
-            print_out(f"    stands in {link.elsewhere}")
+            _say(f"    stands in {link.elsewhere}")
         if link.problem:
-            print_out(f"    {safe_line(link.problem, limits.ERROR_BYTES)}")
+            _say(f"    {safe_line(link.problem, limits.ERROR_BYTES)}")
     for problem in problems:
-        print_out(f"✘ {safe_line(problem, limits.ERROR_BYTES)}")
+        _say(f"✘ {safe_line(problem, limits.ERROR_BYTES)}")
     confidence = "none" if result.confidence is None else f"{result.confidence:.0%}"
-    print_out(f"{len(links)} claims, {sum(bool(link.problem) for link in links)} in doubt · confidence {confidence}")
+    _say(f"{len(links)} claims, {sum(bool(link.problem) for link in links)} in doubt · confidence {confidence}")
+
+
+def _say(text: str) -> None:
+    """Prints a line, broken between words on a terminal."""
+    screen = console()
+    if screen.is_terminal:
+        screen.print(Text(safe(text)))
+    else:
+        print_out(text)
 
 
 async def _grounded(store: ArtifactStore, finding: Finding) -> Grounded:

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -34,7 +35,7 @@ _FOOTER_ROWS = 9  # of footer and margin
 _ROOMY = 24  # rows of a terminal with room for more than the plan
 _LEAST_ROWS = 3
 _LEAST_WIDTH = 20
-_COMMAND = re.compile(r"`[^`]*`")  # stays on one row as long as it fits, to be copied
+_COMMAND = re.compile(r"`[^`]*`[,;.:]?")  # stays on one row as long as it fits, to be copied
 _GLUE = "\ue000"
 _WAIT_ROWS = 3
 _SPENDERS = 4  # named on one line
@@ -153,8 +154,8 @@ def _footer(picture: Picture, width: int, height: int, hint: str) -> list[Render
         counts = status.counts
         if counts.total:
             words.append(f"{counts.completed}/{counts.total} done, {counts.running} running")
-        if lost := counts.failed + counts.skipped + counts.cancelled:
-            words.append(f"{lost} failed or skipped")
+        lost = {"failed": counts.failed, "skipped": counts.skipped, "cancelled": counts.cancelled}
+        words += [f"{count} {state}" for state, count in lost.items() if count]
         cached = f", {status.usage.cached_share:.0%} cached" if status.usage.cache_read_tokens else ""
         words.append(f"{picture.tokens:,} tokens{cached}")
         words.append(money(status.usage.usd))
@@ -164,7 +165,7 @@ def _footer(picture: Picture, width: int, height: int, hint: str) -> list[Render
     rows: list[RenderableType] = [*_broken(together, width, "bold"), *_waits(picture, width, height)]
     if status and height >= _ROOMY and (spent := spend_line(status.spend)):
         rows.append(_faint(f" {safe_line(spent, width - 1)}"))
-    if picture.notice:
+    if picture.notice and not any(cause.waits_for == "worker" for cause in picture.standstills):
         rows += wrapped(picture.notice, width, "yellow")
     if status and status.model_notice:
         rows += wrapped(status.model_notice, width, "magenta")
@@ -182,16 +183,35 @@ def _waits(picture: Picture, width: int, height: int) -> list[Text]:
     return rows if len(rows) <= most else [*rows[: most - 1], Text(" …", style="yellow")]
 
 
-def wrapped(text: str, width: int, style: str) -> list[Text]:
-    """Returns foreign text as rows that fit the terminal: broken between words, indented, nothing cut."""
+def wrapped(text: str, width: int, style: str, *, whole: bool = False) -> list[Text]:
+    """Returns foreign text as rows that fit the terminal: broken between words, indented, nothing cut.
+
+    With `whole` a command that does not fit is a row by itself, to be printed with `soft_wrap`: then it can be copied
+    as one. A live picture counts its rows, so there it is broken like a long word.
+    """
     shown = safe_line(text, console_limits.STANDSTILL_CHARS)
-    return _broken(_COMMAND.sub(lambda command: command[0].replace(" ", _GLUE), shown), width, style)
+    rows: list[Text] = []
+    start = 0
+    for command in _COMMAND.finditer(shown) if whole else ():
+        if cell_len(command[0]) > _room(width):
+            rows += _broken(_glued(shown[start : command.start()]), width, style, goes_on=bool(rows))
+            rows.append(Text(command[0], style=style))
+            start = command.end()
+    return rows + _broken(_glued(shown[start:]), width, style, goes_on=bool(rows))
 
 
-def _broken(glued: str, width: int, style: str) -> list[Text]:
-    room = max(_LEAST_WIDTH, width - 2)
+def _glued(text: str) -> str:
+    return _COMMAND.sub(lambda command: command[0].replace(" ", _GLUE), text.strip())
+
+
+def _broken(glued: str, width: int, style: str, *, goes_on: bool = False) -> list[Text]:
+    room = _room(width)
     rows = [row.plain.replace(_GLUE, " ").rstrip() for row in Text(glued).wrap(Console(width=room), room)]
-    return [Text(("  " if number else " ") + row, style=style) for number, row in enumerate(rows)]
+    return [Text(("  " if number or goes_on else " ") + row, style=style) for number, row in enumerate(rows) if row]
+
+
+def _room(width: int) -> int:
+    return max(_LEAST_WIDTH, width - 2)
 
 
 def _faint(text: str) -> Text:

@@ -84,7 +84,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class TreeRow:
-    """One subtask at its depth; `after` are the dependencies that the tree does not show.
+    """One subtask at its depth; `after` are its dependencies, if it has several: the tree shows only the last.
 
     `path` is its id below those of the subtasks that it is nested in, as `t3/t1`.
     """
@@ -115,7 +115,7 @@ def tree_rows(
     while pending:
         report, level = pending.pop()
         path = f"{above}{report.id}"
-        tree.append(TreeRow(report, level, report.depends_on[:-1], path))
+        tree.append(TreeRow(report, level, report.depends_on if len(report.depends_on) > 1 else [], path))
         if nested and (below := nested.get(report.workflow_id or "")):
             tree += tree_rows(list(below.values()), nested, f"{path}/", level + 1)
         pending += [(child, level + 1) for child in reversed(children.pop(report.id, []))]

@@ -7,7 +7,7 @@ import signal
 import sys
 from pathlib import Path
 
-from runtime.paths import cache_dir, keep_files_private
+from runtime.paths import cache_dir, keep_files_private, module_command
 from runtime.process import exit_now
 from runtime.server.embedded_server import EmbeddedServer, ServerFailed
 from runtime.server.server_command import HOST, PORT
@@ -73,7 +73,7 @@ def _server(options: argparse.Namespace) -> EmbeddedServer:
 async def _reported_running() -> bool:
     info = await running()
     if info is not None:
-        _print_record(info, "A Temporal server is already running", "python -m runtime.server --stop")
+        _print_record(info, "A Temporal server is already running", module_command("runtime.server", "--stop"))
     return info is not None
 
 
@@ -91,7 +91,7 @@ async def _serve(server: EmbeddedServer, detach: bool) -> int:
     try:
         async with server as info:
             if server.joined or detach:
-                _print_record(info, "The Temporal server is running", "python -m runtime.server --stop")
+                _print_record(info, "The Temporal server is running", module_command("runtime.server", "--stop"))
                 return 0
             _print_record(info, "The Temporal server is running", "Ctrl-C")
             code = await server.ended()

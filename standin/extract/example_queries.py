@@ -8,7 +8,7 @@ from standin.extract.tables import Table
 from standin.extract.words import key_stems, shared, stems
 from supervision.prompt_marks import EXAMPLE
 
-_ROWS = 50  # of a query without an example: enough to compare, short enough for a conversation
+_ROWS = 200  # of a query without an example: as many as a tool shows, so that nothing is missing in between
 _FURTHER = 2  # key words that the first example leaves open make one over another table worth a query
 _EXAMPLE = re.compile(rf'<{EXAMPLE} question="([^"]*)">(.*?)</{EXAMPLE}>', re.DOTALL)
 _CONDITION = re.compile(r"((?:\w+\.)?(\w+))\s*(?:=\s*('(?:[^']|'')*')|\bIN\s*\(([^()]*)\))", re.IGNORECASE)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ["starter.py", "worker_main.py", *("console", "runtime", "supervision", "activities", "workflows", "standin")]
-_MAKERS = {"hint", "plain_hint", "worker_hint", "make_command"}
+_MAKERS = {"hint", "plain_hint", "worker_hint", "make_command", "module_command"}
 _MAKING = ("console/hints.py", "runtime/paths.py")
 _IN_TEXT = re.compile(r"`((?:make|temporal|chmod|docker|export|python) [^`]*)`")
-_PREFIXES = {"worker_hint": "worker", "make_command": "make"}
+_PREFIXES = {"worker_hint": "worker", "make_command": "make", "module_command": "module"}
 PLACEHOLDER = "PLACEHOLDER"
 
 

@@ -22,7 +22,7 @@ from tests.console.conftest import GOAL, Cli
         (["run", GOAL, "--max-depth", "9"], "max_depth"),
         (["run", GOAL, "--answer-schema", "list.json"], "must hold an object"),
         (["run", GOAL, "--request", "approval.json"], "not built yet"),
-        (["extend", "some-run"], "give --deadline, --budget-tokens or --budget-usd"),
+        (["extend", "some-run"], "give --deadline, --budget-tokens, --budget-usd or --unlimited"),
         (["run", GOAL, "--goal-file", "x"], "twice"),
         (["run", "--goal-file", "missing.txt"], "No such file"),
         (["run", GOAL, "--request", "list.json"], "must hold an object"),

@@ -19,7 +19,7 @@ from console.run import find_run, standstill, start_run
 from console.run.run_outcome import RunOutcome
 from console.terminal import console
 from console.view.answer_text import print_outcome
-from runtime.paths import make_command
+from runtime.paths import make_command, module_command
 from runtime.server.temporal_binary import find_temporal
 from supervision.contract.result import RunResult
 from tests.console.conftest import GOAL, Cli
@@ -29,10 +29,11 @@ from tests.console.test_hints import all_run, hints, run_as_printed
 RUN = "sites-1"
 STAND = "test_the_hints_of_starting_leaving_and_reading_run_as_printed"
 WORKERS = "test_hints_that_start_a_worker_run_as_printed"
+STOP = "test_the_hint_that_stops_a_server_runs_from_anywhere"
 READ = "test_hints_of_reading_run_as_printed"
 RUN_BY = {
     "console/commands/artifact_commands.py:print_artifacts:artifacts": READ,
-    "console/commands/list_commands.py:print_runs:run": READ,
+    "console/commands/list_commands.py:print_runs:list": READ,
     "console/commands/run_commands.py:follow_run:follow": "test_ctrl_c_detaches_and_the_run_completes",
     "console/commands/run_commands.py:run_goal:follow": STAND,
     "console/commands/server_checks.py:_open_runs:status": "every_screen_says",
@@ -40,11 +41,11 @@ RUN_BY = {
     "console/commands/server_checks.py:_queues:worker": WORKERS,
     "console/commands/tool_commands.py:try_tool:tool": READ,
     "console/commands/update_commands.py:cancel:result": STAND,
-    "console/run/find_run.py:find_run:run": READ,
+    "console/run/find_run.py:no_runs:run": READ,
     "console/run/request_options.py:as_request:run": STAND,
     "console/run/run_handle.py:_must_exist:list": STAND,
     "console/run/standstill.py:_no_worker:worker": WORKERS,
-    "console/run/standstill.py:_unanswered:doctor": "every_screen_says",
+    "console/run/standstill.py:unanswered:doctor": "every_screen_says",
     "console/run/standstill.py:_of_failure:worker": WORKERS,
     "console/run/standstill.py:_of_queue:worker": WORKERS,
     "console/run/standstill.py:stated:resume": "test_the_hint_of_a_run_that_waits_for_a_person_runs_as_printed",
@@ -53,7 +54,10 @@ RUN_BY = {
     "console/run/start_run.py:require_workers:worker": WORKERS,
     "console/view/answer_text.py:_fact_lines:artifacts": READ,
     "console/view/answer_text.py:_fact_lines:result": READ,
+    "runtime/connection.py:_default_address:make serve": "test_hints_of_the_makefile_run_from_anywhere",
     "runtime/connection.py:_explain:make serve": "test_hints_of_the_makefile_run_from_anywhere",
+    "runtime/server/__main__.py:_reported_running:module runtime.server": STOP,
+    "runtime/server/__main__.py:_serve:module runtime.server": STOP,
     "worker_main.py:_no_model:make standin": "test_hints_of_the_makefile_run_from_anywhere",
 }
 """The test, or the part of tests, that runs the hint of each place."""
@@ -99,6 +103,15 @@ async def test_hints_of_the_makefile_run_from_anywhere(
     out, _ = await done.communicate()
     assert done.returncode == 0
     assert b".venv/bin/python" in out
+
+
+def test_the_hint_that_stops_a_server_runs_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    assert module_command("runtime.server", "--stop") == ".venv/bin/python -m runtime.server --stop"
+    monkeypatch.chdir(tmp_path)
+    command = f"SUPERVISOR_CACHE_DIR={tmp_path}/none {module_command('runtime.server', '--stop')}"
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, ""), done
 
 
 async def starts_a_worker(text: str, cwd: Path) -> None:
@@ -169,8 +182,6 @@ async def test_hints_of_reading_run_as_printed(
         done = await read(*words)
         printed = hints(done.out + done.err)
         assert len(printed) == 1, (words, done)
-        if words[0] == "list":
-            printed = [f"{printed[0]} --detach"]
         code, out = await run_as_printed(read, printed[0])
         assert code == 0, (printed, out)
         shutil.rmtree(read.folder / "DIR", ignore_errors=True)

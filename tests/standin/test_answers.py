@@ -110,6 +110,12 @@ def test_a_percentage_is_filled_in_only_where_one_is_asked_for(name: str, expect
     assert ask(findings, item(**{name: {"type": "number"}})) == {name: expected}
 
 
+def test_of_lines_that_fit_alike_the_largest_figure_is_taken() -> None:
+    hill = "Hill: pear crop went from 20 (1980) to 44 (2020)."
+    findings = FINDINGS.replace(hill, f"Mill: pear crop went from 9 (1980) to 7 (2020).\n{hill}")
+    assert ask(findings, item(pear_crop={"type": "integer"})) == {"pear_crop": 44}
+
+
 def test_a_schema_that_contains_itself_ends() -> None:
     node = item(name=TEXT, children={"type": "array", "items": {"$ref": "#/$defs/node"}})
     assert ask(FINDINGS, {"$ref": "#/$defs/node", "$defs": {"node": node}})["children"] == []

@@ -85,7 +85,7 @@ def test_values_missing_in_a_part_come_from_the_whole_goal(fruit: Domain) -> Non
 
 def test_an_example_for_names_that_nobody_names_is_not_taken(fruit: Domain) -> None:
     (sql,) = queries(fruit, "How did the apple crop change between 1990 and 2010?", examples=EXAMPLES[:1])
-    assert sql == "SELECT * FROM harvests WHERE fruit IN ('Apples') AND year BETWEEN 1990 AND 2010 ORDER BY 1 LIMIT 50"
+    assert sql == "SELECT * FROM harvests WHERE fruit IN ('Apples') AND year BETWEEN 1990 AND 2010 ORDER BY 1 LIMIT 200"
 
 
 def test_without_an_example_the_rows_that_are_named_are_shown(fruit: Domain, trams: Domain) -> None:

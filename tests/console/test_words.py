@@ -1,0 +1,234 @@
+"""What screens and arguments are made of, without a server: rows, ids, limits, the words of a failure."""
+
+import argparse
+import io
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pydantic import JsonValue
+from rich.console import Console
+from temporalio.api.history.v1 import HistoryEvent
+from temporalio.converter import default
+
+import worker_main
+from console.command import BAD_INPUT, CommandFailed
+from console.commands.check_row import CheckRow
+from console.commands.doctor import _print_row
+from console.commands.update_commands import new_limits
+from console.run.find_run import short_id
+from console.run.run_handle import RunHandle
+from console.run.run_outcome import Ending, RunOutcome
+from console.run.standstill import Standstill
+from console.view import claim_chain
+from console.view.answer_text import print_outcome
+from console.view.live_view import draw, wrapped
+from console.view.picture import Picture, tree_rows
+from supervision.contract.finding import ArtifactRef
+from supervision.contract.progress import Counts
+from supervision.contract.result import Citation, RunResult, SubtaskReport
+from supervision.contract.status import RunLimits, Status
+from tests.console.hint_sites import ROOT
+
+LONG = "supervise-how-did-life-expectancy-in-rwanda-and-botswana-change-131ca7"
+
+
+def terminal(width: int) -> Console:
+    return Console(file=io.StringIO(), width=width, force_terminal=True, color_system=None)
+
+
+def written(console: Console) -> str:
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+@pytest.mark.parametrize("width", [40, 80, 140])
+def test_a_command_of_an_answer_is_never_broken(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.chdir(ROOT)
+    screen = terminal(width)
+    made = ArtifactRef(name="a.md", media_type="text/markdown", bytes=1, ref="r", subtask_id="t1")
+    print_outcome(
+        screen, LONG, RunOutcome(0, "completed", RunResult(answer="-", artifacts=[made])), web="http://h/" + LONG
+    )
+    lines = written(screen).splitlines()
+    assert any(f"`.venv/bin/temporal-supervisor artifacts {LONG} --save DIR`" in line for line in lines)
+    assert any(f"http://h/{LONG}" in line for line in lines)
+
+
+@pytest.mark.parametrize("width", [60, 80, 140])
+def test_a_command_of_the_doctor_is_never_broken(width: int) -> None:
+    screen = terminal(width)
+    fix = f"start one with `.venv/bin/temporal-supervisor-worker --pool east`; `.venv/bin/x status {LONG}` says more"
+    _print_row(CheckRow("problem", "open run", "t1 waits for a Worker of pool east: there is none", fix), screen)
+    shown = written(screen)
+    for command in ("`.venv/bin/temporal-supervisor-worker --pool east`;", f"`.venv/bin/x status {LONG}`"):
+        (line,) = [line for line in shown.splitlines() if command in line]
+        assert len(line) <= width or line.strip() == command
+    assert shown.split()[:3] == ["problem", "open", "run"]
+    assert all(line == line.rstrip() for line in shown.splitlines())
+
+
+def test_a_live_picture_breaks_what_it_must_count() -> None:
+    rows = wrapped(f"read it with `x result {LONG}`, now", 40, "")
+    assert max(len(row.plain) for row in rows) <= 40
+
+
+def test_claims_are_named_once_with_all_that_hold_them() -> None:
+    screen = terminal(80)
+    cited = [Citation(claim="It grew.", subtask_ids=ids) for ids in (["t3"], ["t1", "t3"])]
+    print_outcome(screen, "r", RunOutcome(0, "completed", RunResult(answer="-", citations=cited)))
+    assert written(screen).count("It grew.") == 1
+    assert "[t3, t1] It grew." in written(screen)
+
+
+def test_a_cancelled_run_says_so_once(capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = RunOutcome(4, "cancelled", None, Ending("Cancelled", "the run was cancelled"))
+    print_outcome(terminal(80), "r", outcome)
+    assert capsys.readouterr().err == "cancelled: the run was cancelled\n"
+
+
+def picture(**counts: int) -> Picture:
+    shown = Picture("r", None, None)
+    limits = RunLimits(max_subtasks=1, max_parallel=1, max_turns=1, deadline_seconds=1)
+    shown.status = Status(
+        goal="g", team="t", phase="executing", counts=Counts(total=9, **counts), limits=limits, deadline_at=""
+    )
+    return shown
+
+
+def test_subtasks_that_ended_without_a_finding_are_counted_by_state() -> None:
+    screen = terminal(140)
+    screen.print(draw(picture(completed=2, failed=1, cancelled=3), 140, 30))
+    assert "2/9 done, 0 running · 1 failed · 3 cancelled" in written(screen)
+
+
+def test_a_missing_worker_is_said_once() -> None:
+    shown, screen = picture(), terminal(140)
+    shown.notice = "no worker answers"
+    shown.observed = [Standstill("worker", ("the run",), "a Worker", "start one")]
+    screen.print(draw(shown, 140, 30))
+    assert "the run waits for a Worker" in written(screen)
+    assert "no worker answers" not in written(screen)
+
+
+def test_a_subtask_names_all_its_dependencies_if_it_has_several() -> None:
+    reports = [SubtaskReport(id="t1"), SubtaskReport(id="t2"), SubtaskReport(id="t3", depends_on=["t1", "t2"])]
+    assert [row.after for row in tree_rows(reports)] == [[], [], ["t1", "t2"]]
+
+
+@pytest.mark.parametrize(
+    ("run_id", "short"),
+    [
+        (LONG, "131ca7"),
+        ("87730149-0d26-4d46-a6be-65b96d2ae01d", "87730149"),
+        ("supervise-iowa", "supervise-iowa"),
+        ("iowa", "iowa"),
+    ],
+)
+def test_ids_that_were_made_up_have_short_forms(run_id: str, short: str) -> None:
+    assert short_id(run_id) == short
+
+
+@pytest.mark.parametrize(
+    ("deadline", "tokens", "usd", "unlimited", "expected"),
+    [
+        ("2h", None, None, [], {"deadline": "2h"}),
+        (None, 5, None, [], {"budget": {"tokens": 5}}),
+        (None, None, None, ["usd", "tokens", "usd"], {"budget": {"unlimited": ["usd", "tokens"]}}),
+        ("2h", None, 9.0, ["tokens"], {"deadline": "2h", "budget": {"usd": 9.0, "unlimited": ["tokens"]}}),
+    ],
+)
+def test_new_limits_are_what_is_given(
+    deadline: str | None, tokens: int | None, usd: float | None, unlimited: list[str], expected: JsonValue
+) -> None:
+    assert new_limits(deadline, {"tokens": tokens, "usd": usd}, unlimited) == expected
+
+
+@pytest.mark.parametrize(
+    ("tokens", "unlimited", "expected"),
+    [
+        (None, [], "nothing to change: give --deadline, --budget-tokens, --budget-usd or --unlimited"),
+        (None, ["token"], "--unlimited: there is no budget 'token', did you mean 'tokens'?: tokens, usd"),
+        (7, ["tokens"], "give --budget-tokens or --unlimited tokens, not both"),
+    ],
+)
+def test_limits_that_contradict_or_do_not_exist_are_refused(
+    tokens: int | None, unlimited: list[str], expected: str
+) -> None:
+    with pytest.raises(CommandFailed) as refused:
+        new_limits(None, {"tokens": tokens, "usd": None}, unlimited)
+    assert (refused.value.code, str(refused.value)) == (BAD_INPUT, expected)
+
+
+@pytest.mark.parametrize(
+    ("value", "goal"), [({"goal": "Why?"}, "Why?"), ({"goal": 3}, ""), ({}, ""), ("text", ""), ([], "")]
+)
+async def test_the_goal_of_any_run_is_read_from_its_input(value: Any, goal: str) -> None:
+    event = HistoryEvent()
+    event.workflow_execution_started_event_attributes.input.payloads.extend(await default().encode([value]))
+
+    async def history(page_size: int) -> AsyncIterator[HistoryEvent]:
+        yield event
+
+    handle = SimpleNamespace(fetch_history_events=history)
+    client: Any = SimpleNamespace(data_converter=default(), get_workflow_handle=lambda *_, **__: handle)
+    assert await RunHandle(client, "r").recorded_goal() == goal
+
+
+async def test_verify_takes_whatever_names_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Store:
+        async def latest_ended(self, run_id: str) -> bytes | None:
+            return b"{}" if run_id == LONG else None
+
+    class Access:
+        store = Store()
+
+        async def client(self) -> str:
+            return "client"
+
+    async def find(client: Any, given: str | None) -> str:
+        return f"{client} found {given}"
+
+    async def chain(run_id: str, store: Any, as_json: bool) -> int:
+        verified.append(run_id)
+        return 0
+
+    verified: list[str] = []
+    monkeypatch.setattr(claim_chain, "find_run", find)
+    monkeypatch.setattr(claim_chain, "print_chain", chain)
+    access: Any = Access()
+    for given in (LONG, "131ca7", None):
+        await claim_chain.verify_run(access, given, False)
+    assert verified == [LONG, "client found 131ca7", "client found None"]
+
+
+@pytest.mark.parametrize("program", ["starter.py", "worker_main.py"])
+def test_without_its_packages_a_program_says_what_to_do(program: str) -> None:
+    done = subprocess.run([sys.executable, "-S", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "run `make setup` once, then .venv/bin/temporal-supervisor" in done.stderr
+
+
+def test_ctrl_c_ends_a_worker_that_still_waits_for_its_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(work: Any) -> None:
+        work.close()
+        raise KeyboardInterrupt
+
+    def ended(code: int) -> None:
+        raise SystemExit(code)
+
+    options = argparse.Namespace(roles=["workflows"], pool=None, env_file=None, debug=False)
+    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", lambda _: options)
+    for name in ("keep_private", "keep_files_private", "check_ownership"):
+        monkeypatch.setattr(worker_main, name, lambda: None)
+    monkeypatch.setattr("worker_main.telemetry.configure_log", lambda _: None)
+    monkeypatch.setattr("worker_main.asyncio.run", interrupted)
+    monkeypatch.setattr(worker_main, "exit_now", ended)
+    with pytest.raises(SystemExit) as end:
+        worker_main.main()
+    assert end.value.code == 0
