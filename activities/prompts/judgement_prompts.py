@@ -6,6 +6,7 @@ from activities.prompts.agent_prompts import (
     block,
     contradiction_block,
     findings_block,
+    first_of,
     gap_blocks,
     plain,
     tag,
@@ -60,17 +61,24 @@ finding changed.
 {DATA_RULE}"""
 
 
-def described(subtasks: list[Subtask]) -> str:
-    """Returns a line for each subtask, of ids and descriptions that share the room there is."""
-    room = limits.REVIEWED_DESCRIPTIONS_BYTES // max(1, len(subtasks))
-    return "\n".join(f"- {subtask.id} ({subtask.role}): {one_line(subtask.description, room)}" for subtask in subtasks)
+def described(subtasks: list[Subtask], room: int) -> str:
+    """Returns a line for each subtask, of ids and descriptions that share `room` bytes."""
+    share = room // max(1, len(subtasks))
+    return "\n".join(f"- {subtask.id} ({subtask.role}): {one_line(subtask.description, share)}" for subtask in subtasks)
 
 
 def review_request(
-    goal: str, subtasks: list[Subtask], findings: list[FindingExcerpt], former: list[Verdict] | None = None
+    goal: str,
+    subtasks: list[Subtask],
+    findings: list[FindingExcerpt],
+    former: list[Verdict] | None = None,
+    room: int = limits.PROMPT_LIST_BYTES,
 ) -> str:
-    """Returns the prompt of a review: the goal, the subtasks, their findings, and the verdicts of the round before."""
-    listed = described(subtasks)
+    """Returns the prompt of a review: the goal, the subtasks, their findings, and the verdicts of the round before.
+
+    `room` is for each list.
+    """
+    listed = described(subtasks, room)
     before = [f"- {verdict.subtask_id}: {one_line(verdict.feedback, limits.NOTE_BYTES)}" for verdict in former or []]
     asked = [tag("former_verdicts", "\n".join(["You asked for this in the round before:", *before]))] if before else []
     shown = findings_block(findings, with_evidence=True)
@@ -157,16 +165,17 @@ def synthesis_request(
     contradictions: list[Contradiction],
     draft: str | None,
     last_words: str,
+    room: int = limits.PROMPT_LIST_BYTES,
 ) -> str:
     """Returns the prompt of a synthesis; `draft` is an answer from findings that are not repeated here.
 
-    A digest is written without the `plan`.
+    A digest is written without the `plan`. `room` is for each list.
     """
     parts = [tag(GOAL, goal)]
     if plan is not None:
         if plan.final_instruction.strip():
             parts.append(tag("final_instruction", plan.final_instruction))
-        parts.append(tag("subtasks", described(plan.subtasks)))
+        parts.append(tag("subtasks", described(plan.subtasks, room)))
     if draft is not None:
         parts.append(tag(DRAFT, draft))
         parts.append(
@@ -176,13 +185,13 @@ def synthesis_request(
     parts.append(findings_block(findings))
     if any(finding.role == DIGEST for finding in findings):
         parts.append(f"A finding of the role {DIGEST} condenses several: cite the ids in its square brackets.")
-    parts += gap_blocks(MISSING, missing)
+    parts += gap_blocks(MISSING, missing, room)
     if open_points:
         parts.append("A review found fault with these findings, and it could not be fixed; say so in the answer:")
-        parts += gap_blocks("open_point", open_points)
+        parts += gap_blocks("open_point", open_points, room)
     if contradictions:
         parts.append("These findings disagree; follow how it was settled, and say so in the answer:")
-        parts += [contradiction_block(item) for item in contradictions]
+        parts += first_of([contradiction_block(item) for item in contradictions], room)
     return "\n\n".join([*parts, last_words])
 
 

@@ -149,11 +149,14 @@ REVISION_WORDS = "Return what should be added to the plan."
 ROUTE_WORDS = "Choose the role."
 
 
-def history(previous: Plan, done: Iterable[WorkNote]) -> str:
-    """Returns the plan so far with the outcome of each subtask."""
+def history(previous: Plan, done: Iterable[WorkNote], room: int = limits.PROMPT_LIST_BYTES) -> str:
+    """Returns the plan so far with the outcome of each subtask; `room` is for all descriptions, and all outcomes."""
     notes = {note.subtask_id: note for note in done}
+    share = min(limits.NOTE_BYTES, max(limits.NOTE_LEAST_BYTES, room // max(1, len(previous.subtasks))))
     replaced = replacements(previous.subtasks)
-    listed = [_outcome(subtask, notes.get(subtask.id), replaced.get(subtask.id, [])) for subtask in previous.subtasks]
+    listed = [
+        _outcome(subtask, notes.get(subtask.id), replaced.get(subtask.id, []), share) for subtask in previous.subtasks
+    ]
     return block("plan_so_far", listed)
 
 
@@ -183,13 +186,13 @@ def _example(example: PlanExample) -> str:
     return "\n".join([f"A good plan for: {example.goal}", *(f"- {subtask}" for subtask in example.subtasks)])
 
 
-def _outcome(subtask: Subtask, note: WorkNote | None, replaced_by: list[str]) -> str:
+def _outcome(subtask: Subtask, note: WorkNote | None, replaced_by: list[str], share: int) -> str:
     after = f' depends_on="{", ".join(subtask.depends_on)}"' if subtask.depends_on else ""
     after += f' replaced_by="{", ".join(replaced_by)}"' if replaced_by else ""
     state, role = (note.state, note.role) if note else ("waiting", subtask.role)
-    text = plain(one_line(note.note, limits.NOTE_BYTES)) if note else ""
+    text = plain(one_line(note.note, share)) if note else ""
     outcome = f"\n{OUTCOME}{text}" if text else ""
     return (
         f'<{SUBTASK} id="{subtask.id}" role="{role}" state="{state}"{after}>\n'
-        f"{plain(one_line(subtask.description, limits.NOTE_BYTES))}{outcome}\n</{SUBTASK}>"
+        f"{plain(one_line(subtask.description, share))}{outcome}\n</{SUBTASK}>"
     )
