@@ -32,6 +32,7 @@ class ParentLink:
         self.limits_changes = nested.terms.changed
         self._refused = False
         self._loan = state.slots.borrowed = Loan()
+        state.slots.at_wait = lambda: bool(state.waits.current)
         self._returned = 0
 
     @property

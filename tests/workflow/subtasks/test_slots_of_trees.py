@@ -6,10 +6,12 @@ import pytest
 from temporalio.client import Client
 
 from standin.server.api_reply import ApiReply
-from tests.scripted_model import Reply, Script, ScriptedModel
-from tests.workflow.runs import start
+from tests.scripted_model import Reply, Script, ScriptedModel, Step, status
+from tests.waiting import until
+from tests.workflow.runs import start, waits_for_provider
 from tests.workflow.scripts import item, subtasks
 from tests.workflow.subtasks.trees import tree
+from workflows.supervisor import SupervisorWorkflow
 
 pytestmark = pytest.mark.usefixtures("worker")
 
@@ -79,3 +81,41 @@ async def test_a_nested_run_is_lent_what_is_free_and_returns_it_for_others(
     assert (result.status, turns.most) == ("completed", 4)
     steps = [step for step in model.steps(run_id) if "turn" in step]
     assert {"t3/1/turn.1", "t4/1/turn.1"} <= set(steps[:14]), steps
+
+
+async def test_eight_nested_runs_with_one_each_below_share_four_slots(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    storeys = {"": subtasks(*[item(f"t{n}", "storey") for n in range(8)])}
+    for n in range(8):
+        storeys[f"t{n}/1"] = subtasks(item("f1", "bench"))
+        storeys[f"t{n}/1/f1/1"] = subtasks(item("l1", "finder"))
+    turns = Turns(together=4, held=8)
+    model.play(run_id, turns.within(tree(storeys)))
+    result = await (await start(client, run_id, "house", max_depth=3, max_parallel=4)).result()
+    assert (result.status, result.gaps) == ("completed", [])
+    assert turns.most == 4
+    assert sum(call.step.kind == "turn" for call in model.of(run_id)) == 8
+
+
+async def test_nested_runs_whose_worker_agents_wait_give_their_slots_to_others(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    """One slot in all: two levels down a worker agent waits for its account, then t2 works, then it goes on."""
+    refused = True
+
+    def reply(step: Step) -> Reply:
+        unpaid = refused and step.call.endswith("/l1/1/turn.1")
+        return status(402, "billing_error", "no credit") if unpaid else usual(step)
+
+    after = {"depends_on": ["t0"]}
+    shape = subtasks(item("t0"), item("t1", "storey", **after), item("t2", **after))
+    usual = tree({"": shape, "t1/1": subtasks(item("f1", "bench")), "t1/1/f1/1": subtasks(item("l1", "finder"))})
+    model.play(run_id, reply)
+    handle = await start(client, run_id, "house", max_depth=3, max_parallel=1)
+    await until(lambda: "t2/1/turn.1" in model.steps(run_id))
+    assert await waits_for_provider(handle)
+    refused = False
+    await handle.execute_update(SupervisorWorkflow.resume)
+    result = await handle.result()
+    assert (result.status, result.gaps) == ("completed", [])
