@@ -14,7 +14,7 @@ from activities.model.window.known_windows import brief_tokens
 from activities.prompts.agent_opening import agent_opening
 from activities.prompts.agent_prompts import correction_request, is_correction_request, worker_request
 from activities.replies.finding_grounds import read_grounds
-from activities.store.reading import read_findings, read_plan, read_small, read_text
+from activities.store.reading import list_bytes, read_findings, read_plan, read_small, read_text
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import LoadedTeam
 from supervision import limits
@@ -68,6 +68,7 @@ class AgentTurnActivities:
                 small,
                 feedback=brief.feedback,
                 previous=None if previous is None else cut(previous, int(tokens * limits.CHARS_PER_TOKEN / 2)),
+                room=list_bytes(tokens),
             )
 
         opening = agent_opening(role, loaded.toolbox, turn.model, turn.effort)

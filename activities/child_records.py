@@ -55,7 +55,18 @@ class ChildActivities:
         in_order = sorted(chains, key=lambda first: chains[first])
         if question.start >= len(in_order):
             return None
-        return ChildRef(run=question.run, workflow_id=question.workflow_id, first_run_id=in_order[question.start])
+        first = in_order[question.start]
+        key = await self._report_key(question.workflow_id, first)
+        return ChildRef(run=question.run, workflow_id=question.workflow_id, first_run_id=first, report_key=key)
+
+    async def _report_key(self, workflow_id: str, run_id: str) -> str:
+        """Returns the key that a nested supervisor was given with its second input; empty for a worker agent."""
+        async for event in self._events(workflow_id, run_id):
+            inputs = event.workflow_execution_started_event_attributes.input.payloads
+            nested = (await self._client.data_converter.decode(inputs[1:2]) or [None])[0]
+            terms = nested.get("terms") if isinstance(nested, dict) else None
+            return str(terms.get("report_key", "")) if isinstance(terms, dict) else ""
+        return ""
 
     @activity.defn
     async def await_child(self, child: ChildRef) -> ChildEnd:

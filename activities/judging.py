@@ -29,7 +29,7 @@ from activities.prompts.judgement_prompts import (
 from activities.replies.attempt_story import attempt_story
 from activities.replies.structured_reply import M, StructuredQuestion, StructuredReply, ask
 from activities.store.artifacts import ArtifactError
-from activities.store.reading import FindingExcerpt, read_plan, read_text, with_findings
+from activities.store.reading import FindingExcerpt, list_bytes, read_plan, read_text, with_findings
 from supervision import limits
 from supervision.contract.base import Model
 from supervision.contract.result import Contradiction
@@ -98,10 +98,15 @@ class JudgingActivities:
         if call.description_ref is not None:
             description = await read_text(self._store, call.description_ref)
             subtask = subtask.model_copy(update={"description": description})
+        goal, story = await self._goal(call), await self._story(call)
+
+        async def within(tokens: int) -> str:
+            return refine_request(goal, subtask, call.role, call.error, cut(story, list_bytes(tokens)))
+
         question = StructuredQuestion(
             step=f"refine.{call.subtask_id}.{call.attempt}",
             system=REFINE_SYSTEM,
-            text=refine_request(await self._goal(call), subtask, call.role, call.error, await self._story(call)),
+            text=within,
             form=DescriptionDraft,
             max_tokens=limits.REFINE_MAX_TOKENS,
         )
@@ -129,15 +134,15 @@ class JudgingActivities:
         goal = await self._goal(call)
         reviewed = list(dict.fromkeys(finding.subtask_id for finding in call.findings))
         subtasks = [subtask for subtask in plan.subtasks if subtask.id in reviewed]
+
+        async def within(tokens: int) -> str:
+            write = partial(review_request, goal, subtasks, former=call.former, room=list_bytes(tokens))
+            return await with_findings(self._store, call.findings, write, tokens)
+
         question = StructuredQuestion(
             step=f"review.{call.round}",
             system=REVIEW_SYSTEM,
-            text=partial(
-                with_findings,
-                self._store,
-                call.findings,
-                lambda findings: review_request(goal, subtasks, findings, call.former),
-            ),
+            text=within,
             form=ReviewDraft,
             max_tokens=limits.REVIEW_MAX_TOKENS,
         )

@@ -7,13 +7,13 @@ from temporalio import activity
 from activities.contracts.planning_contracts import PlanInput, PlanReply, Strategy
 from activities.model.conversation import Opening
 from activities.model.journalled_call import Answered, CallOptions, ModelCalls
-from activities.model.port import user_message
+from activities.model.window.call_drafts import First, corrected
 from activities.pools import OtherRuns
 from activities.prompts.planning_prompts import history, plan_repair, planner_request, planner_system
 from activities.replies.plan_checks import CheckedPlan, PlanningTeam, check_plan, shortened
 from activities.replies.plan_modes import PlanContext, PlanMode, PlanReading, fixed_route, mode_of
 from activities.replies.structured_reply import refusal_of
-from activities.store.reading import read_plan, read_text
+from activities.store.reading import list_bytes, read_plan, read_text
 from activities.teams.stored_teams import StoredTeams
 from supervision import limits
 from supervision.contract.plan import Plan
@@ -73,28 +73,32 @@ class PlanningActivities:
     async def _ask(self, mode: PlanMode, context: PlanContext, previous: Plan | None) -> Answered:
         call = context.call
         step = f"plan.{call.revision}.{call.attempt}"
-        if call.head is not None:
-            repair = user_message(plan_repair(call.problems))
-            return await self._calls.go_on(call.run, step, call.head, [repair], CallOptions(limits.PLAN_MAX_TOKENS))
         opening = Opening(
             system=planner_system(context.team, context.roles, context.tools, context.catalogue, mode.rules(context)),
             model=call.model,
             effort=call.effort,
             output_schema=self._calls.model.output_schema(mode.form(context)),
         )
-        plan_so_far = history(previous, call.done) if previous else ""
-        text = planner_request(
-            context.goal,
-            call.attachments,
-            call.in_flight,
-            plan_so_far,
-            call.missing,
-            mode.last_words,
-            elsewhere=await self._others.agents_at_work(call.run.run_id) if self._others else 0,
-        )
+        elsewhere = await self._others.agents_at_work(call.run.run_id) if self._others and call.head is None else 0
+
+        async def within(tokens: int) -> str:
+            return planner_request(
+                context.goal,
+                call.attachments,
+                call.in_flight,
+                history(previous, call.done, list_bytes(tokens)) if previous else "",
+                call.missing,
+                mode.last_words,
+                elsewhere=elsewhere,
+            )
+
+        if call.head is not None:
+            words, options = plan_repair(call.problems), CallOptions(limits.PLAN_MAX_TOKENS)
+            anew = First(opening, corrected(within, words))
+            return await self._calls.correct(call.run, step, call.head, words, anew, options)
         # One step at a time asks with the same system text again and again.
         options = CallOptions(limits.PLAN_MAX_TOKENS, cache="prefix" if call.strategy == "step" else "none")
-        return await self._calls.begin(call.run, step, opening, text, options)
+        return await self._calls.begin(call.run, step, opening, within, options)
 
     async def _accept(self, call: PlanInput, reply: PlanReply, checked: CheckedPlan) -> None:
         """Writes a checked plan into the reply and the store, or its problems into the reply."""

@@ -10,9 +10,9 @@ from temporalio import activity
 from activities.contracts.judgement_contracts import SynthesisInput, SynthesisReply
 from activities.model.conversation import Opening
 from activities.model.journalled_call import Answered, CallOptions, ModelCalls
-from activities.model.port import Json, user_message
+from activities.model.port import Json
 from activities.model.structured import first_json
-from activities.model.window.call_drafts import PromptWriter
+from activities.model.window.call_drafts import First, PromptWriter, corrected
 from activities.prompts.judgement_prompts import (
     DIGEST_SYSTEM,
     DIGEST_WORDS,
@@ -24,7 +24,7 @@ from activities.prompts.judgement_prompts import (
     synthesis_request,
 )
 from activities.replies import answer_schema
-from activities.store.reading import FindingExcerpt, read_plan, read_text, read_texts, with_findings
+from activities.store.reading import FindingExcerpt, list_bytes, read_plan, read_text, read_texts, with_findings
 from supervision import limits
 from supervision.contract.base import Model
 from supervision.contract.plan import Plan
@@ -100,13 +100,13 @@ class SynthesisActivities:
         return schema
 
     async def _ask(self, call: SynthesisInput, plan: Plan, schema: Json | None) -> Answered:
-        step = f"synthesis.{call.number}"
-        if call.head is not None:
-            repair = user_message(answer_repair(call.problems))
-            return await self._calls.go_on(call.run, step, call.head, [repair], CallOptions(call.max_tokens))
-        text = await self._request(call, plan, schema)
-        opening = await self._opening(call, schema)
-        return await self._calls.begin(call.run, step, opening, text, CallOptions(call.max_tokens))
+        step, options = f"synthesis.{call.number}", CallOptions(call.max_tokens)
+        text, opening = await self._request(call, plan, schema), await self._opening(call, schema)
+        if call.head is None:
+            return await self._calls.begin(call.run, step, opening, text, options)
+        words = answer_repair(call.problems)
+        anew = First(opening, corrected(text, words))
+        return await self._calls.correct(call.run, step, call.head, words, anew, options)
 
     async def _request(self, call: SynthesisInput, plan: Plan, schema: Json | None) -> PromptWriter:
         goal = await read_text(self._store, call.goal_ref)
@@ -114,21 +114,23 @@ class SynthesisActivities:
         last_words = "\n".join([_LAST_WORDS[call.mode], *([JSON_WORDS] if schema is not None else [])])
         digest = call.mode == "digest"
 
-        def write(findings: list[FindingExcerpt], draft: str | None) -> str:
-            return synthesis_request(
-                goal,
-                None if digest else plan,
-                findings,
-                [] if digest else call.missing,
-                [] if digest else call.open_points,
-                call.contradictions,
-                draft,
-                last_words,
-            )
-
         async def within(tokens: int) -> str:
             draft = None if whole is None else cut(whole, int(tokens * limits.CHARS_PER_TOKEN / 2))
-            return await with_findings(self._store, call.findings, lambda findings: write(findings, draft), tokens)
+
+            def write(findings: list[FindingExcerpt]) -> str:
+                return synthesis_request(
+                    goal,
+                    None if digest else plan,
+                    findings,
+                    [] if digest else call.missing,
+                    [] if digest else call.open_points,
+                    call.contradictions,
+                    draft,
+                    last_words,
+                    room=list_bytes(tokens),
+                )
+
+            return await with_findings(self._store, call.findings, write, tokens)
 
         return within
 

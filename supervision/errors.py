@@ -107,7 +107,7 @@ TABLE: tuple[_KindRow, ...] = (
     _KindRow(_K.REFUSED, "the model refused the subtask"),
     _KindRow(_K.CANNOT_DO, "the worker agent concluded that the subtask cannot be done"),
     _KindRow(_K.TIMEOUT, "the subtask's own time, or the time left for a call, was over"),
-    _KindRow(_K.CONTEXT_OVERFLOW, "the conversation does not fit into the model's window"),
+    _KindRow(_K.CONTEXT_OVERFLOW, "the prompt does not fit into the model's window, whatever is left out of it"),
     _KindRow(_K.MODEL_UNAVAILABLE, "a model call failed for good, or gave nothing usable"),
     _KindRow(_K.DEPENDENCIES_FAILED, "none of the subtasks that it depends on succeeded"),
     _KindRow(_K.CANCELLED, "it was stopped"),
@@ -172,7 +172,7 @@ AWAITED = _with(Trait.AWAITED)
 _RUN_KIND = {
     ErrorKind.PROVIDER_BILLING: ErrorKind.PROVIDER_REJECTED,
     ErrorKind.MODEL_NOT_SERVED: ErrorKind.PROVIDER_REJECTED,
-    ErrorKind.CONTEXT_OVERFLOW: ErrorKind.PROVIDER_REJECTED,
+    ErrorKind.CONTEXT_OVERFLOW: ErrorKind.INVALID_REQUEST,
     ErrorKind.TIMEOUT: ErrorKind.DEADLINE_EXCEEDED,
     ErrorKind.MODEL_UNAVAILABLE: ErrorKind.PROVIDER_REJECTED,
     ErrorKind.NOT_GRANTED: ErrorKind.INVALID_REQUEST,

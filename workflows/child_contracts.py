@@ -114,7 +114,8 @@ class NestedInput(Model):
 class NestedReport(Model):
     """A nested supervisor's report to its parent: sums over all levels below, and how its waits have changed.
 
-    Of its slots, `slots_returned` counts those that it gave back since its start, `slots_wanted` those it could use.
+    Of its slots, `slots_given` counts those that it got since its start, `slots_returned` those that it gave back,
+    `slots_wanted` those it could use.
     """
 
     subtask_id: str
@@ -122,6 +123,7 @@ class NestedReport(Model):
     run: NestedRun
     flags: Flags = Flags()
     waits: WaitChanges = WaitChanges()
+    slots_given: int = 1
     slots_returned: int = 0
     slots_wanted: int = 1
 
@@ -139,7 +141,8 @@ class NestedTerms(Model):
     """What a nested supervisor may use from now on, by its parent: its whole grant, its deadline.
 
     `answered` is the number of its last request that was decided; `changed` counts how often a person changed the
-    limits of the run. `slots_given` and `slots_cap` are those of its `Loan`.
+    limits of the run. `slots_given` and `slots_cap` are those of its `Loan`; fewer given than it got are the word of a
+    parent that was reset, and is to be told all again.
     """
 
     report_key: str = ""

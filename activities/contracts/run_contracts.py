@@ -137,11 +137,12 @@ class ChildQuestion(Model):
 
 
 class ChildRef(Model):
-    """A child workflow of a supervisor, by the first execution of its chain."""
+    """A child workflow of a supervisor, by the first execution of its chain; `report_key` is a nested supervisor's."""
 
     run: RunRef
     workflow_id: str
     first_run_id: str
+    report_key: str = ""
 
 
 class ChildEnd(Model):

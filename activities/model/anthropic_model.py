@@ -194,7 +194,7 @@ class AnthropicModel(LanguageModel):
             message = whole_message(stream.current_message_snapshot, stream.request_id, self.endpoint)
         if request.output_schema is not None:
             message = structured.normalised(message, rung)
-        limit = most_output or traits.most_output
+        limit = min(filter(None, (most_output or traits.most_output, request.room)), default=None)
         if limit is not None and body["max_tokens"] >= limit:
             message = message.model_copy(update={"fullest": True})
         return checked(message, self.endpoint, self._credentials)

@@ -30,10 +30,20 @@ from activities.model.port import (
     ModelRequest,
     ModelUsage,
     StreamProgress,
+    user_message,
 )
 from activities.model.pricing import price
-from activities.model.window.call_drafts import Beginning, CallDraft, CallDrafts, Continuation, PromptWriter
-from activities.model.window.known_windows import KnownWindows, refused_size
+from activities.model.window.call_drafts import (
+    Beginning,
+    CallDraft,
+    CallDrafts,
+    Continuation,
+    Correction,
+    First,
+    PromptWriter,
+)
+from activities.model.window.known_windows import KnownWindows, lasting, refused_size
+from activities.model.window.prompt_size import opening_tokens
 from activities.model.window.view import View
 from activities.store.artifacts import ArtifactStore, ArtifactUnavailable
 from supervision import limits
@@ -101,7 +111,7 @@ class ModelCalls:
         """Makes the first call of a conversation; `note` is the system's own word after the text."""
 
         async def beginning() -> CallDrafts:
-            return Beginning(self.windows, opening, text, note)
+            return Beginning(self.windows, First(opening, text), note)
 
         return await self._call(run, step, beginning, options)
 
@@ -112,6 +122,18 @@ class ModelCalls:
             return await Continuation.after(self.windows, self.conversations, head, messages)
 
         return await self._call(run, step, continuation, options)
+
+    async def correct(
+        self, run: RunRef, step: str, head: str, words: str, anew: First, options: CallOptions
+    ) -> Answered:
+        """Sends the reply at `head` back with what is wrong with it, or asks `anew` where there is no room for that."""
+
+        async def correction() -> CallDrafts:
+            added = [user_message(words)]
+            in_place = await Continuation.after(self.windows, self.conversations, head, added)
+            return Correction(in_place, Beginning(self.windows, anew))
+
+        return await self._call(run, step, correction, options)
 
     async def _call(
         self, run: RunRef, step: str, drafting: Callable[[], Awaitable[CallDrafts]], how: CallOptions
@@ -125,7 +147,6 @@ class ModelCalls:
         drafts = await drafting()
         if self.windows.is_unknown(drafts.opening.model) and drafts.is_long:
             await self.windows.find_out(drafts.opening.model, self.model.window)
-        past = drafts.past
         request = ModelRequest(
             model=drafts.opening.model,
             system=drafts.opening.system,
@@ -137,10 +158,11 @@ class ModelCalls:
             cache=how.cache,
             long_cache=how.long_cache,
             concludes=how.concludes,
-            previous_message_id=past.message_id if past else None,
+            previous_message_id=drafts.past.message_id if drafts.past else None,
             headers={CALL_HEADER: call_header(info.workflow_id or "", step)} if self._call_header else {},
         )
         message, draft = await self._fitted(drafts, request, earlier)
+        past = drafts.past
         entry = Entry(
             opening=None if past else drafts.opening,
             ancestors=[*past.ancestors, past.head] if past else [],
@@ -157,36 +179,46 @@ class ModelCalls:
     ) -> tuple[ModelMessage, CallDraft]:
         """Returns the answer to a call, and the draft with which it was sent: the second one if the first was too long.
 
-        A reply that ended because the window was full counts as refused, unless nothing can be left out.
+        A reply that ended because the window was full counts as refused, unless nothing can be left out. Then a text
+        is better than none; half of a fixed form is not.
         """
 
         async def count(messages: list[Json]) -> int | None:
             return await self.model.count(replace(request, messages=messages))
 
         draft = await drafts.first(earlier.view, count)
+        message, refusal = await self._try(drafts, request, draft, earlier)
+        if refusal is not None and (shorter := await drafts.shorter(draft, refusal)) is not None:
+            self._spend(message, earlier)
+            earlier.view, draft = shorter.view, shorter
+            message, refusal = await self._try(drafts, request, draft, earlier)
+        if message is not None and (refusal is None or request.output_schema is None):
+            return message, draft
+        assert refusal is not None
+        self._spend(message, earlier)
+        raise self._error(lasting(refusal), earlier) from refusal
+
+    async def _try(
+        self, drafts: CallDrafts, request: ModelRequest, draft: CallDraft, earlier: EarlierAttempts
+    ) -> tuple[ModelMessage | None, ModelFailure | None]:
+        """Returns the answer to a draft, and why it has no room in the window: refused, or with half an answer."""
+        room = self.windows.reply_tokens(request.model, lambda: opening_tokens(drafts.opening, draft.shown))
         try:
-            message = await self._complete(replace(request, messages=draft.shown), earlier)
-            if message.stop_reason != WINDOW_FULL:
-                return message, draft
-            refusal = call_errors.failure(ErrorKind.CONTEXT_OVERFLOW, model=request.model)
+            message = await self._complete(replace(request, messages=draft.shown, room=room), earlier)
         except ModelFailure as failure:
             if failure.kind is not ErrorKind.CONTEXT_OVERFLOW:
                 raise self._error(failure, earlier) from failure
-            message, refusal = None, failure
-        if (window := refused_size(refusal)[1]) is not None:
-            self.windows.learn(request.model, window)
-        shorter = await drafts.shorter(draft, refusal)
-        if shorter is None:
-            if message is None:
-                raise self._error(refusal, earlier) from refusal
-            return message, draft
+            if (window := refused_size(failure)[1]) is not None:
+                self.windows.learn(request.model, window)
+            return None, failure
+        cut = message.stop_reason == "max_tokens" and room is not None and message.usage.output_tokens >= room
+        full = cut or message.stop_reason == WINDOW_FULL
+        return message, call_errors.failure(ErrorKind.CONTEXT_OVERFLOW, model=request.model) if full else None
+
+    def _spend(self, message: ModelMessage | None, earlier: EarlierAttempts) -> None:
+        """Counts an answer that is of no use."""
         if message is not None:
             earlier.spent += usage_of(message.model, message.usage, calls=0, free=self._free)
-        earlier.view = shorter.view
-        try:
-            return await self._complete(replace(request, messages=shorter.shown), earlier), shorter
-        except ModelFailure as failure:
-            raise self._error(failure, earlier) from failure
 
     async def _complete(self, request: ModelRequest, earlier: EarlierAttempts) -> ModelMessage:
         progress = StreamProgress()

@@ -25,12 +25,14 @@ class ModelRequest:
 
     `concludes` forbids tool calls. `long_cache` is for conversations that pause for longer than five minutes.
     `previous_message_id` is the reply before this call, if there is one. `effort` None is the model's default.
+    `room` is what a small window has left for the reply.
     """
 
     model: str
     system: str
     messages: list[Json]
     max_tokens: int
+    room: int | None = None
     effort: Effort | None = None
     tools: list[Json] = field(default_factory=list)
     output_schema: Json | None = None

@@ -6,6 +6,7 @@ from activities.prompts.agent_prompts import (
     block,
     contradiction_block,
     findings_block,
+    first_of,
     gap_blocks,
     plain,
     tag,
@@ -17,14 +18,14 @@ from supervision.contract.result import Contradiction, Gap, Problem
 from supervision.prompt_marks import ATTEMPT, CANDIDATE, DIGEST, DRAFT, ERROR, GOAL, MISSING, SUBTASK
 from supervision.text import one_line
 
-REFINE_SYSTEM = f"""You are the supervisor of a team of worker agents. An attempt at a subtask failed. You rewrite \
-the subtask's description so that the next attempt succeeds.
+REFINE_SYSTEM = f"""You supervise worker agents. An attempt at a subtask failed; rewrite its description so that the \
+next one succeeds.
 
-- Keep what the subtask is for: entities, period, units and questions stay, nothing is added to its scope.
-- Take from the error, and from the calls that were made, what to avoid or to do differently, and say it plainly: \
-fewer or smaller steps, another way to the same fact, what to do when a source has nothing.
+- Keep its scope: entities, period, units and questions stay, nothing is added.
+- Say plainly what the error, and the calls that were made, show to avoid or to do differently: fewer or smaller \
+steps, another way to the same fact, what to do when a source has nothing.
 - When the attempt says that it is impossible, ask for what the sources can give, and for a plain word on the rest.
-- The worker agent sees the new description instead of the old one and knows nothing of the error.
+- The worker agent sees the new description alone, and knows nothing of the error.
 
 {DATA_RULE}"""
 
@@ -44,41 +45,47 @@ def refine_request(goal: str, subtask: Subtask, role: str, error: Problem, story
     )
 
 
-REVIEW_SYSTEM = f"""You are the supervisor of a team of worker agents. You check their findings against the goal.
+REVIEW_SYSTEM = f"""You supervise worker agents. You check their findings against the goal.
 
-- One verdict for each finding. The question is: would mending it change the answer? ok is true when the finding does \
-what its subtask asks well enough for that; one that says honestly that its sources hold nothing is ok.
+- One verdict for each finding: would mending it change the answer? ok is true when it does what its subtask asks well \
+enough for that; one that says honestly that its sources hold nothing is ok.
 - Below a finding stand its tool calls with the beginnings of their outputs: hold figures against them. "No tool \
 output has" lists what code found nowhere.
 - Where ok is false, feedback says exactly which figure, unit, period, source or question is wrong or missing: the \
-worker agent goes on with its own conversation and this feedback. wrong_approach is true where it should begin anew.
+worker agent goes on in its conversation with it. wrong_approach is true where it should begin anew.
 - Ask for no more than the subtask does, nor for style. What your former verdicts accepted stays accepted unless its \
 finding changed.
-- missing lists what the goal asks for and no subtask covers, one short sentence each.
-- conflicts lists findings that contradict each other on a fact: two or more ids, and what they say differently.
+- missing lists what the goal asks for and no subtask covers, a short sentence each.
+- conflicts lists findings that contradict each other on a fact: their ids, and what differs.
 
 {DATA_RULE}"""
 
 
-def described(subtasks: list[Subtask]) -> str:
-    """Returns a line for each subtask, of ids and descriptions that share the room there is."""
-    room = limits.REVIEWED_DESCRIPTIONS_BYTES // max(1, len(subtasks))
-    return "\n".join(f"- {subtask.id} ({subtask.role}): {one_line(subtask.description, room)}" for subtask in subtasks)
+def described(subtasks: list[Subtask], room: int) -> str:
+    """Returns a line for each subtask, of ids and descriptions that share `room` bytes."""
+    share = room // max(1, len(subtasks))
+    return "\n".join(f"- {subtask.id} ({subtask.role}): {one_line(subtask.description, share)}" for subtask in subtasks)
 
 
 def review_request(
-    goal: str, subtasks: list[Subtask], findings: list[FindingExcerpt], former: list[Verdict] | None = None
+    goal: str,
+    subtasks: list[Subtask],
+    findings: list[FindingExcerpt],
+    former: list[Verdict] | None = None,
+    room: int = limits.PROMPT_LIST_BYTES,
 ) -> str:
-    """Returns the prompt of a review: the goal, the subtasks, their findings, and the verdicts of the round before."""
-    listed = described(subtasks)
+    """Returns the prompt of a review: the goal, the subtasks, their findings, and the verdicts of the round before.
+
+    `room` is for each list.
+    """
+    listed = described(subtasks, room)
     before = [f"- {verdict.subtask_id}: {one_line(verdict.feedback, limits.NOTE_BYTES)}" for verdict in former or []]
     asked = [tag("former_verdicts", "\n".join(["You asked for this in the round before:", *before]))] if before else []
     shown = findings_block(findings, with_evidence=True)
     return "\n\n".join([tag(GOAL, goal), tag("subtasks", listed), shown, *asked, "Review the findings."])
 
 
-SELECT_SYSTEM = f"""You are the supervisor of a team of worker agents. Several of them did the same subtask \
-independently. You choose the best finding.
+SELECT_SYSTEM = f"""You supervise worker agents. Several did the same subtask independently; choose the best finding.
 
 - Prefer the one that answers the whole subtask with figures, units and sources; then the one that agrees with the \
 others; never the longest for its length.
@@ -98,10 +105,10 @@ def select_request(goal: str, description: str, findings: list[FindingExcerpt]) 
     )
 
 
-CONFLICT_SYSTEM = f"""You are the supervisor of a team of worker agents. Some of their findings disagree. You settle \
-it from what the findings say and what they rest on.
+CONFLICT_SYSTEM = f"""You supervise worker agents. Some of their findings disagree; settle it from what they say and \
+what they rest on, which stands below them.
 
-- Below a finding stands what it rests on. A figure that a tool returned counts more than one that it did not.
+- A figure that a tool returned counts more than one that it did not.
 - prefer is the id of the finding to go by; null when none deserves it or both hold in their own sense.
 - resolution says in one or two sentences how the answer should treat the difference.
 
@@ -120,25 +127,24 @@ def conflict_request(goal: str, description: str, findings: list[FindingExcerpt]
     )
 
 
-SYNTHESIS_SYSTEM = f"""You are the supervisor of a team of worker agents. Their findings are in; you write the one \
-answer to the goal.
+SYNTHESIS_SYSTEM = f"""You supervise worker agents. From their findings you write the one answer to the goal.
 
-- answer is Markdown in the language, form and length that the goal asks for, else in the goal's language and as \
-short as it can be whole. The answer to the question comes first, then what it rests on.
+- answer is Markdown in the language, form and length that the goal asks for, else in its language and as short as it \
+can be whole: first the answer to the question, then what it rests on.
 - Use only what the findings say. Copy each figure with its unit and period, rounded at most: code compares them. \
-Compute nothing, and add no figure or fact of your own.
+Compute nothing, add no figure or fact of your own.
 - After each statement name the findings it rests on in square brackets, such as [t2] or [t1, t3]. citations lists \
 the same: the claim in a few words and the ids.
 - Say so where a statement rests on a finding with partial="true", a low confidence or a limitation that matters, and \
 where findings disagree: contradictions lists these with your resolution.
-- subtasks shows all that was planned. Of what is missing, say in words what the reader does not get.
-- confidence, 0 to 1, is how likely the answer is right and whole: not above the findings' own, and lower for all that \
-is missing, partial or disputed.
+- subtasks shows all that was planned. Say in words what the reader does not get of what is missing.
+- confidence, 0 to 1, is how likely the answer is right and whole: not above the findings' own, lower for what is \
+missing, partial or disputed.
 
 {DATA_RULE}"""
 
-DIGEST_SYSTEM = f"""You are the supervisor of a team of worker agents. There are more findings than one prompt can \
-hold; you condense some of them for the one who writes the answer.
+DIGEST_SYSTEM = f"""You supervise worker agents. There are more findings than one prompt can hold; you condense some \
+for the one who writes the answer.
 
 - Keep every figure with its unit, period and source, and every caveat. Drop repetition and wording.
 - After each statement name the ids of the findings it rests on in square brackets, such as [t3].
@@ -157,16 +163,17 @@ def synthesis_request(
     contradictions: list[Contradiction],
     draft: str | None,
     last_words: str,
+    room: int = limits.PROMPT_LIST_BYTES,
 ) -> str:
     """Returns the prompt of a synthesis; `draft` is an answer from findings that are not repeated here.
 
-    A digest is written without the `plan`.
+    A digest is written without the `plan`. `room` is for each list.
     """
     parts = [tag(GOAL, goal)]
     if plan is not None:
         if plan.final_instruction.strip():
             parts.append(tag("final_instruction", plan.final_instruction))
-        parts.append(tag("subtasks", described(plan.subtasks)))
+        parts.append(tag("subtasks", described(plan.subtasks, room)))
     if draft is not None:
         parts.append(tag(DRAFT, draft))
         parts.append(
@@ -176,13 +183,13 @@ def synthesis_request(
     parts.append(findings_block(findings))
     if any(finding.role == DIGEST for finding in findings):
         parts.append(f"A finding of the role {DIGEST} condenses several: cite the ids in its square brackets.")
-    parts += gap_blocks(MISSING, missing)
+    parts += gap_blocks(MISSING, missing, room)
     if open_points:
         parts.append("A review found fault with these findings, and it could not be fixed; say so in the answer:")
-        parts += gap_blocks("open_point", open_points)
+        parts += gap_blocks("open_point", open_points, room)
     if contradictions:
         parts.append("These findings disagree; follow how it was settled, and say so in the answer:")
-        parts += [contradiction_block(item) for item in contradictions]
+        parts += first_of([contradiction_block(item) for item in contradictions], room)
     return "\n\n".join([*parts, last_words])
 
 

@@ -13,21 +13,20 @@ from supervision.prompt_marks import ATTACHMENTS, GOAL, MISSING_POINTS, MOST_SUB
 from supervision.text import one_line
 
 _SUBTASK_RULES = f"""\
-- Each description stands alone: a worker agent sees its own subtask, its attachments and the findings it depends on, \
-not the goal. It says what to hand in and in which form; the things, the period, the units; which sources to use; what \
-other subtasks do, so that none does it twice; and when to stop. Not "Analyze the orders", but "From the table of \
+- Each description stands alone: a worker agent sees its subtask, its attachments and the findings it depends on, not \
+the goal. It says what to hand in and in which form; the things, period and units; the sources; what other subtasks \
+do, so that none does it twice; and when to stop. Not "Analyze the orders", but "From the table of \
 orders, give the number of orders per month of 2023 in France and in Spain, as a table. Leave the causes to t2. Done \
 when both have twelve values, or the table shows that some are missing."
 - depends_on lists only subtasks whose findings it needs: the others run in parallel.
 - Split what needs the sources or tools of different roles; leave whole what one role gets from one source. Subtasks \
 whose findings are put side by side have the same fields, units and period, in the same words.
-- role is the one that fits best; with "auto" the least busy role that has all capabilities gets the subtask.
+- role is the one that fits best; with "auto" the least busy one that has all capabilities gets the subtask.
 - importance is "optional" only for what the answer can do without; weight is low for background, which is cut first.
 - candidates is 1; 2 to {limits.CANDIDATES} only where one attempt is likely to be wrong and a comparison would show \
-it: each is paid in full. candidate_roles names other roles for them to differ by.
-- attachments lists those that the subtask must read, by a role that reads attachments.
-- The answer is written from the findings without a subtask of its own: none that only sums up, unless the goal asks \
-for a document or a file."""
+it: each is paid in full. candidate_roles names other roles for them.
+- attachments lists those that the subtask must read; its role must read attachments.
+- The answer needs no subtask of its own: none only sums up, unless the goal asks for a document or a file."""
 
 _PLAN_RULES = f"""\
 - Effort follows the goal: one subtask for a fact, two to four for a comparison, more only for a broad goal with \
@@ -49,18 +48,18 @@ empty.
 - {MOST_SUBTASKS}. Ids are short and new: t1, t2, ..."""
 
 _REVISION_RULES = f"""\
-- The plan below has been worked on. Return only what is to be added to it; what is there stays as it is.
+- The plan below has been worked on. Return only what is to be added; what is there stays as it is.
 - A subtask that failed or was skipped is replaced by a new one that goes another way (another source, role or split) \
 and lists it in replaces; what depends on the old one will use the new one. Never repeat a description that failed, \
 nor ask for what a finding shows to be missing from the sources.
-- With nothing worth adding, subtasks is empty: the answer will then be written from what is there.
+- With nothing worth adding, subtasks is empty: the answer is then written from what is there.
 - New ids only. {MOST_SUBTASKS}, those below counted."""
 
 _ROUTE_RULES = """\
 - The whole goal goes to one role: the one whose description and tools fit it best.
 - secondary_role is a second role that works on the goal beside it, only when its view is really needed; else null.
-- description says what to find out or produce, so that it stands alone (the role does not see the goal): the whole \
-wish, entities, period, units, form and language of the answer."""
+- description stands alone, as the role does not see the goal: what to find out or produce, the whole wish, entities, \
+period, units, form and language of the answer."""
 
 _NEW_ROLES = """\
 - When no role fits a subtask, define one in new_roles (tools only out of: {tools}) and name it in the subtask's \
@@ -76,8 +75,7 @@ def planner_system(team: Team, roles: list[Role], tools: Mapping[str, str], cata
     used = dict.fromkeys([tool for role in roles for tool in role.tools] + team.toolbox)
     described = [f"- {name}: {one_line(tools[name], limits.TOOL_SHOWN_BYTES)}" for name in used if name in tools]
     parts = [
-        "You are the supervisor of a team of worker agents. You split a goal into subtasks and give each to the "
-        "role that fits it best. You do no subtask yourself.",
+        "You supervise worker agents. You split a goal into subtasks, one role each, and do none yourself.",
         f"The team: {one_line(team.description, limits.TOOL_SHOWN_BYTES)}" if team.description.strip() else "",
         f"{ROLES}\n{listed}",
         "\n".join(["Tools of these roles:", *described]) if described else "",
@@ -149,11 +147,14 @@ REVISION_WORDS = "Return what should be added to the plan."
 ROUTE_WORDS = "Choose the role."
 
 
-def history(previous: Plan, done: Iterable[WorkNote]) -> str:
-    """Returns the plan so far with the outcome of each subtask."""
+def history(previous: Plan, done: Iterable[WorkNote], room: int = limits.PROMPT_LIST_BYTES) -> str:
+    """Returns the plan so far with the outcome of each subtask; `room` is for all descriptions, and all outcomes."""
     notes = {note.subtask_id: note for note in done}
+    share = min(limits.NOTE_BYTES, max(limits.NOTE_LEAST_BYTES, room // max(1, len(previous.subtasks))))
     replaced = replacements(previous.subtasks)
-    listed = [_outcome(subtask, notes.get(subtask.id), replaced.get(subtask.id, [])) for subtask in previous.subtasks]
+    listed = [
+        _outcome(subtask, notes.get(subtask.id), replaced.get(subtask.id, []), share) for subtask in previous.subtasks
+    ]
     return block("plan_so_far", listed)
 
 
@@ -183,13 +184,13 @@ def _example(example: PlanExample) -> str:
     return "\n".join([f"A good plan for: {example.goal}", *(f"- {subtask}" for subtask in example.subtasks)])
 
 
-def _outcome(subtask: Subtask, note: WorkNote | None, replaced_by: list[str]) -> str:
+def _outcome(subtask: Subtask, note: WorkNote | None, replaced_by: list[str], share: int) -> str:
     after = f' depends_on="{", ".join(subtask.depends_on)}"' if subtask.depends_on else ""
     after += f' replaced_by="{", ".join(replaced_by)}"' if replaced_by else ""
     state, role = (note.state, note.role) if note else ("waiting", subtask.role)
-    text = plain(one_line(note.note, limits.NOTE_BYTES)) if note else ""
+    text = plain(one_line(note.note, share)) if note else ""
     outcome = f"\n{OUTCOME}{text}" if text else ""
     return (
         f'<{SUBTASK} id="{subtask.id}" role="{role}" state="{state}"{after}>\n'
-        f"{plain(one_line(subtask.description, limits.NOTE_BYTES))}{outcome}\n</{SUBTASK}>"
+        f"{plain(one_line(subtask.description, share))}{outcome}\n</{SUBTASK}>"
     )

@@ -110,10 +110,10 @@ def subtask_form(
         "weight": Annotated[float, Field(ge=0, le=1, description="0 to 1: how much the answer rests on it")],
         "candidates": Annotated[
             int,
-            Field(ge=1, le=limits.CANDIDATES, description="1; more independent attempts, of which the best is kept"),
+            Field(ge=1, le=limits.CANDIDATES, description="independent attempts, of which the best is kept"),
         ],
         **({"candidate_roles": list[names]} if len(roles) > 1 else {}),
-        "estimated_tokens": Annotated[int, Field(ge=0, description="a guess at the tokens that it will take")],
+        "estimated_tokens": Annotated[int, Field(ge=0, description="a guess at what it takes")],
         "timeout_seconds": Annotated[float | None, Field(description="null, or when it is no longer of use")],
         "attachments": list[str],
     }

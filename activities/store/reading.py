@@ -11,7 +11,7 @@ from activities.contracts.run_contracts import AttachmentRef
 from activities.store.artifacts import ArtifactStore
 from supervision import limits
 from supervision.agent.finding_budget import allot
-from supervision.contract.finding import FindingRecord
+from supervision.contract.finding import Evidence, FindingRecord
 from supervision.contract.plan import Plan
 from supervision.text import size
 
@@ -80,14 +80,21 @@ async def read_findings(store: ArtifactStore, refs: list[DependencyRef], tokens:
     return _fitted(await _whole(store, refs), refs, tokens * limits.CHARS_PER_TOKEN)
 
 
+def list_bytes(tokens: int) -> int:
+    """Returns the bytes that one list beside the findings may have in a prompt with that room for what can be cut."""
+    return min(limits.PROMPT_LIST_BYTES, int(tokens * limits.CHARS_PER_TOKEN * limits.PROMPT_LIST_SHARE))
+
+
 async def with_findings(
     store: ArtifactStore, refs: list[DependencyRef], write: Callable[[list[FindingExcerpt]], str], tokens: int
 ) -> str:
     """Returns the prompt that `write` makes of findings, which get what its other parts leave of `tokens`.
 
-    They get half of that at least: a prompt about findings is of no use without any.
+    They get half of that at least: a prompt about findings is of no use without any. The tool calls that they rest on
+    are a list like others.
     """
     whole, room = await _whole(store, refs), tokens * limits.CHARS_PER_TOKEN
+    whole = _with_evidence_of(whole, list_bytes(tokens))
     others = size(write([replace(finding, text="") for finding in whole]))
     return write(_fitted(whole, refs, max(room - others, room / 2)))
 
@@ -107,6 +114,29 @@ async def _whole(store: ArtifactStore, refs: list[DependencyRef]) -> list[Findin
         )
         for ref, text in zip(refs, texts, strict=True)
     ]
+
+
+def _with_evidence_of(whole: list[FindingExcerpt], room: int) -> list[FindingExcerpt]:
+    """Returns the findings with tool calls of at most `room` bytes together, of each the last ones."""
+    sizes = [sum(map(_evidence_bytes, finding.record.evidence)) for finding in whole]
+    if sum(sizes) <= room:
+        return whole
+    shares = allot(sizes, [0.5] * len(sizes), room)
+    return [
+        replace(finding, record=finding.record.model_copy(update={"evidence": _last(finding.record.evidence, share)}))
+        for finding, share in zip(whole, shares, strict=True)
+    ]
+
+
+def _last(evidence: list[Evidence], room: int) -> list[Evidence]:
+    first = len(evidence)
+    while first and (room := room - _evidence_bytes(evidence[first - 1])) >= 0:
+        first -= 1
+    return evidence[first:]
+
+
+def _evidence_bytes(item: Evidence) -> int:
+    return min(limits.EVIDENCE_SHOWN_BYTES, size(f"Rests on {item.tool}({item.arguments}): {item.preview}"))
 
 
 def _fitted(whole: list[FindingExcerpt], refs: list[DependencyRef], room: float) -> list[FindingExcerpt]:

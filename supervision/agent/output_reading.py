@@ -20,8 +20,8 @@ _NAME = re.compile(r"[1-9]\d{0,5}-[1-9]\d{0,5}")
 class ReadOutputCall(Model):
     """The arguments of `read_output` as the model writes them."""
 
-    output: Annotated[str, Field(description="The output's name, as its last line has it.")]
-    offset: Annotated[int, Field(ge=0, description="Where to start, in characters.")] = 0
+    output: Annotated[str, Field(description="its name, from that line")]
+    offset: Annotated[int, Field(ge=0, description="where to start, in characters")] = 0
 
     @property
     def place(self) -> tuple[int, int]:
@@ -32,10 +32,7 @@ class ReadOutputCall(Model):
 
 def read_output_tool() -> dict[str, Any]:
     """Returns the definition of `read_output` for the model."""
-    description = (
-        "Shows an earlier tool output of this conversation again, a page at a time. Only for outputs whose last line "
-        "says that they were cut."
-    )
+    description = "Shows more of an earlier tool output whose last line says that it was cut."
     return {"name": READ_OUTPUT_TOOL, "description": description, "input_schema": _schema()}
 
 

@@ -1,8 +1,8 @@
 """Slots of worker agents: how many may work at a time, in a run and in each role.
 
 The slots of a tree are the root's. A nested supervisor begins with the slot of its subtask, which is its first one to
-use, and is lent more by the supervisor above as long as there are some. So every level can go on, with one slot at
-least, and all of them together never have more than the root.
+use, and is lent more by the supervisor above as long as there are some. It keeps one, unless all
+its work waits. So every level can go on, and all of them together never have more than the root.
 """
 
 from collections import Counter
@@ -25,13 +25,16 @@ class Loan:
     """The slots of a nested supervisor, as the one above it or as itself knows them.
 
     `given` and `returned` only grow: whoever learns of one late has counted too many as lent, never too few. `wanted`
-    is how many it could use now. With a `cap` others wait: it returns what it does not use, and what is above that.
+    is how many it could use now, none if all its work waits. With a `cap` others wait: it returns what it does not use,
+    and what is above that. It is not `settled` as long as the supervisor above, which was reset, does not know how many
+    it has given.
     """
 
     given: int = 1
     returned: int = 0
     wanted: int = 1
     cap: int | None = None
+    settled: bool = True
 
     @property
     def out(self) -> int:
@@ -49,7 +52,7 @@ class Slots:
 
     Whoever has to wait gets a slot in the order of asking, before anybody who asks later. `borrowed` are those of a
     nested supervisor, None in the root; `loans` are those lent on, by subtask. `left_waiting` is how many subtasks are
-    ready and lack a slot.
+    ready and lack a slot. `at_wait` is True while work here or below waits for a provider or a person.
     """
 
     def __init__(self, most: Callable[[], int], borrowed: Loan | None = None) -> None:
@@ -59,6 +62,7 @@ class Slots:
         self.borrowed = borrowed
         self.loans: dict[str, Loan] = {}
         self.left_waiting = 0
+        self.at_wait: Callable[[], bool] = lambda: False
 
     @property
     def total(self) -> int:
@@ -73,13 +77,18 @@ class Slots:
     @property
     def full(self) -> bool:
         """True if nobody else may begin."""
-        return self.held >= self.total
+        return self.held >= self.total or not self._settled
+
+    @property
+    def _settled(self) -> bool:
+        return all(loan.settled for loan in self.loans.values())
 
     @property
     def wanted(self) -> int:
-        """How many could be used now, if there were enough."""
+        """How many could be used now, if there were enough; one at least, unless all work waits."""
         below = sum(max(0, loan.wanted - loan.out) for loan in self.loans.values())
-        return max(1, min(self._most(), self.held + below + self._waiting))
+        wanted = min(self._most(), self.held + below + self._waiting)
+        return wanted if self.at_wait() else max(1, wanted)
 
     @property
     def _waiting(self) -> int:
@@ -133,26 +142,29 @@ class Slots:
     def lend(self) -> None:
         """Shares the slots anew among own worker agents and nested runs, one to each in turn.
 
-        A nested run with more than its share gets a cap; one with less is given what is free.
+        A nested run with more than its share gets a cap; one with less is given what is free. One that wants none
+        returns what it has without a word.
         """
-        left = self.total - self._held.total() - self._waiting
-        shares = dict.fromkeys(self.loans, 1)
+        if not self._settled:
+            return
+        shares = {key: min(1, loan.wanted) for key, loan in self.loans.items()}
+        left = self.total - self._held.total() - self._waiting + sum(1 - share for share in shares.values())
         while left > 0 and (unmet := [key for key, loan in self.loans.items() if shares[key] < loan.wanted]):
             for key in unmet[:left]:
                 shares[key] += 1
             left -= len(unmet)
         free = self.total - self.held - self._waiting
         for key, loan in self.loans.items():
-            loan.cap = shares[key] if shares[key] < loan.out else None
+            loan.cap = shares[key] if 0 < shares[key] < loan.out else None
             more = max(0, min(shares[key] - loan.out, free))
             loan.given += more
             free -= more
 
     def return_spare(self) -> None:
-        """Returns to the supervisor above what is not used, if others wait for it."""
-        loan = self.borrowed
-        if loan is not None and loan.cap is not None:
-            used = max(self.held, min(self.wanted, loan.usable), 1)
+        """Returns to the supervisor above what is not used, if others wait for it; all, while no work can go on."""
+        loan, wanted = self.borrowed, self.wanted
+        if loan is not None and (loan.cap is not None or not wanted):
+            used = max(self.held, min(wanted, loan.usable))
             loan.returned += max(0, loan.out - used)
 
     def _has_room_in_role(self, role: RoleCard) -> bool:

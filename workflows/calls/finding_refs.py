@@ -53,7 +53,7 @@ def estimate(findings: list[DependencyRef], setup: RunSetup) -> int:
 def notes(board: Board) -> list[WorkNote]:
     """Returns one note a subtask for the planner, within one payload however many there are."""
     reports = board.reports()
-    room = max(60, limits.NOTES_BYTES // max(1, len(reports)))
+    room = max(limits.NOTE_LEAST_BYTES, limits.NOTES_BYTES // max(1, len(reports)))
     return [
         WorkNote(
             subtask_id=r.id, role=r.role, state=r.state, note=one_line(_note_text(r), min(room, limits.NOTE_BYTES))

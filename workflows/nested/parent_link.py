@@ -32,6 +32,7 @@ class ParentLink:
         self.limits_changes = nested.terms.changed
         self._refused = False
         self._loan = state.slots.borrowed = Loan()
+        state.slots.at_wait = lambda: bool(state.waits.current)
         self._returned = 0
 
     @property
@@ -73,6 +74,7 @@ class ParentLink:
                 run=nested_run(self._state),
                 flags=self._state.flags,
                 waits=self._wait_changes(),
+                slots_given=self._loan.given,
                 slots_returned=self._returned,
                 slots_wanted=self._loan.wanted,
             )
@@ -133,6 +135,8 @@ class ParentLink:
         if not terms.report_key or terms.report_key != self._nested.terms.report_key:
             return False
         state = self._state
+        if terms.slots_given < self._loan.given:
+            self._begin_anew()
         before = state.time_and_budget.budget
         state.root_has_finding = state.root_has_finding or terms.root_has_finding
         state.time_and_budget.set_slice(terms.grant, terms.deadline_at)
@@ -142,8 +146,13 @@ class ParentLink:
             self._refused = False
         elif terms.answered > self._answered:
             self._refused = True
-        self._answered, self.limits_changes = terms.answered, terms.changed
+        self._answered, self.limits_changes = max(self._answered, terms.answered), terms.changed
         return True
+
+    def _begin_anew(self) -> None:
+        """Reports all again, to a parent that was reset; a request that it may not have heard of is made again."""
+        self._reported = self._reported_waits = None
+        self._answered = self._asked
 
     async def _signal(self, name: str, message: BaseModel) -> None:
         parent = workflow.info().parent

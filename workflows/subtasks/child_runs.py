@@ -43,14 +43,20 @@ def stopped(result: WorkerAgentResult | None = None) -> AttemptOutcome:
 
 
 async def run_child(
-    context: RunContext, workflow_id: str, number: int, start: Start, read: Callable[[object], WorkerAgentResult]
+    context: RunContext,
+    workflow_id: str,
+    number: int,
+    start: Start,
+    read: Callable[[object], WorkerAgentResult],
+    join: Callable[[ChildRef], None] = lambda _: None,
 ) -> AttemptOutcome:
     """Runs a child to its end; when the caller is cancelled, the child is stopped and what it had is returned.
 
     `number` counts the starts under this id, from 0. `read` takes the child's result, or the details of its error.
+    `join` takes a child that is not started, because it was at work before a reset.
     The caller that is cancelled once more does not wait for the child any longer: its cost comes from the journal.
     """
-    child = _Child(context, workflow_id, number, start, read)
+    child = _Child(context, workflow_id, number, start, read, join)
     try:
         # Shielded here and below: a cancellation must not end the child's task, on which its start or end depends.
         return await asyncio.shield(child.life)
@@ -78,12 +84,14 @@ class _Child:
         number: int,
         start: Start,
         read: Callable[[object], WorkerAgentResult],
+        join: Callable[[ChildRef], None],
     ) -> None:
         self._context = context
         self._id = workflow_id
         self._number = number
         self._start = start
         self._read = read
+        self._join = join
         self._ref: ChildRef | None = None
         self.life = asyncio.create_task(self._live())
 
@@ -158,6 +166,7 @@ class _Child:
     async def _joined(self) -> AttemptOutcome:
         """Awaits the child that was started before a reset."""
         assert self._ref is not None
+        self._join(self._ref)
         end = await local_calls.await_child(self._ref, f"{self._id}: at work since before the reset")
         if end.lost:
             result = (await self.consumed()).model_copy(update={"stopped": True})

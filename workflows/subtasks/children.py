@@ -9,7 +9,7 @@ from temporalio import workflow
 from temporalio.common import WorkflowIDReusePolicy
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts.run_contracts import SubtaskBrief
+    from activities.contracts.run_contracts import ChildRef, SubtaskBrief
     from supervision import limits
     from supervision.budget.amount import Amount
     from supervision.contract.request import RunRequest
@@ -124,9 +124,14 @@ async def run_nested(
                 )
             )
             links.started(subtask_id, handle)
+            if context.state.was_reset:
+                context.slot_freed.set()  # nobody has begun meanwhile
             return handle
 
-        outcome = await run_child(context, child_id(subtask_id, attempt), number, start, as_agent_result)
+        def join(child: ChildRef) -> None:
+            links.joined(subtask_id, child.report_key, workflow.get_external_workflow_handle(child.workflow_id))
+
+        outcome = await run_child(context, child_id(subtask_id, attempt), number, start, as_agent_result, join)
     except asyncio.CancelledError:  # it waited for its start
         return stopped()
     finally:

@@ -30,9 +30,10 @@ def request_body(
     `rung` is how JSON is asked for; `form` makes tools' schemas ones that the API compiles, without it no tool is
     strict. `most_output` caps what any model may write.
     """
+    most = output_limit(request.max_tokens, traits, most_output)
     body: Json = {
         "model": request.model,
-        "max_tokens": output_limit(request.max_tokens, traits, most_output),
+        "max_tokens": min(most, request.room or most),
         "messages": request.messages if traits.notes else _notes_as_text(request.messages),
     }
     if request.system:

@@ -23,6 +23,23 @@ Counter = Callable[[list[Json]], Awaitable[int | None]]
 """Returns how many tokens the provider counts in a prompt of these messages; None if it does not say."""
 
 
+def corrected(write: PromptWriter, words: str) -> PromptWriter:
+    """Returns a writer of the prompt with what was wrong with an earlier reply to it."""
+
+    async def within(tokens: int) -> str:
+        return f"{await write(tokens)}\n\nYour last reply is left out here for lack of room. {words}"
+
+    return within
+
+
+@dataclass(frozen=True)
+class First:
+    """The first prompt of a conversation: its opening, and its text or how that is written."""
+
+    opening: Opening
+    text: str | PromptWriter
+
+
 @dataclass(frozen=True)
 class CallDraft:
     """A call to be sent: the messages that it adds to its conversation, all as they are shown, and the view."""
@@ -55,12 +72,10 @@ class CallDrafts(ABC):
 class Beginning(CallDrafts):
     """The first call of a conversation."""
 
-    def __init__(
-        self, windows: KnownWindows, opening: Opening, text: str | PromptWriter, note: str | None = None
-    ) -> None:
-        self.opening = opening
+    def __init__(self, windows: KnownWindows, first: First, note: str | None = None) -> None:
+        self.opening = first.opening
         self._windows = windows
-        self._text = text
+        self._text = first.text
         self._note = note
 
     @property
@@ -70,12 +85,14 @@ class Beginning(CallDrafts):
 
     async def first(self, earlier: View | None, count: Counter) -> CallDraft:
         """Returns the prompt with as much of the texts that can be cut as the window has room for."""
-        return await self._written(self._windows.prompt_tokens(self.opening.model))
+        room = self._windows.prompt_tokens(self.opening.model)
+        draft = await self._written(room)
+        most = Room.of(self._windows.of(self.opening.model)).usual
+        excess = opening_tokens(self.opening, draft.shown) - most
+        return draft if excess <= 0 else await self._written(max(0, int(room - excess)))
 
     async def shorter(self, draft: CallDraft, refusal: ModelFailure) -> CallDraft | None:
         """Returns the prompt with half of that at most, less if the provider says how much it was too long."""
-        if isinstance(self._text, str):
-            return None
         tokens, window = refused_size(refusal)
         most = min(self._windows.prompt_tokens(self.opening.model), opening_tokens(self.opening, draft.shown))
         excess = tokens / window if tokens and window else 1.0
@@ -145,6 +162,31 @@ class Continuation(CallDrafts):
     def _as(self, view: View) -> CallDraft:
         replies = [entry.reply.content for entry in self.past.entries]
         return CallDraft(self._added, shown([*self.past.inputs, self._whole], replies, view), view)
+
+
+class Correction(CallDrafts):
+    """A reply that is sent back with what is wrong with it; where its conversation has no room, it begins anew."""
+
+    def __init__(self, in_place: Continuation, anew: Beginning) -> None:
+        """`anew` is the conversation's first prompt with what is wrong."""
+        self.opening = anew.opening
+        self.past = in_place.past
+        self._in_place = in_place
+        self._anew = anew
+
+    @property
+    def is_long(self) -> bool:
+        """True if the conversation is."""
+        return self._in_place.is_long
+
+    async def first(self, earlier: View | None, count: Counter) -> CallDraft:
+        """Returns the conversation with the words at its end."""
+        return await self._in_place.first(earlier, count)
+
+    async def shorter(self, draft: CallDraft, refusal: ModelFailure) -> CallDraft | None:
+        """Returns the first prompt of a new conversation: without the reply and what was thought before it."""
+        self.past = None
+        return await self._anew.shorter(draft, refusal)
 
 
 def _is_close(tokens: float, room: Room) -> bool:

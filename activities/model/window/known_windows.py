@@ -13,7 +13,7 @@ from activities.model.port import ModelFailure
 from activities.model.pricing import dearer_from, listed_window
 from supervision import limits
 from supervision.agent.clearing import Room
-from supervision.text import size
+from supervision.text import cut, size
 
 # The provider's words, and those of compatible servers, for a prompt that does not fit.
 _WORDS = (
@@ -62,6 +62,14 @@ class KnownWindows:
         """Returns how many tokens of findings, and of other texts that can be cut, one prompt holds."""
         return min(limits.CONTEXT_TOKENS, int(self.of(model) * limits.CONTEXT_SHARE))
 
+    def reply_tokens(self, model: str, prompt: Callable[[], int]) -> int | None:
+        """Returns how many tokens a small window has left beside a prompt; None for one that has enough for any reply.
+
+        Endpoints with small windows often refuse what asks for more.
+        """
+        window = self.of(model)
+        return max(window - prompt(), limits.LEAST_OUTPUT_TOKENS) if window < limits.UNKNOWN_WINDOW_TOKENS else None
+
     def _stated(self, model: str) -> int | None:
         """Returns what a setting says of the model, else the price list."""
         settings = (tokens for name, tokens in self._settings.items() if fnmatchcase(model, name))
@@ -75,6 +83,18 @@ def refused_size(failure: ModelFailure) -> tuple[int | None, int | None]:
         return None, None
     tokens = match.groupdict().get("tokens")
     return int(tokens) if tokens else None, int(match["window"])
+
+
+def lasting(refusal: ModelFailure) -> ModelFailure:
+    """Returns the refusal of a prompt from which nothing more can be left out, with what helps."""
+    window = refused_size(refusal)[1]
+    size_known = "" if window else " SUPERVISOR_MODEL_WINDOW says how much it takes, then prompts are fitted to it."
+    message = (
+        f"{cut(refusal.message, limits.COMPLAINT_BYTES)}. Nothing more can be left out: use a model with a "
+        "larger window (models.supervisor for plans, reviews and answers, models.workers or a role's own model for "
+        f"subtasks), or shorten the goal, the subtask or the prompts of the team.{size_known}"
+    )
+    return ModelFailure(refusal.kind, message, retryable=False, status=refusal.status, request_id=refusal.request_id)
 
 
 def tokens_of(text: str) -> int:

@@ -46,7 +46,7 @@ class QueryData(Arguments):
         Field(
             min_length=1,
             max_length=limits.SQL_CHARS,
-            description="One SELECT statement in DuckDB's SQL over the tables that list_tables shows.",
+            description="over the tables that list_tables shows",
         ),
     ]
 

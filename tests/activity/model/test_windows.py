@@ -9,6 +9,7 @@ from activities.contracts.turn_contracts import ToolResultRef
 from activities.model.conversation import Opening
 from activities.model.journalled_call import Answered, CallOptions
 from activities.model.port import Json, ModelFailure
+from activities.model.window.call_drafts import First, corrected
 from activities.model.window.known_windows import KnownWindows, refused_size
 from runtime.settings import Settings
 from standin.server.api_reply import ApiReply
@@ -200,6 +201,55 @@ async def test_a_first_prompt_is_written_again_with_less_room_once(desk: Desk) -
             await talk.begin(prompt)
         assert caught.value.type == "ContextOverflow"
         assert len(desk.asked) == requests
+
+
+async def test_a_reply_that_cannot_be_sent_back_in_its_conversation_is_asked_for_anew(desk: Desk) -> None:
+    async def write(tokens: int) -> str:
+        return "Look and plan."
+
+    desk.say(text("a wrong reply"), REFUSAL, text("a right one"))
+    talk = Talk(desk)
+    first = await talk.begin(write)
+    run, anew = await desk.run_ref(), First(OPENING, corrected(write, "It has no ids."))
+
+    async def correct(_: object) -> Answered:
+        return await desk.calls.correct(run, "plan.1.2", first.head, "It has no ids.", anew, OPTIONS)
+
+    answered = await desk.do(correct, None)
+    assert answered.message.text() == "a right one"
+    assert [len(call.step.body["messages"]) for call in desk.asked] == [1, 3, 1]
+    assert "Look and plan." in talk.sent[0]["content"][0]["text"]
+    assert "It has no ids." in talk.sent[0]["content"][0]["text"]
+    assert (await desk.calls.conversations.load(answered.head)).messages[0] == talk.sent[0]
+
+
+async def test_half_of_a_fixed_form_is_no_answer_and_says_which_setting_helps(desk: Desk) -> None:
+    desk.say(message([{"type": "text", "text": '{"answer": "ha'}], "model_context_window_exceeded", tokens=70))
+    desk.calls.windows = KnownWindows()
+    run, opening = await desk.run_ref(), Opening(system="", model=MODEL, output_schema={"type": "object"})
+
+    async def ask(_: object) -> Answered:
+        return await desk.calls.begin(run, "plan.1.1", opening, "Plan.", OPTIONS)
+
+    with pytest.raises(ApplicationError, match="models.supervisor.* SUPERVISOR_MODEL_WINDOW") as caught:
+        await desk.do(ask, None)
+    assert caught.value.type == "ContextOverflow"
+    assert caught.value.details[0]["spent"]["output_tokens"] == 70, "what it cost counts"
+
+
+async def test_a_reply_has_no_more_tokens_than_a_small_window_leaves(desk: Desk) -> None:
+    desk.say(text("done"))
+    talk = Talk(desk, window=8_000)
+    run, many = await desk.run_ref(), CallOptions(max_tokens=64_000)
+
+    async def ask(_: object) -> Answered:
+        return await desk.calls.begin(run, "turn.1", OPENING, LONG, many)
+
+    await desk.do(ask, None)
+    assert 2_000 < desk.asked[-1].step.body["max_tokens"] < 8_000 - 5_700
+    talk.desk.calls.windows = KnownWindows({"*": 200_000})
+    await desk.do(ask, None)
+    assert desk.asked[-1].step.body["max_tokens"] == 16_000
 
 
 async def test_the_last_counted_prompt_tells_how_many_tokens_a_text_has(desk: Desk) -> None:

@@ -5,9 +5,11 @@ from pathlib import Path
 import pytest
 
 from activities.contracts.packed import DependencyRef
+from activities.prompts.agent_prompts import findings_block
 from activities.store.artifacts import ArtifactStore, open_store
-from activities.store.reading import FindingExcerpt, read_findings
+from activities.store.reading import FindingExcerpt, read_findings, with_findings
 from supervision import limits
+from supervision.contract.finding import Evidence, FindingRecord
 
 
 @pytest.fixture
@@ -51,3 +53,19 @@ async def test_texts_of_other_scripts_are_cut_by_their_bytes(store: ArtifactStor
     assert len(latin) <= 1000 * limits.CHARS_PER_TOKEN
     assert len(other.encode()) <= 1000 * limits.CHARS_PER_TOKEN
     assert "characters left out here" in other
+
+
+async def test_what_findings_rest_on_takes_a_share_of_the_room_and_the_last_calls_stay(store: ArtifactStore) -> None:
+    refs = []
+    for number in range(10):
+        calls = [Evidence(tool="look", arguments=f"call {call}.", preview="a row of pears " * 20) for call in range(60)]
+        record = await store.put_output("run", FindingRecord(evidence=calls).model_dump_json().encode())
+        refs.append((await finding(store, f"t{number}", "44 pears")).model_copy(update={"record_ref": record}))
+
+    def write(findings: list[FindingExcerpt]) -> str:
+        return findings_block(findings, with_evidence=True)
+
+    prompt = await with_findings(store, refs, write, 8_000)
+    assert prompt.count("Rests on") == prompt.count("call 59.") * 2 == 20
+    assert len(prompt) < 8_000 * limits.CHARS_PER_TOKEN
+    assert (await with_findings(store, refs, write, 100_000)).count("Rests on") == 250

@@ -54,3 +54,10 @@ def test_failures_that_would_meet_every_model_change_nothing() -> None:
     models = ServingModels(_Clock())
     for kind in (ErrorKind.PROVIDER_BILLING, ErrorKind.TIMEOUT, ErrorKind.PROVIDER_REJECTED):
         assert models.failed("large", CHAIN, kind, 60) == "large"
+
+
+def test_a_prompt_too_long_for_one_window_goes_to_the_next_model_and_leaves_none_out() -> None:
+    models = ServingModels(_Clock())
+    assert models.failed("large", CHAIN, ErrorKind.CONTEXT_OVERFLOW, 0) == "middle"
+    assert models.failed("small", CHAIN, ErrorKind.CONTEXT_OVERFLOW, 0) == "small", "the last one's failure stands"
+    assert models.choose(CHAIN) == "large"

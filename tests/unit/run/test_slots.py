@@ -173,6 +173,26 @@ def test_with_one_slot_in_all_every_level_goes_on() -> None:
     assert (deep.working, root.working) == (1, 1)
 
 
+def test_who_has_only_work_that_waits_returns_all_and_asks_again() -> None:
+    deep = Branch(2, 1)
+    middle = Branch(2, 0, [deep])
+    root = Branch(2, 2, [middle])
+    root.settle()
+    assert (deep.working, root.working) == (1, 2)
+    deep.own = 0
+    deep.slots.give_back(deep.held.pop())  # it waits for a provider
+    waits = True
+    middle.slots.at_wait = deep.slots.at_wait = lambda: waits
+    root.settle()
+    assert (deep.slots.total, middle.slots.total, len(root.held)) == (0, 0, 2)
+    waits, deep.own = False, 1
+    root.settle()
+    assert deep.working == 0, "nobody is stopped for it"
+    root.end(1)
+    root.settle()
+    assert (deep.working, root.working) == (1, 2)
+
+
 @given(
     st.integers(1, 4),
     st.lists(st.tuples(st.integers(0, 6), st.lists(st.integers(1, 6), max_size=3)), max_size=4),

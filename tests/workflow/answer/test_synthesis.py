@@ -99,11 +99,46 @@ async def test_findings_beyond_the_context_are_condensed_first_and_still_cited(
     assert result.status == "completed"
 
 
+@pytest.mark.parametrize(("aggregation", "written"), [("reduce", ["digest", "final"]), ("merge", ["final"])])
+async def test_a_plan_that_asks_for_reduction_has_findings_condensed_before_they_must_be(
+    client: Client, model: ScriptedModel, run_id: str, aggregation: str, written: list[str]
+) -> None:
+    """Three findings of 15 KB: more than REDUCE_BYTES, and far less than a prompt holds."""
+
+    def play(step: Step) -> Reply:
+        condensed = step.kind == "synthesis" and "Condense these" in step.prompt
+        return text("few words on pears [t1] [t2]") if condensed else usual(step)
+
+    turns: Turns = {f"t{n}": lambda step: text(f"crop of {step.subtask_id}: " + "pears " * 2500) for n in (1, 2, 3)}
+    shape = subtasks(item("t1"), item("t2"), item("t3"), aggregation=aggregation)
+    usual = script(shape, turns, answer("all", ["t1", "t3"]))
+    model.play(run_id, play)
+    result = await (await start(client, run_id)).result()
+    assert (result.status, modes(model, run_id)) == ("completed", written)
+    last = model.of(run_id)[-1].step.prompt
+    crops = [name for name in ("t1", "t2", "t3") if f"crop of {name}" in last]
+    assert crops == (["t3"] if aggregation == "reduce" else ["t1", "t2", "t3"])
+    assert ("few words on pears" in last) == (aggregation == "reduce")
+    assert [c.subtask_ids for c in result.citations] == [["t1"], ["t3"]]
+
+
+async def test_findings_of_less_weight_in_the_plan_are_cut_first(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    """Two findings of 40 KB in a brief that has room for 60 KB of them."""
+    turns: Turns = {f"t{n}": lambda step: text(f"{step.subtask_id}-pears " * 4_000) for n in (1, 2)}
+    light, heavy = item("t1", weight=0.1), item("t2", weight=0.9)
+    model.play(run_id, script(subtasks(light, heavy, item("t3", depends_on=["t1", "t2"])), turns))
+    assert (await (await start(client, run_id)).result()).status == "completed"
+    brief = prompt(model, run_id, "t3/1/turn.1")
+    assert (brief.count("t1-pears") < 3_000, brief.count("t2-pears")) == (True, 4_000)
+
+
 async def test_prompts_of_the_supervisor_keep_to_their_size_with_many_findings(
     client: Client, model: ScriptedModel, run_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "CONTEXT_TOKENS", 17_143)
-    monkeypatch.setattr(limits, "REVIEWED_DESCRIPTIONS_BYTES", 8_000)
+    monkeypatch.setattr(limits, "PROMPT_LIST_BYTES", 8_000)
     monkeypatch.setattr(limits, "NOTES_BYTES", 8_000)
     many = [item(f"t{n}", description=f"Look closely at the pears of garden {n} " * 100) for n in range(60)]
     turns: Turns = {f"t{n}": lambda step: text("pears " * 2000) for n in range(60)}

@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -14,7 +15,7 @@ from supervision.contract.updates import ExtendLimits, NewBudget
 from tests.scripted_model import Reply, Script, ScriptedModel, Step, answer, as_json, message, plan, script, text, when
 from tests.waiting import until
 from tests.workflow import runs
-from tests.workflow.runs import GOAL, failure, prompt, sent, started_children
+from tests.workflow.runs import GOAL, failure, prompt, scheduled, sent, started_children
 from tests.workflow.scripts import Turns, item, subtasks
 from workflows.supervisor import SupervisorWorkflow
 
@@ -105,6 +106,20 @@ async def test_a_worker_agent_goes_on_with_the_budget_that_others_gave_back(
     )
     assert not any("last turn" in call.step.prompt for call in model.of(run_id))
     assert result.subtasks[0].usage.model_calls == 9
+
+
+async def test_a_subtask_with_a_larger_estimate_gets_more_of_the_budget(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    sizes = {"t1": 9_000, "t2": 3_000}
+    model.play(run_id, script(subtasks(*[item(name, estimated_tokens=tokens) for name, tokens in sizes.items()])))
+    result = await (await start(client, run_id, budget={"tokens": 200_000})).result()
+    assert result.status == "completed"
+    granted: dict[str, int] = {}
+    for event in await scheduled(client, run_id, "child"):
+        agent = json.loads(event.start_child_workflow_execution_initiated_event_attributes.input.payloads[0].data)
+        granted[agent["subtask_id"]] = agent["grant"]["tokens"]
+    assert granted["t1"] > 1.5 * granted["t2"] > 0, "without estimates both get the same"
 
 
 async def test_a_worker_agent_without_more_budget_waits_for_others_then_concludes(

@@ -12,11 +12,11 @@ from standin.server.api_reply import text_block
 from standin.server.app import BrainServer
 from standin.server.faults import parse_config
 from standin.server.serving import serving as served
-from tests.scripted_model import Reply, ScriptedModel, Step, plan, script, status, stop, text, tools
+from tests.scripted_model import Reply, Script, ScriptedModel, Step, answer, plan, script, status, stop, text, tools
 from tests.serving import own_server, settings_for
 from tests.workflow.run.test_history import history_bytes
 from tests.workflow.run.test_model_calls import PROMPT, Billed, billed, read_share
-from tests.workflow.runs import call, run
+from tests.workflow.runs import call, failure, run, start
 from worker_main import serving
 
 WINDOW = 100_000
@@ -149,3 +149,55 @@ async def test_neither_a_full_window_nor_a_refused_answer_fails_the_run(
     assert "ContextOverflow" in str(call(model, run_id, "refine.t1.2").step.body)
     assert "many pears" in result.answer, "the findings as they came"
     assert model.steps(run_id).count("synthesis.1") == 2, "the second with half the room"
+
+
+def narrowed(windows: dict[str, int], play: Script) -> Script:
+    """A script whose models refuse prompts that are longer than their windows, in tokens of four characters."""
+
+    def reply(step: Step) -> Reply:
+        model = step.body["model"].partition("-of-")[0]
+        tokens = len(json.dumps({name: part for name, part in step.body.items() if name != "diagnostics"})) // 4
+        if tokens > windows.get(model, 10**9):
+            return status(
+                400, "invalid_request_error", f"prompt is too long: {tokens} tokens > {windows[model]} maximum"
+            )
+        return play(step)
+
+    return reply
+
+
+@pytest.mark.usefixtures("worker")
+async def test_a_plan_too_long_for_a_window_is_the_next_models_or_an_error_that_names_the_way_out(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    model.play(run_id, narrowed({"small": 1000}, script(plan({"id": "t1"}))))
+    chain = [f"small-of-{run_id}", f"large-of-{run_id}"]
+    assert (await run(client, run_id, "lab", models={"supervisor": chain})).status == "completed"
+    alone = f"{run_id}-alone"
+    model.play(alone, narrowed({"small": 1000}, script(plan({"id": "t1"}))))
+    error = await failure(await start(client, alone, "lab", models={"supervisor": [f"small-of-{alone}"]}))
+    assert error.type == "InvalidRequest"
+    for words in (f"the window of 'small-of-{alone}'", "1000 maximum", "models.supervisor"):
+        assert words in error.message
+
+
+@pytest.mark.usefixtures("worker")
+async def test_reviews_and_answers_by_a_schema_are_shortened_to_a_small_window(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    wordy = [
+        {"id": f"t{number}", "description": f"Weigh the pears of tree {number}. " + "Look at each pear. " * 180}
+        for number in range(1, 9)
+    ]
+    schema = {"type": "object", "properties": {"pears": {"type": "integer"}}, "required": ["pears"]}
+    fruit = script(
+        plan(*wordy),
+        {item["id"]: lambda _: text("many pears, and " * 200) for item in wordy},
+        answer("few", cites=["t1"], answer_json={"pears": 12}),
+    )
+    model.play(run_id, narrowed({"small": 7000}, fruit))
+    result = await run(
+        client, run_id, "lab", models={"supervisor": [f"small-of-{run_id}"]}, answer_schema=schema, max_reviews=1
+    )
+    assert (result.status, result.answer_json) == ("completed", {"pears": 12})
+    assert not [warning for warning in result.warnings if "review" in warning]

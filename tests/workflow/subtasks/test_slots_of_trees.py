@@ -1,15 +1,19 @@
 """`max_parallel` counts the worker agents of the whole tree: slots are lent to nested runs, and none is stuck there."""
 
 import asyncio
+from typing import Any
 
 import pytest
 from temporalio.client import Client
 
 from standin.server.api_reply import ApiReply
-from tests.scripted_model import Reply, Script, ScriptedModel
-from tests.workflow.runs import start
+from tests.scripted_model import Reply, Script, ScriptedModel, Step, status
+from tests.waiting import until
+from tests.workflow.resets import reset, workflow_tasks
+from tests.workflow.runs import start, waits_for_provider
 from tests.workflow.scripts import item, subtasks
 from tests.workflow.subtasks.trees import tree
+from workflows.supervisor import SupervisorWorkflow
 
 pytestmark = pytest.mark.usefixtures("worker")
 
@@ -79,3 +83,77 @@ async def test_a_nested_run_is_lent_what_is_free_and_returns_it_for_others(
     assert (result.status, turns.most) == ("completed", 4)
     steps = [step for step in model.steps(run_id) if "turn" in step]
     assert {"t3/1/turn.1", "t4/1/turn.1"} <= set(steps[:14]), steps
+
+
+async def test_eight_nested_runs_with_one_each_below_share_four_slots(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    storeys = {"": subtasks(*[item(f"t{n}", "storey") for n in range(8)])}
+    for n in range(8):
+        storeys[f"t{n}/1"] = subtasks(item("f1", "bench"))
+        storeys[f"t{n}/1/f1/1"] = subtasks(item("l1", "finder"))
+    turns = Turns(together=4, held=8)
+    model.play(run_id, turns.within(tree(storeys)))
+    result = await (await start(client, run_id, "house", max_depth=3, max_parallel=4)).result()
+    assert (result.status, result.gaps) == ("completed", [])
+    assert turns.most == 4
+    assert sum(call.step.kind == "turn" for call in model.of(run_id)) == 8
+
+
+async def test_nested_runs_whose_worker_agents_wait_give_their_slots_to_others(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    """One slot in all: two levels down a worker agent waits for its account, then t2 works, then it goes on."""
+    refused = True
+
+    def reply(step: Step) -> Reply:
+        unpaid = refused and step.call.endswith("/l1/1/turn.1")
+        return status(402, "billing_error", "no credit") if unpaid else usual(step)
+
+    after: dict[str, Any] = {"depends_on": ["t0"]}
+    shape = subtasks(item("t0"), item("t1", "storey", **after), item("t2", **after))
+    usual = tree({"": shape, "t1/1": subtasks(item("f1", "bench")), "t1/1/f1/1": subtasks(item("l1", "finder"))})
+    model.play(run_id, reply)
+    handle = await start(client, run_id, "house", max_depth=3, max_parallel=1)
+    await until(lambda: "t2/1/turn.1" in model.steps(run_id))
+    assert await waits_for_provider(handle)
+    refused = False
+    await handle.execute_update(SupervisorWorkflow.resume)
+    result = await handle.result()
+    assert (result.status, result.gaps) == ("completed", [])
+
+
+async def test_slots_that_were_lent_before_a_reset_still_count(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    """Of four slots three are the nested run's and one t2's when the root is reset; then t2 makes way for t3 and t4."""
+    done, go_on = asyncio.Event(), asyncio.Event()
+    after: dict[str, Any] = {"depends_on": ["t2"]}
+    shape = subtasks(item("t1", "storey"), item("t2"), item("t3", **after), item("t4", **after))
+    usual = tree({"": shape, "t1/1": subtasks(*[item(f"f{n}", "walker") for n in range(6)])})
+
+    at_work: set[str] = set()
+    most = 0
+
+    def turn(step: Step) -> Reply:
+        async def reply() -> ApiReply:
+            nonlocal most
+            at_work.add(step.call)
+            most = max(most, len(at_work))
+            await (done if step.call.endswith("/t2/1/turn.1") else go_on).wait()
+            at_work.discard(step.call)
+            return await usual(step)()
+
+        return reply
+
+    model.play(run_id, lambda step: turn(step) if step.kind == "turn" else usual(step))
+    base = await start(client, run_id, "house", max_parallel=4)
+    await until(lambda: len(at_work) == 4)
+    handle = await reset(client, base, (await workflow_tasks(base))[0])
+    await until(lambda: model.steps(run_id).count("plan.1.1") == 2)
+    done.set()
+    await until(lambda: bool({"t3/1/turn.1", "t4/1/turn.1"} & set(model.steps(run_id))))
+    go_on.set()
+    result = await handle.result()
+    assert (result.status, result.gaps, most) == ("completed", [], 4)
+    assert max(model.steps(run_id).count(f"t1/1/f{n}/1/turn.1") for n in range(6)) == 1
