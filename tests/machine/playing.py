@@ -18,6 +18,8 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import (
     Client,
     WorkflowFailureError,
+    WorkflowHistory,
+    WorkflowQueryFailedError,
     WorkflowUpdateFailedError,
     WorkflowUpdateRPCTimeoutOrCancelledError,
 )
@@ -68,18 +70,23 @@ IMPATIENT = {
 
 @dataclass
 class Ending:
-    """How a run ended: `error` is the type of a failed one, `result` what it left, `shown` its queries' replies."""
+    """How a run ended: `error` is the type of a failed one, `result` what it left.
+
+    `shown` and `status` are its queries' replies, `unread` is the error of one that failed.
+    """
 
     case: Case
     run_id: str
     kind: str
     result: RunResult | None
     error: str | None = None
+    unread: str | None = None
     shown: RunResult | None = None
     status: Status | None = None
     served: list[Served] = field(default_factory=list)
     calls: Callable[[], list[Call]] = list
     restarted: bool = False
+    histories: dict[str, WorkflowHistory] = field(default_factory=dict)
 
 
 @dataclass
@@ -119,21 +126,20 @@ def impatient(cached_workflows: int) -> Iterator[None]:
 
 
 async def played(
-    client: Client, model: ScriptedModel, artifacts: Path, group: Batch, ended: Callable[[Ending], Any]
+    client: Client, model: ScriptedModel, artifacts: Path, group: Batch, ended: Callable[[Ending], Awaitable[None]]
 ) -> None:
     """Plays a batch to its end, and hands each ending over to `ended` while the Workers still serve."""
-    with impatient(group.cached_workflows):
-        async with _Workers(client, model, artifacts, group.restarts) as workers:
-            slots = asyncio.Semaphore(AT_ONCE)
+    async with _Workers(client, model, artifacts, group.restarts) as workers:
+        slots = asyncio.Semaphore(AT_ONCE)
 
-            async def one(case: Case) -> None:
-                async with slots:
-                    ending = await _Play(client, model, case, workers).end()
-                    await ended(ending)
+        async def one(case: Case) -> None:
+            async with slots:
+                ending = await _Play(client, model, case, workers).end()
+                await ended(ending)
 
-            async with asyncio.TaskGroup() as group_of_runs:
-                for case in group.cases:
-                    group_of_runs.create_task(one(case))
+        async with asyncio.TaskGroup() as group_of_runs:
+            for case in group.cases:
+                group_of_runs.create_task(one(case))
 
 
 class _Workers(contextlib.AbstractAsyncContextManager["_Workers"]):
@@ -235,8 +241,11 @@ class _Play:
                 error = cause.type
                 result = RunResult.model_validate(cause.details[0]) if cause.details else None
         ending = Ending(self._case, self._id, kind, result, error, restarted=self._workers.restarted)
-        ending.shown = await _answered(lambda: handle.query(SupervisorWorkflow.result))
-        ending.status = await _answered(lambda: handle.query(SupervisorWorkflow.status))
+        try:
+            ending.shown = await _answered(lambda: handle.query(SupervisorWorkflow.result))
+            ending.status = await _answered(lambda: handle.query(SupervisorWorkflow.status))
+        except WorkflowQueryFailedError as failed:
+            ending.unread = str(failed)
         if kind == "cancelled":
             ending.result = ending.shown
         ending.served, ending.calls = self._replies.served, partial(self._model.of, self._id)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.machine.cases import Case, case
-from tests.machine.invariants import broken
-from tests.machine.playing import Ending, batch, played
+from tests.machine.playing import batch
+from tests.machine.verdict import verdict_on
 from tests.scripted_model import ScriptedModel
 from tests.serving import own_server
 
@@ -30,14 +30,9 @@ def portions() -> list[list[Case]]:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("cases", portions(), ids=lambda cases: f"from {cases[0].seed}")
 async def test_whatever_goes_wrong_a_run_ends_well(cases: list[Case], model: ScriptedModel, tmp_path: Path) -> None:
-    wrong: list[str] = []
-
-    async def check(ending: Ending) -> None:
-        wrong.extend(f"seed {ending.case.seed}: {fault}" for fault in await broken(client, ending))
-
     async with own_server() as client:
-        await played(client, model, tmp_path, batch(cases), check)
-    assert not wrong, "\n".join(wrong)
+        verdict = await verdict_on(client, model, batch(cases), tmp_path)
+    assert not verdict.faults, "\n".join(verdict.lines())
 
 
 def test_a_case_is_a_function_of_its_seed() -> None:
