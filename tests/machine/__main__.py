@@ -30,7 +30,7 @@ async def main(count: int, first: int, size: int, kept: Path | None) -> int:
         group = batch([case(seed) for seed in range(start, min(start + size, first + count))])
         with tempfile.TemporaryDirectory(dir=_MEMORY if _MEMORY.is_dir() else None) as folder:
             async with own_server() as client, scripted_model() as model:
-                verdict = await verdict_on(client, model, group, Path(folder), kept)
+                verdict = await verdict_on(client, model, group, Path(folder), evidence=kept)
                 calls = len(model.calls)
         bad += verdict.faults
         kinds += verdict.kinds
@@ -39,7 +39,7 @@ async def main(count: int, first: int, size: int, kept: Path | None) -> int:
         say(
             f"seeds {start} to {group.cases[-1].seed}: {calls} calls, {time.monotonic() - began:.0f} s, "
             f"{time.process_time() - used:.0f} s of CPU without the server's, {len(group.restarts)} restarts, "
-            f"a cache of {group.cached_workflows}"
+            f"a cache of {group.cached_workflows}, slow: {verdict.slow}"
         )
     say(f"{count} cases, {len(bad)} in which something does not hold: {bad}; {dict(kinds)}")
     return len(bad)

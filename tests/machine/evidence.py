@@ -1,4 +1,4 @@
-"""What a case leaves for its diagnosis: the histories of its workflows, what the model was asked, what the run shows."""
+"""What a case leaves for its diagnosis: its histories, what the model was asked, what the run shows."""
 
 import json
 from pathlib import Path

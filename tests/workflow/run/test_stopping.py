@@ -19,7 +19,7 @@ from tests.scripted_model import Reply, ScriptedModel, Step, plan, script, statu
 from tests.waiting import until
 from tests.workflow import runs
 from tests.workflow.runs import closed, sent, started_children, status_of
-from tests.workflow.scripts import Turns, item, subtasks
+from tests.workflow.scripts import item, subtasks
 from workflows.supervisor import SupervisorWorkflow
 
 start = functools.partial(runs.start, team="lab")
