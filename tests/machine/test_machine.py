@@ -15,8 +15,8 @@ from tests.machine.verdict import verdict_on
 from tests.scripted_model import ScriptedModel
 from tests.serving import own_server
 
-CASES = 100  # more by `make cases`: a case costs half a second of CPU
-AT_A_TIME = 50
+CASES = 60  # more by `make cases`: a case costs half a second to a second of CPU
+AT_A_TIME = 30
 REPLAYED = 4  # each so-manieth: all of them by `make cases`
 
 
