@@ -10,11 +10,9 @@ from typing import Any
 
 import pytest
 from temporalio.client import Client
-from temporalio.worker import UnsandboxedWorkflowRunner
 
 import worker_main
 from runtime.connection import connect
-from runtime.queues import workers
 from supervision import limits
 from tests.machine.quick_model import QuickModel
 from tests.scripted_model import ScriptedModel
@@ -44,7 +42,7 @@ IMPATIENT = {
 def impatient(cached_workflows: int, quick: ScriptedModel | None = None) -> Iterator[None]:
     """Sets the limits to IMPATIENT for the time of the block.
 
-    Calls of the `quick` model cost no HTTP. Workflows run without the sandbox, which would take half of the time:
+    Calls of the `quick` model cost no HTTP. Workflows run without the sandbox, as in production:
     other tests show what it forbids.
     """
     changes = {**IMPATIENT, "CACHED_WORKFLOWS": cached_workflows}
@@ -53,7 +51,6 @@ def impatient(cached_workflows: int, quick: ScriptedModel | None = None) -> Iter
             patch.setattr(limits, name, value)
         # Else the SDK interrupts workflows that a busy machine lets wait for two seconds, and some never go on.
         patch.setenv("TEMPORAL_DEBUG", "1")
-        patch.setattr(workers, "workflow_runner", lambda strict: UnsandboxedWorkflowRunner())
         if quick is not None:
             patch.setattr(worker_main, "anthropic_model", lambda settings: QuickModel(quick))
         logging.disable(logging.CRITICAL)  # the SDK logs a traceback of each failed attempt, which takes its time

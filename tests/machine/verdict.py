@@ -1,19 +1,17 @@
 """The verdict on a batch: it is played, each run is checked at its end, the histories are replayed."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from temporalio.client import Client, WorkflowHistory
-from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
 
-from runtime.payloads import data_converter
 from tests.machine.evidence import keep
 from tests.machine.invariants import broken
 from tests.machine.playing import Batch, Ending, played
 from tests.machine.replaced_workers import impatient
-from tests.replay.replaying import OURS
+from tests.replay.replaying import refused
 from tests.scripted_model import ScriptedModel
 
 SLOW = 60.0
@@ -56,7 +54,7 @@ async def verdict_on(
 
     with impatient(group.cached_workflows, None if group.over_http else model):
         await played(client, model, artifacts, group, check)
-        unlike = await _unlike(endings[::replay_each])
+        unlike = await refused(_histories(endings[::replay_each]))
     for ending in endings:
         runs = [history.run_id for history in ending.histories.values()]
         if differing := [f"it does not replay: {unlike[run_id]}" for run_id in runs if run_id in unlike]:
@@ -73,13 +71,6 @@ def _kind(ending: Ending) -> str:
     if ending.kind == "completed" and ending.result:
         return ending.result.status
     return ending.error or ending.kind
-
-
-async def _unlike(endings: list[Ending]) -> Mapping[str, Exception]:
-    """Returns the errors of the histories that do not replay, by the run's id."""
-    replayer = Replayer(workflows=OURS, data_converter=data_converter, workflow_runner=UnsandboxedWorkflowRunner())
-    results = await replayer.replay_workflows(_histories(endings), raise_on_replay_failure=False)
-    return results.replay_failures
 
 
 async def _histories(endings: list[Ending]) -> AsyncIterator[WorkflowHistory]:
