@@ -32,8 +32,8 @@ test: dev ## Run all tests
 mutants: $(DEV) ## Change the rules in small ways, and see that their unit tests notice
 	@nice $(VENV) -m tests.mutants $(MODULES)
 
-cases: dev ## Play generated runs with faults: COUNT of them, from FIRST on
-	@$(VENV) -m tests.machine $(or $(COUNT),500) $(or $(FIRST),1)
+cases: dev ## Play generated runs with faults: COUNT of them, from FIRST on; what fails is kept in the folder KEEP
+	@$(VENV) -m tests.machine $(or $(COUNT),500) $(or $(FIRST),1) $(if $(KEEP),--keep $(KEEP))
 
 corpus: dev ## Run the security corpus alone
 	$(VENV) -m pytest tests/corpus

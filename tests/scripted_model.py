@@ -80,7 +80,11 @@ class ScriptedModel:
 
     async def think(self, request: ApiRequest) -> ApiReply:
         """The brain: the reply of the run's script."""
-        call = self._open[request.number] = Call(_step(request), time.time())
+        call = self._open[request.number] = Call(step_of(request.call, request.body, request.headers), time.time())
+        return await self.reply_to(call)
+
+    async def reply_to(self, call: Call) -> ApiReply:
+        """Adds a call to the list and returns the reply of its run's script."""
         self.calls.append(call)
         return await self._scripts[call.step.run_id](call.step)()
 
@@ -102,8 +106,9 @@ async def scripted_model() -> AsyncIterator[ScriptedModel]:
         yield model
 
 
-def _step(request: ApiRequest) -> Step:
-    workflow_id, _, step = request.call.rpartition("/")
+def step_of(call: str, body: Json, headers: dict[str, str]) -> Step:
+    """Returns the step that a call header names."""
+    workflow_id, _, step = call.rpartition("/")
     run_id, *rest = workflow_id.split("/")
     kind, *numbers = step.split(".")
     return Step(
@@ -112,9 +117,9 @@ def _step(request: ApiRequest) -> Step:
         attempt=int(rest[1].split(".")[0]) if len(rest) > 1 else 1,
         kind=kind,
         number=int(numbers[-1]),
-        call=request.call,
-        body=request.body,
-        headers=request.headers,
+        call=call,
+        body=body,
+        headers=headers,
     )
 
 

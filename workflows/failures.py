@@ -1,6 +1,8 @@
 """One reading of what activities and children raise: a typed problem, or a cancellation."""
 
 import asyncio
+from collections.abc import Callable
+from typing import Any, Protocol
 
 from temporalio.exceptions import (
     ActivityError,
@@ -29,12 +31,35 @@ class CallFailed(Exception):
         self.usage = usage or Usage()
 
 
-class CallCancelled(asyncio.CancelledError):
-    """A cancellation that came together with the reply to a model call: `usage` is what that consumed."""
+class Paid(Protocol):
+    """A reply to a model call, with what it consumed."""
 
-    def __init__(self, usage: Usage) -> None:
+    usage: Usage
+
+
+class CallCancelled(asyncio.CancelledError):
+    """A model call was cancelled. Its reply may be there already, or come before the cancellation reaches it."""
+
+    def __init__(self, call: "asyncio.Future[Any]") -> None:
         super().__init__()
-        self.usage = usage
+        self._call = call
+
+    @property
+    def usage(self) -> Usage:
+        """What the call consumed, as far as its reply is there."""
+        return _usage_of(self._call) if self._call.done() else Usage()
+
+    def when_answered(self, book: Callable[[str, Usage], None], model: str) -> None:
+        """Books what the call of that model consumes, now or as soon as its reply comes."""
+        if self._call.done():
+            book(model, self.usage)
+        else:
+            self._call.add_done_callback(lambda call: book(model, _usage_of(call)))
+
+
+def _usage_of(call: "asyncio.Future[Paid]") -> Usage:
+    answered = not call.cancelled() and call.exception() is None
+    return call.result().usage if answered else Usage()
 
 
 def cancelled(error: BaseException) -> bool:

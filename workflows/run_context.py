@@ -211,7 +211,7 @@ class RunContext:
                 self._replace(label, model, following, "it refused")
                 model = following
             except CallCancelled as cancelled:
-                self._book(model, cancelled.usage)
+                cancelled.when_answered(self._book, model)
                 raise asyncio.CancelledError from cancelled
             except CallFailed as failed:
                 self._book(model, failed.usage)

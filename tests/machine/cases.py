@@ -122,7 +122,7 @@ def _some(dice: Random, faults: tuple[str, ...], ends: bool) -> tuple[str, ...]:
 def graph(seed: int, path: str, team: str, levels: int) -> list[dict[str, Any]]:
     """Returns the subtasks that the supervisor at `path` plans; `levels` may begin from there on, its own included."""
     dice = Random(f"graph {seed}/{path}")
-    sizes = [1, 1, 2, 2, 2, 3, 3, 4, 5, 6, 8, 12] if not path else [1, 1, 2, 3]
+    sizes = [1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 5, 12] if not path else [1, 1, 1, 2, 3]
     planned: list[dict[str, Any]] = []
     for number in range(1, dice.choice(sizes) + 1):
         roles = [role for role in ROLES[team] if role not in TEAMS or levels > 1]

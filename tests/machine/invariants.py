@@ -1,17 +1,14 @@
 """What holds for every run, whatever went wrong in it."""
 
-import json
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
-from temporalio.api.enums.v1 import EventType, WorkflowTaskFailedCause
-from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client, WorkflowExecutionStatus
 
 from supervision.contract.result import RunResult, SubtaskReport, Timing
 from tests.machine.playing import Ending
+from tests.machine.records import Record, records_of, tree
 
 FINAL = {"completed", "failed", "skipped", "cancelled"}
 PHASES = {"completed": "done", "failed": "failed", "cancelled": "cancelled"}
@@ -20,40 +17,15 @@ RUN_ERRORS = {
     "AllSubtasksFailed", "QuorumNotMet", "DeadlineExceeded", "BudgetExhausted", "ProviderAuthentication",
     "ProviderRejected",
 }  # fmt: skip
-MODEL_CALLS = {"plan", "call_model", "synthesize", "refine", "review", "judge"}
-
-
-_HARMLESS = {  # it was terminated meanwhile, or something came in
-    WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_FORCE_CLOSE_COMMAND,
-    WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND,
-}
-
-
-@dataclass
-class Child:
-    """A child workflow as its parent's history has it."""
-
-    workflow_id: str
-    run_id: str = ""
-    ended: bool = False
-    value: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass
-class Record:
-    """What the history of one workflow holds of its children, its model calls, and its failed workflow tasks."""
-
-    children: dict[int, Child] = field(default_factory=dict)
-    booked_tokens: int = 0
-    booked_calls: int = 0
-    unanswered: int = 0
-    task_failures: list[str] = field(default_factory=list)
 
 
 async def broken(client: Client, ending: Ending) -> list[str]:
     """Returns what does not hold for a run that has ended."""
     result = ending.result
-    records = await _records(client, ending.run_id)
+    ending.histories = await tree(client, ending.run_id)
+    records = records_of(ending.histories)
+    if ending.unread:
+        return [f"a query failed: {ending.unread}"]
     if result is None:
         failures = [failure for record in records.values() for failure in record.task_failures]
         return [f"it {ending.kind} with {ending.error}, without a result; {failures[:2]}"]
@@ -148,13 +120,16 @@ def _differences(path: str, seen: Any, returned: Any) -> Iterator[tuple[str, Any
 
 
 def _lost_findings(run_id: str, result: RunResult, records: dict[str, Record]) -> Iterator[str]:
-    reports = {report.id: report for report in result.subtasks}
+    """What a child returned after the run had given up on it comes too late."""
+    reports, given_up = {report.id: report for report in result.subtasks}, records[run_id].given_up
     for child in records[run_id].children.values():
         subtask_id = child.workflow_id.removeprefix(f"{run_id}/").split("/")[0]
         report = reports.get(subtask_id)
         if report is None:
             yield f"{subtask_id} was worked on and is not in the result"
         elif child.value.get("finding") and report.finding is None:
+            if (late := given_up.get(child.workflow_id)) and child.ended > late.seen:
+                continue
             yield f"the finding of {child.workflow_id} is lost: {report.state}, {report.error}"
     for report in result.subtasks:
         if report.finding is not None and not _is_own(report):
@@ -174,13 +149,14 @@ def _wrong_spending(ending: Ending, result: RunResult, records: dict[str, Record
     ledger = zip(ending.served, ending.calls(), strict=False)
     answered = [served for served, call in ledger if served.tokens and call.answered_at]
     paid, spent = sum(served.tokens for served in answered), result.usage.tokens
-    calls, booked = len(answered), sum(record.booked_calls for record in records.values())
-    history = sum(record.booked_tokens for record in records.values())
+    in_books = [call for record in records.values() for call in record.booked()]
+    history = sum(call.tokens for call in in_books)
     if not history <= spent <= paid:
         yield f"spent {spent} tokens, its histories have {history}, the model was paid {paid}"
+    calls, booked = len(answered), sum(call.calls for call in in_books)
     unbooked = calls - result.usage.model_calls
     repeated = calls - len({served.step.call for served in answered}) if ending.restarted else 0
-    in_flight = sum(record.unanswered for record in records.values()) + repeated
+    in_flight = sum(len(record.model_calls) - len(record.booked()) for record in records.values()) + repeated
     if not booked <= result.usage.model_calls <= calls or unbooked > in_flight:
         yield (
             f"{result.usage.model_calls} calls are booked, the histories have {booked}, the model answered {calls}, "
@@ -199,67 +175,7 @@ def _late_calls(ending: Ending, closed_at: float) -> Iterator[str]:
             yield f"{call} was tried again after the end"
 
 
-# --- histories ------------------------------------------------------------------------------------------
-
-
-async def _records(client: Client, run_id: str) -> dict[str, Record]:
-    """Returns the records of a run and of all below it, by workflow id."""
-    records: dict[str, Record] = {}
-    waiting = [(run_id, "")]
-    while waiting:
-        workflow_id, execution = waiting.pop()
-        handle = client.get_workflow_handle(workflow_id, run_id=execution or None)
-        record = records[workflow_id] = _record([event async for event in handle.fetch_history_events()])
-        waiting += [(child.workflow_id, child.run_id) for child in record.children.values() if child.run_id]
-    return records
-
-
-def _record(events: list[HistoryEvent]) -> Record:
-    record, model_calls = Record(), dict[int, bool]()
-    for event in events:
-        match event.event_type:
-            case EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
-                scheduled = event.activity_task_scheduled_event_attributes
-                if scheduled.activity_type.name in MODEL_CALLS:
-                    model_calls[event.event_id] = False
-            case EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
-                completed = event.activity_task_completed_event_attributes
-                if completed.scheduled_event_id in model_calls:
-                    model_calls[completed.scheduled_event_id] = True
-                    usage = json.loads(completed.result.payloads[0].data)["usage"]
-                    record.booked_calls += usage.get("model_calls", 0)
-                    record.booked_tokens += usage.get("input_tokens", 0) + usage.get("output_tokens", 0)
-            case EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED:
-                failed = event.workflow_task_failed_event_attributes
-                if failed.cause in _HARMLESS:
-                    continue
-                record.task_failures.append(
-                    f"{WorkflowTaskFailedCause.Name(failed.cause)}: {failed.failure.message[:300]}"
-                )
-            case _:
-                _note_child(record, event)
-    record.unanswered = sum(not answered for answered in model_calls.values())
-    return record
-
-
-def _note_child(record: Record, event: HistoryEvent) -> None:
-    match event.event_type:
-        case EventType.EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED:
-            initiated = event.start_child_workflow_execution_initiated_event_attributes
-            record.children[event.event_id] = Child(initiated.workflow_id)
-        case EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_STARTED:
-            started = event.child_workflow_execution_started_event_attributes
-            record.children[started.initiated_event_id].run_id = started.workflow_execution.run_id
-        case EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_COMPLETED:
-            completed = event.child_workflow_execution_completed_event_attributes
-            child = record.children[completed.initiated_event_id]
-            child.ended, child.value = True, json.loads(completed.result.payloads[0].data)
-        case EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_FAILED:
-            record.children[event.child_workflow_execution_failed_event_attributes.initiated_event_id].ended = True
-        case EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_CANCELED:
-            record.children[event.child_workflow_execution_canceled_event_attributes.initiated_event_id].ended = True
-        case EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_TERMINATED:
-            record.children[event.child_workflow_execution_terminated_event_attributes.initiated_event_id].ended = True
+# --- children ---------------------------------------------------------------------------------------------
 
 
 async def _open_children(client: Client, record: Record) -> AsyncIterator[str]:

@@ -35,6 +35,7 @@ class ModelReplies:
         self._counted = counted
         self._times: Counter[str] = Counter()
         self._paid = case.unpaid_from is None
+        self._routed = ""
         self.served: list[Served] = []
 
     def mend_account(self) -> None:
@@ -123,7 +124,8 @@ class ModelReplies:
         team = self._team(path)
         whole = graph(self._case.seed, path, team, self._levels(path))
         if strategy == "route":
-            return {"role": dice.choice(ROLES[team]), "secondary_role": None, "description": "Weigh all the pears."}
+            self._routed = dice.choice(ROLES[team])
+            return {"role": self._routed, "secondary_role": None, "description": "Weigh all the pears."}
         if strategy == "step":
             following = whole[revision - 1 : revision]
             known = {entry["id"] for entry in whole[: revision - 1]}
@@ -170,7 +172,9 @@ class ModelReplies:
         return {"answer": words, "confidence": 0.9, "citations": cited, "contradictions": []}
 
     def _team(self, path: str) -> str:
-        return TEAMS[path.split("/")[-2].rpartition("-")[2]] if path else self._case.team
+        if not path:
+            return self._case.team
+        return TEAMS[path.split("/")[-2].rpartition("-")[2] if "-" in path else self._routed]
 
     def _levels(self, path: str) -> int:
         return int(self._case.request["max_depth"]) - len(path.split("/")) // 2

@@ -2,41 +2,37 @@
 
 import asyncio
 import contextlib
-import logging
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Any, TypeVar
+from typing import TypeVar
 from uuid import uuid4
 
-import pytest
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import (
     Client,
     WorkflowFailureError,
+    WorkflowHistory,
+    WorkflowQueryFailedError,
     WorkflowUpdateFailedError,
     WorkflowUpdateRPCTimeoutOrCancelledError,
 )
 from temporalio.exceptions import ApplicationError, CancelledError
 from temporalio.service import RPCError
-from temporalio.worker import UnsandboxedWorkflowRunner
 
-from runtime.connection import connect
-from runtime.queues import workers
 from supervision import limits
 from supervision.contract.request import RunRequest
 from supervision.contract.result import RunResult
 from supervision.contract.status import Status
 from tests.machine.cases import Case, Deed
 from tests.machine.model_replies import ModelReplies, Served
+from tests.machine.replaced_workers import ReplacedWorkers
 from tests.scripted_model import Call, ScriptedModel
-from tests.serving import settings_for
 from tests.workflow.runs import Handle
-from worker_main import serving
 from workflows.supervisor import SupervisorWorkflow
 
 T = TypeVar("T")
@@ -46,150 +42,74 @@ PATIENCE = 400
 """Seconds for one run among others, on a machine that has much else to do: most take two."""
 
 _TOO_LATE = (RPCError, WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError)
-_MS = timedelta(milliseconds=1)
-IMPATIENT = {
-    "ATTEMPT_PAUSE": 0 * _MS,
-    "MODEL_RETRY_INITIAL": 50 * _MS,
-    "MODEL_RETRY_MAX": 200 * _MS,
-    "BREAKER_COOLDOWN": 500 * _MS,
-    "BREAKER_COOLDOWN_MAX": 2000 * _MS,
-    "CIRCUIT_RETRY_BELOW": 400 * _MS,
-    "PROVIDER_PAUSE": 500 * _MS,
-    "PROVIDER_PAUSE_MAX": 1000 * _MS,
-    "PACE_MAX": 1000 * _MS,
-    "GATE_WAIT": 300 * _MS,
-    "PREFIX_WAIT": 50 * _MS,
-    "ROLE_BREAKER_COOLDOWN": 100 * _MS,
-    "ROLE_REST_TOTAL": 2000 * _MS,
-    "GRACEFUL_SHUTDOWN": 0 * _MS,
-}
-"""Limits whose size is nothing that a rule depends on, small enough for a run to end in seconds."""
 
 
 @dataclass
 class Ending:
-    """How a run ended: `error` is the type of a failed one, `result` what it left, `shown` its queries' replies."""
+    """How a run ended: `error` is the type of a failed one, `result` what it left.
+
+    `shown` and `status` are its queries' replies, `unread` is the error of one that failed.
+    """
 
     case: Case
     run_id: str
     kind: str
     result: RunResult | None
     error: str | None = None
+    unread: str | None = None
     shown: RunResult | None = None
     status: Status | None = None
     served: list[Served] = field(default_factory=list)
     calls: Callable[[], list[Call]] = list
     restarted: bool = False
+    seconds: float = 0.0
+    histories: dict[str, WorkflowHistory] = field(default_factory=dict)
 
 
 @dataclass
 class Batch:
-    """Cases that are played together. After so many model calls of all of them the Workers are stopped and started."""
+    """Cases that are played together. After so many model calls of all of them the Workers are stopped and started.
+
+    `over_http`: the model is called as in production, for twice the time.
+    """
 
     cases: Sequence[Case]
     restarts: tuple[int, ...] = ()
     cached_workflows: int = limits.CACHED_WORKFLOWS
+    over_http: bool = False
 
 
 def batch(cases: Sequence[Case]) -> Batch:
-    """Returns the cases with the restarts and the workflow cache that belong to the first one's seed."""
+    """Returns the cases with the restarts, the workflow cache and the way to the model of the first one's seed."""
     dice = Random(f"batch {cases[0].seed}")
     restarts = sorted(dice.randint(1, 8 * len(cases)) for _ in range(dice.choice([0, 1, 2])))
-    return Batch(cases, tuple(restarts), dice.choice([limits.CACHED_WORKFLOWS, limits.CACHED_WORKFLOWS, 200]))
-
-
-@contextlib.contextmanager
-def impatient(cached_workflows: int) -> Iterator[None]:
-    """Sets the limits to IMPATIENT for the time of the block.
-
-    Workflows run without the sandbox, which would take half of the time: other tests show what it forbids.
-    """
-    changes = {**IMPATIENT, "CACHED_WORKFLOWS": cached_workflows}
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in changes.items():
-            patch.setattr(limits, name, value)
-        # Else the SDK interrupts workflows that a busy machine lets wait for two seconds, and some never go on.
-        patch.setenv("TEMPORAL_DEBUG", "1")
-        patch.setattr(workers, "workflow_runner", lambda strict: UnsandboxedWorkflowRunner())
-        logging.disable(logging.CRITICAL)  # the SDK logs a traceback of each failed attempt, which takes its time
-        try:
-            yield
-        finally:
-            logging.disable(logging.NOTSET)
+    cached = dice.choice([limits.CACHED_WORKFLOWS, limits.CACHED_WORKFLOWS, 200])
+    return Batch(cases, tuple(restarts), cached, over_http=dice.random() < 0.1)
 
 
 async def played(
-    client: Client, model: ScriptedModel, artifacts: Path, group: Batch, ended: Callable[[Ending], Any]
+    client: Client, model: ScriptedModel, artifacts: Path, group: Batch, ended: Callable[[Ending], Awaitable[None]]
 ) -> None:
     """Plays a batch to its end, and hands each ending over to `ended` while the Workers still serve."""
-    with impatient(group.cached_workflows):
-        async with _Workers(client, model, artifacts, group.restarts) as workers:
-            slots = asyncio.Semaphore(AT_ONCE)
+    async with ReplacedWorkers(client, model, artifacts, group.restarts) as workers:
+        slots = asyncio.Semaphore(AT_ONCE)
 
-            async def one(case: Case) -> None:
-                async with slots:
-                    ending = await _Play(client, model, case, workers).end()
-                    await ended(ending)
+        async def one(case: Case) -> None:
+            async with slots:
+                began = time.monotonic()
+                ending = await _Play(client, model, case, workers).end()
+                ending.seconds = time.monotonic() - began
+                await ended(ending)
 
-            async with asyncio.TaskGroup() as group_of_runs:
-                for case in group.cases:
-                    group_of_runs.create_task(one(case))
-
-
-class _Workers(contextlib.AbstractAsyncContextManager["_Workers"]):
-    """The project's Workers in this process; `count` counts model calls, at some of which they are replaced."""
-
-    def __init__(self, client: Client, model: ScriptedModel, artifacts: Path, restarts: tuple[int, ...]) -> None:
-        self._client = client
-        self._settings = settings_for(model.url, artifacts)
-        self._restarts = list(restarts)
-        self._calls = 0
-        self._due = asyncio.Event()
-        self._stopping: list[asyncio.Task[Any]] = []
-        self.restarted = False
-
-    async def __aenter__(self) -> "_Workers":
-        self._serving: Any = self._new()
-        await self._serving.__aenter__()
-        self._nemesis = asyncio.create_task(self._replace())
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        self._nemesis.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._nemesis
-        await self._serving.__aexit__(None, None, None)
-        await asyncio.gather(*self._stopping)
-
-    def count(self) -> None:
-        """Counts a model call."""
-        self._calls += 1
-        if self._restarts and self._calls >= self._restarts[0]:
-            self._restarts.pop(0)
-            self._due.set()
-
-    @contextlib.asynccontextmanager
-    async def _new(self) -> AsyncIterator[None]:
-        """The Workers of a process, with a connection of their own."""
-        own = await connect(address=self._client.service_client.config.target_host)
-        async with serving(own, self._settings, attributes=[], strict_sandbox=False):
-            yield
-
-    async def _replace(self) -> None:
-        while True:
-            await self._due.wait()
-            self._due.clear()
-            self.restarted = True
-            # Not one after the other: a Worker that stops takes a minute now and then, and its runs would stand still.
-            self._stopping.append(asyncio.create_task(self._serving.__aexit__(None, None, None)))
-            self._serving = self._new()
-            await self._serving.__aenter__()
+        async with asyncio.TaskGroup() as group_of_runs:
+            for case in group.cases:
+                group_of_runs.create_task(one(case))
 
 
 class _Play:
     """One case on its way."""
 
-    def __init__(self, client: Client, model: ScriptedModel, case: Case, workers: _Workers) -> None:
+    def __init__(self, client: Client, model: ScriptedModel, case: Case, workers: ReplacedWorkers) -> None:
         self._client = client
         self._model = model
         self._case = case
@@ -235,8 +155,11 @@ class _Play:
                 error = cause.type
                 result = RunResult.model_validate(cause.details[0]) if cause.details else None
         ending = Ending(self._case, self._id, kind, result, error, restarted=self._workers.restarted)
-        ending.shown = await _answered(lambda: handle.query(SupervisorWorkflow.result))
-        ending.status = await _answered(lambda: handle.query(SupervisorWorkflow.status))
+        try:
+            ending.shown = await _answered(lambda: handle.query(SupervisorWorkflow.result))
+            ending.status = await _answered(lambda: handle.query(SupervisorWorkflow.status))
+        except WorkflowQueryFailedError as failed:
+            ending.unread = str(failed)
         if kind == "cancelled":
             ending.result = ending.shown
         ending.served, ending.calls = self._replies.served, partial(self._model.of, self._id)

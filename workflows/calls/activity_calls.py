@@ -9,7 +9,7 @@ for them again; one attempt is bounded by its own timeout, the heartbeat and the
 import asyncio
 from collections.abc import Awaitable
 from datetime import datetime, timedelta
-from typing import Protocol, TypedDict, TypeVar
+from typing import TypedDict, TypeVar
 
 from pydantic import JsonValue
 from temporalio import workflow
@@ -42,15 +42,11 @@ with workflow.unsafe.imports_passed_through():
     from supervision.errors import AWAITED, ErrorKind, call_kind
     from supervision.queues import MODEL_QUEUE, fairness_key
     from supervision.text import label
-    from workflows.failures import CallCancelled, CallFailed, cancelled, details_of, problem_of
-
-
-class _Paid(Protocol):
-    usage: Usage
+    from workflows.failures import CallCancelled, CallFailed, Paid, cancelled, details_of, problem_of
 
 
 T = TypeVar("T")
-P = TypeVar("P", bound=_Paid)
+P = TypeVar("P", bound=Paid)
 
 _STEPS_OF_A_RESULT = 3  # of the event loop, from the event in history to the end of the call's task
 
@@ -164,6 +160,7 @@ class _ModelOptions(TypedDict):
     retry_policy: RetryPolicy
     summary: str
     priority: Priority
+    cancellation_type: workflow.ActivityCancellationType
 
 
 def _model_options(expires_at: datetime, summary: str, max_tokens: int, queue: str = MODEL_QUEUE) -> _ModelOptions:
@@ -176,6 +173,8 @@ def _model_options(expires_at: datetime, summary: str, max_tokens: int, queue: s
         "retry_policy": _MODEL_RETRY,
         "summary": summary,
         "priority": _priority(),
+        # Nobody waits for it: but the reply to a call that was answered meanwhile is not dropped.
+        "cancellation_type": workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
     }
 
 
@@ -198,7 +197,7 @@ async def reply_of(call: Awaitable[T]) -> T:
 async def _model(call: workflow.ActivityHandle[P]) -> P:
     """Awaits a model call; its problem is of a kind that the work which needs the call can end with.
 
-    Raises CallCancelled if the reply comes together with a cancellation: it is paid.
+    Raises CallCancelled at once when it is cancelled; a reply that comes all the same is paid.
     """
     try:
         # Shielded: the SDK drops the result of a call that is cancelled in the workflow task that brings it.
@@ -208,9 +207,7 @@ async def _model(call: workflow.ActivityHandle[P]) -> P:
             await asyncio.sleep(0)
         if not call.done():
             call.cancel()
-        elif not call.cancelled() and call.exception() is None:
-            raise CallCancelled(call.result().usage) from None
-        raise
+        raise CallCancelled(call) from None
     except CallFailed as failed:
         problem = failed.problem
         if problem.type is ErrorKind.TIMEOUT:

@@ -65,7 +65,10 @@ async def run_child(
             await child.cancel()
             outcome = await asyncio.shield(child.life)  # whole, if it had finished before the cancellation came
         except asyncio.CancelledError:
-            return stopped(await child.consumed())
+            consumed = await child.consumed()
+            if not child.life.done():
+                return stopped(consumed)
+            outcome = child.life.result()  # it came meanwhile, or together with the second cancellation
     return stopped(outcome.result) if outcome.problem or outcome.result.stopped else outcome
 
 

@@ -5,13 +5,18 @@ import functools
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from temporalio import activity
+from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowExecutionStatus
 
+from activities.replies.agent_story import AgentStories
+from activities.store.artifacts import ArtifactStore
 from supervision import limits
 from supervision.run.board import Board
-from tests.scripted_model import Reply, ScriptedModel, Step, plan, script, status, stop, text, tools, when
+from tests.scripted_model import Reply, ScriptedModel, Step, as_json, plan, script, status, stop, text, tools, when
 from tests.waiting import until
 from tests.workflow import runs
 from tests.workflow.runs import closed, sent, started_children, status_of
@@ -173,6 +178,84 @@ async def test_a_child_that_does_not_answer_is_booked_from_the_journal(
     result = await handle.result()
     answered = [call for call in model.of(run_id) if call.answered_at is not None]
     assert result.usage.model_calls == len(answered)
+
+
+async def test_what_a_child_returns_while_the_run_gives_up_on_it_is_kept(
+    client: Client, model: ScriptedModel, run_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run looks up what a child consumed when it waits for it no longer; here the child ends during that."""
+    monkeypatch.setattr(limits, "CHILD_CLOSE_SHARE", 0.0)  # the run waits as short as it can
+    given_up, whole, list_keys = asyncio.Event(), AgentStories.whole, ArtifactStore.list_keys
+
+    async def whole_once_given_up(stories: AgentStories, *story: Any) -> Any:
+        if activity.info().workflow_id != run_id:
+            await given_up.wait()
+        return await whole(stories, *story)
+
+    async def list_keys_once_it_ended(store: ArtifactStore, prefix: str) -> list[str]:
+        given_up.set()
+        await client.get_workflow_handle(f"{run_id}/t1/1").result()
+        return await list_keys(store, prefix)
+
+    def reply(step: Step) -> Reply:
+        if step.kind == "plan":
+            return subtasks(item("f1", "walker"), item("f2", "walker")) if step.subtask_id else subtasks(nested)
+        return NEVER if step.call.endswith("f2/1/turn.1") else usual(step)
+
+    monkeypatch.setattr(AgentStories, "whole", whole_once_given_up)
+    monkeypatch.setattr(ArtifactStore, "list_keys", list_keys_once_it_ended)
+    nested, usual = item("t1", "storey"), script(plan())
+    model.play(run_id, reply)
+    handle = await start(client, run_id, team="house")
+    await until(lambda: len(model.of(run_id)) == 4)
+    found = client.get_workflow_handle(f"{run_id}/t1/1/f1/1")
+    await until(functools.partial(closed, found))
+    await handle.cancel()
+    await until(functools.partial(closed, handle))
+    assert given_up.is_set()
+    finding = (await handle.query(SupervisorWorkflow.result)).subtasks[0].finding
+    assert finding is not None
+    assert "finding of t1" in finding.summary
+
+
+async def test_a_call_that_is_answered_after_the_cancel_is_booked(
+    client: Client, model: ScriptedModel, run_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The judge answers while the run, which was cancelled, still waits for its nested supervisor."""
+    asked, judged, whole = asyncio.Event(), asyncio.Event(), AgentStories.whole
+
+    async def whole_once_judged(stories: AgentStories, *story: Any) -> Any:
+        if activity.info().workflow_id != run_id:
+            await judged.wait()
+        return await whole(stories, *story)
+
+    def reply(step: Step) -> Reply:
+        match step.kind:
+            case "plan":
+                return subtasks(item("f1", "walker")) if step.subtask_id else subtasks(twice, item("t2", "storey"))
+            case "judge":
+                return when(asked, as_json({"choice": 1, "reason": "it is better"}))
+        return NEVER if step.call.endswith("f1/1/turn.1") else usual(step)
+
+    monkeypatch.setattr(AgentStories, "whole", whole_once_judged)
+    twice, usual = item("t1", candidates=2), script(plan())
+    model.play(run_id, reply)
+    handle = await start(client, run_id, team="house")
+    await until(lambda: len(model.of(run_id)) == 6)  # two plans, three turns, the judge
+    await handle.cancel()
+    await until(lambda: _has(handle, EventType.EVENT_TYPE_ACTIVITY_TASK_CANCEL_REQUESTED))
+    asked.set()
+    ends = (EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED, EventType.EVENT_TYPE_ACTIVITY_TASK_CANCELED)
+    await until(lambda: _has(handle, *ends, more_than=1))  # the plan, and the judge however it ends
+    judged.set()
+    await until(functools.partial(closed, handle))
+    answered = [call for call in model.of(run_id) if call.answered_at is not None]
+    assert (await handle.query(SupervisorWorkflow.result)).usage.model_calls == len(answered)
+
+
+async def _has(handle: runs.Handle, *kinds: "EventType.ValueType", more_than: int = 0) -> bool:
+    events = (await handle.fetch_history()).events
+    return sum(event.event_type in kinds for event in events) > more_than
 
 
 async def test_a_run_fails_once_all_candidates_are_refused_and_they_are_booked(

@@ -1,0 +1,90 @@
+"""The model of the cases inside the Worker's process: a call costs no HTTP, which would be half of a case's time.
+
+Replies come from the same scripts, errors go through the project's own classification, and the calls are in the same
+ledger as those of the model server: see `ScriptedModel`.
+"""
+
+import time
+from dataclasses import dataclass
+from itertools import count
+from types import SimpleNamespace
+from urllib.parse import unquote
+
+from activities.model.call_errors import classify
+from activities.model.journalled_call import CALL_HEADER
+from activities.model.port import Json, ModelMessage, ModelRequest, ModelUsage, StreamProgress
+from activities.model.reply_bounds import checked
+from standin.server.api_reply import ApiReply, ErrorReply
+from supervision.contract.base import Model
+from supervision.provider.credentials import NO_CREDENTIALS
+from tests.scripted_model import Call, ScriptedModel, step_of
+
+
+class APIStatusError(Exception):
+    """An error reply as the provider's SDK raises it: known to the classification by its name."""
+
+    def __init__(self, reply: ErrorReply) -> None:
+        super().__init__(reply.message)
+        self.status_code = reply.status
+        self.type, self.error_code, self.api_message = reply.type, None, reply.message
+        self.response = SimpleNamespace(headers=dict(reply.headers))
+        self.body: Json = {}
+        self.request_id: str | None = None
+
+
+@dataclass
+class QuickModel:
+    """A LanguageModel that asks the scripts of a ScriptedModel directly."""
+
+    scripted: ScriptedModel
+
+    def __post_init__(self) -> None:
+        self._numbers = count(1)
+
+    async def complete(self, request: ModelRequest, progress: StreamProgress) -> ModelMessage:
+        """Returns the script's reply. A call that is cancelled counts as aborted."""
+        call = Call(step_of(unquote(request.headers[CALL_HEADER]), _body(request), {}), time.time())
+        try:
+            reply = await self.scripted.reply_to(call)
+        except ErrorReply as error:
+            call.answered_at = time.time()
+            raise classify(APIStatusError(error), model=request.model) from None
+        except BaseException:
+            call.aborted_at = time.time()
+            raise
+        call.answered_at = time.time()
+        progress.usage = ModelUsage.model_validate(reply.usage)
+        progress.begin_content()
+        return checked(self._message(request, reply), "the model", NO_CREDENTIALS)
+
+    def _message(self, request: ModelRequest, reply: ApiReply) -> ModelMessage:
+        written = request.output_schema is not None and reply.stop_reason == "end_turn"
+        text = "".join(block.get("text", "") for block in reply.content)
+        return ModelMessage(
+            content=reply.content,
+            stop_reason=reply.stop_reason,
+            stop_details=reply.stop_details,
+            usage=ModelUsage.model_validate(reply.usage),
+            model=request.model,
+            message_id=f"msg_{next(self._numbers)}",
+            json_text=text if written and text else None,
+        )
+
+    def output_schema(self, model: type[Model]) -> Json:
+        """Returns a schema without content: the scripts know what to reply."""
+        return {"type": "object", "title": model.__name__}
+
+    async def count(self, request: ModelRequest) -> int | None:
+        """Returns None, as a server without that address does."""
+        return None
+
+    async def window(self, model: str) -> int | None:
+        """Returns None: no list of models."""
+        return None
+
+    async def close(self) -> None:
+        """Has nothing to close."""
+
+
+def _body(request: ModelRequest) -> Json:
+    return {"messages": request.messages, "model": request.model}

@@ -1,0 +1,79 @@
+"""The verdict on a batch: it is played, each run is checked at its end, the histories are replayed."""
+
+from collections import Counter
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from temporalio.client import Client, WorkflowHistory
+
+from tests.machine.evidence import keep
+from tests.machine.invariants import broken
+from tests.machine.playing import Batch, Ending, played
+from tests.machine.replaced_workers import impatient
+from tests.replay.replaying import refused
+from tests.scripted_model import ScriptedModel
+
+SLOW = 60.0
+"""Seconds for one run among others that are worth a look: no fault, the machine may be busy."""
+
+
+@dataclass
+class Verdict:
+    """What does not hold, by seed; how many runs ended in which way; the seconds of those that took long."""
+
+    faults: dict[int, list[str]] = field(default_factory=dict)
+    kinds: Counter[str] = field(default_factory=Counter)
+    slow: dict[int, float] = field(default_factory=dict)
+
+    def lines(self) -> list[str]:
+        """Returns a line for each fault."""
+        return [f"seed {seed}: {fault}" for seed, faults in sorted(self.faults.items()) for fault in faults]
+
+
+async def verdict_on(
+    client: Client,
+    model: ScriptedModel,
+    group: Batch,
+    artifacts: Path,
+    *,
+    evidence: Path | None = None,
+    replay_each: int = 1,
+) -> Verdict:
+    """Plays a batch, replays each so-manieth of its runs, and returns what does not hold.
+
+    The `evidence` of that is kept in a folder.
+    """
+    verdict, endings = Verdict(), list[Ending]()
+
+    async def check(ending: Ending) -> None:
+        verdict.kinds[_kind(ending)] += 1
+        if faults := await broken(client, ending):
+            verdict.faults[ending.case.seed] = faults
+        endings.append(ending)
+
+    with impatient(group.cached_workflows, None if group.over_http else model):
+        await played(client, model, artifacts, group, check)
+        unlike = await refused(_histories(endings[::replay_each]))
+    for ending in endings:
+        runs = [history.run_id for history in ending.histories.values()]
+        if differing := [f"it does not replay: {unlike[run_id]}" for run_id in runs if run_id in unlike]:
+            verdict.faults.setdefault(ending.case.seed, []).extend(differing)
+        if ending.seconds > SLOW:
+            verdict.slow[ending.case.seed] = round(ending.seconds)
+        faults = verdict.faults.get(ending.case.seed, [])
+        if evidence and (faults or ending.seconds > SLOW):
+            keep(ending, faults, evidence)
+    return verdict
+
+
+def _kind(ending: Ending) -> str:
+    if ending.kind == "completed" and ending.result:
+        return ending.result.status
+    return ending.error or ending.kind
+
+
+async def _histories(endings: list[Ending]) -> AsyncIterator[WorkflowHistory]:
+    for ending in endings:
+        for history in ending.histories.values():
+            yield history
