@@ -1,5 +1,6 @@
 """Today's workflow code replays every history that was ever recorded."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from tests.serving import own_server
 from worker_main import serving
 from workflows.worker_agent import WorkerAgentWorkflow
 
+ROOT = Path(__file__).parents[2]
 RECORDED = sorted(HISTORIES.rglob("*.*.json"))
 
 
@@ -52,3 +54,10 @@ async def test_runs_that_are_replayed_for_each_of_their_tasks_end_as_usual(
                 await replayer().replay_workflow(history)
             result = await client.get_workflow_handle(f"{run_id}-{name}").result()
             assert result["status"] == "completed", name
+
+
+def test_local_activities_are_those_that_take_nothing_back() -> None:
+    """See docs/decisions/0004: a timer that ends with a local activity beside a query does not replay."""
+    local = re.compile(r"execute_local_activity(?:_method)?\(\s*(?:\w+\.)?(\w+)")
+    names = {name for path in (ROOT / "workflows").rglob("*.py") for name in local.findall(path.read_text())}
+    assert names == {"prepare_run", "find_child", "pool_backlog", "adopt_finding", "publish_result", "run_tool"}

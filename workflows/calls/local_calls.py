@@ -1,4 +1,4 @@
-"""The calls about a run and its children: local activities, free and repeatable, and the wait for a child's end."""
+"""The calls about a run and its children: local activities, free and repeatable, where nothing waits for long."""
 
 from temporalio import workflow
 from temporalio.common import RetryPolicy
@@ -116,12 +116,11 @@ async def await_child(child: ChildRef, label: str) -> ChildEnd:
 
 
 async def child_consumed(child: ChildRef) -> Consumed:
-    """Returns what a child consumed that ended without saying so."""
+    """Returns what a child consumed that ended without saying so; not local, as timers wait for it."""
     return await reply_of(
-        workflow.execute_local_activity_method(
+        workflow.execute_activity_method(
             ChildActivities.child_consumed,
             child,
-            start_to_close_timeout=limits.PUBLISH_TIMEOUT,
             schedule_to_close_timeout=limits.PUBLISH_TIMEOUT,
             summary=f"cost of {child.workflow_id}",
         )
