@@ -12,6 +12,7 @@ from rich.text import Text
 
 from console import console_limits
 from console.console_limits import FOLLOW_LINE_CHARS, STORY_CHARS
+from console.run.run_handle import NO_WORKER
 from console.terminal import safe_line
 from console.view.event_lines import Line, Mood
 from console.view.picture import LiveCall, Picture, TreeRow, fitted
@@ -165,7 +166,8 @@ def _footer(picture: Picture, width: int, height: int, hint: str) -> list[Render
     rows: list[RenderableType] = [*_broken(together, width, "bold"), *_waits(picture, width, height)]
     if status and height >= _ROOMY and (spent := spend_line(status.spend)):
         rows.append(_faint(f" {safe_line(spent, width - 1)}"))
-    if picture.notice and not any(cause.waits_for == "worker" for cause in picture.standstills):
+    told = picture.notice == NO_WORKER and any(cause.waits_for == "worker" for cause in picture.standstills)
+    if picture.notice and not told:
         rows += wrapped(picture.notice, width, "yellow")
     if status and status.model_notice:
         rows += wrapped(status.model_notice, width, "magenta")

@@ -20,7 +20,7 @@ from console.commands.check_row import CheckRow
 from console.commands.doctor import _print_row
 from console.commands.update_commands import new_limits
 from console.run.find_run import short_id
-from console.run.run_handle import RunHandle
+from console.run.run_handle import NO_WORKER, RunHandle
 from console.run.run_outcome import Ending, RunOutcome
 from console.run.standstill import Standstill
 from console.view import claim_chain
@@ -106,13 +106,14 @@ def test_subtasks_that_ended_without_a_finding_are_counted_by_state() -> None:
     assert "2/9 done, 0 running · 1 failed · 3 cancelled" in written(screen)
 
 
-def test_a_missing_worker_is_said_once() -> None:
+@pytest.mark.parametrize(("notice", "is_shown"), [(NO_WORKER, False), ("the server is away", True)])
+def test_a_missing_worker_is_said_once(notice: str, is_shown: bool) -> None:
     shown, screen = picture(), terminal(140)
-    shown.notice = "no worker answers"
+    shown.notice = notice
     shown.observed = [Standstill("worker", ("the run",), "a Worker", "start one")]
     screen.print(draw(shown, 140, 30))
     assert "the run waits for a Worker" in written(screen)
-    assert "no worker answers" not in written(screen)
+    assert (notice in written(screen)) == is_shown
 
 
 def test_a_subtask_names_all_its_dependencies_if_it_has_several() -> None:
