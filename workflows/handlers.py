@@ -18,6 +18,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.child_contracts import NestedReport, NestedRequest, NestedTerms
     from workflows.nested.child_links import ChildLinks
     from workflows.nested.parent_link import ParentLink
+    from workflows.run_context import RunContext
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -33,6 +34,7 @@ class Handlers:
     _limits_changed: asyncio.Event
     _parent: ParentLink | None
     _children: ChildLinks | None
+    _context: RunContext | None
 
     @workflow.query
     def status(self, cursor: int = 0) -> Status:
@@ -122,7 +124,8 @@ class Handlers:
             if self._children is not None and self._parent.limits_changes != before:
                 self._children.limits_changed()
             self._limits_changed.set()
-            self._show()
+            if self._context is not None:  # before, a local activity is at work: see docs/decisions/0004
+                self._show()
 
     @workflow.signal
     async def nested_resume(self, *surplus: object) -> None:

@@ -15,8 +15,8 @@ from tests.machine.verdict import verdict_on
 from tests.scripted_model import ScriptedModel
 from tests.serving import own_server
 
-CASES = 60  # more by `make cases`: a case costs half a second to a second of CPU
-AT_A_TIME = 30
+CASES = 20  # more by `make cases`: a case costs half a second to a second of CPU
+AT_A_TIME = 20
 REPLAYED = 4  # each so-manieth: all of them by `make cases`
 
 

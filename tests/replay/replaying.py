@@ -17,7 +17,10 @@ OURS = (SupervisorWorkflow, WorkerAgentWorkflow)
 def replayer(*workflows: type, strict: bool = True) -> Replayer:
     """Returns what replays histories of those workflows, by default of the project's; see `workflow_runner`."""
     return Replayer(
-        workflows=list(workflows or OURS), data_converter=data_converter, workflow_runner=workflow_runner(strict=strict)
+        workflows=list(workflows or OURS),
+        data_converter=data_converter,
+        workflow_runner=workflow_runner(strict=strict),
+        debug_mode=True,  # a workflow task may take its time on a busy machine
     )
 
 

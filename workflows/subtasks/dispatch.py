@@ -107,11 +107,13 @@ class Dispatch:
             self._context.children.lend_slots()  # what is left: own subtasks that can begin have begun
             self._drafts.consider()
             self._context.show()
-            if not self._running and not self._replanning.running and probe_at is None:
+            idle = not self._running and not self._replanning.running
+            # A nested run that gave its slots back while all its work waited waits for others.
+            if idle and probe_at is None and not self._state.slots.left_waiting:
                 return True
             # Whatever happens while this waits (a plan adopted, a subtask held back, limits changed) ends one of the
             # wakers, and the loop looks at the whole board again: nothing is carried over from before the wait.
-            idle_since = workflow.now() if not self._running and not self._replanning.running else None
+            idle_since = workflow.now() if idle and probe_at is not None else None
             if idle_since is not None and probe_at is not None:
                 if self._rest_left <= timedelta():
                     self._give_up_resting()

@@ -123,6 +123,22 @@ async def test_a_wait_three_levels_down_is_shown_and_resumed_at_the_root(
     assert (await status_of(handle)).waiting == []
 
 
+async def knows_of_a_finding(client: Client, workflow_id: str) -> bool:
+    """True if a nested run was told, at its start or later, that the root has a finding, and has dealt with that."""
+    told = False
+    history = await client.get_workflow_handle(workflow_id).fetch_history()
+    for event in history.events:
+        started, signal = (
+            event.workflow_execution_started_event_attributes,
+            event.workflow_execution_signaled_event_attributes,
+        )
+        for payload in (*started.input.payloads, *signal.input.payloads):
+            told = told or b'"root_has_finding":true' in payload.data
+        if told and event.HasField("workflow_task_completed_event_attributes"):
+            return True
+    return False
+
+
 async def test_a_nested_run_that_began_before_the_first_finding_waits_for_the_account(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
@@ -142,6 +158,7 @@ async def test_a_nested_run_that_began_before_the_first_finding_waits_for_the_ac
 
     await until(sent(model, run_id, "t1/1/f1/1/plan.1.1"))
     await until(root_has_finding)
+    await until(lambda: knows_of_a_finding(client, f"{run_id}/t1/1/f1/1"))
     found.set()
     await until(lambda: waits_for_provider(handle))
     assert [wait.workflow_id for wait in (await status_of(handle)).waiting] == [f"{run_id}/t1/1/f1/1"]
