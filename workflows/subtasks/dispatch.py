@@ -113,11 +113,12 @@ class Dispatch:
                 return True
             # Whatever happens while this waits (a plan adopted, a subtask held back, limits changed) ends one of the
             # wakers, and the loop looks at the whole board again: nothing is carried over from before the wait.
-            idle_since = workflow.now() if idle and probe_at is not None else None
-            if idle_since is not None and probe_at is not None:
+            idle_since = None
+            if idle and probe_at is not None:
                 if self._rest_left <= timedelta():
                     self._give_up_resting()
                     continue
+                idle_since = workflow.now()
                 probe_at = min(probe_at, idle_since + self._rest_left)
             await self._wait(timers, probe_at)
             if idle_since is not None:
