@@ -78,13 +78,13 @@ def route_form(roles: tuple[str, ...]) -> type[Model]:
 def plan_form(subtask: type[Model], *, new_roles: bool, whole: bool = True, **first: Any) -> type[Model]:
     """Returns the model whose schema asks for a plan of such subtasks, or for an addition to one if it is not `whole`.
 
-    `first` are types of fields that come first, after the reasoning.
+    `first` are types of fields that come first, after the reasoning. The subtasks are its first list of objects, as in
+    the contract: model servers that fill a form without understanding it rely on that.
     """
     item: Any = subtask
-    fields: dict[str, Any] = {"reasoning": _REASON, **first}
+    fields: dict[str, Any] = {"reasoning": _REASON, **first, "subtasks": list[item]}
     if new_roles:
-        fields["new_roles"] = list[NewRoleDraft]  # before the subtasks that name them
-    fields["subtasks"] = list[item]
+        fields["new_roles"] = list[NewRoleDraft]
     if whole:
         fields |= {"aggregation": Aggregation, "final_instruction": str}
     return _form("PlanDraft", fields)

@@ -173,6 +173,8 @@ async def test_a_new_role_joins_the_team_of_the_run(desk: Desk) -> None:
     assert reply.problems == []
     assert reply.team_ref not in (None, ref)
     assert "tools only out of: calculate" in desk.prompt
+    lists = [name for name, kind in desk.schema["properties"].items() if kind.get("type") == "array"]
+    assert lists == ["subtasks", "new_roles"]  # in the contract's order
     assert reply.team is not None
     card = reply.team.role("cook")
     assert ([tool.name for tool in card.tools], card.model) == (["calculate"], "claude-haiku-5-5")
