@@ -133,14 +133,18 @@ class AnthropicModel(LanguageModel):
         except (anthropic.AnthropicError, httpx2.HTTPError, ValueError):
             return None
 
-    async def window(self, model: str) -> int | None:
-        """Returns the tokens that the provider's list of models has for this one; None if it has none."""
+    async def look_up(self, model: str) -> int | None:
+        """Asks the provider's list of models: what it says that the model can't do is left out of requests.
+
+        Returns the tokens that it takes at once; None if the list does not say.
+        """
         if self._client is None:
             return None
         try:
             info = await self._client.models.retrieve(model, timeout=limits.COUNT_TIMEOUT.total_seconds())
         except (anthropic.AnthropicError, httpx2.HTTPError, ValueError):
             return None
+        self._refused.told(model, info)
         told = (getattr(info, name, None) for name in _WINDOW_NAMES)
         return next((tokens for tokens in told if type(tokens) is int and tokens > 0), None)
 
@@ -201,7 +205,8 @@ class AnthropicModel(LanguageModel):
 
     def _body(self, request: ModelRequest, most_output: int | None) -> tuple[Json, Rung, ModelTraits]:
         schema = request.output_schema
-        rung = rung_of(request, self._rung, refused=schema is not None and self._refused.has_schema(schema))
+        refused = schema is not None and self._refused.takes_no(schema, request.model)
+        rung = rung_of(request, self._rung, refused=refused)
         traits, caching = self._traits(request.model)
         body = request_body(request, traits, rung, form=_form, caching=caching, most_output=most_output)
         return body, rung, traits

@@ -89,9 +89,9 @@ class ModelGate(LanguageModel):
         """Returns the count that the model gives; None while its provider is in an outage."""
         return await self._model.count(request) if self._serves(request.model) else None
 
-    async def window(self, model: str) -> int | None:
-        """Returns the window that the provider names; None while it is in an outage."""
-        return await self._model.window(model) if self._serves(model) else None
+    async def look_up(self, model: str) -> int | None:
+        """Looks a model up, and returns its window; None while its provider is in an outage."""
+        return await self._model.look_up(model) if self._serves(model) else None
 
     async def close(self) -> None:
         """Closes the model's connections."""

@@ -145,8 +145,9 @@ class ModelCalls:
         if entry := await self.conversations.find(key):
             return self._answered(key, entry)
         drafts = await drafting()
-        if self.windows.is_unknown(drafts.opening.model) and drafts.is_long:
-            await self.windows.find_out(drafts.opening.model, self.model.window)
+        matters = drafts.is_long or drafts.opening.output_schema is not None
+        if matters and self.windows.is_unknown(drafts.opening.model):
+            await self.windows.find_out(drafts.opening.model, self.model.look_up)
         request = ModelRequest(
             model=drafts.opening.model,
             system=drafts.opening.system,

@@ -196,8 +196,11 @@ class LanguageModel(Protocol):
         """Returns how many tokens the provider counts in the prompt; None if it does not say."""
         ...
 
-    async def window(self, model: str) -> int | None:
-        """Returns how many tokens the provider says that the model takes; None if it does not say."""
+    async def look_up(self, model: str) -> int | None:
+        """Looks a model up in the provider's list: later requests leave out what it can't do.
+
+        Returns how many tokens it takes at once; None if the provider does not say.
+        """
         ...
 
     async def close(self) -> None:

@@ -70,8 +70,10 @@ class BrainServer:
 
     async def _model(self, http: HttpRequest) -> JSONResponse:
         name = http.path_params["model"]
-        window = self._script.config.window(name)
-        return JSONResponse({"type": "model", "id": name, "display_name": name, "max_input_tokens": window})
+        listed = self._script.config.listed(name)
+        if listed is None:
+            return JSONResponse(sse.error("not_found_error", f"model: {name}", ""), 404)
+        return JSONResponse(listed)
 
     async def _health(self, http: HttpRequest) -> JSONResponse:
         return JSONResponse({"status": "ok", "model": "stand-in: it has no model behind it"})

@@ -82,6 +82,7 @@ class ServerConfig(StrictModel):
     """The whole configuration. `append_only` refuses conversations whose past has changed.
 
     `windows` are the tokens that models take at once, by name or pattern, before those of the API's own models.
+    `models` are further fields of the list of models, by name or pattern; null is a model that the list does not have.
     """
 
     latency_ms: float | None = None
@@ -91,7 +92,16 @@ class ServerConfig(StrictModel):
     require_key: str | None = None
     limit: RequestLimit | None = None
     windows: dict[str, int] = {}
+    models: dict[str, dict[str, Any] | None] = {}
     rules: list[FaultRule] = []
+
+    def listed(self, model: str) -> Json | None:
+        """Returns what the list of models has of this one."""
+        further = next((fields for name, fields in self.models.items() if fnmatchcase(model, name)), {})
+        if further is None:
+            return None
+        own = {"type": "model", "id": model, "display_name": model, "max_input_tokens": self.window(model)}
+        return {**own, "lifecycle": "active", **further}
 
     def window(self, model: str) -> int:
         """Returns how many tokens a prompt and its reply may have together."""

@@ -78,7 +78,7 @@ class QuickModel:
         """Returns None, as a server without that address does."""
         return None
 
-    async def window(self, model: str) -> int | None:
+    async def look_up(self, model: str) -> int | None:
         """Returns None: no list of models."""
         return None
 

@@ -1,7 +1,8 @@
 """Parts of a request that an endpoint refused: left out from then on.
 
 What a model takes is known by its name (`model_traits`). An endpoint may know less, behind a gateway or by its age. It
-says so with 400 before anything is paid; the call is then sent again without that part, within the same attempt.
+says so with 400 before anything is paid; the call is then sent again without that part, within the same attempt. Where the
+endpoint's list of models says it, it is known before the first call.
 """
 
 import hashlib
@@ -28,6 +29,7 @@ class Part(StrEnum):
     STRICT = "strict"
     CACHING = "cache_control"
     SCHEMA = "schema"
+    FORMAT = "output_config.format"
     OUTPUT = "max_tokens"
 
 
@@ -37,12 +39,19 @@ _WORDS: tuple[tuple[Part, re.Pattern[str]], ...] = (
     (Part.SCHEMA, re.compile(r"too many \w* ?parameters|grammar (compilation|is too large)|schema is too", re.I)),
     (Part.STRICT, re.compile(r"tools\.\d+\.(\w+\.)?strict\b|\bstrict tool", re.I)),
     (Part.EFFORT, re.compile(r"output_config\.effort|\beffort\b")),
+    (Part.FORMAT, re.compile(r"output_config(\.format)?\b|\boutput_format\b|structured outputs?\b", re.I)),
     (Part.EAGER_TOOLS, re.compile(r"eager_input_streaming")),
     (Part.DIAGNOSTICS, re.compile(r"\bdiagnostics\b")),
     (Part.CACHING, re.compile(r"\bcache_control\b|prompt caching", re.I)),
     (Part.NOTES, re.compile(r"role[s ].{0,20}\bsystem\b", re.I)),
     (Part.THINKING, re.compile(r": thinking\b|\badaptive thinking\b|\bthinking\.(type|display|adaptive)\b", re.I)),
 )  # fmt: skip
+# Where the provider's list of models says it of a model: the names of the API's own fields.
+_CAPABILITIES: dict[Part, tuple[str, ...]] = {
+    Part.FORMAT: ("capabilities", "structured_outputs", "supported"),
+    Part.EFFORT: ("capabilities", "effort", "supported"),
+    Part.THINKING: ("capabilities", "thinking", "types", "adaptive", "supported"),
+}
 _ROOM = re.compile(r"exceed context limit: (?P<input>\d+) \+ \d+ > (?P<window>\d+)")
 
 
@@ -83,9 +92,18 @@ class RefusedParts:
         """Returns what was refused of a model's requests."""
         return self._models.get(model, Refusals())
 
-    def has_schema(self, schema: Json) -> bool:
-        """True if the schema was refused."""
-        return _digest(schema) in self._schemas
+    def takes_no(self, schema: Json, model: str) -> bool:
+        """True if the schema was refused, or the model takes none."""
+        return Part.FORMAT in self.of(model).parts or _digest(schema) in self._schemas
+
+    def told(self, model: str, info: object) -> None:
+        """Learns what the endpoint's list of models says: whatever a compatible server puts there."""
+        missing = {part for part, path in _CAPABILITIES.items() if _read(info, path) is False}
+        if Part.FORMAT in missing:
+            missing.add(Part.STRICT)
+        most, known = _read(info, ("max_tokens",)), self.of(model)
+        stated = most if type(most) is int and most >= limits.LEAST_OUTPUT_TOKENS else None
+        self._models[model] = replace(known, parts=known.parts | missing, most_output=known.most_output or stated)
 
     def learn(self, model: str, schema: Json | None, failure: ModelFailure) -> bool:
         """Returns True if the failure says which part to leave out, and that is news."""
@@ -94,7 +112,7 @@ class RefusedParts:
             return False
         known = self.of(model)
         if part is Part.SCHEMA:
-            news = schema is not None and not self.has_schema(schema)
+            news = schema is not None and _digest(schema) not in self._schemas
             if schema is not None:
                 self._schemas[_digest(schema)] = True
             return news
@@ -110,6 +128,12 @@ def room_left(failure: ModelFailure) -> int | None:
     """Returns how many tokens a reply may have beside this prompt, if the endpoint says so; None otherwise."""
     match = _ROOM.search(failure.message)
     return int(match["window"]) - int(match["input"]) if match else None
+
+
+def _read(info: object, path: tuple[str, ...]) -> object:
+    for name in path:
+        info = info.get(name) if isinstance(info, dict) else getattr(info, name, None)
+    return info
 
 
 def _refused(failure: ModelFailure) -> tuple[Part | None, re.Match[str] | None]:

@@ -267,6 +267,56 @@ async def test_a_schema_that_the_api_refuses_takes_the_next_rung_once(words: str
     assert kinds == [True, False, False, True, False]
 
 
+@pytest.mark.parametrize(
+    "words", ["output_config: Extra inputs are not permitted", "Structured outputs are not supported by this model"]
+)
+async def test_an_endpoint_without_structured_outputs_takes_the_next_rung_for_every_schema(words: str) -> None:
+    async with http.model_server(refusing(words, holds("output_config"))) as server, adapter(server) as client:
+        for schema in (SCHEMA, SCHEMA, wide_schema(1)):
+            await client.complete(ask(output_schema=schema), StreamProgress())
+    assert ["output_config" in exchange.body for exchange in server.requests] == [True, False, False, False]
+
+
+LISTED = {"type": "model", "id": "local", "max_input_tokens": 32_000, "max_tokens": 9_000}
+NOTHING = {
+    "structured_outputs": {"supported": False},
+    "effort": {"supported": False},
+    "thinking": {"supported": False, "types": {"adaptive": {"supported": False}}},
+}
+
+
+@pytest.mark.parametrize(
+    ("listed", "window", "sent"),
+    [
+        ({**LISTED, "capabilities": NOTHING}, 32_000, set()),
+        ({**LISTED, "capabilities": {}}, 32_000, {"format", "effort", "thinking"}),
+        ({**LISTED, "capabilities": {"effort": {"supported": False}}, "max_input_tokens": None}, None, {"format", "thinking"}),
+        ({**LISTED, "capabilities": [1], "max_tokens": "many", "max_input_tokens": -1}, None, {"format", "effort", "thinking"}),
+        ({"id": "local"}, None, {"format", "effort", "thinking"}),
+    ],
+)  # fmt: skip
+async def test_what_the_list_of_models_says_that_a_model_cannot_do_is_not_asked_of_it(
+    listed: Json, window: int | None, sent: set[str]
+) -> None:
+    request = ask(model=OPUS, output_schema=SCHEMA, effort="high", max_tokens=64_000)
+
+    async def reply(exchange: Exchange) -> None:
+        if exchange.path.startswith("/v1/models/"):
+            data = json.dumps(listed).encode()
+            await exchange.head(200, content_type="application/json", content_length=str(len(data)))
+            await exchange.send(data)
+        else:
+            await http.message(http.text("Hi"))(exchange)
+
+    async with http.model_server(reply) as server, adapter(server) as client:
+        assert await client.look_up(OPUS) == window
+        await client.complete(request, StreamProgress())
+    body = server.requests[-1].body
+    parts = {*body.get("output_config", {}), *(["thinking"] if "thinking" in body else [])}
+    assert parts == sent
+    assert body["max_tokens"] == (9_000 if listed.get("max_tokens") == 9_000 else 64_000)
+
+
 async def test_a_repair_keeps_to_the_rung_of_the_first_answer() -> None:
     messages = [
         *ask().messages,

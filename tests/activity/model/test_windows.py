@@ -295,7 +295,7 @@ async def test_a_window_that_nobody_knows_is_asked_of_the_provider_once(
         asked.append(model)
         return 20_000
 
-    monkeypatch.setattr(desk.calls.model, "window", window)
+    monkeypatch.setattr(desk.calls.model, "look_up", window)
     desk.say(*[looks(n) for n in range(1, 6)])
     talk = Talk(desk, window=None)
     await talk.begin()
@@ -306,8 +306,8 @@ async def test_a_window_that_nobody_knows_is_asked_of_the_provider_once(
 
 
 async def test_the_providers_list_of_models_has_windows(desk: Desk) -> None:
-    assert await desk.calls.model.window("claude-haiku-5-5") == 1_000_000
-    assert await desk.calls.model.window("claude-haiku-4-5") == 200_000
+    assert await desk.calls.model.look_up("claude-haiku-5-5") == 1_000_000
+    assert await desk.calls.model.look_up("claude-haiku-4-5") == 200_000
 
 
 @pytest.mark.parametrize(
