@@ -16,9 +16,9 @@ except ModuleNotFoundError as missing:
 
 from console import console_limits
 from console.access import Access
+from console.checks.doctor import examine
 from console.command import Command
 from console.commands.artifact_commands import print_artifact, print_artifacts
-from console.commands.doctor import examine
 from console.commands.list_commands import ListOptions, print_runs, print_teams
 from console.commands.report_commands import print_plan, print_result, print_status, print_trace
 from console.commands.run_commands import follow_run, opened, run_goal

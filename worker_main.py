@@ -39,9 +39,9 @@ from activities.rights.guard import Guard
 from activities.run_setup import ProcessFacts, RunSetupActivities
 from activities.store.artifacts import ArtifactStore, open_store
 from activities.synthesis import SynthesisActivities
-from activities.teams.named_pools import named_pools
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamFiles
+from activities.teams.team_mentions import named_pools
 from activities.tool_calls import ToolActivities
 from runtime import search_attributes, telemetry
 from runtime.connection import ConnectionFailed, connect

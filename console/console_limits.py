@@ -4,6 +4,7 @@ from datetime import timedelta
 
 RPC_TIMEOUT = timedelta(seconds=3)  # a query waits for a Worker: with none it would hang for its default
 PROBE_TIMEOUT = timedelta(seconds=3)  # a provider's list of models comes in well under a second
+PROBE_BYTES = 64 * 1024  # of its reply: what it says of one model is 2 KB
 UPDATE_WAIT = timedelta(seconds=10)  # an update needs one workflow task; on a busy Worker some seconds
 CANCEL_WAIT = timedelta(seconds=20)  # a cancelled run closes in under a second, after a Worker restart in some
 POLLER_FRESH = timedelta(seconds=70)  # a live Worker polls anew every 60 s; the server lists dead ones for minutes

@@ -52,7 +52,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         *("server", "connection"),
     ),
     "standin": ("server", "extract", "__main__"),
-    "console": ("console_limits", "access", "hints", "terminal", "command", "run", "view", "commands", "demo"),
+    "console": ("console_limits", "access", "hints", "terminal", "command", "run", "view", "checks", "commands", "demo"),
 }
 # modules of other sizes, each with its reason
 EXCEPTIONS: dict[str, str] = {
@@ -87,7 +87,7 @@ EXCEPTIONS: dict[str, str] = {
     "runtime/health.py": "a program of its own: a container's health check",
     "runtime/experimental.py": "the experimental parts of the SDK, in one thin module: a new version is checked here",
     "runtime/paths.py": "the cache folder, used by every process",
-    "activities/teams/named_pools.py": "the pools of team files, for Workers and `doctor` alike",
+    "activities/teams/team_mentions.py": "what team files name, for Workers and `doctor` alike",
     "runtime/search_attributes.py": "the search attributes of runs",
     "runtime/shown_details.py": "an interceptor of its own, for every Worker of workflows",
     "runtime/server/server_limits.py": "numbers only",
@@ -95,7 +95,7 @@ EXCEPTIONS: dict[str, str] = {
     "supervision/limits.py": "numbers only, all in one place",
     "console/hints.py": "commands as they can be run here, for every screen that suggests one",
     "console/run/pollers.py": "the Workers of a queue: the start of a run, `doctor` and standstills ask for them",
-    "console/commands/check_row.py": "a row of `doctor`, for the three modules that make them",
+    "console/checks/check_row.py": "a row of `doctor`, for the three modules that make them",
     "standin/__main__.py": "the command line: options, and the parts put together",
 }
 # what clients and process mains may know of the workflows: their types, not what they are made of

@@ -169,6 +169,10 @@ class Model:
         """From now on it fails for that run."""
         await self._post({"rules": [{"match": {"call": f"{run_id}*"}, "fault": fault}]})
 
+    async def lists(self, models: dict[str, dict[str, Any] | None]) -> None:
+        """From now on its list of models says this of some."""
+        await self._post({"models": models})
+
     async def usual(self) -> None:
         """As it is by itself."""
         await self._post({})

@@ -20,8 +20,8 @@ from rich.console import Console
 from temporalio.client import Client
 
 from activities.store.artifacts import open_store
+from console.checks.server_checks import server_rows
 from console.commands.report_commands import print_status
-from console.commands.server_checks import server_rows
 from console.demo.demo_processes import KeptWorker, stand_in
 from console.run.run_handle import RunHandle
 from console.run.start_run import start

@@ -13,8 +13,8 @@ import pytest
 from temporalio.api.failure.v1 import Failure, TimeoutFailureInfo
 from temporalio.api.workflow.v1 import PendingActivityInfo
 
+from console.checks import server_checks
 from console.command import CommandFailed
-from console.commands import server_checks
 from console.run import find_run, standstill, start_run
 from console.run.run_outcome import RunOutcome
 from console.terminal import console
@@ -36,9 +36,9 @@ RUN_BY = {
     "console/commands/list_commands.py:print_runs:list": READ,
     "console/commands/run_commands.py:follow_run:follow": "test_ctrl_c_detaches_and_the_run_completes",
     "console/commands/run_commands.py:run_goal:follow": STAND,
-    "console/commands/server_checks.py:_open_runs:status": "every_screen_says",
-    "console/commands/server_checks.py:_queues:worker --pool": WORKERS,
-    "console/commands/server_checks.py:_queues:worker": WORKERS,
+    "console/checks/server_checks.py:_open_runs:status": "every_screen_says",
+    "console/checks/server_checks.py:_queues:worker --pool": WORKERS,
+    "console/checks/server_checks.py:_queues:worker": WORKERS,
     "console/commands/tool_commands.py:try_tool:tool": READ,
     "console/commands/update_commands.py:cancel:result": STAND,
     "console/run/find_run.py:no_runs:run": READ,

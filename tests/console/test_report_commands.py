@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -128,6 +129,34 @@ async def test_the_doctor_asks_the_model_endpoint(read: Cli, standin: Model) -> 
     away = await read.with_environ(ANTHROPIC_BASE_URL="http://127.0.0.1:1", SUPERVISOR_MODEL="standin")("doctor")
     assert away.code == 1
     assert "127.0.0.1:1: the connection is refused" in away.out
+
+
+async def test_the_doctor_asks_what_each_configured_model_can_do(read: Cli, standin: Model) -> None:
+    expected: dict[str, tuple[str, str, dict[str, Any] | None]] = {
+        "gone": ("problem", "the provider has no model of that name", None),
+        "retired": ("problem", "retired, the provider serves it no more", {"lifecycle": "retired"}),
+        "old": ("warning", "it retires on 2030-11-30; takes", {"retires_at": "2030-11-30T00:00:00Z"}),
+        "plain": ("ok", "without structured outputs", {"capabilities": {"structured_outputs": {"supported": False}}}),
+        "small": ("ok", "takes 32,000 tokens; writes 8,000", {"max_input_tokens": 32000, "max_tokens": 8000}),
+        "odd": ("ok", "takes 1,000,000 tokens", {"retires_at": [], "capabilities": "", "max_tokens": True}),
+    }
+    supervisors, workers = ",".join(list(expected)[:3]), ",".join(list(expected)[3:])
+    there = read.with_environ(
+        ANTHROPIC_BASE_URL=standin.url, SUPERVISOR_SUPERVISOR_MODEL=supervisors, SUPERVISOR_WORKER_MODEL=workers
+    )
+    await standin.lists({name: listed for name, (_, _, listed) in expected.items()})
+    try:
+        done = await there("doctor", "--json")
+    finally:
+        await standin.usual()
+    assert done.code == 1
+    rows = [row for row in json.loads(done.out) if row["name"] == "models"]
+    by_model = {row["text"].partition(",")[0]: row for row in rows}
+    for name, (level, words, _) in expected.items():
+        row = by_model[name]
+        assert (row["level"], words in row["text"]) == (level, True), row
+        setting = "SUPERVISOR_SUPERVISOR_MODEL" if name in supervisors else "SUPERVISOR_WORKER_MODEL"
+        assert (setting in row["fix"]) == (level != "ok")
 
 
 async def test_the_doctor_finds_another_store(read: Cli, tmp_path: Path) -> None:

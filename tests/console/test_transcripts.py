@@ -4,8 +4,8 @@ import pytest
 from pydantic import JsonValue
 from rich.console import Console
 
-from console.commands.check_row import CheckRow
-from console.commands.doctor import _print_row
+from console.checks.check_row import CheckRow
+from console.checks.doctor import _print_row
 from console.run.standstill import Standstill
 from console.view.event_lines import line
 from console.view.live_view import draw, log_line, story_rows

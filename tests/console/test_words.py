@@ -15,9 +15,9 @@ from temporalio.api.history.v1 import HistoryEvent
 from temporalio.converter import default
 
 import worker_main
+from console.checks.check_row import CheckRow
+from console.checks.doctor import _print_row
 from console.command import BAD_INPUT, CommandFailed
-from console.commands.check_row import CheckRow
-from console.commands.doctor import _print_row
 from console.commands.update_commands import new_limits
 from console.run.find_run import short_id
 from console.run.run_handle import NO_WORKER, RunHandle

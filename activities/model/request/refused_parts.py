@@ -1,8 +1,8 @@
 """Parts of a request that an endpoint refused: left out from then on.
 
 What a model takes is known by its name (`model_traits`). An endpoint may know less, behind a gateway or by its age. It
-says so with 400 before anything is paid; the call is then sent again without that part, within the same attempt. Where the
-endpoint's list of models says it, it is known before the first call.
+says so with 400 before anything is paid; the call is then sent again without that part, within the same attempt. Where
+its list of models says so, it is known before the first call.
 """
 
 import hashlib

@@ -278,6 +278,8 @@ async def test_an_endpoint_without_structured_outputs_takes_the_next_rung_for_ev
 
 
 LISTED = {"type": "model", "id": "local", "max_input_tokens": 32_000, "max_tokens": 9_000}
+NO_EFFORT = {"effort": {"supported": False}}
+ODD = {"capabilities": [1], "max_tokens": "many", "max_input_tokens": -1}
 NOTHING = {
     "structured_outputs": {"supported": False},
     "effort": {"supported": False},
@@ -290,8 +292,8 @@ NOTHING = {
     [
         ({**LISTED, "capabilities": NOTHING}, 32_000, set()),
         ({**LISTED, "capabilities": {}}, 32_000, {"format", "effort", "thinking"}),
-        ({**LISTED, "capabilities": {"effort": {"supported": False}}, "max_input_tokens": None}, None, {"format", "thinking"}),
-        ({**LISTED, "capabilities": [1], "max_tokens": "many", "max_input_tokens": -1}, None, {"format", "effort", "thinking"}),
+        ({**LISTED, "capabilities": NO_EFFORT, "max_input_tokens": None}, None, {"format", "thinking"}),
+        ({**LISTED, **ODD}, None, {"format", "effort", "thinking"}),
         ({"id": "local"}, None, {"format", "effort", "thinking"}),
     ],
 )  # fmt: skip

@@ -8,7 +8,7 @@ from temporalio.client import Client
 
 from console import console_limits
 from console.access import server_address
-from console.commands.check_row import CheckRow
+from console.checks.check_row import CheckRow
 from console.hints import hint, worker_hint
 from console.run.find_run import roots
 from console.run.pollers import ACTIVITIES, WORKFLOWS, limited, pollers, shown
@@ -48,7 +48,7 @@ async def _queues(client: Client, teams: list[Path]) -> AsyncIterator[CheckRow]:
         yield CheckRow("ok", "rate of model calls", why)
     tools = await pollers(client, TOOLS_QUEUE, ACTIVITIES)
     yield CheckRow("ok", f"queue {TOOLS_QUEUE}", shown(tools) or "no Worker: only runs of split processes need one")
-    from activities.teams.named_pools import named_pools  # loads the tools' libraries: 0.3 s for some commands only
+    from activities.teams.team_mentions import named_pools  # loads the tools' libraries: 0.3 s for some commands only
 
     for pool, users in named_pools(teams).items():
         workers = await pollers(client, pool_queue(pool), ACTIVITIES)

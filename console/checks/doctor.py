@@ -10,9 +10,9 @@ from temporalio.service import RPCError
 
 from activities.store.artifacts import ArtifactUnavailable
 from console.access import Access
-from console.commands.check_row import CheckRow, Level
-from console.commands.model_check import model_row
-from console.commands.server_checks import server_rows
+from console.checks.check_row import CheckRow, Level
+from console.checks.model_check import model_rows
+from console.checks.server_checks import server_rows
 from console.terminal import print_json
 from console.view.live_view import wrapped
 from runtime.connection import ConnectionFailed
@@ -47,7 +47,8 @@ def _print_row(row: CheckRow, console: Console) -> None:
 
 
 async def _rows(access: Access) -> AsyncIterator[CheckRow]:
-    yield await model_row(access.settings)
+    async for row in model_rows(access.settings):
+        yield row
     yield _files()
     store_id = None
     try:

@@ -1,0 +1,1 @@
+"""What `doctor` looks at: one row for each thing that a run needs."""
