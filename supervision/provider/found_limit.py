@@ -11,9 +11,7 @@ from dataclasses import dataclass, replace
 from supervision import limits
 
 _OURS = "temporal-supervisor: "
-_FOUND = re.compile(
-    r"429 at (?P<refused>[\d.]+)/min, (?P<at>\S+)(?: \((?P<cut>[\d.]+)\))?, (?P<calm>[\d.]+) s without one since"
-)
+_FOUND = re.compile(r"429 at (?P<refused>[\d.]+)/min, (?P<at>\S+), (?P<calm>[\d.]+) s without one since")
 _NAMED = re.compile(r"the provider names (?P<named>[\d.]+)/min")
 _SHARE = re.compile(r"a share of SUPERVISOR_MODEL_RPM (?P<total>[\d.]+)")
 _BY_HAND = re.compile(r"by hand: at most (?P<rate>[\d.]+)/min(?:, (?P<why>.*))?$", re.DOTALL)
@@ -23,14 +21,13 @@ _BY_HAND = re.compile(r"by hand: at most (?P<rate>[\d.]+)/min(?:, (?P<why>.*))?$
 class FoundLimit:
     """What the last refusal showed.
 
-    `refused` is the rate at which it came, `at` its time, for people and to tell it from others; `cut` is the part of
-    the rate that was left. `calm` counts the seconds since then in which calls waited for the queue.
+    `refused` is the rate at which it came, `at` its time, for people and to tell it from others. `calm` counts the
+    seconds since then in which calls waited for the queue.
     """
 
     refused: float
     at: str
     calm: float = 0.0
-    cut: float = limits.FOUND_CUT
 
     @classmethod
     def first(cls, rate: float, at: str) -> "FoundLimit":
@@ -42,7 +39,7 @@ class FoundLimit:
         """The rate at which to send."""
         top, beyond = limits.FOUND_TOP * self.refused, self.calm - self._recovery
         if beyond <= 0:
-            return top * (1 - (1 - self.cut) * (beyond / self._recovery) ** 2)
+            return top * (1 - (1 - limits.FOUND_CUT) * (beyond / self._recovery) ** 2)
         return top * (1 + (beyond / limits.FOUND_PROBE.total_seconds()) ** 2)
 
     @property
@@ -57,14 +54,12 @@ class FoundLimit:
     def refused_again(self, at: str) -> "FoundLimit":
         """Returns the limit after a refusal of a call that was sent at this rate.
 
-        One that follows the last after a few calls means that the limit is far below: the rate is halved. One that
-        ends a short try beyond the last limit confirms that limit: the provider's burst had hidden it for a while.
+        One that ends a short try beyond the last limit confirms that limit: the provider's burst had hidden it for a
+        while.
         """
-        soon = self.calm * self.rate < limits.FOUND_SOON_CALLS
-        cut = limits.FOUND_CUT_SOON if soon else limits.FOUND_CUT
         tried = self.rate / (limits.FOUND_TOP * self.refused)
         refused = self.rate if not 1 < tried < limits.FOUND_BEYOND else self.refused * tried**limits.FOUND_DRIFT
-        return FoundLimit(max(refused, limits.FOUND_LEAST_RATE), at, cut=cut)
+        return FoundLimit(max(refused, limits.FOUND_LEAST_RATE), at)
 
     def is_over(self, ceiling: float | None) -> bool:
         """True if the refusals have ended: the rate is far beyond what was refused, or above what is allowed at all."""
@@ -132,8 +127,7 @@ class QueueLimit:
         parts = []
         if self.found:
             found = self.found
-            cut = "" if found.cut == limits.FOUND_CUT else f" ({found.cut:g})"
-            parts.append(f"429 at {_per_minute(found.refused)}, {found.at}{cut}, {found.calm:.1f} s without one since")
+            parts.append(f"429 at {_per_minute(found.refused)}, {found.at}, {found.calm:.1f} s without one since")
         if self.named is not None:
             parts.append(f"the provider names {_per_minute(self.named)}")
         if self.share is not None and self.total is not None:
@@ -144,8 +138,7 @@ class QueueLimit:
 
 
 def _found(words: re.Match[str]) -> FoundLimit:
-    cut = float(words["cut"]) if words["cut"] else limits.FOUND_CUT
-    return FoundLimit(_per_second(words["refused"]), words["at"], float(words["calm"]), cut)
+    return FoundLimit(_per_second(words["refused"]), words["at"], float(words["calm"]))
 
 
 def _per_minute(rate: float) -> str:

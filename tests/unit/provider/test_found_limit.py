@@ -23,11 +23,11 @@ def test_beyond_the_refused_rate_it_rises_ever_faster() -> None:
     assert found.calmer(2 * limits.FOUND_PROBE.total_seconds()).rate >= 5 * 2.0 * limits.FOUND_TOP
 
 
-def test_a_refusal_soon_after_the_last_halves_the_rate() -> None:
+def test_a_refusal_halves_the_rate() -> None:
     found = FoundLimit.first(1.0, AT).calmer(2.0)
     again = found.refused_again(AT)
     assert again.refused == pytest.approx(found.rate)
-    assert again.rate == pytest.approx(found.rate * limits.FOUND_TOP * limits.FOUND_CUT_SOON)
+    assert again.rate == pytest.approx(found.rate * limits.FOUND_TOP * limits.FOUND_CUT)
 
 
 def test_a_queue_never_stands_still() -> None:
