@@ -1,10 +1,8 @@
 """The command behind `make bench`."""
 
 import argparse
-import asyncio
 import os
 import sys
-import tempfile
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,16 +11,11 @@ from rich.console import Console
 
 from benchmarks import report
 from benchmarks.measure import Bench, Sample
-from benchmarks.model_control import ModelControl
-from benchmarks.processes import ProcessFailed
 from benchmarks.rows import ROWS, WARM_UP, Row, shorter
-from benchmarks.systems import CHECKOUT, FLOOR_SETTINGS, Floor, Project, System
+from benchmarks.scene import measured, scene
+from benchmarks.systems import CHECKOUT, FLOOR_SETTINGS, Floor, System
 from benchmarks.targets import verdicts
-from runtime.connection import ConnectionFailed, connect
 from runtime.process import exit_now
-from runtime.server.embedded_server import EmbeddedServer, ServerFailed
-from runtime.server.temporal_binary import TemporalNotFound
-from supervision import limits
 
 _FLOOR = "reference_temporal.py"
 _FLOOR_MODEL = "fake_llm.py"
@@ -45,11 +38,7 @@ def main() -> None:
     if floor:
         rows = [row for row in rows if not row.new_roles]  # the floor's model server writes no such plans
     say(f"floor: {floor or 'none, the rows have nothing to compare with'}")
-    try:
-        samples = asyncio.run(_run(rows, options.repetitions or (1 if options.quick else _REPETITIONS), floor))
-    except (TemporalNotFound, ServerFailed, ConnectionFailed, ProcessFailed) as error:
-        say(str(error))
-        exit_now(1)
+    samples = measured(_run(rows, options.repetitions or (1 if options.quick else _REPETITIONS), floor))
     judged = verdicts(samples)
     report.show(Console(width=None if sys.stdout.isatty() else _WIDE), samples, judged)
     if options.out:
@@ -85,19 +74,14 @@ def _floor(named: Path | None) -> Path | None:
 async def _run(rows: list[Row], repetitions: int, floor: Path | None) -> list[Sample]:
     """Starts everything, measures all rows, repetitions interleaved, and ends everything."""
     async with AsyncExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True)))
-        server = EmbeddedServer(shared=False, db=folder / "temporal.db", headless=True)
-        info = await stack.enter_async_context(server)
-        model = ModelControl(folder, floor / _FLOOR_MODEL if floor else None)
-        await stack.enter_async_context(model.process)
-        client = await connect(address=info.address, wait=limits.WORKER_CONNECT_WAIT)
-        systems: list[System] = [Project(folder, client, info.address, model.url)]
+        place = await stack.enter_async_context(scene("bench", model_script=floor / _FLOOR_MODEL if floor else None))
+        systems: list[System] = [place.project()]
         if floor:
-            systems.insert(0, Floor(folder, floor / _FLOOR, info.address, model.url))
+            systems.insert(0, Floor(place.folder, floor / _FLOOR, place.info.address, place.model.url))
             say(f"floor settings: {' '.join(FLOOR_SETTINGS)}, no heartbeats")
         for system in systems:
             await stack.enter_async_context(system.worker)
-        bench = Bench(info.pid, model)
+        bench = Bench(place.info.pid, place.model)
         for system in systems:
             await bench.measure(system, WARM_UP, f"{system.name}-warm")
         return await _all(bench, systems, rows, repetitions)

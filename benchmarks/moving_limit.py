@@ -8,23 +8,16 @@ import argparse
 import asyncio
 import json
 import sys
-import tempfile
 import time
 from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
-from benchmarks.model_control import ModelControl
 from benchmarks.processes import ProcessFailed
 from benchmarks.rows import Row
-from benchmarks.systems import Project
+from benchmarks.scene import measured, scene
 from benchmarks.targets import Verdict, at_least, at_most
-from runtime.connection import ConnectionFailed, connect
 from runtime.process import exit_now
-from runtime.server.embedded_server import EmbeddedServer, ServerFailed
-from runtime.server.temporal_binary import TemporalNotFound
-from supervision import limits
 
 _PROCESSES = 3
 _LATENCY = 1.0
@@ -95,11 +88,7 @@ def main() -> None:
     rates = [float(part) for part in options.limits.split(",")]
     seconds = [float(part) for part in options.seconds.split(",")]
     row = Row("moving limit", options.subtasks, 1, _LATENCY)
-    try:
-        requests, changes = asyncio.run(_run(row, rates, seconds, options.burst, options.headers))
-    except (TemporalNotFound, ServerFailed, ConnectionFailed, ProcessFailed) as error:
-        sys.stderr.write(f"{error}\n")
-        exit_now(1)
+    requests, changes = measured(_run(row, rates, seconds, options.burst, options.headers))
     ends = [*changes[1:], max(requests.granted)]
     phases = [requests.phase(*facts) for facts in zip(rates, changes, ends, strict=False)]
     judged = _verdicts(requests, phases)
@@ -127,19 +116,13 @@ async def _run(
 ) -> tuple[Requests, list[float]]:
     """Returns the requests, and when each limit came into force."""
     async with AsyncExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="limit-", ignore_cleanup_errors=True)))
-        server = EmbeddedServer(shared=False, db=folder / "temporal.db", headless=True)
-        info = await stack.enter_async_context(server)
-        model = ModelControl(folder, None)
-        await stack.enter_async_context(model.process)
-        client = await connect(address=info.address, wait=limits.WORKER_CONNECT_WAIT)
-        project = Project(folder, client, info.address, model.url)
-        more = [Project(folder, client, info.address, model.url, f"worker-{n}") for n in range(2, _PROCESSES + 1)]
-        for started in (project, *more):
+        place = await stack.enter_async_context(scene("limit"))
+        fleet = [place.project(f"worker-{n}") for n in range(_PROCESSES)]
+        for started in fleet:
             await stack.enter_async_context(started.worker)
 
         def limit(rate: float) -> float:
-            model.prepare(
+            place.model.prepare(
                 row.latency, keep=True, limit={"per_minute": rate, "burst_seconds": burst, "headers": headers}
             )
             sys.stderr.write(f"{time.strftime('%H:%M:%S')} {rate:g} requests a minute\n")
@@ -147,14 +130,14 @@ async def _run(
 
         began = limit(rates[0])
         changes = [0.0]
-        work = asyncio.create_task(project.run(row, "moving-limit"))
+        work = asyncio.create_task(fleet[0].run(row, "moving-limit"))
         for rate, length in zip(rates[1:], seconds, strict=False):
             await asyncio.sleep(length)
             changes.append(limit(rate) - began)
         runs = await work
         if not all(run.ok for run in runs.runs):
             raise ProcessFailed("the run's answer misses findings")
-        return Requests.of(model.ledger(), began), changes
+        return Requests.of(place.model.ledger(), began), changes
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ import asyncio
 import json
 import statistics
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass
@@ -14,15 +13,11 @@ from pathlib import Path
 from temporalio.client import Client
 
 from benchmarks import limits
-from benchmarks.model_control import ModelControl
 from benchmarks.processes import ProcessFailed
 from benchmarks.rows import WARM_UP, Row
+from benchmarks.scene import measured, scene
 from benchmarks.systems import Project, Runs, request
-from runtime.connection import ConnectionFailed, connect
 from runtime.process import exit_now
-from runtime.server.embedded_server import EmbeddedServer, ServerFailed
-from runtime.server.temporal_binary import TemporalNotFound
-from supervision import limits as own_limits
 from supervision.queues import WORKFLOW_QUEUE
 from workflows.supervisor import SupervisorWorkflow
 
@@ -57,11 +52,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=3, help="repetitions of both sides")
     options = parser.parse_args()
     row = Row(_HONEST.name, 3, 1, _HONEST.latency, runs=options.runs, at_once=_HONEST.at_once)
-    try:
-        pairs = asyncio.run(_measure(row, options.pairs))
-    except (TemporalNotFound, ServerFailed, ConnectionFailed, ProcessFailed) as error:
-        sys.stderr.write(f"{error}\n")
-        exit_now(1)
+    pairs = measured(_measure(row, options.pairs))
     slower = statistics.median(pair.slower for pair in pairs)
     sys.stdout.write(f"slower by a frozen Worker of {_WORKERS}: {slower:.2f} times, at most {MOST:g}\n")
     exit_now(0 if slower <= MOST else 1)
@@ -69,21 +60,16 @@ def main() -> None:
 
 async def _measure(row: Row, pairs: int) -> list[Pair]:
     async with AsyncExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="poisoned-", ignore_cleanup_errors=True)))
-        server = EmbeddedServer(shared=False, db=folder / "temporal.db", headless=True)
-        info = await stack.enter_async_context(server)
-        model = ModelControl(folder, None)
-        await stack.enter_async_context(model.process)
-        client = await connect(address=info.address, wait=own_limits.WORKER_CONNECT_WAIT)
-        fleet = [Project(folder, client, info.address, model.url, f"worker-{n}") for n in range(_WORKERS)]
+        place = await stack.enter_async_context(scene("poisoned"))
+        fleet = [place.project(f"worker-{n}") for n in range(_WORKERS)]
         for project in fleet:
             await stack.enter_async_context(project.worker)
-        model.prepare(row.latency)
+        place.model.prepare(row.latency)
         await fleet[0].run(WARM_UP, "warm")
         seen = []
         for number in range(pairs):
             calm = await fleet[0].run(row, f"calm-{number}")
-            poisoned = await _poisoned(client, folder, fleet, row, number)
+            poisoned = await _poisoned(place.client, place.folder, fleet, row, number)
             seen.append(_pair(calm, poisoned))
             sys.stdout.write(json.dumps({key: round(value, 2) for key, value in asdict(seen[-1]).items()}) + "\n")
             sys.stdout.flush()
