@@ -101,20 +101,21 @@ class SynthesisActivities:
 
     async def _ask(self, call: SynthesisInput, plan: Plan, schema: Json | None) -> Answered:
         step, options = f"synthesis.{call.number}", CallOptions(call.max_tokens)
-        text, opening = await self._request(call, plan, schema), await self._opening(call, schema)
+        text, opening = self._request(call, plan, schema), await self._opening(call, schema)
         if call.head is None:
             return await self._calls.begin(call.run, step, opening, text, options)
         words = answer_repair(call.problems)
         anew = First(opening, corrected(text, words))
         return await self._calls.correct(call.run, step, call.head, words, anew, options)
 
-    async def _request(self, call: SynthesisInput, plan: Plan, schema: Json | None) -> PromptWriter:
-        goal = await read_text(self._store, call.goal_ref)
-        whole = await read_text(self._store, call.draft_ref) if call.draft_ref else None
+    def _request(self, call: SynthesisInput, plan: Plan, schema: Json | None) -> PromptWriter:
+        """Returns what writes the prompt: it reads its parts when it is written, which a repair seldom needs."""
         last_words = "\n".join([_LAST_WORDS[call.mode], *([JSON_WORDS] if schema is not None else [])])
         digest = call.mode == "digest"
 
         async def within(tokens: int) -> str:
+            goal = await read_text(self._store, call.goal_ref)
+            whole = await read_text(self._store, call.draft_ref) if call.draft_ref else None
             draft = None if whole is None else cut(whole, int(tokens * limits.CHARS_PER_TOKEN / 2))
 
             def write(findings: list[FindingExcerpt]) -> str:
