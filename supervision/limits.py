@@ -279,8 +279,8 @@ FOUND_CUT = 0.5  # of the rate, at a refusal; most of it is back within a few ca
 FOUND_TOP = 0.93  # of the refused rate: at the rate itself the next refusal would come at once
 FOUND_RECOVERY_CALLS = 75  # until the rate is back at FOUND_TOP: each refusal pays for so many calls without one,
 FOUND_RECOVERY_MIN = timedelta(seconds=12)  # but not while the refused calls themselves still come back,
-FOUND_RECOVERY_MAX = timedelta(seconds=40)  # nor for so long that a raised limit is noticed too late
-FOUND_PROBE = timedelta(seconds=10)  # beyond it: then the rate has doubled, after twice this it is five times as high
+FOUND_RECOVERY_MAX = timedelta(seconds=34)  # nor for so long that a raised limit is noticed too late
+FOUND_PROBE = timedelta(seconds=12)  # beyond it: then the rate has doubled, after twice this it is five times as high
 FOUND_BEYOND = 3.0  # times the rate that held: a refusal below it confirms the limit
 FOUND_DRIFT = 0.1  # and moves it up by this power of the rate that was tried
 FOUND_FIRST_RATE = 1.0  # a second: where the search begins, if no more calls went out before the first refusal

@@ -8,10 +8,10 @@ from supervision.provider.found_limit import FoundLimit, QueueLimit
 AT = "2026-01-02T03:04:05.678+00:00"
 
 
-def test_a_refusal_lowers_the_rate_gently_and_quiet_brings_it_back() -> None:
+def test_a_refusal_halves_the_rate_and_quiet_brings_it_back() -> None:
     found = FoundLimit.first(2.0, AT)
     assert found.rate == pytest.approx(2.0 * limits.FOUND_TOP * limits.FOUND_CUT)
-    recovered = found.calmer(limits.FOUND_RECOVERY_CALLS / 2.0)
+    recovered = found.calmer(min(limits.FOUND_RECOVERY_CALLS / 2.0, limits.FOUND_RECOVERY_MAX.total_seconds()))
     assert recovered.rate == pytest.approx(2.0 * limits.FOUND_TOP, rel=0.02)
 
 

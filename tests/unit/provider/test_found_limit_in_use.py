@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
+from statistics import mean
 
 import pytest
 
@@ -194,11 +195,13 @@ def test_a_limit_that_moves_is_followed(burst: float) -> None:
 
 
 def test_a_limit_that_moves_soon_is_followed_within_its_minute() -> None:
-    for seed in SEEDS:
-        world = World([(60, 120), (20, 60), (100, 200)], seed, 5).run()
-        assert world.goodput(60, 380) >= 0.85
-        assert world.refusals(60, 380) <= 0.03
-        assert world.goodput(220, 260) >= 0.85
+    """In the mean: how soon a raised limit is noticed depends on when it was last met."""
+    low = [45 + 5 * number for number in range(10)]  # seconds
+    worlds = [World([(60, 120), (20, seconds), (100, 200)], seconds, 5).run() for seconds in low]
+    ended = [320 + seconds for seconds in low]
+    assert mean(world.goodput(60, end) for world, end in zip(worlds, ended, strict=True)) >= 0.88
+    assert mean(world.refusals(60, end) for world, end in zip(worlds, ended, strict=True)) <= 0.03
+    assert min(world.goodput(end - 140, end) for world, end in zip(worlds, ended, strict=True)) >= 0.85
 
 
 def test_a_storm_of_refusals_lowers_the_rate_once() -> None:
