@@ -3,11 +3,11 @@
 import asyncio
 import contextlib
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from temporalio.api.enums.v1 import EventType
+from temporalio.api.enums.v1 import EventType, WorkflowTaskFailedCause
 from temporalio.client import Client, WorkflowHandle
 from temporalio.service import RPCError
 
@@ -37,7 +37,7 @@ class Crossing:
     runs: int
     wall: float
     longest_task: float
-    failed_tasks: int
+    failed_tasks: list[str]
     ready: float | None = None
     first_call: float | None = None
     repeated: int = 0
@@ -52,10 +52,11 @@ class Crossing:
 
 @dataclass
 class _Tasks:
-    """The workflow tasks of some histories."""
+    """The workflow tasks of some histories: what was in the hands of a process `killed` then, fails without a fault."""
 
+    killed: float = 0.0
     longest: float = 0.0
-    failed: int = 0
+    failed: list[str] = field(default_factory=list)
     events: int = 0
     bytes: int = 0
 
@@ -77,16 +78,17 @@ async def cross(
             )
         waiting = asyncio.gather(*(handle.result() for handle in handles), return_exceptions=True)
         ready = first = None
+        tasks = _Tasks()
         if size.killed is not None:
             await _answered(model, round(row.model_calls * size.killed), waiting)
             project.worker.kill()
+            tasks.killed = time.time()
             ready, first = await _started_again(project.worker, model, waiting)
         try:
             results = await asyncio.wait_for(waiting, max(1.0, patience.total_seconds() - (time.time() - began)))
         except TimeoutError:
             results = []
         wall = time.time() - began
-        tasks = _Tasks()
         for handle in handles:
             await _read_tasks(client, handle.id, tasks)
             for number in range(1, min(row.agents, _AGENTS_READ) + 1):
@@ -145,8 +147,11 @@ async def _read_tasks(client: Client, workflow_id: str, tasks: _Tasks) -> None:
             begun = event.workflow_task_completed_event_attributes.started_event_id
             tasks.longest = max(tasks.longest, at - started[begun])
         elif event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED:
-            tasks.failed += 1
+            failed = event.workflow_task_failed_event_attributes
+            tasks.failed.append(f"{workflow_id}: {WorkflowTaskFailedCause.Name(failed.cause)}")
         elif event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT:
             timeout = event.workflow_task_timed_out_event_attributes
             # One that timed out before it started was waiting for the process that is gone.
-            tasks.failed += timeout.started_event_id in started and timeout.timeout_type == 1
+            was_in_work = timeout.started_event_id in started and timeout.timeout_type == 1
+            if was_in_work and started[timeout.started_event_id] > tasks.killed:
+                tasks.failed.append(f"{workflow_id}: timed out")
