@@ -3,7 +3,7 @@
 from functools import cache
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, WithJsonSchema
 
 from supervision import limits
 from supervision.agent.closing_lines import Conclusion
@@ -12,6 +12,7 @@ from supervision.prompt_marks import FINISH_TOOL
 from supervision.text import cut
 
 _MEANINGS = "partial: some is missing. impossible: your tools and sources cannot do it; summary says why"
+_SHARE = {"type": "number", "description": "that it is right, 0 to 1"}
 
 
 class FinishCall(Model):
@@ -23,7 +24,7 @@ class FinishCall(Model):
         str,
         Field(description="all that is passed on, in Markdown: some paragraphs, figures with unit, period and source"),
     ] = ""
-    confidence: Annotated[float | None, Field(description="that it is right, 0 to 1")] = None
+    confidence: Annotated[float | None, WithJsonSchema(_SHARE)] = None  # left out where the model can't say
     limitations: Annotated[list[str], Field(description="what is missing or uncertain")] = []
 
 
