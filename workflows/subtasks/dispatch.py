@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -45,6 +46,10 @@ class Timers:
 
 def _sleep(seconds: float, summary: str) -> Coroutine[Any, Any, None]:
     return workflow.sleep(seconds, summary=summary)
+
+
+def _all_done(tasks: list[asyncio.Task[None]]) -> bool:
+    return all(task.done() for task in tasks)
 
 
 class Dispatch:
@@ -216,14 +221,20 @@ class Dispatch:
         """Stops what runs, keeps what it had, and closes what had not started."""
         # Each cancels its child and books what that had. Cancelled once more, it books without waiting for the child.
         # A level below waits for less, so that its own result still comes in time.
-        for patience in (self._state.time_and_budget.closing_time, limits.CHILD_GIVE_UP_WAIT):
+        waits = (
+            (self._state.time_and_budget.closing_time, "stopped subtasks hand in what they have"),
+            (limits.CHILD_GIVE_UP_WAIT, "stopped subtasks are given up"),
+        )
+        for patience, summary in waits:
             running = [task for task in self._running.values() if not task.done()]
             for task in running:
                 task.cancel()
             await self._drafts.stop()
             await self._replanning.stop()
             if running:
-                await workflow.wait(running, timeout=patience.total_seconds() / self._context.depth)
+                with suppress(TimeoutError):
+                    left = patience / self._context.depth
+                    await workflow.wait_condition(partial(_all_done, running), timeout=left, timeout_summary=summary)
         self._running.clear()
         self._state.board.close(why)
         self._context.show()
