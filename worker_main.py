@@ -3,6 +3,10 @@
 python worker_main.py [--roles workflows,model,tools | --pool NAME]
 """
 
+from runtime.interrupts import end_at_interrupt
+
+end_at_interrupt()  # before the other imports, which take a second
+
 import argparse
 import asyncio
 import contextlib
@@ -46,6 +50,7 @@ from activities.tool_calls import ToolActivities
 from runtime import search_attributes, telemetry
 from runtime.connection import ConnectionFailed, connect
 from runtime.health import shown_alive
+from runtime.interrupts import raise_at_interrupt
 from runtime.paths import keep_files_private, make_command
 from runtime.process import check_ownership, exit_now, keep_private
 from runtime.queues.queue_config import QueueConfig
@@ -262,9 +267,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Serve supervisor runs: workflows, model calls and tools.")
     serves = parser.add_mutually_exclusive_group()
     serves.add_argument("--roles", type=parse_roles, default=list(ALL_ROLES), help="default: workflows,model,tools")
-    serves.add_argument(
-        "--pool", type=parse_pool, help="make the model and tool calls of this pool's roles, only those"
-    )
+    serves.add_argument("--pool", type=parse_pool, help="make the model and tool calls of this pool's roles, no others")
     parser.add_argument("--env-file", type=Path, help="settings, instead of .env beside this program")
     parser.add_argument("--debug", action="store_true", help="log tracebacks of failed calls, and the SDK's warnings")
     options = parser.parse_args()
@@ -274,16 +277,14 @@ def main() -> None:
     check_ownership()
     try:
         settings = load_settings(options.env_file)
-    except ValidationError as error:
-        say(f"settings: {describe_errors(error)}")
-        exit_now(2)
     except (ValueError, OSError) as error:
-        say(str(error))
+        say(f"settings: {describe_errors(error)}" if isinstance(error, ValidationError) else str(error))
         exit_now(2)
     if "model" in options.roles and not settings.has_model:
         say(_no_model())
         exit_now(2)
     try:
+        raise_at_interrupt()
         with Watchdog() as watchdog:
             asyncio.run(serve(settings, options.roles, options.pool, watchdog))
     except (ConnectionFailed, ValueError) as error:

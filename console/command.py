@@ -14,6 +14,7 @@ from activities.store.artifacts import ArtifactMissing, ArtifactTooLarge, Artifa
 from console.access import Access
 from console.terminal import print_err, safe_line
 from runtime.connection import ConnectionFailed
+from runtime.interrupts import INTERRUPTED, raise_at_interrupt
 from runtime.server.embedded_server import ServerFailed
 from runtime.server.temporal_binary import TemporalNotFound
 from supervision.contract.request import describe_errors
@@ -24,7 +25,6 @@ FAILED = 1
 BAD_INPUT = 2
 UNREACHABLE = 3
 CANCELLED = 4
-INTERRUPTED = 130
 
 _SENTENCE_CHARS = 1500
 _SERVER_AWAY = (
@@ -57,6 +57,7 @@ class Command:
         """Runs `work` and returns its exit code, or that of its failure, which is printed to standard error."""
         _without_core_logs()
         try:
+            raise_at_interrupt()
             return asyncio.run(work())
         except (Exception, KeyboardInterrupt) as error:
             failure = explain(error)

@@ -1,5 +1,9 @@
 """The command behind `make serve`: the shared embedded server, until Ctrl-C."""
 
+from runtime.interrupts import end_at_interrupt
+
+end_at_interrupt()  # before the other imports, which take a second
+
 import argparse
 import asyncio
 import json
@@ -7,6 +11,7 @@ import signal
 import sys
 from pathlib import Path
 
+from runtime.interrupts import INTERRUPTED, raise_at_interrupt
 from runtime.paths import cache_dir, keep_files_private, module_command
 from runtime.process import exit_now
 from runtime.server.embedded_server import EmbeddedServer, ServerFailed
@@ -20,12 +25,13 @@ def main() -> None:
     keep_files_private()
     options = _parser().parse_args()
     try:
+        raise_at_interrupt()
         code = _run(options)
     except (TemporalNotFound, ServerFailed, OSError) as error:
         sys.stderr.write(f"{error}\n")
         code = 1
     except KeyboardInterrupt:
-        code = 130
+        code = INTERRUPTED
     exit_now(code)
 
 

@@ -1,0 +1,63 @@
+"""Ctrl-C while a program still imports: it ends at once, quietly, and as interrupted."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from runtime import interrupts
+
+ROOT = Path(__file__).resolve().parents[2]
+SLOW = "import time\nprint('importing', flush=True)\ntime.sleep(60)\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["starter.py", "list"],
+        ["worker_main.py"],
+        [".venv/bin/temporal-supervisor", "list"],
+        ["-m", "worker_main"],
+        ["-m", "console.demo"],
+        ["-m", "runtime.server"],
+    ],
+    ids=" ".join,
+)
+async def test_a_program_that_still_imports_ends_without_a_traceback(words: list[str], tmp_path: Path) -> None:
+    for name in ("typer", "pydantic", "temporalio"):
+        (tmp_path / f"{name}.py").write_text(SLOW)
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, *words),
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert await process.stdout.readline() == b"importing\n"
+    process.send_signal(signal.SIGINT)
+    _, err = await process.communicate()
+    assert (process.returncode, err) == (130, b"")
+
+
+def test_the_signal_of_other_programs_is_left_to_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    interrupts.end_at_interrupt()
+    assert signal.getsignal(signal.SIGINT) is before
+    monkeypatch.setattr(sys, "argv", ["/somewhere/starter.py"])
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # as a shell starts what runs in the background
+        interrupts.end_at_interrupt()
+        interrupts.raise_at_interrupt()
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        interrupts.end_at_interrupt()
+        assert signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+        interrupts.raise_at_interrupt()
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
