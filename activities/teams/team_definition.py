@@ -4,6 +4,7 @@ import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -11,7 +12,8 @@ from activities.teams.toolbox import complaints
 from supervision import limits
 from supervision.contract.team import Team
 from supervision.errors import ErrorKind, SupervisionError
-from supervision.text import one_line
+from supervision.team_references import reference_problems
+from supervision.text import one_line, quoted
 
 
 class TeamError(SupervisionError):
@@ -22,16 +24,31 @@ def read_definition(folder: Path) -> Team:
     """Returns what the folder's team.toml says, without running any code of the team. Raises TeamError."""
     file = folder / "team.toml"
     with naming(file):
-        if file.stat().st_size > limits.TEAM_FILE_BYTES:
-            raise ValueError(f"the file is larger than {limits.TEAM_FILE_BYTES} bytes")
-        read = tomllib.loads(file.read_text(encoding="utf-8"))
-        try:
-            team = Team.model_validate(read)
-        except ValidationError as error:
-            raise ValueError(complaints(error, read)) from error
-        if team.name != folder.name:
-            raise ValueError(f"name: '{team.name}' must be the folder's name, '{folder.name}'")
+        team, problems = as_team(read_table(file), folder)
+        if team is None or problems:
+            raise ValueError("; ".join(problems))
         return team
+
+
+def read_table(file: Path) -> dict[str, Any]:
+    """Returns the tables of a TOML file. Raises ValueError or OSError if it can't be read."""
+    if file.stat().st_size > limits.TEAM_FILE_BYTES:
+        raise ValueError(f"the file is larger than {limits.TEAM_FILE_BYTES} bytes")
+    return tomllib.loads(file.read_text(encoding="utf-8"))
+
+
+def as_team(read: dict[str, Any], folder: Path) -> tuple[Team | None, list[str]]:
+    """Returns the team that a file describes, None if it is none, and all that is wrong with it."""
+    problems = list[str]()
+    team = None
+    try:
+        team = Team.model_validate(read)
+    except ValidationError as error:
+        told = complaints(error, read)
+        problems = [told, *(problem for problem in reference_problems(read) if problem not in told)]
+    if isinstance(name := read.get("name"), str) and name != folder.name:
+        problems.append(f"name: {quoted(name)} must be the folder's name, '{folder.name}'")
+    return team, problems
 
 
 @contextmanager

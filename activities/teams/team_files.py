@@ -33,16 +33,17 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from activities.teams.own_tools import own_tools
-from activities.teams.team_definition import TeamError, naming, read_definition
+from activities.teams.team_definition import TeamError, read_definition
 from activities.teams.team_thread import TeamThread, ToolBlocked
 from activities.teams.toolbox import Toolbox, complaints
+from activities.teams.whole_team import read_team
 from activities.tools.files import Fingerprint, fingerprint
 from activities.tools.tool import Tool
 from supervision import limits
 from supervision.contract.team import RoleCard, Team, TeamCard, ToolCard, is_name
 from supervision.errors import ErrorKind
 from supervision.planning.team_hints import team_hints
+from supervision.team_references import Table, tables
 from supervision.text import did_you_mean, quoted
 
 log = logging.getLogger(__name__)
@@ -142,7 +143,7 @@ class TeamFiles:
         except RuntimeError as error:
             raise TeamError(ErrorKind.UNKNOWN_TEAM, f"{folder}: {error}") from None
         deadline = time.monotonic() + limits.TEAM_READ_TIMEOUT.total_seconds()
-        reading = _Reading(current, thread, thread.begin(partial(_read, folder, thread)), deadline)
+        reading = _Reading(current, thread, thread.begin(partial(self._read, folder, thread)), deadline)
         if not (folder / "tools.py").is_file():
             thread.end()
         self._readings[name] = reading
@@ -196,12 +197,25 @@ class TeamFiles:
         )
 
     def _require_teams(self, team: Team) -> None:
-        for role in team.roles:
-            if role.team is not None:
+        if unknown := self._unknown_teams(team.model_dump()):
+            raise TeamError(ErrorKind.UNKNOWN_TEAM, "; ".join(unknown))
+
+    def _unknown_teams(self, team: Table) -> list[str]:
+        """Returns a problem for each role that is a team which no folder holds."""
+        problems = []
+        for role in tables(team.get("roles")):
+            if isinstance(name := role.get("team"), str):
                 try:
-                    self._folder(role.team)
+                    self._folder(name)
                 except TeamError as error:
-                    raise TeamError(error.kind, f"roles.{role.name}.team: {error.message}") from None
+                    problems.append(f"roles.{role.get('name')}.team: {error.message}")
+        return problems[: limits.FIELD_COMPLAINTS]
+
+    def _read(self, folder: Path, thread: TeamThread) -> LoadedTeam:
+        team, toolbox = read_team(folder, thread.own, self._unknown_teams)
+        for hint in team_hints(team):
+            log.warning("%s", hint)
+        return LoadedTeam(team, folder, toolbox)
 
     def _registered(self) -> dict[str, Tool[Any]]:
         """Returns all tools of all teams as `team/tool`; a broken team file hides only its own."""
@@ -272,12 +286,3 @@ def _pick(wanted: str, registered: dict[str, Tool[Any]], where: str) -> Tool[Any
         ErrorKind.INVALID_REQUEST,
         f"{where}: no team file has a tool {quoted(wanted)}{did_you_mean(wanted, offered)}; registered are: {known}",
     )
-
-
-def _read(folder: Path, thread: TeamThread) -> LoadedTeam:
-    team = read_definition(folder)
-    for hint in team_hints(team):
-        log.warning("%s", hint)
-    with naming(folder / "team.toml"):
-        toolbox = Toolbox.for_team(team, folder, map(thread.own, own_tools(folder / "tools.py")))
-    return LoadedTeam(team, folder, toolbox)

@@ -14,7 +14,7 @@ from activities.teams.tool_kinds import KINDS
 from activities.tools.tool import NewArtifact, Tool, ToolContext, ToolMisuse, ToolOutput
 from supervision import limits
 from supervision.contract.request import describe_errors
-from supervision.contract.team import Role, Team, ToolEntry
+from supervision.contract.team import Role, ToolEntry
 from supervision.prompt_marks import OWN_TOOLS
 from supervision.text import cap, clean, did_you_mean, one_line
 
@@ -45,33 +45,6 @@ class Toolbox:
             if tool.name in self._tools:
                 raise ValueError(f"tools.{tool.name}: two tools have this name")
             self._tools[tool.name] = tool
-
-    @classmethod
-    def for_team(cls, team: Team, folder: Path, own: Iterable[Tool[Any]] = ()) -> "Toolbox":
-        """Returns the tools that the team file sets up in `folder`, and the author's `own`.
-
-        Raises ValueError with every entry and its problem, also if a role names a tool that does not exist.
-        """
-        tools, problems = list(own), list[str]()
-        for entry in team.tools:
-            try:
-                tools.append(_set_up(entry, folder))
-            except ValueError as error:
-                problems.append(str(error))
-        toolbox = cls(tools)
-        known = {*toolbox._tools, *(entry.name for entry in team.tools)}
-        for where, names in [(f"roles.{role.name}.tools", role.tools) for role in team.roles] + [
-            ("toolbox", team.toolbox)
-        ]:
-            for name in names:
-                if name not in known:
-                    has = ", ".join(sorted(known)) or "none"
-                    problems.append(
-                        f"{where}: there is no tool '{name}'{did_you_mean(name, known)}; the team has: {has}"
-                    )
-        if problems:
-            raise ValueError("; ".join(problems))
-        return toolbox
 
     def names(self) -> list[str]:
         """Returns all names, sorted."""
@@ -162,6 +135,17 @@ def _message(error: BaseException) -> str:
 
 def _file_name(name: str) -> str:
     return PurePosixPath(one_line(clean(name), limits.FILE_NAME_BYTES).replace("\\", "/")).name or "artifact"
+
+
+def set_up_tools(entries: Iterable[ToolEntry], folder: Path) -> tuple[list[Tool[Any]], list[str]]:
+    """Returns the tools that a team file sets up in `folder`, and the problem of each that could not be."""
+    tools, problems = list[Tool[Any]](), list[str]()
+    for entry in entries:
+        try:
+            tools.append(_set_up(entry, folder))
+        except ValueError as error:
+            problems.append(str(error))
+    return tools, problems
 
 
 def _set_up(entry: ToolEntry, folder: Path) -> Tool[Any]:

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, model_validator
 from supervision import limits
 from supervision.contract.base import Model, StrictModel
 from supervision.contract.model_choice import Efforts, ModelChain
-from supervision.text import did_you_mean, one_line, quoted
+from supervision.team_references import reference_problems, role_problems
 
 Effects = Literal["read", "write"]
 
@@ -100,10 +100,8 @@ class Role(StrictModel):
 
     @model_validator(mode="after")
     def _able(self) -> "Role":
-        if self.team is None and not self.system_prompt.strip():
-            raise ValueError(f"role '{self.name}' needs a system_prompt")
-        if self.team is not None and self.tools:
-            raise ValueError(f"role '{self.name}' is a team: tools belong to that team's roles")
+        if problems := list(role_problems(self.model_dump())):
+            raise ValueError("; ".join(problems))
         return self
 
 
@@ -139,25 +137,8 @@ class Team(StrictModel):
 
     @model_validator(mode="after")
     def _consistent(self) -> "Team":
-        names = [role.name for role in self.roles]
-        if repeated := _repeated(names):
-            raise ValueError(f"role names must differ: {', '.join(repeated)}")
-        if self.generalist not in names:
-            raise ValueError(f"generalist {_unknown(self.generalist, names)}")
-        for role in self.roles:
-            _check_substitutes(role, names)
-        for route in self.routes:
-            if route.role not in names:
-                raise ValueError(f"routes: {_unknown(route.role, names)}")
-        if repeated := _repeated([tool.name for tool in self.tools]):
-            raise ValueError(f"tool names must differ: {', '.join(repeated)}")
-        shared = _repeated([tool for role in self.roles for tool in dict.fromkeys(role.tools)])
-        if shared and not self.share_tools:
-            listed = one_line(", ".join(shared), limits.LIST_SHOWN_BYTES)
-            raise ValueError(
-                f"roles share the tools {listed}: give each tool to one role, "
-                "or set share_tools = true if that is meant"
-            )
+        if problems := reference_problems(self.model_dump()):
+            raise ValueError("; ".join(problems))
         return self
 
     def role(self, name: str) -> Role:
@@ -227,20 +208,3 @@ class TeamCard(Model):
         """Returns the role of that name, else the generalist."""
         by_name = {role.name: role for role in self.roles}
         return by_name.get(name) or by_name[self.generalist]
-
-
-def _check_substitutes(role: Role, names: list[str]) -> None:
-    for field, other in (("fallback", role.fallback), ("backup", role.backup)):
-        if other == role.name:
-            raise ValueError(f"role '{role.name}' is its own {field}: name another role")
-        if other is not None and other not in names:
-            raise ValueError(f"role '{role.name}': {field} {_unknown(other, names)}")
-
-
-def _unknown(role: str, names: list[str]) -> str:
-    meant = did_you_mean(role, names).replace(", ", "; ", 1)
-    return f"{quoted(role)} is not one of the roles: {', '.join(names)}{meant}"
-
-
-def _repeated(names: list[str]) -> list[str]:
-    return sorted({name for name in names if names.count(name) > 1})

@@ -175,6 +175,85 @@ def test_a_broken_file_names_itself_the_place_and_the_problem(
     assert error.value.message.startswith(f"{folder / 'team.toml'}: ")
 
 
+MANY_PROBLEMS = """
+name = "other"
+generalist = "heper"
+toolbox = ["hammer"]
+
+[[roles]]
+name = "helper"
+descripton = "Helps."
+tools = ["calculat", "greet", "shared"]
+fallback = "nobody"
+
+[[roles]]
+name = "second"
+description = "d"
+system_prompt = "s"
+tools = ["shared"]
+backup = "second"
+team = "ghosts"
+
+[[routes]]
+pattern = "hello"
+role = "third"
+
+[[tools]]
+name = "calculate"
+uses = "calculater"
+
+[[tools]]
+name = "ask"
+uses = "sql_query"
+surplus = 1
+
+[[tools]]
+name = "query"
+uses = "sql_query"
+"""
+PROBLEMS = [
+    "roles.helper.descripton: unknown field, did you mean 'description'?",
+    "roles.helper.description: Field required",
+    "role 'helper' needs a system_prompt",
+    "tools.ask.surplus: unknown field",
+    "generalist 'heper' is not one of the roles: helper, second; did you mean 'helper'?",
+    "role 'helper': fallback 'nobody' is not one of the roles",
+    "role 'second' is its own backup",
+    "role 'second' is a team: tools belong to that team's roles",
+    "routes: 'third' is not one of the roles",
+    "roles share the tools shared",
+    "name: 'other' must be the folder's name, 'crew'",
+    "tools.calculate: there is no kind 'calculater', did you mean 'calculator'?",
+    "tools.query.options: tables: Field required",
+    "roles.helper.tools: there is no tool 'calculat', did you mean 'calculate'?; the team has: ask, calculate, greet",
+    "toolbox: there is no tool 'hammer'",
+    "roles.second.team: there is no team 'ghosts'",
+]
+
+
+def test_all_problems_of_a_teams_files_are_told_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "ERROR_BYTES", 4 * limits.ERROR_BYTES)  # of this many problems the last would be cut
+    monkeypatch.setattr(limits, "FIELD_COMPLAINTS", 10)
+    folder = write(tmp_path, text=MANY_PROBLEMS, tools=OWN_TOOLS)
+    with pytest.raises(TeamError) as error:
+        TeamFiles([tmp_path]).load("crew")
+    assert [problem for problem in PROBLEMS if error.value.message.count(problem) != 1] == [], error.value.message
+    assert error.value.message.count(str(folder / "team.toml")) == 1
+    (folder / "tools.py").write_text("x = (\n")
+    with pytest.raises(TeamError) as error:
+        TeamFiles([tmp_path]).load("crew")
+    assert "generalist 'heper'" in error.value.message
+    assert f"{folder / 'tools.py'}: line 1: SyntaxError" in error.value.message
+    assert "there is no tool" not in error.value.message  # an author's own, for all we know
+
+
+def test_what_a_broken_part_may_mean_is_not_called_unknown(tmp_path: Path) -> None:
+    write(tmp_path, text=TEAM.replace('name = "helper"', 'nmae = "helper"'))
+    with pytest.raises(TeamError, match=r"roles\.0\.name: Field required") as error:
+        TeamFiles([tmp_path]).load("crew")
+    assert "is not one of the roles" not in error.value.message
+
+
 def test_bytes_that_are_no_text_are_a_broken_file(tmp_path: Path) -> None:
     folder = write(tmp_path)
     (folder / "team.toml").write_bytes(b"\xff\xfe\x00")
