@@ -21,9 +21,10 @@ from console.terminal import console
 from console.view.answer_text import print_outcome
 from runtime.paths import make_command, module_command
 from runtime.server.temporal_binary import find_temporal
+from starter import app
 from supervision.contract.result import RunResult
 from tests.console.conftest import GOAL, Cli
-from tests.console.hint_sites import PLACEHOLDER, ROOT, made, written
+from tests.console.hint_sites import PLACEHOLDER, ROOT, hidden, in_backticks, made, spelled_out, written
 from tests.console.test_hints import all_run, hints, run_as_printed
 
 RUN = "sites-1"
@@ -32,14 +33,14 @@ WORKERS = "test_hints_that_start_a_worker_run_as_printed"
 STOP = "test_the_hint_that_stops_a_server_runs_from_anywhere"
 READ = "test_hints_of_reading_run_as_printed"
 RUN_BY = {
-    "console/commands/artifact_commands.py:print_artifacts:artifacts": READ,
+    "console/commands/artifact_commands.py:print_artifacts:artifacts --save DIR": READ,
     "console/commands/list_commands.py:print_runs:list": READ,
     "console/commands/run_commands.py:follow_run:follow": "test_ctrl_c_detaches_and_the_run_completes",
     "console/commands/run_commands.py:run_goal:follow": STAND,
     "console/checks/server_checks.py:_open_runs:status": "every_screen_says",
     "console/checks/server_checks.py:_queues:worker --pool": WORKERS,
     "console/checks/server_checks.py:_queues:worker": WORKERS,
-    "console/commands/tool_commands.py:try_tool:tool": READ,
+    "console/commands/tool_commands.py:try_tool:tool default/calculate": READ,
     "console/commands/update_commands.py:cancel:result": STAND,
     "console/run/find_run.py:no_runs:run": READ,
     "console/run/request_options.py:as_request:run": STAND,
@@ -52,15 +53,32 @@ RUN_BY = {
     "console/run/start_run.py:_taken:follow": "test_a_taken_id_names_the_run_that_has_it",
     "console/run/start_run.py:_taken:result": STAND,
     "console/run/start_run.py:require_workers:worker": WORKERS,
-    "console/view/answer_text.py:_fact_lines:artifacts": READ,
-    "console/view/answer_text.py:_fact_lines:result": READ,
+    "console/view/answer_text.py:_fact_lines:artifacts --save DIR": READ,
+    "console/view/answer_text.py:_fact_lines:result --full": READ,
     "runtime/connection.py:_default_address:make serve": "test_hints_of_the_makefile_run_from_anywhere",
     "runtime/connection.py:_explain:make serve": "test_hints_of_the_makefile_run_from_anywhere",
-    "runtime/server/__main__.py:_reported_running:module runtime.server": STOP,
-    "runtime/server/__main__.py:_serve:module runtime.server": STOP,
+    "runtime/server/__main__.py:_reported_running:module runtime.server --stop": STOP,
+    "runtime/server/__main__.py:_serve:module runtime.server --stop": STOP,
     "worker_main.py:_no_model:make standin": "test_hints_of_the_makefile_run_from_anywhere",
 }
 """The test, or the part of tests, that runs the hint of each place."""
+NO_COMMANDS = {
+    PLACEHOLDER: {  # ids of subtasks, and names of fields
+        *("activities/model/structured.py", "console/view/answer_text.py", "supervision/results/answer.py"),
+        "console/hints.py",  # the makers themselves
+    },
+    "make PLACEHOLDER": {"runtime/paths.py"},
+    "make -C PLACEHOLDER PLACEHOLDER": {"runtime/paths.py"},
+    "go install PLACEHOLDER": {"runtime/server/temporal_binary.py"},  # it has been run, and failed
+    "tool_use": {"standin/server/api_request.py"},  # blocks of a message
+    "tool_result": {"standin/server/api_request.py"},
+}
+USAGES = {  # of programs about themselves: `prog` of a parser
+    "console/demo/__main__.py: python -m console.demo",
+    "runtime/health.py: python -m runtime.health FILE",
+    "runtime/server/__main__.py: python -m runtime.server",
+    "standin/__main__.py: python -m standin",
+}
 
 
 def test_each_place_that_makes_a_hint_has_a_test_that_runs_it() -> None:
@@ -69,6 +87,18 @@ def test_each_place_that_makes_a_hint_has_a_test_that_runs_it() -> None:
     functions = {node.name for tree in tests for node in tree.body if isinstance(node, ast.AsyncFunctionDef)}
     functions |= {node.name for tree in tests for node in tree.body if isinstance(node, ast.FunctionDef)}
     assert set(RUN_BY.values()) - functions == set()
+    assert hidden() == []
+
+
+def test_no_text_suggests_a_command_that_nothing_runs() -> None:
+    ours = {command.name or getattr(command.callback, "__name__", "") for command in app.registered_commands}
+    unknown = {
+        piece: modules - NO_COMMANDS.get(piece, set())
+        for piece, modules in in_backticks().items()
+        if piece not in written() and not (piece.split()[0] in ours and len(piece.split()) <= 2)
+    }
+    assert {piece: modules for piece, modules in unknown.items() if modules} == {}
+    assert set(spelled_out()) == USAGES
 
 
 @pytest.mark.parametrize("command", sorted(written()))
