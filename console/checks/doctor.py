@@ -14,7 +14,7 @@ from console.checks.check_row import CheckRow, Level
 from console.checks.model_check import model_rows
 from console.checks.server_checks import server_rows
 from console.terminal import print_json
-from console.view.live_view import wrapped
+from console.view.rows import wrapped
 from runtime.connection import ConnectionFailed
 from runtime.paths import cache_dir
 from supervision.trust import is_readable_by_others
@@ -39,7 +39,7 @@ def _print_row(row: CheckRow, console: Console) -> None:
     room = console.width - _TEXT_COLUMN
     begins = Text.assemble((f"{row.level:<{_NAME_COLUMN}}", _STYLES[row.level]), row.name)
     begins.pad_right(max(1, _TEXT_COLUMN - begins.cell_len))
-    for text in [*wrapped(row.text, room, "", whole=True), *wrapped(row.fix, room, "dim", whole=True)]:
+    for text in [*wrapped(row.text, room, ""), *wrapped(row.fix, room, "dim")]:
         further_left = max(0, console.width - text.cell_len)  # a long command
         begins.truncate(min(_TEXT_COLUMN, further_left) if not begins.plain.strip() else _TEXT_COLUMN)
         console.print(Text.assemble(begins, text), soft_wrap=True)

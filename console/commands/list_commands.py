@@ -20,7 +20,7 @@ from console.run.find_run import no_runs, roots, short_id
 from console.run.run_handle import RunHandle, facts, is_open, state_word
 from console.run.standstill import Standstill, causes_of
 from console.terminal import print_err, print_json, safe_line
-from console.view.live_view import wrapped
+from console.view.rows import wrapped
 from supervision import limits
 from supervision.text import did_you_mean, money
 
@@ -135,7 +135,7 @@ def _print_table(rows: list[ListedRun], console: Console) -> None:
     console.print(table)
     for row in rows:
         for cause in row.standstills:
-            for line in wrapped(f"⏸ {short_id(row.id)}: {cause.line}", console.width, "yellow", whole=True):
+            for line in wrapped(f"⏸ {short_id(row.id)}: {cause.line}", console.width, "yellow"):
                 console.print(line, soft_wrap=True)
 
 

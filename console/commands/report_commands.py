@@ -58,7 +58,7 @@ async def print_status(run: RunHandle, console: Console, store: ArtifactStore | 
         console.print(spend_table(status.spend))
     height = len(tree_rows(status.subtasks)) + limits.STATUS_PAGE
     picture.status = status.model_copy(update={"spend": []})  # shown above, row by row
-    console.print(draw(picture, min(console.width, _WIDEST), height))
+    console.print(draw(picture, min(console.width, _WIDEST), height), crop=False)
     for warning in status.warnings:
         print_out(safe_line(f"warning: {warning}", limits.ERROR_BYTES))
     if status.error:

@@ -9,7 +9,7 @@ from rich.text import Text
 from console.hints import hint
 from console.run.run_outcome import RunOutcome
 from console.terminal import counted, print_err, print_json, print_out, safe, safe_line
-from console.view.live_view import wrapped
+from console.view.rows import wrapped
 from supervision.contract.result import RunResult
 from supervision.results.answer import with_gaps
 from supervision.text import money
@@ -66,7 +66,7 @@ def _fact(fact: str, width: int) -> list[Text]:
     """Returns a fact in as many rows as it takes; an address or a command stays one piece, to be copied."""
     if fact.startswith(("http", "run ")):
         return [Text(f" {fact}", style="dim")]
-    return wrapped(fact, width, "dim", whole=True)
+    return wrapped(fact, width, "dim")
 
 
 def _fact_lines(run_id: str, outcome: RunOutcome, result: RunResult, web: str | None) -> list[str]:

@@ -1,21 +1,19 @@
 """A followed run on a terminal: the plan as a tree with states, and a footer. All foreign text is made safe here."""
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from console import console_limits
 from console.console_limits import FOLLOW_LINE_CHARS, STORY_CHARS
 from console.run.run_handle import NO_WORKER
 from console.terminal import safe_line
 from console.view.event_lines import Line, Mood
 from console.view.picture import LiveCall, Picture, TreeRow, fitted
+from console.view.rows import broken, height_of, one_word, whole_rows, wrapped
 from supervision import limits
 from supervision.contract.result import SubtaskReport
 from supervision.contract.usage import Spend
@@ -36,8 +34,6 @@ _FOOTER_ROWS = 9  # of footer and margin
 _ROOMY = 24  # rows of a terminal with room for more than the plan
 _LEAST_ROWS = 3
 _LEAST_WIDTH = 20
-_COMMAND = re.compile(r"`[^`]*`[,;.:]?")  # stays on one row as long as it fits, to be copied
-_GLUE = "\ue000"
 _WAIT_ROWS = 3
 _SPENDERS = 4  # named on one line
 _REASON_INDENT = " " * 9  # below the text of an event, behind its time
@@ -82,7 +78,7 @@ def draw(picture: Picture, width: int, height: int, hint: str = "") -> Renderabl
     tree = picture.tree()
     if tree:
         running = sum(1 for row in tree if row.report.state == "running")
-        rows = _FOOTER_ROWS + len(_waits(picture, width, height))
+        rows = _FOOTER_ROWS + height_of(_waits(picture, width, height), width)
         room = max(_LEAST_ROWS, height - rows - min(running, height // 4))
         shown, left_out = fitted(tree, room)
         parts.append(_table(picture, shown, width, tails=height // 4))
@@ -162,58 +158,30 @@ def _footer(picture: Picture, width: int, height: int, hint: str) -> list[Render
         words.append(money(status.usage.usd))
     if picture.started:
         words.append(clock((datetime.now(UTC) - picture.started).total_seconds()))
-    together = " · ".join(safe_line(word, FOLLOW_LINE_CHARS).replace(" ", _GLUE) for word in words)
-    rows: list[RenderableType] = [*_broken(together, width, "bold"), *_waits(picture, width, height)]
+    together = " · ".join(one_word(safe_line(word, FOLLOW_LINE_CHARS)) for word in words)
+    rows: list[RenderableType] = [*broken(together, width, "bold"), *_waits(picture, width, height)]
     if status and height >= _ROOMY and (spent := spend_line(status.spend)):
         rows.append(_faint(f" {safe_line(spent, width - 1)}"))
     told = picture.notice == NO_WORKER and any(cause.waits_for == "worker" for cause in picture.standstills)
     if picture.notice and not told:
-        rows += wrapped(picture.notice, width, "yellow")
+        rows += whole_rows(wrapped(picture.notice, width, "yellow"), width)
     if status and status.model_notice:
         rows += wrapped(status.model_notice, width, "magenta")
     if picture.web:
-        rows.append(Text(f" {picture.web}", style="dim", overflow="fold"))
+        rows += whole_rows([Text(f" {picture.web}", style="dim")], width)
     if hint:
         rows += wrapped(hint, width, "dim")
     return rows
 
 
-def _waits(picture: Picture, width: int, height: int) -> list[Text]:
+def _waits(picture: Picture, width: int, height: int) -> list[RenderableType]:
     """Returns the rows that say what the run stands still for: at most a third of the screen."""
-    rows = [row for cause in picture.standstills for row in wrapped(f"⏸ {cause.line}", width, "yellow")]
-    most = max(_WAIT_ROWS, height // 3)
-    return rows if len(rows) <= most else [*rows[: most - 1], Text(" …", style="yellow")]
-
-
-def wrapped(text: str, width: int, style: str, *, whole: bool = False) -> list[Text]:
-    """Returns foreign text as rows that fit the terminal: broken between words, indented, nothing cut.
-
-    With `whole` a command that does not fit is a row by itself, to be printed with `soft_wrap`: then it can be copied
-    as one. A live picture counts its rows, so there it is broken like a long word.
-    """
-    shown = safe_line(text, console_limits.STANDSTILL_CHARS)
-    rows: list[Text] = []
-    start = 0
-    for command in _COMMAND.finditer(shown) if whole else ():
-        if cell_len(command[0]) > _room(width):
-            rows += _broken(_glued(shown[start : command.start()]), width, style, goes_on=bool(rows))
-            rows.append(Text(command[0], style=style))
-            start = command.end()
-    return rows + _broken(_glued(shown[start:]), width, style, goes_on=bool(rows))
-
-
-def _glued(text: str) -> str:
-    return _COMMAND.sub(lambda command: command[0].replace(" ", _GLUE), text.strip())
-
-
-def _broken(glued: str, width: int, style: str, *, goes_on: bool = False) -> list[Text]:
-    room = _room(width)
-    rows = [row.plain.replace(_GLUE, " ").rstrip() for row in Text(glued).wrap(Console(width=room), room)]
-    return [Text(("  " if number or goes_on else " ") + row, style=style) for number, row in enumerate(rows) if row]
-
-
-def _room(width: int) -> int:
-    return max(_LEAST_WIDTH, width - 2)
+    causes = [row for cause in picture.standstills for row in wrapped(f"⏸ {cause.line}", width, "yellow")]
+    rows, most = whole_rows(causes, width), max(_WAIT_ROWS, height // 3)
+    if height_of(rows, width) <= most:
+        return rows
+    fitting = [n for n in range(len(rows)) if height_of(rows[:n], width) < most]
+    return [*rows[: max(fitting)], Text(" …", style="yellow")]
 
 
 def _faint(text: str) -> Text:
