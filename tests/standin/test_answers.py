@@ -11,6 +11,7 @@ from standin.server.api_request import parse
 from tests.standin.conftest import FOOTER
 
 TEXT = {"type": "string"}
+NUMBER = {"type": "number"}
 IDS = {"type": "array", "items": TEXT}
 
 
@@ -114,6 +115,39 @@ def test_of_lines_that_fit_alike_the_largest_figure_is_taken() -> None:
     hill = "Hill: pear crop went from 20 (1980) to 44 (2020)."
     findings = FINDINGS.replace(hill, f"Mill: pear crop went from 9 (1980) to 7 (2020).\n{hill}")
     assert ask(findings, item(pear_crop={"type": "integer"})) == {"pear_crop": 44}
+
+
+GROWTH = """<goal>Which farm's crop grew most?</goal><finding subtask_id="t1" role="counter">
+- Valley, Hill, north: pear crop tons went from 20 (1980) to 44 (2020), a change of 24 (120 %).
+- Valley, Mill: pear crop tons went from 900 (1980) to 890 (2020), a change of -10 (-1.11 %).
+- Valley, Dale: pear crop tons went from 300 (1980) to 310 (2020).
+- A farm on a hill has more sun: 2,000 hours. [n-1]
+</finding>"""
+
+
+@pytest.mark.parametrize(
+    ("properties", "expected"),
+    [
+        ({"farm": TEXT, "growth_tons": NUMBER}, {"farm": "Hill", "growth_tons": 24.0}),
+        ({"farm": TEXT, "growth_percent": NUMBER}, {"farm": "Hill", "growth_percent": 120.0}),
+        ({"crop_tons": NUMBER, "farm": TEXT}, {"crop_tons": 44.0, "farm": "Hill"}),
+        (
+            {"crop_1980": NUMBER, "crop_2020": NUMBER, "crop_change": NUMBER, "unit": TEXT, "best_farm": TEXT},
+            {"crop_1980": 20.0, "crop_2020": 44.0, "crop_change": 24.0, "unit": "tons", "best_farm": "Hill"},
+        ),
+        ({"farm": {"enum": ["Mill", "Hill"]}, "gain": NUMBER}, {"farm": "Hill", "gain": 24.0}),
+        ({"farm": TEXT}, {"farm": "Hill"}),
+        ({"sun": TEXT}, {"sun": "A farm on a hill has more sun: 2,000 hours. [n-1]"}),
+    ],
+)
+def test_an_object_is_about_one_thing_and_names_it(properties: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert ask(GROWTH, item(answer=TEXT, answer_json=item(**properties)))["answer_json"] == expected
+
+
+def test_without_a_question_for_the_growth_the_largest_is_meant() -> None:
+    asked = GROWTH.replace("Which farm's crop grew most?", "Which farm has most pears?")
+    value = ask(asked, item(answer=TEXT, answer_json=item(crop_tons=NUMBER, farm=TEXT)))["answer_json"]
+    assert value == {"crop_tons": 890.0, "farm": "Mill"}
 
 
 def test_a_schema_that_contains_itself_ends() -> None:
