@@ -8,11 +8,12 @@ from urllib.parse import quote, urlsplit
 from temporalio.client import Client
 
 from activities.store.artifacts import ArtifactStore, open_store
+from console.terminal import print_err
 from runtime.connection import connect
 from runtime.paths import cache_dir
 from runtime.server.server_record import read_record
 from runtime.settings import Settings, load_settings
-from runtime.telemetry import Telemetry, configure
+from runtime.telemetry import TRACES_LOST, Telemetry, configure
 
 _CLOUD = ".tmprl.cloud"
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -47,8 +48,8 @@ class Access:
 
     def close(self) -> None:
         """Sends the remaining spans."""
-        if "telemetry" in self.__dict__:
-            self.telemetry.shutdown()
+        if "telemetry" in self.__dict__ and not self.telemetry.shutdown():
+            print_err(TRACES_LOST)
 
 
 def server_address(client: Client) -> str:

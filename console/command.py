@@ -1,6 +1,7 @@
 """One command: it runs to an exit code, and whatever goes wrong becomes one sentence on standard error."""
 
 import asyncio
+import logging
 import traceback
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
@@ -55,7 +56,7 @@ class Command:
 
     def run(self, work: Callable[[], Coroutine[Any, Any, int]]) -> int:
         """Runs `work` and returns its exit code, or that of its failure, which is printed to standard error."""
-        _without_core_logs()
+        _without_logs(self.debug)
         try:
             raise_at_interrupt()
             return asyncio.run(work())
@@ -100,6 +101,8 @@ def _explain_rpc(error: RPCError) -> CommandFailed:
     return CommandFailed(FAILED, f"the Temporal server says: {error.message}")
 
 
-def _without_core_logs() -> None:
-    """Stops the SDK from writing its own retries to standard error: commands report them in a sentence."""
+def _without_logs(debug: bool) -> None:
+    """Stops SDK and exporters from writing their own retries to standard error: commands say it in a sentence."""
+    if not debug:
+        logging.getLogger("opentelemetry").addHandler(logging.NullHandler())  # else Python prints what nobody handles
     Runtime.set_default(Runtime(telemetry=TelemetryConfig(logging=None)), error_if_already_set=False)

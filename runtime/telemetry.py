@@ -7,6 +7,7 @@ again is everyday life, and its message says all. A bug keeps its traceback.
 import logging
 import os
 import re
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,19 +20,25 @@ from supervision.errors import ErrorKind
 from supervision.text import one_line
 
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+_QUERIES = ("QueryWorkflow:", "HandleQuery:")
 _FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 _CORE = "temporalio.core"
 _EXPECTED = re.compile(r"Activity not found on completion|Task not found|query task not found", re.IGNORECASE)
 _AWAY = re.compile(r"poll|gRPC|connect", re.IGNORECASE)
+_EXPORTER = "opentelemetry.exporter"
+TRACES_LOST = "the collector of traces that OTEL_* names takes none: they are lost, and the work goes on"
 _SERVER_AWAY = "the Temporal server does not answer: trying again; what is finished meanwhile is delivered then"
 
 
 @dataclass(frozen=True)
 class Telemetry:
-    """Plugins for the Temporal client, and a function to call before the process ends."""
+    """Plugins for the Temporal client, and a function to call before the process ends.
+
+    It sends the remaining spans, and returns False if a collector that is away does not take them.
+    """
 
     plugins: list[Any] = field(default_factory=list)
-    shutdown: Callable[[], None] = lambda: None
+    shutdown: Callable[[], bool] = lambda: True
 
 
 def wanted(environ: Mapping[str, str]) -> str | None:
@@ -52,9 +59,17 @@ def configure(service: str, environ: Mapping[str, str] = os.environ) -> Telemetr
     # Imported late: a process without tracing does not pay for the SDK.
     from opentelemetry import trace
     from opentelemetry.sdk.resources import OTELResourceDetector, Resource
+    from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter, SpanExporter
 
     from runtime.experimental import OpenTelemetryPlugin, create_tracer_provider
+
+    class RunSpans(BatchSpanProcessor):
+        """Leaves out queries: whoever follows a run asks several times a second, each time in a trace of its own."""
+
+        def on_end(self, span: ReadableSpan) -> None:
+            if not span.name.startswith(_QUERIES):
+                super().on_end(span)
 
     spans: SpanExporter
     if exporter == "console":
@@ -66,14 +81,27 @@ def configure(service: str, environ: Mapping[str, str] = os.environ) -> Telemetr
     else:
         raise ValueError(f"OTEL_TRACES_EXPORTER={exporter} is not supported: use otlp, console or none")
     resource = Resource.create({"service.name": service}).merge(OTELResourceDetector().detect())
-    provider = create_tracer_provider(resource=resource)
-    provider.add_span_processor(BatchSpanProcessor(spans))
+    provider = create_tracer_provider(resource=resource, shutdown_on_exit=False)
+    provider.add_span_processor(RunSpans(spans))
     trace.set_tracer_provider(provider)
-    return Telemetry([OpenTelemetryPlugin(add_temporal_spans=True)], provider.shutdown)
+    return Telemetry([OpenTelemetryPlugin(add_temporal_spans=True)], lambda: _in_time(provider.shutdown))
+
+
+def _in_time(shutdown: Callable[[], None]) -> bool:
+    """Returns False if it does not end soon: an exporter tries again for longer than anybody waits for a command."""
+    ending = threading.Thread(target=shutdown, daemon=True)
+    ending.start()
+    ending.join(limits.TRACES_WAIT.total_seconds())
+    return not ending.is_alive()
 
 
 class ShortLines(logging.Filter):
-    """Leaves of each expected failure one line; drops what the SDK's core says of every cancelled activity."""
+    """Leaves of each expected failure one line; drops what the SDK's core says of every cancelled activity.
+
+    A collector of traces that is away is told once.
+    """
+
+    _traces_lost = False
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Returns False for records that say nothing to an operator; shortens the others in place."""
@@ -82,6 +110,10 @@ class ShortLines(logging.Filter):
             again = "is not tried again" if error.non_retryable else "is tried again"
             record.msg, record.args = f"{_subject(record)} {again}: {error.type}: {error.message}", ()
             record.exc_info = record.exc_text = None
+        if record.name.startswith(_EXPORTER):
+            told, self._traces_lost = self._traces_lost, self._traces_lost or record.levelno >= logging.ERROR
+            record.msg, record.args = TRACES_LOST, ()
+            return self._traces_lost and not told
         if not record.name.startswith(_CORE):
             return True
         text = record.getMessage()

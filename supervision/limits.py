@@ -339,6 +339,7 @@ STORE_RETRY_TIMEOUT = timedelta(seconds=15)  # all retries of one operation end 
 LOAD_TIMEOUT = timedelta(seconds=2)  # the count of other runs' worker agents, for a planner: without it, it plans too
 CONNECT_TIMEOUT = timedelta(seconds=5)  # one try; a local server answers in milliseconds
 CONNECT_RETRY = timedelta(seconds=1)
+TRACES_WAIT = timedelta(seconds=2)  # a collector nearby answers in 0.1 s; nobody waits for traces at the end
 WORKER_CONNECT_WAIT = timedelta(seconds=60)  # a Worker may be started together with its server
 
 # --- Worker processes -----------------------------------------------------------------------------

@@ -4,12 +4,16 @@ import io
 import logging
 import subprocess
 import sys
+import threading
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from runtime.telemetry import ShortLines
+from runtime import telemetry
+from runtime.telemetry import TRACES_LOST, ShortLines
+from supervision import limits
 
 ROOT = Path(__file__).parents[2]
 
@@ -62,6 +66,30 @@ def test_what_the_core_says_of_cancelled_activities_is_left_out(written: io.Stri
     assert written.getvalue() == (
         "the Temporal server does not answer: trying again; what is finished meanwhile is delivered then\n"
     )
+
+
+def test_a_collector_that_takes_no_traces_is_told_once(written: io.StringIO) -> None:
+    exporter = logging.Logger("opentelemetry.exporter.otlp.proto.http.trace_exporter")
+    handler = logging.StreamHandler(written)
+    handler.addFilter(ShortLines())
+    exporter.addHandler(handler)
+    for _ in range(3):
+        exporter.warning("Transient error %s, retrying in 0.9 s", "connection refused")
+        exporter.error("Failed to export spans batch due to timeout, max retries or shutdown.")
+    assert written.getvalue() == f"{TRACES_LOST}\n"
+
+
+def test_nobody_waits_long_for_traces_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "TRACES_WAIT", timedelta(milliseconds=10))
+    taken = threading.Event()
+
+    def away() -> None:
+        taken.wait(60)
+
+    assert not telemetry._in_time(away)
+    taken.set()
+    monkeypatch.setattr(limits, "TRACES_WAIT", timedelta(seconds=60))
+    assert telemetry._in_time(away)
 
 
 def test_a_worker_without_a_server_says_at_once_that_it_waits(tmp_path: Path) -> None:
