@@ -53,7 +53,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "standin": ("server", "extract", "__main__"),
     "console": (
-        *("console_limits", "access", "hints", "terminal", "command"),
+        *("console_limits", "terminal", "access", "hints", "command"),
         *("run", "view", "checks", "commands", "demo"),
     ),
 }
@@ -247,7 +247,7 @@ def test_the_standin_stays_small() -> None:
     Fields of an answer that are about one thing: 40.
     """
     parts = [*MODULES["standin"], load(ROOT / "tests/scripted_model.py"), load(ROOT / "benchmarks/bench_brain.py")]
-    assert sum(module.source.count("\n") for module in parts) <= 2970
+    assert sum(module.source.count("\n") for module in parts) <= 2975
 
 
 def test_folders_hold_at_most_twelve_modules() -> None:

@@ -44,13 +44,12 @@ async def print_status(run: RunHandle, console: Console, store: ArtifactStore | 
         state = {"run_id": run.id, "state": state_word(described)}
         print_json({**state, **fields, "standstills": [cause.as_json() for cause in causes]})
         return DONE
-    picture = Picture(run.id, web_address(run.client, run.id), described.start_time, state_word(described), status)
+    web, began = web_address(run.client, run.id), described.start_time
+    picture = Picture(run.id, web, began, described.close_time, state_word(described), status)
     picture.observed = causes
     picture.reports = {report.id: report for report in status.subtasks}
     if is_open(described):
         picture.notice = stuck(described)
-    else:
-        picture.started = None  # the clock of an ended run stands still
     whose = f"run {run.id}, {state_word(described)}, team {status.team}"
     for words in (safe_line(status.goal, FOLLOW_LINE_CHARS), whose, _limits(status)):
         console.print(Text(words))

@@ -157,7 +157,7 @@ def _footer(picture: Picture, width: int, height: int, hint: str) -> list[Render
         words.append(f"{picture.tokens:,} tokens{cached}")
         words.append(money(status.usage.usd))
     if picture.started:
-        words.append(clock((datetime.now(UTC) - picture.started).total_seconds()))
+        words.append(clock(((picture.closed or datetime.now(UTC)) - picture.started).total_seconds()))
     together = " · ".join(one_word(safe_line(word, FOLLOW_LINE_CHARS)) for word in words)
     rows: list[RenderableType] = [*broken(together, width, "bold"), *_waits(picture, width, height)]
     if status and height >= _ROOMY and (spent := spend_line(status.spend)):

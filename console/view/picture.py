@@ -46,6 +46,7 @@ class Picture:
     run_id: str
     web: str | None = None
     started: datetime | None = None
+    closed: datetime | None = None
     state: str = ""
     status: Status | None = None
     reports: dict[str, SubtaskReport] = field(default_factory=dict)

@@ -15,6 +15,8 @@ from console.view.picture import LiveAgent, LiveCall, Picture
 from supervision import limits
 from supervision.contract.status import Status, TraceEvent
 
+_ROOT_CALLS = ("planning", "synthesizing")
+
 
 class RunPoller:
     """Asks about a run and about a few worker agents per round, never about those that ended."""
@@ -114,7 +116,7 @@ class RunPoller:
     async def _poll_server(self) -> None:
         """Asks the server alone, if no Worker answers: it still knows whether the run is open."""
         described = await self._run.describe()
-        self.picture.started = described.start_time
+        self.picture.started, self.picture.closed = described.start_time, described.close_time
         self.picture.root_call = await self._call(described)
         phase, _, _ = await facts(described)
         self.picture.state = phase or state_word(described)
@@ -132,9 +134,10 @@ class RunPoller:
 
     async def _poll_root(self) -> None:
         picture = self.picture
-        if picture.started is None or (picture.status and picture.status.phase in ("planning", "synthesizing")):
+        closing = self.ended and picture.closed is None
+        if picture.started is None or closing or (picture.status and picture.status.phase in _ROOT_CALLS):
             described = await self._run.describe()
-            picture.started = described.start_time
+            picture.started, picture.closed = described.start_time, described.close_time
             picture.root_call = await self._call(described)
         else:
             picture.root_call = None

@@ -38,7 +38,8 @@ class ConversationMemory:
     """Bounded memory of requests and replies; the oldest conversations are forgotten first."""
 
     def __init__(self) -> None:
-        self._conversations: OrderedDict[tuple[str, str], set[str]] = OrderedDict()
+        # digests of pasts, and the numbers of the replies that were given here: others come from another server
+        self._conversations: OrderedDict[tuple[str, str], set[str | int]] = OrderedDict()
 
     def changed(self, workflow_id: str, request: ApiRequest) -> bool:
         """True if a conversation that goes on differs from its known past; unknown ones never do.
@@ -46,17 +47,19 @@ class ConversationMemory:
         What came after the beginning of a tool's result may be left out, and thinking with it: thinking that is sent
         must follow exactly what it followed when it was written.
         """
-        pasts, known = _pasts(request), self._conversations.get(_key(workflow_id, request))
-        if not pasts or known is None or pasts[-1] in known:
+        pasts, known = _pasts(request), self._conversations.get(_key(workflow_id, request), set())
+        last = max((at for at in range(len(pasts)) if at in known), default=None)
+        if last is None or pasts[last] in known:
             return False
-        thoughts = [at for at, message in enumerate(_replies(request)) if _thinks(message)]
-        return _pasts(_bare(request))[-1] not in known or any(pasts[at] not in known for at in thoughts)
+        thoughts = [at for at, message in enumerate(_replies(request)[: last + 1]) if _thinks(message)]
+        return _pasts(_bare(request))[last] not in known or any(pasts[at] not in known for at in thoughts)
 
     def remember(self, workflow_id: str, request: ApiRequest, reply: ApiReply) -> None:
         """Keeps the request and its reply."""
         key = _key(workflow_id, request)
         answered = replace(request, messages=[*request.messages, {"role": "assistant", "content": reply.content}])
-        self._conversations.setdefault(key, set()).update(_pasts(answered), _pasts(_bare(answered)))
+        pasts = _pasts(answered)
+        self._conversations.setdefault(key, set()).update(pasts, _pasts(_bare(answered)), [len(pasts) - 1])
         self._conversations.move_to_end(key)
         while len(self._conversations) > _CONVERSATIONS:
             self._conversations.popitem(last=False)

@@ -55,6 +55,16 @@ async def test_a_conversation_that_began_elsewhere_is_taken_as_it_is(served: Ser
     await served.ask(messages=past, system="Be brief.", extra_headers=CALL)
 
 
+async def test_a_turn_that_another_server_answered_is_taken_as_it_is(served: Served) -> None:
+    past = await begin(served)
+    elsewhere = [{"role": "user", "content": "Go on."}, {"role": "assistant", "content": "From another stand-in."}]
+    more = {"role": "user", "content": "And then?"}
+    await served.ask(messages=[*past, *elsewhere, more], system="Be brief.", extra_headers=CALL)
+    past[1] = {"role": "assistant", "content": "I never said this."}
+    with pytest.raises(anthropic.BadRequestError, match="the conversation changed"):
+        await served.ask(messages=[*past, *elsewhere, more], system="Be brief.", extra_headers=CALL)
+
+
 async def test_a_paused_turn_goes_on_with_its_own_content(served: Served) -> None:
     await served.config(rules=[{"match": {"times": 1}, "fault": {"stop_reason": "pause_turn"}}])
     past = await begin(served)
