@@ -105,7 +105,8 @@ async def _row(client: Client, execution: WorkflowExecution, looks: asyncio.Sema
         try:
             run = RunHandle(client, execution.id)
             described = await run.describe()
-            goal = await described.static_summary() or await run.recorded_goal()
+            # the Web UI's form for a start copies the summary of another run
+            goal = await run.recorded_goal() or await described.static_summary() or ""
             if is_open(described):
                 causes = await causes_of(run, described)
         except Exception:  # anybody may start a run with an unreadable summary, and it may be deleted meanwhile

@@ -39,13 +39,14 @@ async def print_status(run: RunHandle, console: Console, store: ArtifactStore | 
         why = str(error) if refused else "no Worker answers: only the server's facts"
         return await _print_facts(run, described, store, why, as_json)
     causes = grouped([*stated(status, run.id), *await observed(run, described, answered=True)])
+    web = web_address(run.client, run.id)
     if as_json:
-        fields = status.model_dump(mode="json")
-        state = {"run_id": run.id, "state": state_word(described)}
-        print_json({**state, **fields, "standstills": [cause.as_json() for cause in causes]})
+        facts_first = {"run_id": run.id, "state": state_word(described), **_times(described), "web": web}
+        waits: JsonValue = [cause.as_json() for cause in causes]
+        print_json({**facts_first, **status.model_dump(mode="json"), "standstills": waits})
         return DONE
-    web, began = web_address(run.client, run.id), described.start_time
-    picture = Picture(run.id, web, began, described.close_time, state_word(described), status)
+    began, closed = described.start_time, described.close_time
+    picture = Picture(run.id, web, began, closed, state_word(described), status)
     picture.observed = causes
     picture.reports = {report.id: report for report in status.subtasks}
     if is_open(described):
@@ -148,6 +149,11 @@ async def print_result(
     return print_outcome(console, run.id, outcome, as_json=as_json, web=web_address(run.client, run.id))
 
 
+def _times(described: WorkflowExecutionDescription) -> dict[str, JsonValue]:
+    closed = described.close_time
+    return {"started_at": described.start_time.isoformat(), "closed_at": closed.isoformat() if closed else None}
+
+
 async def _print_facts(
     run: RunHandle, described: WorkflowExecutionDescription, store: ArtifactStore | None, why: str, as_json: bool
 ) -> int:
@@ -162,8 +168,7 @@ async def _print_facts(
         "phase": phase or None,
         "team": team or None,
         "usd": usd,
-        "started_at": described.start_time.isoformat(),
-        "closed_at": described.close_time.isoformat() if described.close_time else None,
+        **_times(described),
         "notice": None if is_open(described) else why,
         "error": error,
         "standstills": [cause.as_json() for cause in causes],

@@ -26,7 +26,10 @@ async def read(served: dict[str, str], place: Path) -> Cli:
 
 
 async def test_status_and_plan_are_the_contracts_json(read: Cli) -> None:
-    status = Status.model_validate_json((await read("status", RUN, "--json")).out)
+    shown = json.loads((await read("status", RUN, "--json")).out)
+    status = Status.model_validate(shown)
+    assert shown["started_at"] < shown["closed_at"]
+    assert "web" in shown
     plan = Plan.model_validate_json((await read("plan", RUN, "--json")).out)
     assert status.phase == "done"
     assert [s.id for s in plan.subtasks] == [s.id for s in status.subtasks]
