@@ -1,7 +1,7 @@
 """The definition of a team, read from its `team.toml` alone, and how a problem of its files is told."""
 
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from activities.teams.toolbox import complaints
 from supervision import limits
+from supervision.contract.request import complaint_lines
 from supervision.contract.team import Team
 from supervision.errors import ErrorKind, SupervisionError
 from supervision.team_references import reference_problems
@@ -17,7 +18,14 @@ from supervision.text import one_line, quoted
 
 
 class TeamError(SupervisionError):
-    """A team that cannot be used: `UnknownTeam` for names and files, `InvalidRequest` for inline teams."""
+    """A team that cannot be used: `UnknownTeam` for names and files, `InvalidRequest` for inline teams.
+
+    `problems` are those of its files, one by one, where the message has them all.
+    """
+
+    def __init__(self, kind: ErrorKind, message: str, problems: Sequence[str] = ()) -> None:
+        super().__init__(kind, message)
+        self.problems = problems
 
 
 def read_definition(folder: Path) -> Team:
@@ -44,8 +52,9 @@ def as_team(read: dict[str, Any], folder: Path) -> tuple[Team | None, list[str]]
     try:
         team = Team.model_validate(read)
     except ValidationError as error:
-        told = complaints(error, read)
-        problems = [told, *(problem for problem in reference_problems(read) if problem not in told)]
+        told = [line.removeprefix("request: ") for line in complaint_lines(error, value=read)]
+        known = "; ".join(told)
+        problems = [*told, *(problem for problem in reference_problems(read) if problem not in known)]
     if isinstance(name := read.get("name"), str) and name != folder.name:
         problems.append(f"name: {quoted(name)} must be the folder's name, '{folder.name}'")
     return team, problems

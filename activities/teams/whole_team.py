@@ -41,7 +41,8 @@ def read_team(
         if team is None or problems or broken:
             problems += unknown_teams(read)
             told = [f"{file}: {one_line('; '.join(problems), limits.ERROR_BYTES)}"] if problems else []
-            raise TeamError(ErrorKind.UNKNOWN_TEAM, "; ".join(filter(None, [*told, broken])))
+            message = "; ".join(filter(None, [*told, broken]))
+            raise TeamError(ErrorKind.UNKNOWN_TEAM, message, [*filter(None, [*problems, broken])])
         return team, Toolbox([*own, *tools])
 
 

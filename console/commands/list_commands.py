@@ -22,6 +22,7 @@ from console.run.standstill import Standstill, causes_of
 from console.terminal import print_err, print_json, safe_line
 from console.view.rows import wrapped
 from supervision import limits
+from supervision.errors import ErrorKind
 from supervision.text import did_you_mean, money
 
 if TYPE_CHECKING:
@@ -152,22 +153,25 @@ async def print_teams(folders: list[Path], console: Console, as_json: bool) -> i
 
     files = TeamFiles(folders)
     usable: list[Team] = []
-    broken = {folder.name: f"{folder}: {_NO_NAME}" for folder in files.misnamed()}
+    broken = {folder.name: TeamError(ErrorKind.UNKNOWN_TEAM, f"{folder}: {_NO_NAME}") for folder in files.misnamed()}
     await files.read(*files.names())
     for name in files.names():
         try:
             usable.append(files.load(name).team)
         except TeamError as error:
-            broken[name] = error.message
+            broken[name] = error
     if as_json:
         listed: list[JsonValue] = [{**team.model_dump(mode="json"), "error": None} for team in usable]
-        listed += [{"name": name, "error": safe_line(reason, limits.ERROR_BYTES)} for name, reason in broken.items()]
+        listed += [{"name": name, "error": safe_line(e.message, limits.ERROR_BYTES)} for name, e in broken.items()]
         print_json(listed)
         return 1 if broken else 0
     for team in usable:
         _print_team(team, team_hints(team), console)
-    for name, reason in broken.items():
-        print_err(f"team '{name}' can't be used: {safe_line(reason, limits.ERROR_BYTES)}")
+    for name, why in broken.items():
+        file, _, _ = why.message.partition(": ")
+        lines = [f"{file}:", *why.problems] if len(why.problems) > 1 else [why.message]
+        said = "\n  ".join(safe_line(line, limits.ERROR_BYTES) for line in lines)
+        print_err(f"team '{name}' can't be used: {said}")
     return 1 if broken else 0
 
 

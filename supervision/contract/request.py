@@ -214,7 +214,12 @@ def parse_request(value: object, surplus: tuple[object, ...] = ()) -> RunRequest
 
 
 def describe_errors(error: ValidationError, root: str = "request", value: object = None) -> str:
-    """Returns the errors on one line of at most ERROR_BYTES, each with its field; `root` stands for the whole.
+    """Returns the errors on one line of at most ERROR_BYTES, as `complaint_lines` has them."""
+    return cut("; ".join(complaint_lines(error, root, value)), limits.ERROR_BYTES)
+
+
+def complaint_lines(error: ValidationError, root: str = "request", value: object = None) -> list[str]:
+    """Returns the errors, each with its field; `root` stands for the whole.
 
     Where `value`, which was validated, names the items of a list, their names stand instead of their numbers.
     """
@@ -229,7 +234,7 @@ def describe_errors(error: ValidationError, root: str = "request", value: object
         )
     if (more := error.error_count() - len(lines)) > 0:
         lines.append(f"and {more} more")
-    return cut("; ".join(lines), limits.ERROR_BYTES)
+    return lines
 
 
 def _named(location: tuple[int | str, ...], value: object) -> Iterator[str]:

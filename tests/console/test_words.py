@@ -5,6 +5,7 @@ import io
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,6 +19,7 @@ import worker_main
 from console.checks.check_row import CheckRow
 from console.checks.doctor import _print_row
 from console.command import BAD_INPUT, CommandFailed
+from console.commands.list_commands import print_teams
 from console.commands.update_commands import new_limits
 from console.run.find_run import short_id
 from console.run.run_handle import NO_WORKER, RunHandle
@@ -234,3 +236,18 @@ def test_ctrl_c_ends_a_worker_that_still_waits_for_its_server(monkeypatch: pytes
     with pytest.raises(SystemExit) as end:
         worker_main.main()
     assert end.value.code == 0
+
+
+async def test_the_problems_of_a_team_stand_each_on_its_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "crew").mkdir()
+    file = tmp_path / "crew" / "team.toml"
+    file.write_text('name = "crew"\ngeneralist = "nobody"\n[[roles]]\nname = "one"\ndescription = "d"\ntools = ["t"]\n')
+    assert await print_teams([tmp_path], terminal(80), False) == 1
+    assert capsys.readouterr().err.splitlines() == [
+        f"team 'crew' can't be used: {file}:",
+        "  roles.one: role 'one' needs a system_prompt",
+        "  generalist 'nobody' is not one of the roles: one",
+        "  roles.one.tools: there is no tool 't'; the team has: none",
+    ]
