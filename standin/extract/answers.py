@@ -15,6 +15,7 @@ FOOTER = "_Written by the stand-in model: it extracts, it does not reason._"
 _CLOSING = re.compile(r"^\s*(confidence|limitations?)\s*:.*$", re.IGNORECASE | re.MULTILINE)
 _CONFIDENCE = re.compile(r"^\s*Confidence:\s*([01](?:\.\d+)?)", re.IGNORECASE | re.MULTILINE)
 _CITED = re.compile(r"(.+?)\s*\[([\w-]+(?:,\s*[\w-]+)*)\]", re.DOTALL)
+_NOTHING = "The tools returned nothing about: "
 _COUNTED = "holds the most figures; they were counted, not understood."
 _ROOM = 12_000  # characters of all findings in one text: a third of what a digest may be made of
 _LEAST_ROOM = 80  # of one finding among very many
@@ -34,7 +35,7 @@ def worker_finding(request: ApiRequest, composing: set[str]) -> Json:
     return {
         "outcome": "done" if text else "partial",
         "summary": clip((sentences(text) or [text])[0], 300),
-        "finding": f"{text or f'The tools returned nothing about: {clip(question, 300)}'}\n\n{FOOTER}",
+        "finding": f"{text or _NOTHING + clip(question, 300)}\n\n{FOOTER}",
         "confidence": 0.2 if not text else 0.6 if failed else 0.8,
         "limitations": [*failed, "extracted from tool results, not interpreted"],
     }
@@ -47,7 +48,8 @@ def synthesis(request: ApiRequest) -> Json:
     documents = [text for finding in findings if (text := strip(finding.text)).startswith("# ")]
     draft = strip(prompt_parts.block(request.prompt, marks.DRAFT) or "")
     text = "\n\n".join(filter(None, [draft, joined(sections(findings, goal, cited=True))]))
-    matches = [match for line in sentences(text) if (match := _CITED.fullmatch(line))]
+    told = [line for line in sentences(text) if not line.startswith(_NOTHING)]
+    matches = [match for line in told if (match := _CITED.fullmatch(line))]
     stated = [float(match[1]) for finding in findings if (match := _CONFIDENCE.search(finding.text))]
     missing = len(re.findall(rf"<{marks.MISSING}\b[^>]*>", request.prompt))
     confidence = sum(stated) / len(stated) if stated else 0.6

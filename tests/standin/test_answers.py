@@ -64,6 +64,13 @@ def test_the_answer_is_made_of_findings_and_cites_them() -> None:
     assert {subtask_id for ids in cited.values() for subtask_id in ids} == {"t1", "t2"}
 
 
+def test_that_nothing_was_found_is_said_and_is_no_claim() -> None:
+    nothing = "The tools returned nothing about: How large was the pear crop?"
+    value = ask(FINDINGS.replace("- Pears need sun &amp; water. [n-1]", nothing), ANSWER)
+    assert nothing in value["answer"]
+    assert all(nothing not in one["claim"] for one in value["citations"])
+
+
 def test_what_is_missing_lowers_the_confidence() -> None:
     whole = ask(FINDINGS, ANSWER)["confidence"]
     assert ask(FINDINGS + '<missing subtask_id="t3" reason="failed"/>', ANSWER)["confidence"] < whole
