@@ -1,17 +1,23 @@
-"""A reply that comes in the same workflow task as a cancellation: it is paid, so it is counted."""
+"""Replies that come together with a cancellation, or after it: they are paid, so they are counted."""
 
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from temporalio import activity
+from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowExecutionStatus
 
+from activities.replies.agent_story import AgentStories
 from tests.scripted_model import Reply, ScriptedModel, plan, script, text, when
 from tests.serving import own_server, settings_for
 from tests.waiting import until
 from tests.workflow.runs import closed, scheduled, sent, start
+from tests.workflow.scripts import item, subtasks
+from tests.workflow.subtasks.trees import tree
 from worker_main import serving
 from workflows.supervisor import SupervisorWorkflow
 
@@ -49,6 +55,44 @@ async def test_a_reply_that_comes_together_with_a_cancel_is_booked(
             result = await handle.query(SupervisorWorkflow.result)
     assert result.usage.model_calls == len(model.of(run_id))
     assert len(await scheduled(own_client, run_id, "activity")) <= 2
+
+
+async def test_a_reply_that_comes_while_a_nested_run_stores_its_result_is_booked_above(
+    model: ScriptedModel, run_id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nested, storing, answered, counted = f"{run_id}/t1/1", asyncio.Event(), asyncio.Event(), asyncio.Event()
+    whole = AgentStories.whole
+
+    async def whole_once_counted(stories: AgentStories, *story: Any) -> Any:
+        if activity.info().workflow_id == nested:
+            storing.set()
+            await counted.wait()
+        return await whole(stories, *story)
+
+    monkeypatch.setattr(AgentStories, "whole", whole_once_counted)
+    plan_below = when(answered, subtasks(item("f1", "walker")))
+    model.play(run_id, tree({"": subtasks(item("t1", "storey")), "t1/1": plan_below}))
+    # A workflow task that waits for a local activity hears of other events only when most of its time is over.
+    async with (
+        own_server({"history.defaultWorkflowTaskTimeout": "2s"}) as client,
+        serving(client, settings_for(model.url, tmp_path)),
+    ):
+        handle = await start(client, run_id, "house")
+        await until(sent(model, run_id, "t1/1/plan.1.1"))
+        await handle.cancel()
+        await storing.wait()
+        answered.set()
+        await until(lambda: _has_reply(client, nested))
+        counted.set()
+        await until(lambda: closed(handle))
+        result = await handle.query(SupervisorWorkflow.result)
+    assert result.usage.model_calls == len(model.of(run_id)) == 2
+
+
+async def _has_reply(client: Client, workflow_id: str) -> bool:
+    """True if an activity of a workflow has completed, and the workflow has got to know of it."""
+    events = (await client.get_workflow_handle(workflow_id).fetch_history()).events
+    return any(event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED for event in events)
 
 
 async def _completed(client: Client, workflow_id: str) -> bool:
