@@ -42,13 +42,12 @@ with workflow.unsafe.imports_passed_through():
     from supervision.errors import AWAITED, ErrorKind, call_kind
     from supervision.queues import MODEL_QUEUE, fairness_key
     from supervision.text import label
+    from workflows.background import results_are_in
     from workflows.failures import CallCancelled, CallFailed, Paid, cancelled, details_of, problem_of
 
 
 T = TypeVar("T")
 P = TypeVar("P", bound=Paid)
-
-_STEPS_OF_A_RESULT = 3  # of the event loop, from the event in history to the end of the call's task
 
 # Errors that say of themselves that they are lasting are not listed. These are raised where they cannot: by the SDK
 # (an input that does not fit the activity has no type) and by servers, for what no other attempt changes.
@@ -203,8 +202,7 @@ async def _model(call: workflow.ActivityHandle[P]) -> P:
         # Shielded: the SDK drops the result of a call that is cancelled in the workflow task that brings it.
         return await reply_of(asyncio.shield(call))
     except asyncio.CancelledError:
-        for _ in range(_STEPS_OF_A_RESULT):
-            await asyncio.sleep(0)
+        await results_are_in()
         if not call.done():
             call.cancel()
         raise CallCancelled(call) from None

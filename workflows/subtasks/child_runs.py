@@ -13,6 +13,7 @@ with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import ChildQuestion, ChildRef
     from supervision.contract.result import Problem
     from supervision.errors import ErrorKind
+    from workflows.background import results_are_in
     from workflows.calls import local_calls
     from workflows.child_contracts import WorkerAgentResult
     from workflows.failures import CallFailed, cancelled, details_of, problem_of
@@ -66,9 +67,10 @@ async def run_child(
             outcome = await asyncio.shield(child.life)  # whole, if it had finished before the cancellation came
         except asyncio.CancelledError:
             consumed = await child.consumed()
+            await results_are_in()
             if not child.life.done():
                 return stopped(consumed)
-            outcome = child.life.result()  # it came meanwhile, or together with the second cancellation
+            outcome = child.life.result()  # it came meanwhile, with this, or together with the second cancellation
     return stopped(outcome.result) if outcome.problem or outcome.result.stopped else outcome
 
 

@@ -218,6 +218,47 @@ async def test_what_a_child_returns_while_the_run_gives_up_on_it_is_kept(
     assert "finding of t1" in finding.summary
 
 
+async def test_what_a_child_returns_together_with_its_cost_from_the_journal_is_kept(
+    client: Client, model: ScriptedModel, run_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The child ends while the run is about to close without it: then it has both of them in one workflow task."""
+    monkeypatch.setattr(limits, "CHILD_CLOSE_SHARE", 0.0)  # the run waits as short as it can
+    closing, ended, whole, close = asyncio.Event(), threading.Event(), AgentStories.whole, Board.close
+    loop = asyncio.get_running_loop()
+
+    async def whole_once_closing(stories: AgentStories, *story: Any) -> Any:
+        if activity.info().workflow_id != run_id:
+            await closing.wait()
+        return await whole(stories, *story)
+
+    def close_once_it_ended(board: Board, *why: Any) -> None:
+        if not closing.is_set() and any(report.id == "t1" for report in board.reports()):
+            loop.call_soon_threadsafe(closing.set)
+            ended.wait(1.5)  # below the SDK's two seconds for a workflow task without an await
+        close(board, *why)
+
+    def reply(step: Step) -> Reply:
+        if step.kind == "plan":
+            return subtasks(item("f1", "walker"), item("f2", "walker")) if step.subtask_id else subtasks(nested)
+        return NEVER if step.call.endswith("f2/1/turn.1") else usual(step)
+
+    monkeypatch.setattr(AgentStories, "whole", whole_once_closing)
+    monkeypatch.setattr(Board, "close", close_once_it_ended)
+    nested, usual = item("t1", "storey"), script(plan())
+    model.play(run_id, reply)
+    handle = await start(client, run_id, team="house")
+    await until(lambda: len(model.of(run_id)) == 4)
+    await until(functools.partial(closed, client.get_workflow_handle(f"{run_id}/t1/1/f1/1")))
+    await handle.cancel()
+    await closing.wait()
+    await until(functools.partial(closed, client.get_workflow_handle(f"{run_id}/t1/1")))
+    ended.set()
+    await until(functools.partial(closed, handle))
+    finding = (await handle.query(SupervisorWorkflow.result)).subtasks[0].finding
+    assert finding is not None
+    assert "finding of t1" in finding.summary
+
+
 async def test_a_call_that_is_answered_after_the_cancel_is_booked(
     client: Client, model: ScriptedModel, run_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
