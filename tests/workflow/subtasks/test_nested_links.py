@@ -15,6 +15,7 @@ from supervision.contract.updates import ExtendLimits, NewBudget, Resume
 from tests.scripted_model import Reply, ScriptedModel, Step, status, text, when
 from tests.waiting import until
 from tests.workflow import runs
+from tests.workflow.resets import reset, workflow_tasks
 from tests.workflow.runs import prompt, scheduled, sent, started_children, status_of, waits_for_provider
 from tests.workflow.scripts import item, subtasks
 from tests.workflow.subtasks.trees import DEEP, PLANS, leaves, nested_handle, nested_status, tree
@@ -166,6 +167,54 @@ async def test_a_nested_run_that_began_before_the_first_finding_waits_for_the_ac
     await handle.execute_update(SupervisorWorkflow.resume, Resume())
     assert (await handle.result()).status == "completed"
     assert await started_children(client, f"{run_id}/t1/1") == [f"{run_id}/t1/1/f1/1", f"{run_id}/t1/1/f2/1"]
+
+
+async def test_a_nested_run_that_waits_while_its_root_is_reset_is_shown_and_resumed(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    mended, good = asyncio.Event(), tree(PLANS)
+
+    def reply(step: Step) -> Reply:
+        unpaid = step.call.endswith("/l1/1/turn.1") and not mended.is_set()
+        return NO_KEY if unpaid else good(step)
+
+    model.play(run_id, reply)
+    base = await start(client, run_id)
+    await until(lambda: waits_for_provider(base))
+    handle = await reset(client, base, (await workflow_tasks(base))[0])
+    await until(lambda: model.steps(run_id).count("plan.1.1") == 2)
+    await until(lambda: waits_for_provider(handle))
+    shown = (await status_of(handle)).waiting
+    assert [(wait.id, wait.kind, wait.workflow_id) for wait in shown] == [("l1", "resume", f"{run_id}/t1/1/f1/1")]
+    mended.set()
+    await handle.execute_update(SupervisorWorkflow.resume, Resume())
+    result = await handle.result()
+    assert (result.status, result.gaps) == ("completed", [])
+    answered = [call.step.call.removeprefix(f"{run_id}/") for call in model.of(run_id)]
+    twice = {step for step in answered if answered.count(step) > 1}
+    assert twice == {"plan.1.1", "t1/1/f1/1/l1/1/turn.1"}  # the root's own, and the one that was refused
+    assert result.usage.model_calls == len(answered) - 2
+
+
+async def test_a_cancel_after_a_reset_brings_what_nested_runs_had_found(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    model.play(run_id, tree(PLANS, **{"l1/1/turn.1": when(asyncio.Event(), text(""))}))
+    base = await start(client, run_id)
+
+    async def others_done() -> bool:
+        states = await leaves(client, run_id)
+        return states.get("t1/f1/l2") == states.get("t1/f2") == states.get("t2") == "completed"
+
+    await until(others_done)
+    handle = await reset(client, base, (await workflow_tasks(base))[0])
+    await until(others_done)
+    await handle.cancel()
+    await until(lambda: runs.closed(handle))
+    result = await handle.query(SupervisorWorkflow.result)
+    assert "finding of t1/1/f2/1" in partial_finding(result.subtasks[0].finding).summary
+    assert not [step for step in model.steps(run_id) if "/" in step and model.steps(run_id).count(step) > 1]
+    assert result.usage.model_calls == len(model.of(run_id)) - 2  # the root's first plan, and the call that hung
 
 
 # --- limits ---------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from standin.server.api_reply import ApiReply
 from tests.scripted_model import Reply, Script, ScriptedModel, Step, status
 from tests.waiting import until
 from tests.workflow.resets import reset, workflow_tasks
-from tests.workflow.runs import start, waits_for_provider
+from tests.workflow.runs import start, status_of, waits_for_provider
 from tests.workflow.scripts import item, subtasks
 from tests.workflow.subtasks.trees import tree
 from workflows.supervisor import SupervisorWorkflow
@@ -117,6 +117,29 @@ async def test_nested_runs_whose_worker_agents_wait_give_their_slots_to_others(
     handle = await start(client, run_id, "house", max_depth=3, max_parallel=1)
     await until(lambda: "t2/1/turn.1" in model.steps(run_id))
     assert await waits_for_provider(handle)
+    refused = False
+    await handle.execute_update(SupervisorWorkflow.resume)
+    result = await handle.result()
+    assert (result.status, result.gaps) == ("completed", [])
+
+
+async def test_a_nested_run_that_waits_with_its_plan_gives_its_slot_to_others(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    """One slot in all: the nested run waits for its account before it has any subtask, then t2 works, then it does."""
+    refused = True
+
+    def reply(step: Step) -> Reply:
+        unpaid = refused and step.call.endswith("/t1/1/plan.1.1")
+        return status(402, "billing_error", "no credit") if unpaid else usual(step)
+
+    after: dict[str, Any] = {"depends_on": ["t0"]}
+    shape = subtasks(item("t0"), item("t1", "storey", **after), item("t2", **after))
+    usual = tree({"": shape, "t1/1": subtasks(item("f1", "walker"), item("f2", "walker"))})
+    model.play(run_id, reply)
+    handle = await start(client, run_id, "house", max_parallel=1)
+    await until(lambda: "t2/1/turn.1" in model.steps(run_id))
+    assert [wait.workflow_id for wait in (await status_of(handle)).waiting] == [f"{run_id}/t1/1"]
     refused = False
     await handle.execute_update(SupervisorWorkflow.resume)
     result = await handle.result()
