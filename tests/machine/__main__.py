@@ -11,36 +11,36 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from tests.machine.cases import case
-from tests.machine.playing import batch, say
+from tests.machine.playing import batches, say
+from tests.machine.quick_server import cpu_seconds, quick_server
 from tests.machine.verdict import verdict_on
 from tests.scripted_model import scripted_model
-from tests.serving import own_server
 
-SIZE = 250
+SERVED = 250  # cases by one server, which keeps all their histories in memory
 _MEMORY = Path("/dev/shm")
 
 
-async def main(count: int, first: int, size: int, kept: Path | None) -> int:
+async def main(count: int, first: int, kept: Path | None) -> int:
     """Plays the cases and prints what does not hold; returns how many cases have such."""
     bad: list[int] = []
     kinds: Counter[str] = Counter()
-    for start in range(first, first + count, size):
-        began, used = time.monotonic(), time.process_time()
-        group = batch([case(seed) for seed in range(start, min(start + size, first + count))])
-        with tempfile.TemporaryDirectory(dir=_MEMORY if _MEMORY.is_dir() else None) as folder:
-            async with own_server() as client, scripted_model() as model:
-                verdict = await verdict_on(client, model, group, Path(folder), evidence=kept)
-                calls = len(model.calls)
-        bad += verdict.faults
-        kinds += verdict.kinds
-        for line in verdict.lines():
-            say(line)
-        say(
-            f"seeds {start} to {group.cases[-1].seed}: {calls} calls, {time.monotonic() - began:.0f} s, "
-            f"{time.process_time() - used:.0f} s of CPU without the server's, {len(group.restarts)} restarts, "
-            f"a cache of {group.cached_workflows}, slow: {verdict.slow}"
-        )
+    for start in range(first, first + count, SERVED):
+        async with quick_server() as (client, server), scripted_model() as model:
+            for group in batches(start, min(SERVED, first + count - start)):
+                model.calls.clear()
+                began, used, served = time.monotonic(), time.process_time(), cpu_seconds(server)
+                with tempfile.TemporaryDirectory(dir=_MEMORY if _MEMORY.is_dir() else None) as folder:
+                    verdict = await verdict_on(client, model, group, Path(folder), evidence=kept)
+                bad += verdict.faults
+                kinds += verdict.kinds
+                for line in verdict.lines():
+                    say(line)
+                say(
+                    f"seeds {group.cases[0].seed} to {group.cases[-1].seed}: {len(model.calls)} calls, "
+                    f"{time.monotonic() - began:.0f} s, {time.process_time() - used:.1f} s of CPU, the server "
+                    f"{cpu_seconds(server) - served:.1f}, {group.surroundings}, slow: {verdict.slow}, "
+                    f"split by a query: {verdict.split}"
+                )
     say(f"{count} cases, {len(bad)} in which something does not hold: {bad}; {dict(kinds)}")
     return len(bad)
 
@@ -49,7 +49,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m tests.machine", description=__doc__)
     parser.add_argument("count", type=int)
     parser.add_argument("first", type=int)
-    parser.add_argument("--size", type=int, default=SIZE, help="how many are played together")
     parser.add_argument("--keep", type=Path, help="a folder for the evidence")
     options = parser.parse_args()
-    sys.exit(bool(asyncio.run(main(options.count, options.first, options.size, options.keep))))
+    sys.exit(bool(asyncio.run(main(options.count, options.first, options.keep))))

@@ -1,8 +1,15 @@
-"""Cases: a request, what goes wrong with its model calls, what people do meanwhile; each a function of its seed."""
+"""Cases: a request, what goes wrong with its model calls, what people do meanwhile; each a function of its seed.
 
-from dataclasses import dataclass, field
+Most are small, because most races need no more than one to three subtasks: a case then costs a third of the CPU, and
+three are played for one. The others have a wide plan, or nested runs.
+"""
+
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from random import Random
 from typing import Any
+
+from supervision import limits
 
 TURN_FAULTS = (
     "429", "529", "500", "400", "refusal", "impossible", "unsupported", "cut", "silent", "partial", "no_tool", "hang",
@@ -23,6 +30,60 @@ TEAMS = {"group": "lab", "bench": "lab", "storey": "floor"}
 GOAL = "Weigh the pears of the garden"
 
 
+BLOCK = 50
+"""So many seeds in a row are played together, in the same surroundings."""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What the cases of a block share. `restarts`: after which shares of their calls the Workers are replaced.
+
+    `over_http`: the model is called as in production, for twice the time.
+    """
+
+    cached_workflows: int = limits.CACHED_WORKFLOWS
+    over_http: bool = False
+    restarts: tuple[float, ...] = ()
+
+    @property
+    def replays_all(self) -> bool:
+        """True if nearly every workflow task replays its history: then the cases are small."""
+        return self.cached_workflows < 2
+
+    @property
+    def task_timeout(self) -> timedelta | None:
+        """Without a cache the SDK stands still until then, now and then, with a local activity under way."""
+        return timedelta(seconds=2) if self.replays_all else None
+
+
+_UNUSUAL = {2: Surroundings(cached_workflows=0), 3: Surroundings(over_http=True), 5: Surroundings(cached_workflows=1)}
+
+
+def surroundings(seed: int) -> Surroundings:
+    """Returns the surroundings of a seed: of each so-manieth block unusual ones."""
+    number = (seed - 1) // BLOCK
+    dice = Random(f"block {number}")
+    usual = Surroundings(dice.choice([limits.CACHED_WORKFLOWS, limits.CACHED_WORKFLOWS, 200]))
+    return replace(_UNUSUAL.get(number % 8, usual), restarts=tuple(sorted(dice.random() for _ in range(number % 3))))
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How large the plans of a case are: `sizes` to choose from at the root, levels, the `weight` of nested runs."""
+
+    sizes: tuple[int, ...]
+    depths: tuple[int, ...]
+    weight: int = 1
+    calls: int = 14
+    """When people do something: up to that call."""
+
+
+SMALL = Shape((1, 1, 2, 2, 3), (1,), calls=6)
+WIDE = Shape((4, 6, 12), (1, 2))
+TREE = Shape((1, 2, 2, 3), (2, 3), weight=2)
+NESTED_SIZES = (1, 1, 1, 2, 3)
+
+
 @dataclass(frozen=True)
 class Deed:
     """What somebody does as soon as the model was called so often for the run."""
@@ -35,10 +96,12 @@ class Deed:
 class Case:
     """One run. `trouble` is the share of calls that go wrong, `tokens` what each reply counts on either side.
 
-    From the call `unpaid_from` on the account is refused, until somebody has seen it and resumes.
+    From the call `unpaid_from` on the account is refused, until somebody has seen it and resumes. `reset_at_end`: it
+    is reset once it has ended.
     """
 
     seed: int
+    shape: Shape
     team: str
     request: dict[str, Any] = field(compare=False)
     trouble: float
@@ -48,6 +111,7 @@ class Case:
     tokens: int
     deeds: tuple[Deed, ...]
     unpaid_from: int | None
+    reset_at_end: bool
 
     def draw(self, *parts: object) -> Random:
         """Returns the dice for one decision: the same for the same `parts`."""
@@ -57,10 +121,16 @@ class Case:
 def case(seed: int) -> Case:
     """Returns the case of a seed."""
     dice = Random(f"case {seed}")
+    shape = dice.choices([SMALL, WIDE, TREE], [16, 1, 3])[0]
+    if surroundings(seed).replays_all:
+        shape = SMALL
     team = dice.choices(["relay", "house"], [3, 1])[0]
     impatient = dice.random() < 0.15
-    deeds = _deeds(dice)
-    ends = impatient or any(deed.action == "cancel" for deed in deeds)
+    deeds = _deeds(dice, shape.calls)
+    reset_at_end = dice.random() < 0.08
+    acts = {deed.action for deed in deeds}
+    # The execution after a reset has the deadline, but nobody cancels it once more.
+    ends = impatient or ("cancel" in acts and "reset" not in acts and not reset_at_end)
     turn_faults = _some(dice, TURN_FAULTS, ends)
     own_faults = _some(dice, OWN_FAULTS, ends)
     if dice.random() < 0.7:
@@ -72,7 +142,7 @@ def case(seed: int) -> Case:
         "strategy": dice.choices(["plan", "auto", "step", "route"], [6, 4, 2, 1])[0],
         "max_parallel": dice.choice([1, 2, 4, 8]),
         "max_turns": dice.choice([1, 2, 3, 4]),
-        "max_depth": dice.choice([1, 2, 2]) if team == "relay" else dice.choice([2, 3]),
+        "max_depth": dice.choice(shape.depths),
         "max_reviews": dice.choice([0, 0, 0, 1, 2]),
         "max_replans": dice.choice([0, 0, 1, 2]),
         "success": dice.choice(["any", "any", "any", "all", "1/2"]),
@@ -88,9 +158,10 @@ def case(seed: int) -> Case:
     if dice.random() < 0.1:
         request["subtask_timeout"] = 2.0
     if dice.random() < 0.15 and request["strategy"] in ("plan", "auto"):
-        request["plan"] = {"subtasks": graph(seed, "", team, request["max_depth"])}
+        request["plan"] = {"subtasks": graph(seed, shape, "", team, request["max_depth"])}
     return Case(
         seed=seed,
+        shape=shape,
         team=team,
         request=request,
         trouble=dice.choice([0.0, 0.05, 0.1, 0.2, 0.3, 0.5]),
@@ -99,15 +170,16 @@ def case(seed: int) -> Case:
         latency=dice.choice([0.0, 0.02, 0.2]),
         tokens=tokens,
         deeds=deeds,
-        unpaid_from=dice.randint(1, 12) if dice.random() < 0.08 else None,
+        unpaid_from=dice.randint(1, shape.calls) if dice.random() < 0.08 else None,
+        reset_at_end=reset_at_end,
     )
 
 
-def _deeds(dice: Random) -> tuple[Deed, ...]:
-    actions = ["cancel", "cancel", "extend", "look", "cancel_child", "terminate_child", "resume"]
+def _deeds(dice: Random, calls: int) -> tuple[Deed, ...]:
+    actions = ["cancel", "cancel", "reset", "reset", "extend", "look", "cancel_child", "terminate_child", "resume"]
     return tuple(
         sorted(
-            (Deed(dice.randint(1, 14), dice.choice(actions)) for _ in range(dice.choice([0, 0, 1, 1, 2]))),
+            (Deed(dice.randint(1, calls), dice.choice(actions)) for _ in range(dice.choice([0, 0, 1, 1, 2]))),
             key=lambda deed: deed.after_calls,
         )
     )
@@ -119,14 +191,14 @@ def _some(dice: Random, faults: tuple[str, ...], ends: bool) -> tuple[str, ...]:
     return tuple(fault for fault in chosen if fault != "hang" or ends) or ("529",)
 
 
-def graph(seed: int, path: str, team: str, levels: int) -> list[dict[str, Any]]:
+def graph(seed: int, shape: Shape, path: str, team: str, levels: int) -> list[dict[str, Any]]:
     """Returns the subtasks that the supervisor at `path` plans; `levels` may begin from there on, its own included."""
     dice = Random(f"graph {seed}/{path}")
-    sizes = [1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 5, 12] if not path else [1, 1, 1, 2, 3]
+    sizes = NESTED_SIZES if path else shape.sizes
     planned: list[dict[str, Any]] = []
     for number in range(1, dice.choice(sizes) + 1):
         roles = [role for role in ROLES[team] if role not in TEAMS or levels > 1]
-        role = dice.choices(roles, [1 if role in TEAMS else 3 for role in roles])[0]
+        role = dice.choices(roles, [shape.weight if role in TEAMS else 3 for role in roles])[0]
         earlier = [item["id"] for item in planned]
         after = dice.sample(earlier, min(len(earlier), dice.choice([0, 0, 1, 1, 2, 3])))
         planned.append(

@@ -4,11 +4,13 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
-from temporalio.client import Client, WorkflowExecutionStatus
+from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
 
 from supervision.contract.result import RunResult, SubtaskReport, Timing
 from tests.machine.playing import Ending
-from tests.machine.records import Record, records_of, tree
+from tests.machine.records import Record, Tree, tree
+from tests.machine.reset_runs import abandoned_calls, doubled_children
+from tests.waiting import until
 
 FINAL = {"completed", "failed", "skipped", "cancelled"}
 PHASES = {"completed": "done", "failed": "failed", "cancelled": "cancelled"}
@@ -19,25 +21,35 @@ RUN_ERRORS = {
 }  # fmt: skip
 
 
+STOPPED_IN = 30.0
+"""Seconds, on a machine that has much else to do."""
+
+
 async def broken(client: Client, ending: Ending) -> list[str]:
     """Returns what does not hold for a run that has ended."""
     result = ending.result
-    ending.histories = await tree(client, ending.run_id)
-    records = records_of(ending.histories)
+    last = await tree(client, ending.run_id, ending.executions[-1])
+    before = Tree()  # what executions had that were reset, and the last one does not
+    for execution in ending.executions[:-1]:
+        before.add(await tree(client, ending.run_id, execution, last.records))
+    ending.histories = {**last.histories, **before.histories}
+    records, root = last.records, last.records[ending.executions[-1]]
     if ending.unread:
         return [f"a query failed: {ending.unread}"]
+    failures = [
+        f"a workflow task of {record.workflow_id} failed: {failure}"
+        for record in [*records.values(), *before.records.values()]
+        for failure in record.task_failures
+    ]
     if result is None:
-        failures = [failure for record in records.values() for failure in record.task_failures]
-        return [f"it {ending.kind} with {ending.error}, without a result; {failures[:2]}"]
-    wrong = [*_wrong_end(ending, result), *_wrong_states(result), *_wrong_queries(ending, result)]
-    wrong += _lost_findings(ending.run_id, result, records)
-    for workflow_id, record in records.items():
-        wrong += [f"a workflow task of {workflow_id} failed: {failure}" for failure in record.task_failures]
+        return [f"it {ending.kind} with {ending.error}, without a result", *failures[:2]]
+    wrong = [*failures, *_wrong_end(ending, result), *_wrong_states(result), *_wrong_queries(ending, result)]
+    wrong += _lost_findings(ending.run_id, result, root)
+    for record in records.values():
         wrong += [fault async for fault in _open_children(client, record)]
-    wrong += _wrong_spending(ending, result, records)
-    closed = (await client.get_workflow_handle(ending.run_id).describe()).close_time
-    assert closed is not None
-    wrong += _late_calls(ending, closed.timestamp())
+    wrong += _wrong_spending(ending, result, records, abandoned_calls(root, before.records))
+    wrong += doubled_children(root, before)
+    wrong += _late_calls(ending, records)
     return wrong
 
 
@@ -119,16 +131,16 @@ def _differences(path: str, seen: Any, returned: Any) -> Iterator[tuple[str, Any
 # --- findings -------------------------------------------------------------------------------------------
 
 
-def _lost_findings(run_id: str, result: RunResult, records: dict[str, Record]) -> Iterator[str]:
+def _lost_findings(run_id: str, result: RunResult, root: Record) -> Iterator[str]:
     """What a child returned after the run had given up on it comes too late."""
-    reports, given_up = {report.id: report for report in result.subtasks}, records[run_id].given_up
-    for child in records[run_id].children.values():
+    reports = {report.id: report for report in result.subtasks}
+    for child in root.children.values():
         subtask_id = child.workflow_id.removeprefix(f"{run_id}/").split("/")[0]
         report = reports.get(subtask_id)
         if report is None:
             yield f"{subtask_id} was worked on and is not in the result"
         elif child.value.get("finding") and report.finding is None:
-            if (late := given_up.get(child.workflow_id)) and child.ended > late.seen:
+            if (late := root.given_up.get(child.run_id)) and child.ended > late.seen:
                 continue
             yield f"the finding of {child.workflow_id} is lost: {report.state}, {report.error}"
     for report in result.subtasks:
@@ -144,8 +156,11 @@ def _is_own(report: SubtaskReport) -> bool:
 # --- money ----------------------------------------------------------------------------------------------
 
 
-def _wrong_spending(ending: Ending, result: RunResult, records: dict[str, Record]) -> Iterator[str]:
-    """Compares what the run says with the model's ledger; what is missing was in flight when something ended it."""
+def _wrong_spending(ending: Ending, result: RunResult, records: dict[str, Record], abandoned: int) -> Iterator[str]:
+    """Compares what the run says with the model's ledger; what is missing was in flight when something ended it.
+
+    Or it was `abandoned` at a reset.
+    """
     ledger = zip(ending.served, ending.calls(), strict=False)
     answered = [served for served, call in ledger if served.tokens and call.answered_at]
     paid, spent = sum(served.tokens for served in answered), result.usage.tokens
@@ -156,31 +171,54 @@ def _wrong_spending(ending: Ending, result: RunResult, records: dict[str, Record
     calls, booked = len(answered), sum(call.calls for call in in_books)
     unbooked = calls - result.usage.model_calls
     repeated = calls - len({served.step.call for served in answered}) if ending.restarted else 0
-    in_flight = sum(len(record.model_calls) - len(record.booked()) for record in records.values()) + repeated
+    in_flight = sum(len(record.model_calls) - len(record.booked()) for record in records.values())
+    in_flight += repeated + abandoned
     if not booked <= result.usage.model_calls <= calls or unbooked > in_flight:
         yield (
             f"{result.usage.model_calls} calls are booked, the histories have {booked}, the model answered {calls}, "
-            f"{in_flight} were in flight at an end"
+            f"{in_flight} were in flight at an end, or abandoned at a reset"
         )
     if ending.error != "BudgetExhausted" and sum((report.usage.tokens for report in result.subtasks), start=0) > spent:
         yield "the subtasks consumed more than the run"
 
 
-def _late_calls(ending: Ending, closed_at: float) -> Iterator[str]:
-    """Returns calls that began after the end, but for those on their way: a Worker had them, and hears later."""
-    late = Counter(call.step.call for call in ending.calls() if call.at > closed_at)
-    before = {call.step.call for call in ending.calls() if call.at <= closed_at}
-    for call, times in late.items():
-        if times > 1 or call in before:
-            yield f"{call} was tried again after the end"
+def _late_calls(ending: Ending, records: dict[str, Record]) -> Iterator[str]:
+    """Returns calls that began after the end of their workflow, or of one above it.
+
+    But for those on their way: a Worker had them, and hears later. Whom a reset left behind nobody stops.
+    """
+    ends: dict[str, float] = {}
+    for record in records.values():
+        ends[record.workflow_id] = max(ends.get(record.workflow_id, 0), record.closed_at)
+    late, before = Counter[str](), set[str]()
+    for call in ending.calls():
+        names = call.step.call.split("/")
+        above = [ends[path] for n in range(1, len(names)) if (path := "/".join(names[:n])) in ends]
+        left_behind = len(ending.executions) > 1 and call.step.call.rpartition("/")[0] not in ends
+        if call.at > min(above) and not left_behind:
+            late[call.step.call] += 1
+        else:
+            before.add(call.step.call)
+    for name, times in late.items():
+        if times > 1 or name in before:
+            yield f"{name} was tried again after the end"
 
 
 # --- children ---------------------------------------------------------------------------------------------
 
 
 async def _open_children(client: Client, record: Record) -> AsyncIterator[str]:
+    """The server ends those that a run started; one that was joined after a reset was asked to stop, and will."""
     for child in record.children.values():
-        if child.run_id and not child.ended:
-            handle = client.get_workflow_handle(child.workflow_id, run_id=child.run_id)
-            if (await handle.describe()).status is WorkflowExecutionStatus.RUNNING:
-                yield f"{child.workflow_id} runs after the end"
+        if not child.run_id or child.ended:
+            continue
+        handle = client.get_workflow_handle(child.workflow_id, run_id=child.run_id)
+
+        async def is_closed(handle: WorkflowHandle[Any, Any] = handle) -> bool:
+            return (await handle.describe()).status is not WorkflowExecutionStatus.RUNNING
+
+        try:
+            if not await is_closed():
+                await until(is_closed, STOPPED_IN if child.joined else 0)
+        except TimeoutError:
+            yield f"{child.workflow_id} runs after the end"

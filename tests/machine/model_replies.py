@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Callable
@@ -30,7 +31,7 @@ class Served:
 class ModelReplies:
     """The model of one case. `served` is its ledger; `counted` is called with the number of calls after each."""
 
-    def __init__(self, case: Case, counted: Callable[[int], None]) -> None:
+    def __init__(self, case: Case, counted: Callable[[float], None]) -> None:
         self._case = case
         self._counted = counted
         self._times: Counter[str] = Counter()
@@ -47,10 +48,11 @@ class ModelReplies:
         where = step.call.partition("/")[2]
         self._times[where] += 1
         number = len(self.served) + 1
-        self._counted(number)
         refused = not self._paid and number >= (self._case.unpaid_from or 0)
         dice = self._case.draw("reply", where, self._times[where])
         fault = None if refused else self._fault(step, dice)
+        # While a call hangs there may be no other one: whoever waits to do something does it now.
+        self._counted(math.inf if fault == "hang" else number)
         latency = dice.random() * self._case.latency
         made: ApiReply | ErrorReply
         if refused:
@@ -122,9 +124,9 @@ class ModelReplies:
         revision = int(step.call.rpartition("/")[2].split(".")[1])
         strategy = self._case.request["strategy"] if not path else "auto"
         team = self._team(path)
-        whole = graph(self._case.seed, path, team, self._levels(path))
+        whole = self._graph(path)
         if strategy == "route":
-            self._routed = dice.choice(ROLES[team])
+            self._routed = self._case.draw("route").choice(ROLES[team])  # after a reset the same, too
             return {"role": self._routed, "secondary_role": None, "description": "Weigh all the pears."}
         if strategy == "step":
             following = whole[revision - 1 : revision]
@@ -152,7 +154,7 @@ class ModelReplies:
 
     def _review(self, step: Step, where: str, fault: str | None, dice: Random) -> dict[str, Any]:
         path = where.rpartition("/")[0]
-        ids = [entry["id"] for entry in graph(self._case.seed, path, self._team(path), self._levels(path))]
+        ids = [entry["id"] for entry in self._graph(path)]
         flagged = dice.sample(ids, min(len(ids), dice.choice([0, 0, 1, 2])))
         pair = dice.sample(ids, 2) if len(ids) > 1 and dice.random() < 0.2 else []
         return {
@@ -166,10 +168,13 @@ class ModelReplies:
 
     def _synthesis(self, step: Step, where: str, fault: str | None, dice: Random) -> dict[str, Any]:
         path = where.rpartition("/")[0]
-        ids = [entry["id"] for entry in graph(self._case.seed, path, self._team(path), self._levels(path))]
+        ids = [entry["id"] for entry in self._graph(path)]
         words = f"answer of {path or 'the root'}" + (": 4711.5 kg" if fault == "invalid" else "")
         cited = [{"claim": "it is so", "subtask_ids": [dice.choice([*ids, "nobody"])]}]
         return {"answer": words, "confidence": 0.9, "citations": cited, "contradictions": []}
+
+    def _graph(self, path: str) -> list[dict[str, Any]]:
+        return graph(self._case.seed, self._case.shape, path, self._team(path), self._levels(path))
 
     def _team(self, path: str) -> str:
         if not path:

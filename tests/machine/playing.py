@@ -4,11 +4,11 @@ import asyncio
 import contextlib
 import sys
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import groupby
 from pathlib import Path
-from random import Random
 from typing import TypeVar
 from uuid import uuid4
 
@@ -24,19 +24,20 @@ from temporalio.client import (
 from temporalio.exceptions import ApplicationError, CancelledError
 from temporalio.service import RPCError
 
-from supervision import limits
 from supervision.contract.request import RunRequest
 from supervision.contract.result import RunResult
 from supervision.contract.status import Status
-from tests.machine.cases import Case, Deed
+from tests.machine.cases import BLOCK, Case, Deed, Surroundings, case, surroundings
 from tests.machine.model_replies import ModelReplies, Served
 from tests.machine.replaced_workers import ReplacedWorkers
 from tests.scripted_model import Call, ScriptedModel
+from tests.workflow.resets import reset, workflow_tasks
 from tests.workflow.runs import Handle
 from workflows.supervisor import SupervisorWorkflow
 
 T = TypeVar("T")
 
+CALLS_OF_A_RUN = 5
 AT_ONCE = 25
 PATIENCE = 400
 """Seconds for one run among others, on a machine that has much else to do: most take two."""
@@ -48,11 +49,13 @@ _TOO_LATE = (RPCError, WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCanc
 class Ending:
     """How a run ended: `error` is the type of a failed one, `result` what it left.
 
+    `executions` are its run ids, the last one after all resets.
     `shown` and `status` are its queries' replies, `unread` is the error of one that failed.
     """
 
     case: Case
     run_id: str
+    executions: list[str]
     kind: str
     result: RunResult | None
     error: str | None = None
@@ -68,23 +71,20 @@ class Ending:
 
 @dataclass
 class Batch:
-    """Cases that are played together. After so many model calls of all of them the Workers are stopped and started.
-
-    `over_http`: the model is called as in production, for twice the time.
-    """
+    """Cases that are played together. After so many model calls of all of them the Workers are stopped and started."""
 
     cases: Sequence[Case]
-    restarts: tuple[int, ...] = ()
-    cached_workflows: int = limits.CACHED_WORKFLOWS
-    over_http: bool = False
+    surroundings: Surroundings
+    restarts: tuple[int, ...]
 
 
-def batch(cases: Sequence[Case]) -> Batch:
-    """Returns the cases with the restarts, the workflow cache and the way to the model of the first one's seed."""
-    dice = Random(f"batch {cases[0].seed}")
-    restarts = sorted(dice.randint(1, 8 * len(cases)) for _ in range(dice.choice([0, 1, 2])))
-    cached = dice.choice([limits.CACHED_WORKFLOWS, limits.CACHED_WORKFLOWS, 200])
-    return Batch(cases, tuple(restarts), cached, over_http=dice.random() < 0.1)
+def batches(first: int, count: int) -> Iterator[Batch]:
+    """Gives the cases of so many seeds, from the first one on, by their blocks."""
+    for _, seeds in groupby(range(first, first + count), key=lambda seed: (seed - 1) // BLOCK):
+        cases = [case(seed) for seed in seeds]
+        around = surroundings(cases[0].seed)
+        restarts = tuple(int(share * CALLS_OF_A_RUN * len(cases)) for share in around.restarts)
+        yield Batch(cases, around, restarts)
 
 
 async def played(
@@ -107,7 +107,7 @@ async def played(
 
 
 class _Play:
-    """One case on its way."""
+    """One case on its way. `_handle` is that of its last execution."""
 
     def __init__(self, client: Client, model: ScriptedModel, case: Case, workers: ReplacedWorkers) -> None:
         self._client = client
@@ -117,6 +117,10 @@ class _Play:
         self._waiting: list[tuple[int, asyncio.Event]] = []
         self._id = f"case-{case.seed}-{uuid4().hex[:6]}"
         self._replies = ModelReplies(case, self._counted)
+        self._executions: list[str] = []
+        self._handle: Handle
+        self._resetting = asyncio.Lock()
+        self._is_over = False
 
     async def end(self) -> Ending:
         """Starts the run, does what people do to it, and returns its ending."""
@@ -124,16 +128,21 @@ class _Play:
         self._model.play(self._id, self._replies.reply)
         request = RunRequest(**case.request)
         handle = await self._client.start_workflow(
-            SupervisorWorkflow.run, request, id=self._id, task_queue="supervisor"
+            SupervisorWorkflow.run,
+            request,
+            id=self._id,
+            task_queue="supervisor",
+            task_timeout=surroundings(case.seed).task_timeout,
         )
+        self._handle, self._executions = handle, [handle.first_execution_run_id or ""]
         people = [asyncio.create_task(self._person(handle, deed)) for deed in case.deeds]
         if case.unpaid_from is not None:
             people.append(asyncio.create_task(self._payer(handle)))
         try:
             async with asyncio.timeout(PATIENCE):
-                ending = await self._ending(handle)
+                ending = await self._ending()
         except TimeoutError:
-            ending = Ending(case, self._id, "hung", None, await _standing(self._client, self._id))
+            ending = Ending(case, self._id, self._executions, "hung", None, await _standing(self._client, self._id))
             with contextlib.suppress(RPCError):
                 await handle.terminate("it hung")
         finally:
@@ -144,7 +153,31 @@ class _Play:
                 raise outcome
         return ending
 
-    async def _ending(self, handle: Handle) -> Ending:
+    async def _ending(self) -> Ending:
+        ends_again = self._case.reset_at_end
+        while True:
+            handle = self._handle
+            ending = await self._end_of(handle)
+            async with self._resetting:
+                if ends_again and handle is self._handle:
+                    ends_again = False
+                    await self._reset()
+                if handle is self._handle:
+                    self._is_over = True
+                    break
+        try:
+            ending.shown = await _answered(lambda: handle.query(SupervisorWorkflow.result))
+            ending.status = await _answered(lambda: handle.query(SupervisorWorkflow.status))
+        except WorkflowQueryFailedError as failed:
+            ending.unread = str(failed)
+        if ending.kind == "cancelled":
+            ending.result = ending.shown
+        ending.restarted = self._workers.restarted
+        ending.served, ending.calls = self._replies.served, partial(self._model.of, self._id)
+        return ending
+
+    async def _end_of(self, handle: Handle) -> Ending:
+        """Returns the end of one execution."""
         try:
             result: RunResult | None = await handle.result()
             kind, error = "completed", None
@@ -154,18 +187,18 @@ class _Play:
             if isinstance(cause, ApplicationError):
                 error = cause.type
                 result = RunResult.model_validate(cause.details[0]) if cause.details else None
-        ending = Ending(self._case, self._id, kind, result, error, restarted=self._workers.restarted)
-        try:
-            ending.shown = await _answered(lambda: handle.query(SupervisorWorkflow.result))
-            ending.status = await _answered(lambda: handle.query(SupervisorWorkflow.status))
-        except WorkflowQueryFailedError as failed:
-            ending.unread = str(failed)
-        if kind == "cancelled":
-            ending.result = ending.shown
-        ending.served, ending.calls = self._replies.served, partial(self._model.of, self._id)
-        return ending
+        return Ending(self._case, self._id, self._executions, kind, result, error)
 
-    def _counted(self, calls: int) -> None:
+    async def _reset(self) -> None:
+        """Resets the last execution, to any of its workflow tasks."""
+        points = await workflow_tasks(self._handle)
+        if not points:  # it was just reset to its first one
+            return
+        point = self._case.draw("reset", len(self._executions)).choice(points)
+        self._handle = await reset(self._client, self._handle, point)
+        self._executions.append(self._handle.run_id or "")
+
+    def _counted(self, calls: float) -> None:
         self._workers.count()
         for number, event in self._waiting:
             if calls >= number:
@@ -183,6 +216,10 @@ class _Play:
         match action:
             case "cancel":
                 await handle.cancel()
+            case "reset":
+                async with self._resetting:
+                    if not self._is_over:
+                        await self._reset()
             case "extend":
                 more = {"budget": {"tokens": 500_000}, "deadline": "PT1H"}
                 await handle.execute_update("extend_limits", more)

@@ -1,19 +1,21 @@
 """What the histories of a run hold: children, model calls, failed workflow tasks; of the run and of all below it."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from temporalio.api.common.v1 import Payload
 from temporalio.api.enums.v1 import EventType, WorkflowTaskFailedCause
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client, WorkflowHistory
 
 MODEL_CALLS = {"plan", "call_model", "synthesize", "refine", "review", "judge"}
 
-_HARMLESS = {  # it was terminated meanwhile, or something came in
+_HARMLESS = {  # it was terminated meanwhile, something came in, or this is where a reset goes on
     WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_FORCE_CLOSE_COMMAND,
     WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND,
+    WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW,
 }
 _ENDS = (
     "child_workflow_execution_completed_event_attributes",
@@ -21,18 +23,28 @@ _ENDS = (
     "child_workflow_execution_canceled_event_attributes",
     "child_workflow_execution_terminated_event_attributes",
 )
-_GIVEN_UP = "cost of "
-"""What the look-up in the journal is labelled with, of a child that the run does not hear from any more."""
+_CLOSED = {
+    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED,
+    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED,
+    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCELED,
+    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED,
+    EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT,
+}
+_NEVER = float("inf")
 
 
 @dataclass
 class Child:
-    """A child workflow as its parent's history has it; `ended` is the id of the event, 0 while it runs."""
+    """A child workflow as its parent's history has it; `ended` is the id of the event, 0 while it runs.
+
+    `joined`: it is awaited by an activity, because it was at work before a reset.
+    """
 
     workflow_id: str
     run_id: str = ""
     ended: int = 0
     value: dict[str, Any] = field(default_factory=dict)
+    joined: bool = False
 
 
 @dataclass
@@ -44,23 +56,25 @@ class ModelCall:
     tokens: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass
 class GivenUp:
-    """The look-up of a child's cost: when it began, and the last event that the workflow had seen by its end."""
+    """The look-up of a lost child's cost: when it began, and the last event that the workflow had seen by its end."""
 
     began: float
-    seen: int
+    seen: float = _NEVER
 
 
 @dataclass
 class Record:
-    """What the history of one workflow holds; `given_up` by the ids of the children."""
+    """What the history of one execution holds; `given_up` by the run ids of the children."""
 
+    workflow_id: str
     children: dict[int, Child] = field(default_factory=dict)
     model_calls: dict[int, ModelCall] = field(default_factory=dict)
     given_up: dict[str, GivenUp] = field(default_factory=dict)
     task_failures: list[str] = field(default_factory=list)
-    until: float = float("inf")
+    closed_at: float = _NEVER
+    until: float = _NEVER
     """When those above ceased to listen: what came later is in no book."""
 
     def booked(self) -> list[ModelCall]:
@@ -68,53 +82,61 @@ class Record:
         return [call for call in self.model_calls.values() if call.done_at is not None and call.done_at <= self.until]
 
 
-async def tree(client: Client, run_id: str) -> dict[str, WorkflowHistory]:
-    """Returns the histories of a run and of all below it, by workflow id, those above first."""
-    histories: dict[str, WorkflowHistory] = {}
-    waiting = [(run_id, "")]
+async def tree(client: Client, workflow_id: str, run_id: str, known: Collection[str] = ()) -> "Tree":
+    """Returns an execution and all below it, those above first; without what is `known`."""
+    found = Tree()
+    waiting = [(workflow_id, run_id)]
     while waiting:
-        workflow_id, execution = waiting.pop()
-        history = await client.get_workflow_handle(workflow_id, run_id=execution or None).fetch_history()
-        histories[workflow_id] = history
-        children = record_of(history.events).children.values()
-        waiting += [(child.workflow_id, child.run_id) for child in children if child.run_id]
-    return histories
-
-
-def records_of(histories: dict[str, WorkflowHistory]) -> dict[str, Record]:
-    """Returns the records of a run and of all below it, by workflow id."""
-    records = {workflow_id: record_of(history.events) for workflow_id, history in histories.items()}
-    for record in records.values():
+        workflow_id, run_id = waiting.pop()
+        if run_id in found.records or run_id in known:
+            continue
+        history = await client.get_workflow_handle(workflow_id, run_id=run_id).fetch_history()
+        record = record_of(history)
+        found.histories[run_id], found.records[run_id] = history, record
+        waiting += [(child.workflow_id, child.run_id) for child in record.children.values() if child.run_id]
+    for record in found.records.values():
         for child in record.children.values():
-            if below := records.get(child.workflow_id):
-                given_up = record.given_up.get(child.workflow_id)
+            if below := found.records.get(child.run_id):
+                given_up = record.given_up.get(child.run_id)
                 below.until = min(record.until, given_up.began if given_up else below.until)
-    return records
+    return found
 
 
-def record_of(events: Sequence[HistoryEvent]) -> Record:
-    """Returns the record of one workflow."""
-    record, seen = Record(), 0
-    for event in events:
+@dataclass
+class Tree:
+    """The histories of an execution and of all below it, and what they hold, by run id."""
+
+    histories: dict[str, WorkflowHistory] = field(default_factory=dict)
+    records: dict[str, Record] = field(default_factory=dict)
+
+    def add(self, other: "Tree") -> None:
+        """Takes another one in."""
+        self.histories |= other.histories
+        self.records |= other.records
+
+
+def record_of(history: WorkflowHistory) -> Record:
+    """Returns the record of one execution."""
+    record = Record(history.workflow_id)
+    for event in history.events:
         match event.event_type:
             case EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
-                if event.activity_task_scheduled_event_attributes.activity_type.name in MODEL_CALLS:
-                    record.model_calls[event.event_id] = ModelCall()
+                _note_activity(record, event)
             case EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED:
                 completed = event.activity_task_completed_event_attributes
-                if call := record.model_calls.get(completed.scheduled_event_id):
-                    usage = json.loads(completed.result.payloads[0].data)["usage"]
-                    call.done_at, call.calls = _at(event), usage.get("model_calls", 0)
-                    call.tokens = usage.get("input_tokens", 0) + usage.get("output_tokens", 0)
+                _note_result(record, event, completed.scheduled_event_id, _decoded(completed.result.payloads))
             case EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED:
                 record.task_failures += _task_failure(event)
-            case EventType.EVENT_TYPE_MARKER_RECORDED:
-                record.given_up.update(_given_up(event, seen))
-            case EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED:
-                seen = event.workflow_task_completed_event_attributes.started_event_id
             case _:
                 _note_child(record, event)
+    _note_looks(record, history.events)
+    if history.events[-1].event_type in _CLOSED:
+        record.closed_at = _at(history.events[-1])
     return record
+
+
+def _decoded(payloads: Sequence[Payload]) -> Any:
+    return json.loads(payloads[0].data) if payloads and payloads[0].data else None
 
 
 def _at(event: HistoryEvent) -> float:
@@ -127,14 +149,47 @@ def _task_failure(event: HistoryEvent) -> Iterator[str]:
         yield f"{WorkflowTaskFailedCause.Name(failed.cause)}: {failed.failure.message[:300]}"
 
 
-def _given_up(event: HistoryEvent, seen: int) -> dict[str, GivenUp]:
-    label = json.loads(event.user_metadata.summary.data or b'""')
-    if not label.startswith(_GIVEN_UP):
-        return {}
-    began = json.loads(event.marker_recorded_event_attributes.details["data"].payloads[0].data)[
-        "original_schedule_time"
-    ]
-    return {label.removeprefix(_GIVEN_UP): GivenUp(began["seconds"] + began["nanos"] / 1e9, seen)}
+def _note_activity(record: Record, event: HistoryEvent) -> None:
+    scheduled = event.activity_task_scheduled_event_attributes
+    if scheduled.activity_type.name in MODEL_CALLS:
+        record.model_calls[event.event_id] = ModelCall()
+    elif scheduled.activity_type.name == "await_child":
+        ref = _decoded(scheduled.input.payloads)
+        record.children[event.event_id] = Child(ref["workflow_id"], ref["first_run_id"], joined=True)
+
+
+def _note_result(record: Record, event: HistoryEvent, scheduled_id: int, value: Any) -> None:
+    if call := record.model_calls.get(scheduled_id):
+        usage = value["usage"]
+        call.done_at, call.calls = _at(event), usage.get("model_calls", 0)
+        call.tokens = usage.get("input_tokens", 0) + usage.get("output_tokens", 0)
+    elif child := record.children.get(scheduled_id):
+        child.ended = event.event_id
+        if not value.get("problem"):
+            child.value = value.get("value") or {}
+
+
+def _note_looks(record: Record, events: Sequence[HistoryEvent]) -> None:
+    """Notes the children that the run does not hear from any more: an activity looks up in the journal what they cost.
+
+    One that fails books nothing.
+    """
+    looks: dict[int, GivenUp] = {}
+    ended: list[GivenUp] = []
+    for event in events:
+        scheduled = event.activity_task_scheduled_event_attributes
+        completed = event.activity_task_completed_event_attributes
+        if scheduled.activity_type.name == "child_consumed":
+            ref = _decoded(scheduled.input.payloads)
+            looks[event.event_id] = record.given_up[ref["first_run_id"]] = GivenUp(_at(event))
+        elif look := looks.pop(completed.scheduled_event_id, None):
+            ended.append(look)
+        elif event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED:
+            for look in ended:
+                look.seen = event.workflow_task_completed_event_attributes.started_event_id
+            ended.clear()
+    for look in looks.values():
+        look.began = 0
 
 
 def _note_child(record: Record, event: HistoryEvent) -> None:
@@ -149,4 +204,4 @@ def _note_child(record: Record, event: HistoryEvent) -> None:
         child = record.children[end.initiated_event_id]
         child.ended = event.event_id
         if event.event_type == EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_COMPLETED:
-            child.value = json.loads(end.result.payloads[0].data)
+            child.value = _decoded(end.result.payloads)

@@ -11,7 +11,8 @@ from tests.machine.evidence import keep
 from tests.machine.invariants import broken
 from tests.machine.playing import Batch, Ending, played
 from tests.machine.replaced_workers import impatient
-from tests.replay.replaying import refused
+from tests.machine.split_tasks import was_split
+from tests.replay.replaying import replayer
 from tests.scripted_model import ScriptedModel
 
 SLOW = 60.0
@@ -20,11 +21,15 @@ SLOW = 60.0
 
 @dataclass
 class Verdict:
-    """What does not hold, by seed; how many runs ended in which way; the seconds of those that took long."""
+    """What does not hold, by seed; how many runs ended in which way; the seconds of those that took long.
+
+    `split` are those that do not replay for the SDK's fault.
+    """
 
     faults: dict[int, list[str]] = field(default_factory=dict)
     kinds: Counter[str] = field(default_factory=Counter)
     slow: dict[int, float] = field(default_factory=dict)
+    split: list[int] = field(default_factory=list)
 
     def lines(self) -> list[str]:
         """Returns a line for each fault."""
@@ -52,13 +57,15 @@ async def verdict_on(
             verdict.faults[ending.case.seed] = faults
         endings.append(ending)
 
-    with impatient(group.cached_workflows, None if group.over_http else model):
+    around = group.surroundings
+    with impatient(around.cached_workflows, None if around.over_http else model):
         await played(client, model, artifacts, group, check)
-        unlike = await refused(_histories(endings[::replay_each]))
+        async for ending, run_id, error in _unlike(endings[::replay_each]):
+            if was_split(run_id, ending.histories[run_id]):
+                verdict.split.append(ending.case.seed)
+            else:
+                verdict.faults.setdefault(ending.case.seed, []).append(f"it does not replay: {error}")
     for ending in endings:
-        runs = [history.run_id for history in ending.histories.values()]
-        if differing := [f"it does not replay: {unlike[run_id]}" for run_id in runs if run_id in unlike]:
-            verdict.faults.setdefault(ending.case.seed, []).extend(differing)
         if ending.seconds > SLOW:
             verdict.slow[ending.case.seed] = round(ending.seconds)
         faults = verdict.faults.get(ending.case.seed, [])
@@ -73,7 +80,16 @@ def _kind(ending: Ending) -> str:
     return ending.error or ending.kind
 
 
-async def _histories(endings: list[Ending]) -> AsyncIterator[WorkflowHistory]:
-    for ending in endings:
-        for history in ending.histories.values():
-            yield history
+async def _unlike(endings: list[Ending]) -> AsyncIterator[tuple[Ending, str, Exception]]:
+    """Gives the executions that do not replay, and why."""
+    found = {id(history): (ending, run_id) for ending in endings for run_id, history in ending.histories.items()}
+
+    async def histories() -> AsyncIterator[WorkflowHistory]:
+        for ending in endings:
+            for history in ending.histories.values():
+                yield history
+
+    async with replayer(strict=False).workflow_replay_iterator(histories()) as results:
+        async for result in results:
+            if result.replay_failure is not None:
+                yield *found[id(result.history)], result.replay_failure
