@@ -78,9 +78,9 @@ class Shape:
     """When people do something: up to that call."""
 
 
-SMALL = Shape((1, 1, 2, 2, 3), (1,), calls=6)
+SMALL = Shape((1, 1, 1, 2, 2, 3), (1,), calls=6)
 WIDE = Shape((4, 6, 12), (1, 2))
-TREE = Shape((1, 2, 2, 3), (2, 3), weight=2)
+TREE = Shape((1, 1, 2, 3), (2, 3), weight=2)
 NESTED_SIZES = (1, 1, 1, 2, 3)
 
 
@@ -121,7 +121,7 @@ class Case:
 def case(seed: int) -> Case:
     """Returns the case of a seed."""
     dice = Random(f"case {seed}")
-    shape = dice.choices([SMALL, WIDE, TREE], [16, 1, 3])[0]
+    shape = dice.choices([SMALL, WIDE, TREE], [17, 1, 2])[0]
     if surroundings(seed).replays_all:
         shape = SMALL
     team = dice.choices(["relay", "house"], [3, 1])[0]
@@ -164,7 +164,7 @@ def case(seed: int) -> Case:
         shape=shape,
         team=team,
         request=request,
-        trouble=dice.choice([0.0, 0.05, 0.1, 0.2, 0.3, 0.5]),
+        trouble=dice.choice([0.0, 0.05, 0.1, 0.1, 0.2, 0.5]),
         turn_faults=turn_faults,
         own_faults=own_faults,
         latency=dice.choice([0.0, 0.02, 0.2]),
