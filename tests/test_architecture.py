@@ -71,7 +71,6 @@ EXCEPTIONS: dict[str, str] = {
     "workflows/answer/publish.py": "how every run ends: one function, and the only caller of its activity",
     "supervision/results/gaps.py": "the gaps of a board, for the result and for prompts",
     "workflows/answer/whole_finding.py": "the answers that nobody writes: beside those that are written",
-    "workflows/background.py": "the base of the work beside subtasks, in the rooms `plan` and `answer`",
     "supervision/planning/fixed_routes.py": "what a pattern of a team's route fits",
     "supervision/planning/team_hints.py": "hints for a team's author, for the Worker and the command line alike",
     "supervision/queues.py": "the names of the queues, for workflows, activities and clients alike",
