@@ -15,6 +15,8 @@ ANSWER = "answer"
 _REASON_BYTES = 600
 _MARK = re.compile(r" ?\[([\w./-]{1,64}(?:, ?[\w./-]{1,64}){0,20})\](?!\()")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+_AROUND_CLAIM = " .;,-*|#>"
+_BETWEEN_MARKS = " ,;"
 
 
 @dataclass(frozen=True)
@@ -60,13 +62,17 @@ def with_valid_marks(text: str, planned: set[str], completed: set[str]) -> str:
 
 def marked_citations(text: str, completed: set[str]) -> list[Citation]:
     """Returns the citations that marks such as [t3] make: each statement with the subtasks named after it."""
-    citations = []
+    citations: list[Citation] = []
     start = 0
     for match in _MARK.finditer(text):
         ids = [part.strip() for part in match[1].split(",")]
         if set(ids) <= completed:
-            claim = one_line(_SENTENCE.split(text[start : match.start()])[-1].strip(" .;,-*|#>"), limits.CLAIM_BYTES)
-            citations += [Citation(claim=claim, subtask_ids=ids)] if claim else []
+            before = text[start : match.start()]
+            claim = one_line(_SENTENCE.split(before)[-1].strip(_AROUND_CLAIM), limits.CLAIM_BYTES)
+            if claim:
+                citations.append(Citation(claim=claim, subtask_ids=ids))
+            elif citations and not before.strip(_BETWEEN_MARKS):  # one statement with several marks: [t1][t2]
+                citations[-1].subtask_ids += ids
             start = match.end()
     return citations
 

@@ -1,11 +1,23 @@
 """What a model claims is checked against what was done."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervision.contract.result import Citation, Contradiction, Gap
-from supervision.results.answer import checked_citations, checked_contradictions, with_gaps
-from tests.unit.shapes import any_text
+from supervision import limits
+from supervision.contract.finding import Finding
+from supervision.contract.result import Citation, Contradiction, Gap, SubtaskReport
+from supervision.results.answer import (
+    checked_citations,
+    checked_contradictions,
+    failure_text,
+    findings_as_answer,
+    marked_citations,
+    with_gaps,
+    with_valid_marks,
+)
+from supervision.text import size
+from tests.unit.shapes import ERROR, any_text
 
 ids = st.sampled_from(["t1", "t2", "t3", "ghost", ""])
 completed_sets = st.sets(st.sampled_from(["t1", "t2", "t3"]))
@@ -54,3 +66,129 @@ def test_each_gap_is_one_line_after_the_untouched_answer(answer: str, gaps: list
         assert len(listed) == 4 + len(gaps)
     else:
         assert told == answer
+
+
+# --- marks in the text ----------------------------------------------------------------------------
+
+PLANNED = {"t1", "t2", "t3"}
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("Pears grew [t1].", "Pears grew [t1]."),
+        ("Pears grew[t1].", "Pears grew[t1]."),
+        ("Pears grew [t1,t2].", "Pears grew [t1, t2]."),
+        ("Pears grew [t3].", "Pears grew."),
+        ("Pears grew [t1, t3].", "Pears grew [t1]."),
+        ("Pears grew [t1] and [t3] fell.", "Pears grew [t1] and fell."),
+        ("[t1] says so.", "[t1] says so."),
+        ("See [appendix] and [t1, appendix].", "See [appendix] and [t1, appendix]."),
+        ("See [t3](https://example.org).", "See [t3](https://example.org)."),
+    ],
+)
+def test_a_mark_names_only_subtasks_that_may_be_cited_and_other_brackets_stay(written: str, shown: str) -> None:
+    assert with_valid_marks(written, PLANNED, {"t1", "t2"}) == shown
+
+
+def test_a_mark_of_every_planned_subtask_is_checked_like_any_other() -> None:
+    assert with_valid_marks("So it is [t1, t2, t3].", PLANNED, {"t2"}) == "So it is [t2]."
+
+
+@pytest.mark.parametrize(
+    ("text", "claims"),
+    [
+        ("Pears grew [t1].", [("Pears grew", ["t1"])]),
+        ("One. Two! Three [t1, t2]", [("Three", ["t1", "t2"])]),
+        ("# Fruit\n- Pears grew [t1]\n- Plums fell [t2]", [("Pears grew", ["t1"]), ("Plums fell", ["t2"])]),
+        ("Pears grew [t1], plums fell [t2].", [("Pears grew", ["t1"]), ("plums fell", ["t2"])]),
+        ("[t1] [t2]", []),
+        ("Pears grew [t9] a lot [t1]", [("Pears grew [t9] a lot", ["t1"])]),
+        ("Pears grew.", []),
+    ],
+)
+def test_a_mark_cites_for_the_statement_before_it(text: str, claims: list[tuple[str, list[str]]]) -> None:
+    assert [(c.claim, c.subtask_ids) for c in marked_citations(text, {"t1", "t2"})] == claims
+
+
+@pytest.mark.parametrize("marks", ["[t1][t2]", "[t1] [t2]", "[t1], [t2]", "[t1, t2]"])
+def test_several_marks_after_a_statement_cite_for_it_together(marks: str) -> None:
+    assert marked_citations(f"Pears grew {marks}.", PLANNED) == [Citation(claim="Pears grew", subtask_ids=["t1", "t2"])]
+
+
+@pytest.mark.parametrize("text", ["Pears grew [t1]. [t2] says so.", "Pears grew [t1].\n\n[t2]", "Pears [t1]\n[t2]"])
+def test_a_mark_that_begins_a_sentence_or_line_cites_nothing_before_it(text: str) -> None:
+    assert [c.subtask_ids for c in marked_citations(text, PLANNED)] == [["t1"]]
+
+
+# --- runs without an answer -----------------------------------------------------------------------
+
+
+def found(subtask_id: str, summary: str) -> SubtaskReport:
+    return SubtaskReport(id=subtask_id, state="completed", finding=Finding(summary=summary, text_ref="r"))
+
+
+def test_findings_in_place_of_an_answer_stand_under_their_subtasks_with_the_reason() -> None:
+    told = findings_as_answer([found("t1", "Four."), SubtaskReport(id="t2"), found("t3", "Five.")], "the model is away")
+    reason, *rest = told.split("\n\n")
+    assert "the model is away" in reason
+    assert rest == ["**t1**", "Four.", "**t3**", "Five."]
+
+
+@pytest.mark.parametrize("others", [0, 1, 4])
+def test_findings_in_place_of_an_answer_share_its_room_evenly(others: int) -> None:
+    share = limits.ANSWER_INLINE_BYTES // (1 + others)
+    told = findings_as_answer([found("t1", "a" * (share + 1)), *[found("t2", "b" * share)] * others], "why")
+    assert f"\n{'a' * (share - len('…'.encode()))}…" in told
+    assert told.count("b" * share) == others
+
+
+def test_without_any_finding_only_the_reason_is_told() -> None:
+    assert "\n" not in findings_as_answer([SubtaskReport(id="t1")], "nothing was found")
+
+
+def tried(number: int, attempts: int = 1) -> SubtaskReport:
+    return SubtaskReport(
+        id=f"t{number}", role="digger", description=f"Dig hole {number}", state="failed", attempts=attempts
+    )
+
+
+def lines_of(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith("- ")]
+
+
+def test_a_run_in_which_nothing_was_tried_gives_the_advice_alone() -> None:
+    assert failure_text("Ask again.", [tried(1, attempts=0)]) == "Ask again."
+
+
+def test_a_failed_run_gives_the_advice_and_what_was_tried() -> None:
+    told = failure_text("Ask again.", [tried(1), tried(2, attempts=0), tried(3)])
+    assert told.startswith("Ask again.\n")
+    first, second = lines_of(told)
+    assert "Dig hole 1" in first
+    assert "Dig hole 3" in second
+
+
+@pytest.mark.parametrize(("attempts", "words"), [(1, "1 attempt by digger"), (3, "3 attempts by digger")])
+def test_what_was_tried_says_how_often_and_by_whom(attempts: int, words: str) -> None:
+    (line,) = lines_of(failure_text("Ask again.", [tried(1, attempts)]))
+    assert words in line
+
+
+def test_what_was_tried_says_how_it_ended() -> None:
+    plain, failed = tried(1), tried(1).model_copy(update={"error": ERROR})
+    shown = lines_of(failure_text("Ask again.", [plain, failed]))
+    assert ["failed" in line for line in shown] == [True, True]
+    assert [ERROR.type in line for line in shown] == [False, True]
+
+
+@pytest.mark.parametrize(("count", "more"), [(0, False), (1, True), (7, True)])
+def test_a_long_list_of_what_was_tried_is_cut_and_counted(count: int, more: bool) -> None:
+    shown = lines_of(failure_text("Ask again.", [tried(n) for n in range(limits.TRIED_SHOWN + count)]))
+    assert len([line for line in shown if "Dig" in line]) == limits.TRIED_SHOWN
+    assert [line for line in shown if "Dig" not in line] == ([f"- and {count} more"] if more else [])
+
+
+def test_the_reason_of_a_gap_is_told_at_some_length() -> None:
+    told = with_gaps("a", [Gap(subtask_id="t1", description="d" * 1000, reason="r" * 1000)])
+    assert size(told.splitlines()[-1]) == size("-  (`t1`: )") + limits.GAP_DESCRIPTION_BYTES + 600

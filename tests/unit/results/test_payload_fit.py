@@ -1,7 +1,9 @@
 """Results fit into a payload, and still say which subtask ended how."""
 
 import json
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +15,7 @@ from supervision.results.payload_fit import fit, fit_page
 from supervision.text import size
 
 STATES = ["completed", "failed", "skipped", "cancelled", "running", "waiting"]
+ROOM = limits.PAYLOAD_HARD_BYTES * 7 // 8  # for ids and states, whatever the limit
 fillings = st.sampled_from(["a", "é", "漢", "🦜", '"', "\x01", "\n"])
 
 
@@ -130,3 +133,149 @@ def test_more_gaps_than_a_payload_holds_are_counted() -> None:
     fitted = fit(RunResult(gaps=gaps, answer="a", result_ref="run/result"))
     assert size(fitted.model_dump_json()) < limits.PAYLOAD_HARD_BYTES
     assert fitted.warnings == [f"{len(gaps) - len(fitted.gaps)} more gaps stand only in the stored result"]
+
+
+# --- the order in which texts give way ------------------------------------------------------------
+
+
+def stages(whole: RunResult) -> Iterator[RunResult]:
+    """Yields the result as it is shortened step by step: each time it has one byte less than it takes."""
+    small, before = whole, None
+    while small != before:
+        small, before = fit(whole, size(small.model_dump_json()) - 1), small
+        if small.subtasks[0].finding is None:
+            return
+        yield small
+
+
+def one_finding(letters: int = 5000) -> RunResult:
+    text = "w" * letters
+    finding = Finding(
+        summary=text,
+        text_ref="run/outputs/f",
+        sources=[text] * 30,
+        limitations=[text] * 5,
+        unsupported=[text] * 5,
+        record_ref="run/outputs/r",
+    )
+    report = SubtaskReport(id="t1", state="completed", description=text, finding=finding)
+    gap = Gap(subtask_id="t2", description=text, reason=text)
+    artifacts = [ArtifactRef(name=text, ref="r")] * 600
+    return RunResult(answer="a", answer_json=[text], gaps=[gap], subtasks=[report], artifacts=artifacts)
+
+
+def finding_in(small: RunResult) -> Finding:
+    finding = small.subtasks[0].finding
+    assert finding is not None
+    return finding
+
+
+def test_texts_become_shorter_step_by_step_down_to_a_word() -> None:
+    lengths = [size(finding_in(small).summary) for small in stages(one_finding())]
+    assert lengths == [2048, 600, 200, 80, 24]
+
+
+def test_what_is_known_of_a_finding_stays_while_texts_hold_a_sentence() -> None:
+    for small in stages(one_finding()):
+        finding = finding_in(small)
+        holds_a_sentence = size(finding.summary) >= 200
+        kept = (len(finding.limitations), len(finding.unsupported), bool(finding.record_ref))
+        assert kept == ((3, 3, True) if holds_a_sentence else (0, 0, False))
+
+
+def test_the_reason_of_a_gap_outlives_its_description() -> None:
+    for small in stages(one_finding()):
+        (gap,) = small.gaps
+        assert bool(gap.description) == (size(gap.reason) >= 200)
+
+
+def test_an_address_stays_long_when_texts_are_mere_words() -> None:
+    for small in stages(one_finding()):
+        finding = finding_in(small)
+        assert {size(source) for source in finding.sources} == {max(200, size(finding.summary))}
+
+
+def test_fewer_and_fewer_sources_and_artifacts_are_named() -> None:
+    seen = [(len(finding_in(small).sources), len(small.artifacts)) for small in stages(one_finding())]
+    assert seen == [(20, 512), (20, 150), (10, 50), (4, 20), (1, 10)]
+
+
+def test_the_json_of_an_answer_is_whole_or_absent() -> None:
+    whole = one_finding()
+    kept = [small.answer_json for small in stages(whole)]
+    assert kept == [whole.answer_json, None, None, None, None]
+
+
+# --- limits to the byte ---------------------------------------------------------------------------
+
+
+def test_a_result_of_exactly_the_limit_stays_as_it_is() -> None:
+    whole = result(3, "short")
+    assert fit(whole, size(whole.model_dump_json())) is whole
+
+
+def test_a_shortened_result_of_exactly_the_limit_is_shortened_no_further() -> None:
+    for small in stages(one_finding()):
+        assert fit(one_finding(), size(small.model_dump_json())) == small
+
+
+def test_a_page_of_exactly_the_limit_stays_as_it_is() -> None:
+    reports = result(3, "short").subtasks
+    assert fit_page(reports, sum(size(report.model_dump_json()) for report in reports)) == reports
+
+
+@pytest.mark.parametrize(("length", "kept"), [(10_000, 10_000), (10_001, 10_000), (19_000, 10_000)])
+def test_the_answer_keeps_half_of_the_payload(length: int, kept: int) -> None:
+    whole = one_finding().model_copy(update={"answer": "a" * length, "artifacts": []})
+    assert size(fit(whole, 20_000).answer) == kept
+
+
+def gaps_of_bytes(each: int, count: int) -> list[Gap]:
+    """Gaps that take so many bytes of JSON each, with the comma."""
+    bare = size(Gap(subtask_id="", reason="").model_dump_json()) + 1
+    return [Gap(subtask_id="x" * (each - bare), reason="") for _ in range(count)]
+
+
+def exactly(total: int) -> list[Gap]:
+    """Gaps with which a shortened result takes so many bytes of JSON."""
+    gaps = gaps_of_bytes(64, 3000)
+    empty = size(RunResult(gaps=gaps, truncated=True).model_dump_json())
+    count = 3000 - (empty - total) // 64 - 2
+    missing = total - size(RunResult(gaps=gaps[:count], truncated=True).model_dump_json())
+    return [*gaps[:count], *gaps_of_bytes(missing, 1)]
+
+
+def test_ids_have_an_eighth_less_than_the_hard_cap_and_all_of_that() -> None:
+    fitting = exactly(ROOM)
+    assert fit(RunResult(gaps=fitting)).gaps == fitting
+    one_byte_more = exactly(ROOM + 1)
+    assert len(fit(RunResult(gaps=one_byte_more)).gaps) < len(one_byte_more)
+
+
+def test_gaps_that_do_not_fit_have_a_quarter_of_the_room() -> None:
+    fitted = fit(RunResult(gaps=gaps_of_bytes(64, 10_000)))
+    assert len(fitted.gaps) == ROOM // 4 // 64
+
+
+def test_subtasks_that_do_not_fit_have_half_of_the_room_and_the_others_are_counted() -> None:
+    bare = len('{"state":"waiting","id":"","usage":{"usd":null}},')
+    reports = [SubtaskReport(id="x" * (512 - bare), description="d" * 600) for _ in range(600)]
+    fitted = fit(RunResult(subtasks=reports))
+    assert len(fitted.subtasks) == ROOM // 2 // 512
+    assert fitted.warnings == [f"{600 - ROOM // 2 // 512} more subtasks stand only in the stored result"]
+
+
+def test_too_many_gaps_take_no_room_from_the_subtasks() -> None:
+    whole = result(limits.MAX_SUBTASKS, "word").model_copy(update={"gaps": gaps_of_bytes(64, 10_000)})
+    fitted = fit(whole)
+    assert [(r.id, r.state) for r in fitted.subtasks] == [(r.id, r.state) for r in whole.subtasks]
+    assert len(fitted.gaps) < len(whole.gaps)
+
+
+@pytest.mark.parametrize(("count", "shown"), [(limits.STATUS_PAGE, True), (limits.STATUS_PAGE + 1, False)])
+def test_a_page_of_subtasks_keeps_more_than_ids_and_states(count: int, shown: bool) -> None:
+    fitted = fit(result(count, "word " * 1000), 3_000)
+    assert all(
+        (report.role == "researcher", report.attempts, report.turns) == (shown, shown, 4 * shown)
+        for report in fitted.subtasks
+    )

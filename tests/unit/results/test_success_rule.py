@@ -6,10 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from supervision.contract.finding import Outcome
 from supervision.contract.plan import Importance, Plan
+from supervision.contract.progress import NestedRun, RunStatus
 from supervision.contract.result import SubtaskReport, SubtaskState
-from supervision.results.success_rule import explain, importance, met, needed, reachable
-from tests.unit.shapes import subtask
+from supervision.results.success_rule import explain, importance, met, needed, nothing_missing, reachable
+from supervision.text import size
+from tests.unit.shapes import FINDING, subtask
 
 STATES: list[SubtaskState] = ["completed", "failed", "skipped", "cancelled", "running", "waiting"]
 
@@ -111,3 +114,42 @@ def test_the_explanation_names_the_numbers_and_what_is_missing() -> None:
     assert explain("any", reports, levels) == (
         'success "any" needs one of 4 subtasks: 2 completed; t1 is failed, t2 is running'
     )
+
+
+def test_a_long_explanation_is_cut_to_a_few_lines() -> None:
+    reports, levels = board([("failed", "required")] * 100)
+    assert size(explain("all", reports, levels)) == 600
+
+
+# --- nothing is missing ---------------------------------------------------------------------------
+
+
+def whole(subtask_id: str = "t1", state: SubtaskState = "completed", **fields: object) -> SubtaskReport:
+    return SubtaskReport.model_validate({"id": subtask_id, "state": state, "finding": FINDING, **fields})
+
+
+def test_nothing_is_missing_from_a_plan_of_nothing() -> None:
+    assert nothing_missing([])
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_something_is_missing_unless_every_subtask_completed(state: SubtaskState) -> None:
+    assert nothing_missing([whole(), whole("t2", state)]) == (state == "completed")
+
+
+@pytest.mark.parametrize(("outcome", "is_whole"), [("done", True), ("partial", False)])
+def test_a_partial_finding_leaves_something_missing(outcome: Outcome, is_whole: bool) -> None:
+    assert nothing_missing([whole(finding=FINDING.model_copy(update={"outcome": outcome}))]) == is_whole
+
+
+def test_a_completed_subtask_needs_no_finding() -> None:
+    assert nothing_missing([whole(finding=None)])
+
+
+@pytest.mark.parametrize(("status", "is_whole"), [("completed", True), ("partial", False)])
+def test_what_is_missing_below_is_missing_here(status: RunStatus, is_whole: bool) -> None:
+    assert nothing_missing([whole(nested=NestedRun(status=status))]) == is_whole
+
+
+def test_what_was_replaced_is_not_missing() -> None:
+    assert nothing_missing([whole("t1", "failed", replaced_by="t2"), whole("t2")])

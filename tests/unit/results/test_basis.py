@@ -1,0 +1,117 @@
+"""What an answer rests on, counted: each count alone, with the neighbours that must not count."""
+
+import pytest
+
+from supervision import limits
+from supervision.contract.finding import Finding, Outcome
+from supervision.contract.plan import Importance
+from supervision.contract.result import Citation, Contradiction, Gap, SubtaskReport, SubtaskState, Unsupported
+from supervision.grounding.confidence import Basis
+from supervision.results.answer import Answer
+from supervision.results.basis import basis_of, unsupported_in
+
+
+def finding(outcome: Outcome = "done", confidence: float | None = None, unsupported: int = 0) -> Finding:
+    claims = [f"claim {n}" for n in range(unsupported)]
+    return Finding(summary="s", text_ref="r", outcome=outcome, confidence=confidence, unsupported=claims)
+
+
+def report(subtask_id: str, state: SubtaskState = "completed", found: Finding | None = None) -> SubtaskReport:
+    return SubtaskReport(id=subtask_id, state=state, finding=found)
+
+
+def basis(*reports: SubtaskReport, answer: Answer | None = None, optional: str = "") -> Basis:
+    """The basis of an answer; `optional` are the ids of subtasks that the plan calls so."""
+    levels: dict[str, Importance] = {r.id: "optional" if r.id in optional.split() else "required" for r in reports}
+    return basis_of(answer or Answer(), reports, levels, [], [])
+
+
+def citing(*subtask_ids: str) -> Answer:
+    return Answer("a", citations=[Citation(claim="c", subtask_ids=[subtask_id]) for subtask_id in subtask_ids])
+
+
+def test_an_answer_without_a_plan_rests_on_nothing() -> None:
+    assert basis() == Basis(own=[])
+
+
+def test_required_and_optional_subtasks_are_counted_apart() -> None:
+    counted = basis(report("t1"), report("t2"), report("t3"), optional="t2")
+    assert (counted.required, counted.optional) == (2, 1)
+
+
+@pytest.mark.parametrize("state", ["failed", "skipped", "cancelled", "running", "waiting"])
+def test_whatever_did_not_complete_is_missing(state: SubtaskState) -> None:
+    counted = basis(report("t1"), report("t2", state), report("t3", state), report("t4", state), optional="t4")
+    assert (counted.missing_required, counted.missing_optional) == (2, 1)
+
+
+def test_a_completed_subtask_with_a_partial_finding_is_partial() -> None:
+    partial = finding("partial")
+    counted = basis(
+        report("t1", found=partial), report("t2", found=finding()), report("t3", found=partial), optional="t3"
+    )
+    assert (counted.partial_required, counted.partial_optional) == (1, 1)
+    assert (counted.missing_required, counted.missing_optional) == (0, 0)
+
+
+def test_what_a_failed_subtask_had_makes_it_missing_and_not_partial() -> None:
+    counted = basis(report("t1", "failed", finding("partial")), report("t2", "cancelled", finding("partial")))
+    assert (counted.missing_required, counted.partial_required) == (2, 0)
+
+
+def test_a_completed_subtask_without_a_finding_is_not_partial() -> None:
+    assert basis(report("t1")).partial_required == 0
+
+
+def test_claims_without_support_are_counted_where_they_stand() -> None:
+    answer = Answer("a", unsupported=["1 %", "2 %", "3 %"])
+    counted = basis(
+        report("t1", found=finding(unsupported=2)),
+        report("t2"),
+        report("t3", found=finding(unsupported=3)),
+        answer=answer,
+    )
+    assert (counted.unsupported_in_answer, counted.unsupported_in_findings) == (3, 5)
+
+
+def test_a_contradiction_is_unsettled_until_it_has_a_resolution() -> None:
+    items = [Contradiction(description="d", resolution=text) for text in ("", " \n", "the newer figure")]
+    assert basis_of(Answer(), [], {}, items, []).unsettled == 2
+
+
+def test_open_points_and_stale_findings_and_citations_are_counted() -> None:
+    stale = [report(f"t{n}").model_copy(update={"stale": n < 2}) for n in range(3)]
+    points = [Gap(subtask_id="t1", reason="no unit")] * 4
+    counted = basis_of(citing("t1", "t2", "t1"), stale, {}, [], points)
+    assert (counted.open_points, counted.stale, counted.citations) == (4, 2, 3)
+
+
+def test_only_cited_findings_that_claim_a_confidence_give_their_own() -> None:
+    reports = [
+        report("cited", found=finding(confidence=0.9)),
+        report("cited surely", found=finding(confidence=0.0)),
+        report("cited without", found=finding()),
+        report("cited empty"),
+        report("uncited", found=finding(confidence=0.2)),
+    ]
+    counted = basis(*reports, answer=citing("cited", "cited", "cited surely", "cited without", "cited empty", "nobody"))
+    assert counted.own == [0.9, 0.0]
+
+
+# --- the list -------------------------------------------------------------------------------------
+
+
+def test_claims_without_support_are_listed_with_their_place_the_answers_first() -> None:
+    listed = unsupported_in(
+        Answer("a", unsupported=["5 %"]), [report("t1"), report("t2", found=finding(unsupported=2))]
+    )
+    assert listed == [
+        Unsupported(text="5 %", where="answer"),
+        Unsupported(text="claim 0", where="t2"),
+        Unsupported(text="claim 1", where="t2"),
+    ]
+
+
+def test_the_list_of_claims_without_support_is_bounded() -> None:
+    answer = Answer("a", unsupported=["1 %"] * (limits.UNSUPPORTED_LISTED - 1))
+    assert len(unsupported_in(answer, [report("t1", found=finding(unsupported=3))])) == limits.UNSUPPORTED_LISTED
