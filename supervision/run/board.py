@@ -52,8 +52,6 @@ class Board:
         self._states: Counter[SubtaskState] = Counter()
         self._in_flight: Counter[str] = Counter()
         self._unfinished: dict[SubtaskState, dict[str, None]] = {"running": {}, "waiting": {}}
-        self._has_candidates = False
-        self._mean_estimate = 0.0
         self._readiness = Readiness([], self._outcome)
         self.extend(plan)
 
@@ -61,9 +59,9 @@ class Board:
         """Takes over a later revision: new subtasks are added, replaced ones marked, skipped dependents wait again."""
         estimates = [subtask.estimated_tokens for subtask in plan.subtasks if subtask.estimated_tokens > 0]
         self._mean_estimate = sum(estimates) / max(1, len(estimates))
+        self._has_candidates = any(subtask.candidates > 1 for subtask in plan.subtasks)
         for subtask in plan.subtasks:
             self._subtasks[subtask.id] = subtask
-            self._has_candidates = self._has_candidates or subtask.candidates > 1
             report = self._reports.get(subtask.id)
             if report is None:
                 self._reports[subtask.id] = SubtaskReport(
@@ -71,7 +69,7 @@ class Board:
                 )
                 self._states["waiting"] += 1
                 self._unfinished["waiting"][subtask.id] = None
-            elif report.depends_on != subtask.depends_on:
+            else:
                 report.depends_on = subtask.depends_on
             for old in subtask.replaces:
                 self._reports[old].replaced_by = subtask.id

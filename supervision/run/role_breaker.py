@@ -12,12 +12,11 @@ from supervision import limits
 BreakerState = Literal["closed", "open", "half_open"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RoleTicket:
     """One admitted attempt. `epoch` counts the openings before it, so that a late outcome is known as one."""
 
     epoch: int
-    number: int
     probe: bool
 
 
@@ -34,7 +33,6 @@ class RoleBreaker:
         self.role = role
         self._now = now
         self._epoch = 0
-        self._admitted = 0
         self._failures = 0
         self._open_until: datetime | None = None
         self._cooldown = limits.ROLE_BREAKER_COOLDOWN
@@ -66,8 +64,7 @@ class RoleBreaker:
         """Returns a ticket, or None while the breaker is open. In the half-open state the ticket is the probe's."""
         if not self.admits():
             return None
-        self._admitted += 1
-        ticket = RoleTicket(self._epoch, self._admitted, probe=self._open_until is not None)
+        ticket = RoleTicket(self._epoch, probe=self._open_until is not None)
         if ticket.probe:
             self._probe = ticket
         return ticket
@@ -92,7 +89,7 @@ class RoleBreaker:
 
     def released(self, ticket: RoleTicket) -> None:
         """Takes back the ticket of an attempt that says nothing about the role; a probe's lease is free again."""
-        if ticket == self._probe:
+        if ticket is self._probe:
             self._probe = None
 
     def card(self) -> dict[str, JsonValue]:
@@ -106,7 +103,7 @@ class RoleBreaker:
         }
 
     def _counts(self, ticket: RoleTicket) -> bool:
-        return ticket == self._probe if ticket.probe else ticket.epoch == self._epoch
+        return ticket is self._probe if ticket.probe else ticket.epoch == self._epoch
 
     def _open(self, cooldown: timedelta) -> None:
         self._epoch += 1

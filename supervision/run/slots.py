@@ -25,9 +25,9 @@ class Loan:
     """The slots of a nested supervisor, as the one above it or as itself knows them.
 
     `given` and `returned` only grow: whoever learns of one late has counted too many as lent, never too few. `wanted`
-    is how many it could use now, none if all its work waits. With a `cap` others wait: it returns what it does not use,
-    and what is above that. It is not `settled` as long as the supervisor above, which was reset, does not know how many
-    it has given.
+    is how many it could use now, none if all its work waits. With a `cap`, 1 or more, others wait: it returns what it
+    does not use, and what is above that. It is not `settled` as long as the supervisor above, which was reset, does not
+    know how many it has given.
     """
 
     given: int = 1
@@ -44,7 +44,7 @@ class Loan:
     @property
     def usable(self) -> int:
         """How many it may use now."""
-        return self.out if self.cap is None else min(self.out, max(1, self.cap))
+        return self.out if self.cap is None else min(self.out, self.cap)
 
 
 class Slots:

@@ -12,6 +12,8 @@ from supervision.contract.usage import Usage
 from supervision.text import money, one_line
 
 _ROWS = 60
+_LINE_BYTES = 300
+_CELL_BYTES = 120
 _MARKUP = re.compile(r"([\\`*_\[\]<>|!#~&])")
 _MARKS = {
     "completed": "✔ completed",
@@ -35,7 +37,7 @@ def markdown(
     """Returns a heading, one line of spend, the plan as a table."""
     conditions = [name for name, value in flags.model_dump().items() if value]
     lines = [
-        f"**{_literal(goal, 300)}**",
+        f"**{_literal(goal, _LINE_BYTES)}**",
         "",
         f"Phase **{phase}**{' (' + ', '.join(conditions) + ')' if conditions else ''}"
         f" · {counts.completed} of {counts.total} subtasks"
@@ -48,7 +50,7 @@ def markdown(
         if len(reports) > _ROWS:
             lines.append(f"| … | | | | | and {len(reports) - _ROWS} more |")
     if notes:
-        lines += ["", *[f"> {_literal(note, 300)}" for note in notes]]
+        lines += ["", *[f"> {_literal(note, _LINE_BYTES)}" for note in notes]]
     return "\n".join(lines)
 
 
@@ -67,15 +69,9 @@ def _row(report: SubtaskReport) -> str:
     if report.replaced_by:
         state += f", replaced by {report.replaced_by}"
     text = report.error.message if report.error else report.description
-    cells = [
-        _literal(report.id, 120),
-        _literal(report.role, 120),
-        _literal(state, 120),
-        _literal(", ".join(report.depends_on), 120),
-        str(report.turns) if report.turns else "",
-        _literal(text, 120),
-    ]
-    return "| " + " | ".join(cells) + " |"
+    turns = str(report.turns or "")
+    cells = [report.id, report.role, state, ", ".join(report.depends_on), turns, text]
+    return "| " + " | ".join(_literal(cell, _CELL_BYTES) for cell in cells) + " |"
 
 
 def _literal(text: str, limit: int) -> str:

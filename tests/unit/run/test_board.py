@@ -1,11 +1,14 @@
 """The board under a random scheduler: what may start starts at once, and every subtask ends in one state."""
 
+from collections import Counter
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from supervision import limits
 from supervision.contract.plan import Plan
+from supervision.contract.progress import Counts
 from supervision.contract.result import Gap, Problem
 from supervision.contract.usage import Usage
 from supervision.run.board import Board
@@ -46,6 +49,8 @@ def test_any_order_of_outcomes_runs_a_plan_to_its_end(candidate: Plan, slots: in
     for _ in range(2 * len(candidate.subtasks) + 1):
         skipped += board.skip_hopeless()
         assert board.skip_hopeless() == []
+        counted = Counter[str](report.state for report in board.reports())
+        assert board.counts() == Counts(total=len(candidate.subtasks), **counted)
         free = slots - len(in_state(board, "running"))
         allowed = may_start(board, candidate)
         ready = list(board.ready())
@@ -60,7 +65,7 @@ def test_any_order_of_outcomes_runs_a_plan_to_its_end(candidate: Plan, slots: in
             board, data.draw(st.sampled_from(running)), data.draw(st.sampled_from(["completed", "failed", "cancelled"]))
         )
     assert not in_state(board, "waiting") | in_state(board, "running")
-    assert sum(getattr(board.counts(), state) for state in ENDED) == board.counts().total == len(candidate.subtasks)
+    assert board.counts().ended == board.counts().total == len(candidate.subtasks)
     assert sorted(skipped) == sorted(in_state(board, "skipped"))
     for s in candidate.subtasks:
         hopeless = bool(s.depends_on) and not in_state(board, "completed") & {*s.depends_on}
@@ -171,8 +176,72 @@ def test_gaps_of_nested_runs_are_listed_up_to_a_limit_and_then_counted() -> None
     assert gaps[-1] == Gap(subtask_id="t7", reason="20 gaps in the answer of its team")
 
 
-def test_the_size_of_a_subtask_is_its_estimate_against_the_mean_of_all() -> None:
-    estimates = {"t1": 9000, "t2": 3000, "t3": 0}
-    sized = [subtask(name).model_copy(update={"estimated_tokens": tokens}) for name, tokens in estimates.items()]
-    board = Board(plan(*sized), Clock())
-    assert [board.size(name) for name in estimates] == [1.5, 0.5, 1.0]
+@pytest.mark.parametrize(
+    ("estimates", "sizes"),
+    [([9000, 3000, 0], [1.5, 0.5, 1.0]), ([1, 3], [0.5, 1.5]), ([500], [1.0]), ([0, 0], [1.0, 1.0])],
+)
+def test_the_size_of_a_subtask_is_its_estimate_against_the_mean_of_all(
+    estimates: list[int], sizes: list[float]
+) -> None:
+    planned = [subtask(f"t{n}").model_copy(update={"estimated_tokens": own}) for n, own in enumerate(estimates)]
+    board = Board(plan(*planned), Clock())
+    assert [board.size(item.id) for item in planned] == sizes
+
+
+def test_stopping_gives_its_reason_to_what_was_stopped_before_without_one() -> None:
+    board = Board(plan(subtask("a"), subtask("b")), Clock())
+    own = Problem(type="Cancelled", message="by a person")
+    board.cancel("a", None)
+    board.cancel("b", own)
+    board.close(ERROR)
+    assert (board["a"].error, board["b"].error) == (ERROR, own)
+
+
+# --- findings -----------------------------------------------------------------------------------------
+
+
+def completed(*subtask_ids: str, candidate: Plan) -> Board:
+    board = Board(candidate, Clock())
+    for subtask_id in subtask_ids:
+        board.start(subtask_id, "w")
+        board.complete(subtask_id, FINDING)
+    return board
+
+
+def test_a_board_has_no_finding_before_the_first() -> None:
+    board = Board(plan(subtask("a"), subtask("b")), Clock())
+    assert not board.has_finding
+    assert board.text_ref("a") is None
+
+
+@pytest.mark.parametrize("course", ["completed", "reopened", "failed", "cancelled"])
+def test_a_finding_counts_whatever_becomes_of_its_subtask(course: str) -> None:
+    board = Board(plan(subtask("a"), subtask("b")), Clock())
+    board.start("a", "w")
+    if course == "failed":
+        board.fail("a", ERROR, FINDING)
+    elif course == "cancelled":
+        board.cancel("a", ERROR, FINDING)
+    else:
+        board.complete("a", FINDING)
+    if course == "reopened":
+        board.reopen("a")
+    assert board.has_finding
+    assert board.text_ref("a") == FINDING.text_ref
+    assert [report.id for report in board.usable()] == ["a"]
+
+
+def test_completed_subtasks_that_rest_on_a_changed_finding_are_stale() -> None:
+    candidate = plan(subtask("a"), subtask("b"), subtask("c", "b", "a"), subtask("d", "b"), subtask("e", "a"))
+    board = completed("a", "b", "c", "d", candidate=candidate)
+    assert board.mark_stale(["a"]) == {"c": ["a"]}
+    assert {report.id for report in board.reports() if report.stale} == {"c"}
+
+
+def test_a_new_finding_is_not_stale() -> None:
+    board = completed("a", "b", candidate=plan(subtask("a"), subtask("b", "a")))
+    board.mark_stale(["a"])
+    board.reopen("b")
+    board.start("b", "w")
+    board.complete("b", FINDING)
+    assert not board["b"].stale

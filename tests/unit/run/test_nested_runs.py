@@ -86,3 +86,9 @@ def test_the_first_finding_a_wait_and_a_phase_are_milestones() -> None:
     assert milestone("executing", Flags(), counts + Counts(completed=1)) != first
     assert milestone("executing", Flags(waiting_provider=True), counts) != first
     assert milestone("synthesizing", Flags(), counts) != first
+
+
+def test_that_work_begins_or_rests_is_a_milestone_and_how_much_of_it_is_not() -> None:
+    resting, one, many = (milestone("executing", Flags(), Counts(total=400, running=n)) for n in (0, 1, 8))
+    assert resting != one
+    assert one == many

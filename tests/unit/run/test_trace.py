@@ -24,6 +24,13 @@ def test_the_latest_events_that_fit_are_recent(count: int, limit: int) -> None:
     assert len(recent) <= limits.TRACE_EVENTS
 
 
+def test_an_event_that_just_fits_is_recent_and_one_byte_less_leaves_it_out() -> None:
+    trace = filled(5)
+    three = sum(len(event.model_dump_json()) for event in trace.page().events[-3:])
+    assert [event.seq for event in trace.recent(three)] == [3, 4, 5]
+    assert [event.seq for event in trace.recent(three - 1)] == [4, 5]
+
+
 def test_numbers_go_on_from_an_earlier_run_whose_events_are_dropped() -> None:
     trace = filled(2, last_seq=40)
     page = trace.page()
@@ -50,3 +57,25 @@ def test_a_page_fits_into_a_payload_and_its_cursor_leads_to_the_rest() -> None:
         cursor = page.next_cursor
     assert seen == list(range(limits.TRACE_EVENTS))
     assert cursor == trace.last_seq
+
+
+def filling(share: int) -> Trace:
+    """Nine events, each of which takes that part of a page."""
+    bare, trace = Trace(Clock()), Trace(Clock())
+    bare.note("tool", "t1", text="")
+    (event,) = bare.page().events
+    for _ in range(9):
+        trace.note("tool", "t1", text="x" * (limits.TRACE_PAGE_BYTES // share - len(event.model_dump_json())))
+    return trace
+
+
+def test_a_page_is_filled_to_the_byte() -> None:
+    assert [event.seq for event in filling(4).page().events] == [1, 2, 3, 4]
+
+
+def test_an_event_larger_than_a_page_is_a_page() -> None:
+    trace = Trace(Clock())
+    for _ in range(2):
+        trace.note("tool", "t1", text="x" * 2 * limits.TRACE_PAGE_BYTES)
+    page = trace.page()
+    assert ([event.seq for event in page.events], page.next_cursor) == ([1], 1)

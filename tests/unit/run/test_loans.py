@@ -1,0 +1,240 @@
+"""Slots lent to nested supervisors: shared out evenly, returned when others wait, never more than the root has."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from supervision.contract.team import RoleCard
+from supervision.run.slots import Loan, Slot, Slots
+
+WIDE = RoleCard(name="wide", description="Works.", model="m")
+
+
+def slots(total: int) -> Slots:
+    return Slots(lambda: total)
+
+
+# --- loans --------------------------------------------------------------------------------------------
+
+
+def lending(total: int, *loans: Loan, left_waiting: int = 0) -> Slots:
+    """A supervisor with nothing but nested ones at work, after it has shared its slots; each took one to begin."""
+    some = slots(total)
+    for number, loan in enumerate(loans):
+        assert some.take(WIDE)
+        some.loans[f"t{number}"] = loan
+    some.left_waiting = left_waiting
+    some.lend()
+    return some
+
+
+def test_slots_are_shared_out_evenly() -> None:
+    first, second = Loan(wanted=8), Loan(wanted=8)
+    lending(8, first, second)
+    assert [(loan.out, loan.cap) for loan in (first, second)] == [(4, None), (4, None)]
+
+
+def test_who_has_exactly_its_share_keeps_it_without_a_cap() -> None:
+    first, second = Loan(wanted=8), Loan(wanted=8)
+    lending(8, first, second).lend()
+    assert [(loan.out, loan.cap) for loan in (first, second)] == [(4, None), (4, None)]
+
+
+def test_what_one_does_not_want_goes_to_the_others() -> None:
+    modest, eager = Loan(wanted=2), Loan(wanted=8)
+    lending(8, modest, eager)
+    assert (modest.out, eager.out) == (2, 6)
+
+
+def test_own_work_that_waits_has_its_slots_before_nested_runs_get_more() -> None:
+    large, small = Loan(given=2, wanted=8), Loan(wanted=8)
+    lending(3, large, small, left_waiting=1)
+    assert (large.cap, small.cap) == (1, None)
+    assert (large.out, small.out) == (2, 1)
+
+
+def test_nothing_is_lent_before_it_came_back() -> None:
+    large, small = Loan(given=3, wanted=8), Loan(wanted=8)
+    lending(5, large, small, left_waiting=1)
+    assert (large.cap, small.out) == (2, 1)
+
+
+def test_the_last_free_slot_is_lent_once() -> None:
+    large, second, third = Loan(given=3, wanted=8), Loan(wanted=8), Loan(wanted=8)
+    some = lending(6, large, second, third)
+    assert (large.cap, second.out, third.out) == (2, 2, 1)
+    assert some.held == some.total
+
+
+def test_who_wants_none_leaves_its_slot_to_others_and_gets_no_cap() -> None:
+    resting, eager = Loan(wanted=0), Loan(wanted=8)
+    some = lending(4, resting, eager)
+    assert (resting.cap, eager.out) == (None, 3)
+    resting.returned += 1
+    some.lend()
+    assert eager.out == 4
+
+
+def test_nothing_is_lent_while_one_may_have_more_than_is_known() -> None:
+    unknown, eager = Loan(wanted=8, settled=False), Loan(wanted=8)
+    some = slots(4)
+    some.loans = {"t0": unknown, "t1": eager}
+    some.lend()
+    assert (unknown.out, eager.out, some.full) == (1, 1, True)
+
+
+@pytest.mark.parametrize(("cap", "usable"), [(None, 3), (1, 1), (3, 3), (5, 3)])
+def test_a_cap_bounds_what_is_usable_and_adds_nothing(cap: int | None, usable: int) -> None:
+    assert Loan(given=4, returned=1, cap=cap).usable == usable
+
+
+def test_the_supervisor_above_is_told_what_all_below_could_use() -> None:
+    some = Slots(lambda: 20, Loan(given=3))
+    assert some.take(WIDE)
+    some.loans["t0"] = Loan(wanted=5)
+    assert some.wanted == 5
+    some.loans["t0"].given = 7
+    assert some.wanted == 7, "what it has more than it wants is not free yet"
+
+
+def test_the_supervisor_above_is_told_of_all_that_lack_a_slot() -> None:
+    some = Slots(lambda: 20, Loan())
+    assert some.take(WIDE)
+    some.ask(Slot(WIDE))
+    some.left_waiting = 2
+    assert some.wanted == 4
+
+
+def test_nobody_wants_more_than_it_may_have() -> None:
+    some = Slots(lambda: 2, Loan())
+    some.left_waiting = 9
+    assert some.wanted == 2
+
+
+def test_who_only_waits_wants_nothing_and_who_might_go_on_wants_one() -> None:
+    some = Slots(lambda: 2, Loan())
+    assert some.wanted == 1
+    some.at_wait = lambda: True
+    assert some.wanted == 0
+
+
+def test_spare_slots_stay_while_nobody_waits_for_them() -> None:
+    loan = Loan(given=3)
+    Slots(lambda: 5, loan).return_spare()
+    assert loan.returned == 0
+
+
+def test_the_root_has_nothing_to_return() -> None:
+    root = slots(3)
+    root.return_spare()
+    assert root.total == 3
+
+
+# --- trees ----------------------------------------------------------------------------------------------
+
+
+class Branch:
+    """A supervisor of a tree: `own` worker agents that it could use at once, and others below it."""
+
+    def __init__(self, most: int, own: int, below: "list[Branch] | None" = None) -> None:
+        self.slots = Slots(lambda: most)
+        self.own = own
+        self.below = below or []
+        self.begun: list[Branch] = []
+        self.held: list[Slot] = []
+
+    def begin(self) -> None:
+        """Begins what there are slots for, nested ones first; counts what is left."""
+        for branch in self.below:
+            if branch not in self.begun and self.slots.take(WIDE):
+                branch.slots.borrowed = self.slots.loans[str(id(branch))] = Loan()
+                self.begun.append(branch)
+        while len(self.held) < self.own and (slot := self.slots.take(WIDE)):
+            self.held.append(slot)
+        self.slots.left_waiting = self.own - len(self.held) + len(self.below) - len(self.begun)
+        self.slots.lend()
+        for branch in self.begun:
+            branch.begin()
+            branch.slots.return_spare()
+            assert branch.slots.borrowed
+            branch.slots.borrowed.wanted = branch.slots.wanted
+
+    def end(self, agents: int) -> None:
+        """Ends so many of the own worker agents."""
+        for _ in range(min(agents, len(self.held))):
+            self.own -= 1
+            self.slots.give_back(self.held.pop())
+
+    @property
+    def working(self) -> int:
+        """How many worker agents work, here and below."""
+        return len(self.held) + sum(branch.working for branch in self.begun)
+
+    @property
+    def idle(self) -> int:
+        """How many nested ones have no work for the one slot that each keeps."""
+        return sum(branch.idle + (not branch.held and not branch.begun) for branch in self.begun)
+
+    def settle(self) -> None:
+        """Lets messages pass until nothing changes any more."""
+        for _ in range(12):
+            self.begin()
+
+
+def test_what_is_free_is_lent_and_comes_back_when_others_wait() -> None:
+    busy, later = Branch(8, 20), Branch(8, 0)
+    root = Branch(8, 1, [busy, later])
+    root.settle()
+    assert (busy.working, later.working, root.working) == (6, 0, 7)
+    later.own = 20
+    root.settle()
+    assert (busy.working, later.working) == (6, 1)  # nobody is stopped
+    busy.end(6)
+    root.settle()
+    assert (busy.working, later.working, root.working) == (4, 3, 8)
+
+
+def test_with_one_slot_in_all_every_level_goes_on() -> None:
+    deep = Branch(1, 3)
+    root = Branch(1, 0, [Branch(1, 0, [deep])])
+    root.settle()
+    assert (deep.working, root.working) == (1, 1)
+
+
+def test_who_has_only_work_that_waits_returns_all_and_asks_again() -> None:
+    deep = Branch(2, 1)
+    middle = Branch(2, 0, [deep])
+    root = Branch(2, 2, [middle])
+    root.settle()
+    assert (deep.working, root.working) == (1, 2)
+    deep.own = 0
+    deep.slots.give_back(deep.held.pop())  # it waits for a provider
+    waits = True
+    middle.slots.at_wait = deep.slots.at_wait = lambda: waits
+    root.settle()
+    assert (deep.slots.total, middle.slots.total, len(root.held)) == (0, 0, 2)
+    waits, deep.own = False, 1
+    root.settle()
+    assert deep.working == 0, "nobody is stopped for it"
+    root.end(1)
+    root.settle()
+    assert (deep.working, root.working) == (1, 2)
+
+
+@given(
+    st.integers(1, 4),
+    st.lists(st.tuples(st.integers(0, 6), st.lists(st.integers(1, 6), max_size=3)), max_size=4),
+    st.lists(st.integers(0, 9), max_size=8),
+)
+def test_a_tree_never_has_more_at_work_than_its_root_and_no_slot_is_lost(
+    total: int, shape: list[tuple[int, list[int]]], ends: list[int]
+) -> None:
+    branches = [Branch(total, own, [Branch(total, leaf) for leaf in leaves]) for own, leaves in shape]
+    root = Branch(total, 2, branches)
+    every = [root, *branches, *[leaf for branch in branches for leaf in branch.below]]
+    for index in [*ends, *range(len(every))]:
+        root.settle()
+        assert root.working <= total
+        wanting = [b for b in root.begun if b.own > len(b.held) and not b.below]
+        assert root.working + root.idle == total or not wanting
+        every[index % len(every)].end(1)
