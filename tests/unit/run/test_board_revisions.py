@@ -69,6 +69,12 @@ def test_what_was_skipped_waits_again_for_the_replacement_of_what_failed() -> No
     assert (list(board.ready()), board.skip_hopeless()) == (["a2"], [])
 
 
+def test_a_dependency_that_has_not_ended_is_hope_enough() -> None:
+    board = failed_chain()
+    board.extend(revised(subtask("a2"), subtask("b", "a", "a2"), candidate=CHAIN))
+    assert in_state(board, "waiting") == {"a2", "b", "c"}
+
+
 def test_what_was_skipped_stays_so_where_a_revision_gives_it_no_hope() -> None:
     board = failed_chain()
     board.extend(revised(subtask("d"), candidate=CHAIN))

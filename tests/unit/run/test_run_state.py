@@ -11,6 +11,7 @@ from supervision.contract.progress import Counts, NestedRun, Phase
 from supervision.contract.request import RunRequest
 from supervision.contract.result import Contradiction
 from supervision.contract.status import Flags
+from supervision.contract.team import RoleCard
 from supervision.contract.usage import ToolTally, Usage
 from supervision.results.answer import Answer
 from supervision.run.nested_runs import WaitChanges
@@ -275,3 +276,12 @@ def test_unknown_dollars_are_warned_of_where_a_budget_has_some() -> None:
     assert run.warnings == []
     run.note_spending("hand", "m", Usage(usd=None))
     assert run.warnings == ["the dollar budget is not kept: the price of m is unknown"]
+
+
+def test_a_worker_agent_with_a_slot_may_bring_a_finding_before_its_subtask_runs() -> None:
+    run = state(plan(subtask("a")))
+    slot = run.slots.take(RoleCard(name="digger", description="Digs.", model="m"))
+    assert slot
+    assert run.finding_may_come
+    run.slots.give_back(slot)
+    assert not run.finding_may_come
