@@ -18,8 +18,10 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
+from typing import Any
 
 import pytest
 from _pytest.runner import runtestprotocol
@@ -250,6 +252,8 @@ def _calibrate(item: pytest.Item) -> Calibration | None:
         return None
     seconds = time.process_time() - began
     called = set()
+    for cached in _caches():  # the test of a change begins with empty ones
+        cached.cache_clear()
     rules = f"{RULES}{os.sep}"
 
     def note(frame: FrameType, event: str, _: object) -> None:
@@ -260,6 +264,13 @@ def _calibrate(item: pytest.Item) -> Calibration | None:
     _fails(item)  # a test of the cost may fail under the profiler
     sys.setprofile(None)
     return Calibration(seconds, frozenset(called))
+
+
+@cache
+def _caches() -> list[Any]:
+    """Returns the functions of the rules that remember what they returned."""
+    wrappers = [each for each in gc.get_objects() if hasattr(type(each), "cache_clear")]
+    return [each for each in wrappers if each.__module__.startswith("supervision")]
 
 
 def _started(mutant: Mutant, tests: list[pytest.Item], seconds: float) -> int:

@@ -142,7 +142,7 @@ def _found(words: re.Match[str]) -> FoundLimit:
 
 
 def _per_minute(rate: float) -> str:
-    return f"{rate * 60:.4g}/min" if rate * 60 < 10000 else f"{rate * 60:.0f}/min"
+    return f"{rate * 60:.4g}/min" if rate * 60 < 1000 else f"{rate * 60:.0f}/min"  # an exponent is no rate to `read`
 
 
 def _per_second(per_minute: str) -> float:

@@ -196,3 +196,9 @@ def test_parts_get_ids_that_nobody_has_and_that_are_short_enough() -> None:
     assert [each.id for each in first.subtasks] == [long, f"{long[:56]}-2"]
     again = expand(plan(auto("t1", "sql", "prose")), SHOP, taken=["t1-2"])
     assert [each.id for each in again.subtasks] == ["t1", "t1-3"]
+
+
+def test_as_many_combinations_as_allowed_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    roles = [role("left", "a", "b", "c"), role("right", "d", "e", "f"), role("greedy", "b", "c", "d", "e")]
+    monkeypatch.setattr(limits, "COVER_TRIES", 3)  # combinations of two of them
+    assert [r.name for r in cover(roles, set("abcdef")) or []] == ["left", "right"]

@@ -179,3 +179,19 @@ def test_an_attachment_is_part_of_what_a_description_names() -> None:
 def test_any_text_is_judged(text: str) -> None:
     assert is_concrete(text) in (True, False)
     assert is_concrete(f"{text} 1990")
+
+
+@pytest.mark.parametrize(
+    ("text", "concrete"),
+    [
+        ("x z q", False),
+        ("xy", False),
+        ("xy zq", True),
+        ("x2", True),
+        ("梨", False),
+        ("梨苹", False),
+        ("梨苹果李", True),
+    ],
+)
+def test_two_names_are_concrete_and_so_is_one_with_a_number_but_no_letter_is_a_name(text: str, concrete: bool) -> None:
+    assert is_concrete(text) == concrete

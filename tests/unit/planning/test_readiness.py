@@ -55,3 +55,11 @@ def test_a_subtask_that_waits_again_is_ready_again_and_its_dependents_are_not() 
     assert (list(readiness.ready()), readiness.hopeless()) == ([], "t2")
     readiness.changed("t2", waits=False, success=False)
     assert readiness.hopeless() is None
+
+
+def test_a_second_success_makes_what_rests_on_both_ready() -> None:
+    shape = plan(subtask("t1"), subtask("t2"), subtask("t3", "t1", "t2"))
+    outcomes: dict[str, Outcome] = {"t1": (False, True), "t2": (False, None), "t3": (True, None)}
+    readiness = Readiness(shape.subtasks, outcomes.__getitem__)
+    readiness.changed("t2", waits=False, success=True)
+    assert (list(readiness.ready()), readiness.hopeless()) == (["t3"], None)

@@ -142,3 +142,10 @@ def test_the_limit_of_subtasks_holds_for_all_revisions_together() -> None:
 
 def test_an_addition_of_nothing_is_refused() -> None:
     assert revision_problems(plan(subtask("t1")), plan(), 9, {}) == ["the revision adds no subtasks"]
+
+
+@pytest.mark.parametrize(("newer", "kept"), [("it failed", "it failed"), ("", "as asked")])
+def test_a_revision_says_why_it_is_so_and_without_a_word_the_reason_before_stands(newer: str, kept: str) -> None:
+    previous, addition = plan(subtask("a")), plan(subtask("b"))
+    previous.reasoning, addition.reasoning = "as asked", newer
+    assert merge(previous, addition, {}).reasoning == kept

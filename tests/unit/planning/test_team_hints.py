@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from supervision import limits
 from supervision.contract.team import Role, Team
 from supervision.planning.team_hints import team_hints
@@ -42,3 +44,22 @@ def test_roles_that_nobody_can_tell_apart_are_a_hint() -> None:
 def test_a_fallback_is_meant_to_be_alike() -> None:
     alike = [role("one", "Work", capabilities=["sums"], fallback="two"), role("two", "Work", capabilities=["sums"])]
     assert hints(*alike) == []
+
+
+def test_as_many_roles_and_tools_as_advised_are_no_hint() -> None:
+    busy = role("busy", "Does it all.", tools=[f"tool{n}" for n in range(limits.HINT_TOOLS)])
+    assert hints(busy, *[role(f"r{n}", f"Works on field {n} alone") for n in range(limits.HINT_ROLES - 1)]) == []
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "alike"),
+    [
+        ("alpha beta gamma delta epsilon", "epsilon delta gamma beta alpha", True),
+        ("alpha beta gamma delta", "delta gamma beta alpha", False),  # too few words to compare
+        ("alpha beta gamma delta", "delta gamma beta alpha epsilon", False),
+        ("a1a b1b c1c d1d e1e f1f ggg hhh", "a1a b1b c1c d1d e1e f1f iii jjj", False),  # 6 of 10 in common
+        ("a1a b1b c1c d1d e1e f1f ggg hhh", "a1a b1b c1c d1d e1e f1f ggg jjj", True),
+    ],
+)
+def test_descriptions_are_alike_above_a_share_of_common_words(one: str, two: str, alike: bool) -> None:
+    assert bool(hints(role("one", one), role("two", two))) == alike

@@ -1,0 +1,128 @@
+"""From a claim of an answer to what it rests on: each step is named, and where the chain breaks, why."""
+
+import pytest
+
+from supervision.contract.finding import Evidence
+from supervision.contract.result import Citation
+from supervision.grounding.chain import Grounded, Link, answer_chain
+
+COUNT = Evidence(tool="count", output_ref="run/outputs/count")
+WEIGH = Evidence(tool="weigh", output_ref="run/outputs/weigh")
+LOST = Evidence(tool="look", output_ref="run/outputs/lost")
+CHANGED = "run/outputs/count was changed"
+
+
+def grounded(text: str, unsupported: tuple[str, ...] = (), problems: tuple[str, ...] = ()) -> Grounded:
+    """A finding behind which `count` said 4711, `weigh` said 815; the output of `look` is gone."""
+    return Grounded(
+        text=text,
+        evidence=[COUNT, WEIGH, LOST],
+        outputs={COUNT.output_ref: "4711 pears", WEIGH.output_ref: "815 kg"},
+        problems=list(problems),
+        unsupported=list(unsupported),
+    )
+
+
+def links(answer: str, *given: str, citations: tuple[Citation, ...] = (), **findings: Grounded) -> list[Link]:
+    return answer_chain(answer, citations, findings, given)
+
+
+def link(answer: str, *given: str, **findings: Grounded) -> Link:
+    (only,) = links(answer, *given, **findings)
+    return only
+
+
+# --- claims ---------------------------------------------------------------------------------------
+
+
+def test_a_claim_leads_to_the_findings_that_have_it_and_the_outputs_behind_these() -> None:
+    found = link("We have 4711 pears.", t1=grounded("There are 4711 pears."), t2=grounded("They weigh 815 kg."))
+    assert (found.text, found.kind, found.problem) == ("4711", "figure", "")
+    assert (found.findings, found.outputs, found.elsewhere) == (["t1"], [COUNT], "")
+
+
+def test_a_claim_in_two_findings_leads_to_both() -> None:
+    one = grounded("There are 4711 pears.")
+    found = link("We have 4711 pears.", t1=one, t2=one)
+    assert (found.findings, found.outputs) == (["t1", "t2"], [COUNT, COUNT])
+
+
+def test_each_claim_has_one_link_however_often_it_is_made() -> None:
+    made = links("We have 4711 pears, yes 4711, and 815 plums.", t1=grounded("4711 and 815"))
+    assert [item.text for item in made] == ["4711", "815"]
+
+
+def test_a_claim_of_the_goal_or_plan_says_so() -> None:
+    found = link("Of 4711 pears none is ripe.", "Which of the 4711 pears are ripe?", t1=grounded("None."))
+    assert found.elsewhere
+    assert (found.findings, found.problem) == ([], "")
+
+
+def test_a_claim_that_no_finding_has_is_a_problem() -> None:
+    found = link("We have 9999 pears.", t1=grounded("4711 pears"))
+    assert (found.findings, found.problem) == ([], "no finding has it")
+
+
+def test_a_claim_that_no_output_has_is_fine_unless_it_was_doubted() -> None:
+    """An author may compute: what was not found to lack support when the finding was written stands."""
+    found = link("That is 1234 each.", t1=grounded("1234 each"))
+    assert (found.findings, found.outputs, found.problem) == (["t1"], [], "")
+
+
+@pytest.mark.parametrize("doubted", ["1234", "1234 each", "234"])
+def test_a_claim_that_was_doubted_when_it_was_written_is_a_problem(doubted: str) -> None:
+    found = link("That is 1234 each.", t1=grounded("1234 each", unsupported=("other", doubted)))
+    assert found.problem == "no tool output has it"
+
+
+def test_of_a_doubted_claim_no_output_is_proof() -> None:
+    found = link("We have 4711 pears.", t1=grounded("4711 pears", unsupported=("4711",)))
+    assert (found.outputs, found.problem) == ([], "no tool output has it")
+
+
+def test_a_claim_that_the_goal_has_needs_no_output() -> None:
+    doubted = grounded("4711 pears", unsupported=("4711",))
+    assert link("We have 4711 pears.", "Weigh the 4711 pears", t1=doubted).problem == ""
+
+
+def test_a_claim_that_rests_on_changed_objects_says_so_whatever_else_supports_it() -> None:
+    changed = grounded("4711 pears", problems=(CHANGED, "another"))
+    found = link("We have 4711 pears.", "Weigh the 4711 pears", t1=grounded("4711 pears"), t2=changed)
+    assert found.problem == CHANGED
+
+
+def test_a_change_elsewhere_may_be_why_no_finding_has_a_claim() -> None:
+    assert link("We have 9999 pears.", t1=grounded("", problems=(CHANGED, "another"))).problem == CHANGED
+
+
+def test_a_change_in_a_finding_without_the_claim_is_no_problem_of_it() -> None:
+    found = link("We have 4711 pears.", t1=grounded("4711 pears"), t2=grounded("815 kg", problems=(CHANGED,)))
+    assert found.problem == ""
+
+
+# --- citations ------------------------------------------------------------------------------------
+
+
+def cited(*subtask_ids: str, **findings: Grounded) -> Link:
+    (only,) = links("Pears.", citations=(Citation(claim="Pears grew", subtask_ids=[*subtask_ids]),), **findings)
+    return only
+
+
+def test_a_citation_rests_on_the_findings_that_it_names() -> None:
+    found = cited("t2", "t1", t1=grounded("a"), t2=grounded("b"), t3=grounded("c"))
+    assert (found.kind, found.text, found.findings, found.problem) == ("citation", "Pears grew", ["t2", "t1"], "")
+
+
+def test_a_citation_of_findings_that_are_not_there_names_them() -> None:
+    found = cited("t1", "t8", "t9", t1=grounded("a", problems=(CHANGED,)))
+    assert found.findings == ["t1"]
+    assert "t8, t9" in found.problem
+
+
+def test_a_citation_of_a_changed_finding_says_so() -> None:
+    assert cited("t1", t1=grounded("a", problems=(CHANGED, "another"))).problem == CHANGED
+
+
+def test_claims_come_before_citations() -> None:
+    citation = Citation(claim="Pears grew", subtask_ids=["t1"])
+    assert [item.kind for item in links("4711", citations=(citation,), t1=grounded("4711"))] == ["figure", "citation"]
