@@ -83,3 +83,79 @@ def test_prompts_stay_below_the_length_from_which_they_are_dearer() -> None:
     outputs = [OutputSize(5_000.0, 150.0)] * 19
     assert outputs_to_clear(PromptSize(3_000.0, outputs, new=1), room) > 0
     assert outputs_to_clear(PromptSize(3_000.0, outputs, new=1), Room.of(1_000_000)) == 0
+
+
+# --- sizes and their boundaries -------------------------------------------------------------------
+
+WHOLE, PREVIEW = 10_000.0, 150.0
+
+
+def prompt(rest: float, *, outputs: int, cleared: int = 0, new: int = 0, thinking: float = 0) -> PromptSize:
+    return PromptSize(rest, [OutputSize(WHOLE, PREVIEW)] * outputs, cleared, new, thinking)
+
+
+def test_a_prompt_is_the_sum_of_its_parts() -> None:
+    assert prompt(1_000, outputs=3, cleared=1, thinking=600).total() == 1_000 + PREVIEW + 2 * WHOLE
+
+
+def test_thinking_goes_with_the_next_clearing_and_only_once() -> None:
+    size = prompt(1_000, outputs=3, cleared=1, thinking=600)
+    assert size.total(1) == size.total()
+    assert size.total(2) == 400 + 2 * PREVIEW + WHOLE
+    cleared = size.at(2)
+    assert (cleared.total(), cleared.thinking) == (size.total(2), 0)
+    assert cleared.total(3) == 400 + 3 * PREVIEW
+    assert size.at(1).thinking == 600
+
+
+def test_what_was_estimated_wrongly_is_wrong_in_all_parts() -> None:
+    scaled = prompt(1_000, outputs=3, thinking=600).scaled(2)
+    assert (scaled.rest, scaled.thinking, scaled.total(1)) == (2_000, 1_200, 2 * (400 + PREVIEW + 2 * WHOLE))
+
+
+def test_a_window_keeps_a_share_for_the_reply() -> None:
+    assert Room.of(100_000).usual == pytest.approx(100_000 * (1 - limits.REPLY_SHARE))
+
+
+def test_a_prompt_of_exactly_its_room_stays_as_it_is() -> None:
+    room = Room(200_000, 50_000)
+    assert outputs_to_clear(prompt(0, outputs=5), room) == 0
+    assert outputs_to_clear(prompt(1, outputs=5), room) > 0
+
+
+def test_a_clearing_leaves_a_third_of_the_room_in_use_or_just_less() -> None:
+    size, room = PromptSize(0, [OutputSize(WHOLE, 0.0)] * 9), Room(200_000, 60_000)
+    chosen, third = outputs_to_clear(size, room), 60_000 * limits.CLEARED_SHARE
+    assert size.total(chosen) <= third < size.total(chosen - 1)
+
+
+def test_outputs_not_yet_seen_stay_where_they_just_fit_without_the_older_ones() -> None:
+    """Two new outputs and the previews of two older ones fill the room to the last token: none of the new ones goes."""
+    rest = 1_000.0
+    just = rest + 2 * PREVIEW + 2 * WHOLE
+    assert outputs_to_clear(prompt(rest, outputs=4, new=2), Room(200_000, just)) == 2
+    assert outputs_to_clear(prompt(rest, outputs=4, new=2), Room(200_000, just - 1)) == 3
+
+
+def gaining(gain: float) -> PromptSize:
+    """A prompt above its room of 100,000 in which one output can give way, for so many tokens."""
+    return PromptSize(100_001.0, [OutputSize(gain + PREVIEW, PREVIEW)])
+
+
+def test_a_clearing_is_worth_a_certain_share_of_the_room() -> None:
+    room = Room(1_000_000, 100_000)
+    least = 100_000 * limits.CLEARED_LEAST_SHARE
+    assert outputs_to_clear(gaining(least), room) == 1
+    assert outputs_to_clear(gaining(least - 1), room) == 0
+
+
+def test_a_window_is_full_when_there_is_no_room_for_another_output() -> None:
+    small = gaining(100.0)
+    full = int(small.total()) + limits.LEAST_OUTPUT_TOKENS
+    assert outputs_to_clear(small, Room(full - 1, 100_000)) == 1
+    assert outputs_to_clear(small, Room(full, 100_000)) == 0
+
+
+def test_a_full_window_gains_nothing_by_outputs_as_short_as_their_previews() -> None:
+    assert outputs_to_clear(gaining(0.0), Room(100_000, 90_000)) == 0
+    assert outputs_to_clear(gaining(1.0), Room(100_000, 90_000)) == 1

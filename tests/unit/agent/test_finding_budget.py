@@ -133,3 +133,8 @@ def test_summaries_that_just_fit_are_not_cut() -> None:
 
 def test_findings_that_just_fit_stay_whole() -> None:
     assert allot([100, 100, 300], [1.0] * 3, 500) == [100, 100, 300]
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=6), st.integers(0, 40))
+def test_the_first_group_begins_with_the_first_text(sizes: list[int], budget: int) -> None:
+    assert groups(sizes, budget)[0][0] == 0

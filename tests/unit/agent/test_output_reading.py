@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from supervision import limits
-from supervision.agent.output_reading import beginning, page, page_chars, read_call, read_output_tool
+from supervision.agent.output_reading import beginning, output_name, page, page_chars, read_call, read_output_tool
 
 
 def pages(text: str, offset: int, most: int) -> str:
@@ -64,3 +64,26 @@ def test_a_page_is_a_small_part_of_the_window(window: int, most: int) -> None:
 
 def test_the_tool_takes_nothing_else() -> None:
     assert read_output_tool()["input_schema"]["additionalProperties"] is False
+
+
+def test_an_output_is_named_by_its_reply_and_call() -> None:
+    assert output_name(3, 1) == "3-1"
+    assert read_call({"output": output_name(12, 7)}).place == (12, 7)
+
+
+def test_the_tool_is_defined_with_all_of_its_arguments() -> None:
+    assert read_output_tool()["input_schema"]["properties"].keys() == {"output", "offset"}
+
+
+@pytest.mark.parametrize(("length", "whole"), [(500, True), (501, False)])
+def test_a_beginning_of_exactly_the_limit_is_whole(length: int, whole: bool) -> None:
+    shown = beginning("x" * length, "3-1", 500)
+    assert (shown == "x" * length) == whole
+    assert ("350 of 501" in shown) == (not whole)
+
+
+@pytest.mark.parametrize(("length", "last"), [(15, True), (16, False)])
+def test_a_page_to_the_end_is_the_last(length: int, last: bool) -> None:
+    shown = page("x" * length, read_call({"output": "3-1", "offset": 5}), 10)
+    assert (shown == "x" * 10) == last
+    assert ("offset=15" in shown) == (not last)

@@ -278,3 +278,37 @@ def test_dollars_that_cannot_be_counted_any_more_become_a_limit_of_tokens() -> N
     assert ledger.for_synthesis.tokens == 9_000
     ledger.settle_call(0, Usage(model_calls=1, input_tokens=9_000, usd=None))
     assert ledger.exhausted
+
+
+# --- amounts of nothing ---------------------------------------------------------------------------
+
+
+def test_without_any_dollars_none_are_free() -> None:
+    assert Ledger(1_000_000, 0.0).free.usd == 0.0
+
+
+def test_what_had_no_grant_costs_what_it_used_and_nothing_else() -> None:
+    ledger = Ledger(1_000_000, 10.0)
+    assert ledger.grant("t1", 2)
+    free = ledger.free
+    ledger.settle("stranger", Usage())
+    assert ledger.free == free
+
+
+def test_a_grant_without_a_limit_keeps_none_when_the_total_gets_one() -> None:
+    ledger = Ledger(None, 10.0)
+    assert ledger.grant("t1", 2)
+    ledger.extend(1_000_000, 10.0)
+    grown = ledger.top_up("t1", 2, 1_000)
+    assert grown
+    assert grown.tokens is None
+
+
+def test_a_grant_without_dollars_takes_none_from_a_later_total() -> None:
+    ledger, untouched = Ledger(1_000_000, None), Ledger(1_000_000, None)
+    for one in (ledger, untouched):
+        assert one.grant("t1", 2)
+    assert ledger.top_up("t1", 2, 1_000)
+    for one in (ledger, untouched):
+        one.extend(1_000_000, 10.0)
+    assert ledger.free.usd == untouched.free.usd

@@ -275,3 +275,38 @@ def test_complaints_beyond_the_first_are_counted() -> None:
     assert "more" not in str(exact.value)
     with pytest.raises(SupervisionError, match="and 1 more"):
         parse_request({"goal": "g", **unknown, "another": 1})
+
+
+def complaint(**wishes: object) -> str:
+    with pytest.raises(SupervisionError) as caught:
+        parse_request({"goal": "g", **wishes})
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("wishes", "place", "meant"),
+    [
+        ({"max_reviewz": 1}, "max_reviewz", "max_reviews"),
+        ({"budget": {"token": 5}}, "budget.token", "tokens"),
+        ({"models": {"worker": "m"}}, "models.worker", "workers"),
+        ({"attachments": [{"name": "a", "txt": "b"}]}, "attachments.a.txt", "text"),
+        ({"team": {**TEAM, "rolls": []}}, "rolls", "roles"),
+        ({"team": {**TEAM, "roles": [{**ROLE, "promptt": ""}]}}, "promptt", "prompt"),
+    ],
+)
+def test_a_misspelt_field_is_named_with_the_one_that_was_meant(
+    wishes: dict[str, object], place: str, meant: str
+) -> None:
+    told = complaint(**wishes)
+    assert place in told
+    assert "unknown field" in told
+    assert meant in told.split("did you mean")[1]
+
+
+def test_a_field_like_no_other_is_unknown_without_a_guess() -> None:
+    assert "did you mean" not in complaint(budget={"zzzzzz": 5})
+
+
+def test_a_plan_of_ones_own_is_taken_over() -> None:
+    request = parse_request({"goal": "g", "plan": {"subtasks": [{"id": "t1", "description": "Sum the sales"}]}})
+    assert request.plan is not None

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from supervision.contract.request import describe_errors
-from supervision.contract.team import Role, RoleCard, Team, TeamCard, is_name, is_pool
+from supervision.contract.team import Role, RoleCard, Team, TeamCard, ToolCard, is_name, is_pool
 
 ROLE = {"name": "analyst", "description": "counts", "system_prompt": "Count."}
 NAMES = "must be 1 to 48 lower-case letters, digits, hyphens or underscores, a letter first"
@@ -98,3 +98,30 @@ def test_a_card_finds_its_roles() -> None:
     card = TeamCard(name="t", generalist="a", roles=roles)
     assert card.find("b") is roles[1]
     assert card.find("c") is None
+
+
+READS, WRITES = ToolCard(name="read", reads_attachments=True), ToolCard(name="write")
+
+
+@pytest.mark.parametrize(
+    ("card", "reads"),
+    [
+        (RoleCard(name="a", model="m"), False),
+        (RoleCard(name="a", model="m", tools=[WRITES]), False),
+        (RoleCard(name="a", model="m", tools=[WRITES, READS]), True),
+        (RoleCard(name="a", model="m", team="shop"), True),
+    ],
+)
+def test_a_role_reads_attachments_by_a_tool_or_by_its_own_team(card: RoleCard, reads: bool) -> None:
+    assert card.reads_attachments == reads
+
+
+def test_a_roles_models_are_its_own_and_then_those_that_take_over() -> None:
+    assert RoleCard(name="a", model="m", fallback_models=["n", "o"]).models == ["m", "n", "o"]
+
+
+def test_a_route_leads_to_a_role_of_the_team() -> None:
+    route = {"pattern": "refund", "role": "analyst"}
+    assert Team.model_validate(team(routes=[route])).routes[0].role == "analyst"
+    with pytest.raises(ValidationError, match="'clerk' is not one of the roles"):
+        Team.model_validate(team(routes=[{**route, "role": "clerk"}]))
