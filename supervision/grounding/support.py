@@ -170,8 +170,8 @@ def _operands(arguments: str) -> Iterator[Decimal]:
 
 
 def _exact(value: Decimal) -> Figure:
-    place = value.as_tuple().exponent
-    tolerance = Decimal(10) ** place / 2 if isinstance(place, int) and place < 0 else Decimal("0.5")
+    decimals = len(f"{value:f}".partition(".")[2])
+    tolerance = Decimal(10) ** -decimals / 2
     return Figure(str(value), (Reading(value, tolerance),), Decimal(1), None, 0, str(value))
 
 

@@ -28,7 +28,7 @@ def links(answer: str, *given: str, citations: tuple[Citation, ...] = (), **find
 
 
 def link(answer: str, *given: str, **findings: Grounded) -> Link:
-    (only,) = links(answer, *given, **findings)
+    (only,) = answer_chain(answer, [], findings, given)
     return only
 
 

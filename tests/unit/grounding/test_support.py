@@ -1,13 +1,16 @@
 """Figures, quotations and addresses that what they rest on supports, and those that it does not."""
 
 import time
+from itertools import product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from supervision import limits
 from supervision.grounding.claims import claims
-from supervision.grounding.support import Source, unsupported
+from supervision.grounding.support import Source, unsupported, unsupported_texts
+from supervision.text import size
 
 TABLE = """| country | year | life_expectancy_years | gdp_per_person_dollars |
 |---|---|---|---|
@@ -93,6 +96,9 @@ def test_a_claim_is_supported(text: str, source: str) -> None:
         ("write to chief@example.org", REPORT, ["chief@example.org"]),
         ("8 % of them and $5", "", ["8 %", "$5"]),
         ("5 million people", "", ["5 million"]),
+        ("5 million people", "5 people", ["5 million"]),
+        ("5 million people", "5 thousand people and 7 million plums", ["5 million"]),
+        ("5,000,000 people", "5 thousand people and 7 million plums", ["5,000,000"]),
         ("13 people", "", ["13"]),
     ],
 )
@@ -162,3 +168,32 @@ def test_reading_grows_with_the_length_of_the_text_only(part: str) -> None:
 
     seconds(2_000)
     assert min(seconds(20_000) for _ in range(3)) <= 3 * min(seconds(10_000) for _ in range(3)) + 0.02
+
+
+@pytest.mark.parametrize(
+    ("known", "holds"), [("17.3", True), ("17.3475", True), ("17.2525", True), ("17.36", False), ("17.24", False)]
+)
+def test_an_operand_is_supported_by_what_rounds_to_it(known: str, holds: bool) -> None:
+    computed = Source("= 34.6", "computed", '{"expression": "17.3 * 2"}')
+    assert missing("34.6 wells", Source(f"{known} wells"), computed) == ([] if holds else ["34.6"])
+
+
+@pytest.mark.parametrize(("known", "holds"), [("44.4", True), ("45", False)])
+def test_a_whole_operand_is_supported_by_what_rounds_to_it(known: str, holds: bool) -> None:
+    computed = Source("= 88.8", "computed", '{"expression": "44 * 2.018"}')
+    assert missing("88.8 wells", Source(f"{known}, 2.018"), computed) == ([] if holds else ["88.8"])
+
+
+# --- as it is shown and kept ----------------------------------------------------------------------
+
+
+def test_what_is_unsupported_is_kept_with_what_was_doubted_before_wherever_the_text_has_it() -> None:
+    kept = unsupported_texts("431 wells and 512 pumps", [Source("512 pumps")], ["512 pumps", "431", "999"])
+    assert kept == ["431", "512 pumps"]
+
+
+def test_of_what_is_unsupported_not_too_much_is_kept() -> None:
+    doubtful = ["x" * 1000, *map("".join, product("abcdef", repeat=4))]
+    kept = unsupported_texts(" ".join(doubtful), [], doubtful)
+    assert len(kept) == limits.UNSUPPORTED_SHOWN
+    assert max(size(item) for item in kept) == limits.UNSUPPORTED_BYTES

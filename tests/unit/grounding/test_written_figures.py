@@ -102,3 +102,20 @@ def test_everything_in_a_source_may_be_a_value() -> None:
 )
 def test_a_word_that_is_no_scale_multiplies_by_one(word: str, scale: int) -> None:
     assert scale_of(word) == scale
+
+
+@pytest.mark.parametrize(
+    ("text", "tolerance"),
+    [("in 2010", "0.5"), ("2010 kg", "5"), ("2010 million", "5"), ("about 2010", "10"), ("2010e0 of them", "5")],
+)
+def test_what_is_written_like_a_year_is_exact(text: str, tolerance: str) -> None:
+    assert readings(text) == [(Decimal(2010), Decimal(tolerance))]
+
+
+def test_of_commas_and_points_the_last_one_is_the_decimal_separator() -> None:
+    assert readings("1.234.567,8 kg") == [(Decimal("1234567.8"), Decimal("0.05"))]
+
+
+@pytest.mark.parametrize("text", ["see reports/2019.3 of them", "in data/4711"])
+def test_digits_of_a_path_are_part_of_a_name(text: str) -> None:
+    assert list(figures(text)) == []
