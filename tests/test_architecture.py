@@ -243,10 +243,10 @@ def test_modules_have_one_noun_and_60_to_300_lines() -> None:
 def test_the_standin_stays_small() -> None:
     """It is a server for demo and tests, no model. Cache, windows and limit like the API's: 360 lines.
 
-    Fields of an answer that are about one thing: 40.
+    Fields of an answer that are about one thing, and conversations that two servers share: 50.
     """
     parts = [*MODULES["standin"], load(ROOT / "tests/scripted_model.py"), load(ROOT / "benchmarks/bench_brain.py")]
-    assert sum(module.source.count("\n") for module in parts) <= 2975
+    assert sum(module.source.count("\n") for module in parts) <= 2990
 
 
 def test_folders_hold_at_most_twelve_modules() -> None:
