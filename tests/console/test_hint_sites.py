@@ -70,6 +70,7 @@ NO_COMMANDS = {
     "make PLACEHOLDER": {"runtime/paths.py"},
     "make -C PLACEHOLDER PLACEHOLDER": {"runtime/paths.py"},
     "go install PLACEHOLDER": {"runtime/server/temporal_binary.py"},  # it has been run, and failed
+    "model": {"console/checks/model_check.py"},  # a field of a role
     "tool_use": {"standin/server/api_request.py"},  # blocks of a message
     "tool_result": {"standin/server/api_request.py"},
 }
