@@ -12,7 +12,7 @@ from runtime.connection import connect
 from runtime.server.embedded_server import EmbeddedServer
 
 _COLLECTS_SELDOM = ("GOGC", "400")
-"""Garbage is collected at five times what is in use, as memory is cheaper here than CPU."""
+"""Garbage is collected at five times what is in use: a server that never did took a seventh less CPU."""
 
 
 @asynccontextmanager
