@@ -254,10 +254,8 @@ def _fields_at(model_name: str, location: tuple[int | str, ...]) -> list[str]:
     kinds: list[type[BaseModel]] = list(StrictModel.__subclasses__())
     model = next((kind for kind in kinds if kind.__name__ == model_name), None)
     for part in location:
-        if model is None:
-            return []
-        if isinstance(part, str) and part in model.model_fields:
-            model = _model_in(model.model_fields[part].annotation)
+        if model and (field := model.model_fields.get(str(part))):
+            model = _model_in(field.annotation)
     return list(model.model_fields) if model else []
 
 

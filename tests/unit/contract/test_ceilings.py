@@ -95,3 +95,9 @@ def test_numbers_nobody_can_count_with_are_refused_in_requests_and_updates(budge
         ask(budget=budget)
     with pytest.raises(ValidationError):
         ExtendLimits.model_validate({"budget": budget})
+
+
+def test_a_model_that_is_no_name_but_a_text_is_shown_by_its_beginning() -> None:
+    with pytest.raises(SupervisionError) as caught:
+        Ceilings(models=["own"]).check_models(["x" * 200])
+    assert f"'{'x' * 97}…'" in str(caught.value)

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel, ValidationError
 
 from supervision import limits
-from supervision.contract.request import RunRequest, parse_request, success_fraction
+from supervision.contract.request import RunRequest, describe_errors, parse_request, success_fraction
 from supervision.contract.team import Team
 from supervision.errors import SupervisionError
 from supervision.text import size
@@ -290,6 +291,7 @@ def complaint(**wishes: object) -> str:
         ({"budget": {"token": 5}}, "budget.token", "tokens"),
         ({"models": {"worker": "m"}}, "models.worker", "workers"),
         ({"attachments": [{"name": "a", "txt": "b"}]}, "attachments.a.txt", "text"),
+        ({"team": {**TEAM, "roles": [{**ROLE, "effort": {"frist": "low"}}]}}, "effort.frist", "first"),
         ({"team": {**TEAM, "rolls": []}}, "rolls", "roles"),
         ({"team": {**TEAM, "roles": [{**ROLE, "promptt": ""}]}}, "promptt", "prompt"),
     ],
@@ -310,3 +312,15 @@ def test_a_field_like_no_other_is_unknown_without_a_guess() -> None:
 def test_a_plan_of_ones_own_is_taken_over() -> None:
     request = parse_request({"goal": "g", "plan": {"subtasks": [{"id": "t1", "description": "Sum the sales"}]}})
     assert request.plan is not None
+
+
+def test_where_no_model_is_known_no_field_is_meant() -> None:
+    class Inner(BaseModel, extra="forbid"):
+        size: int = 0
+
+    class Foreign(BaseModel):
+        inner: Inner
+
+    with pytest.raises(ValidationError) as caught:
+        Foreign.model_validate({"inner": {"sise": 1}})
+    assert describe_errors(caught.value) == "inner.sise: unknown field"

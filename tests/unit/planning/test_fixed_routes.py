@@ -40,7 +40,7 @@ def test_a_pattern_fits(pattern: str, goal: str) -> None:
         ("*invoice*march*", "March: where is the invoice?"),
         ("a*a", "a"),
         ("p*ar*r", "Par"),
-        ("*pear*pear*", "A pear"),
+        ("*pear*pear*", "Some pears"),
         ("(a+)+$", "aaaaaaaa"),
         (" ", "anything"),
         (".", "anything"),
