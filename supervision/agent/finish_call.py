@@ -56,7 +56,7 @@ def read_finish(arguments: object) -> Conclusion | None:
     finding, summary = call.finding.strip(), call.summary.strip()
     if not finding and not summary:
         return None
-    confidence = call.confidence / 100 if call.confidence and 1 < call.confidence <= 100 else call.confidence
+    confidence = call.confidence / 100 if call.confidence and call.confidence > 1 else call.confidence
     return Conclusion(
         text=finding or summary,
         confidence=None if confidence is None else min(1.0, max(0.0, confidence)),

@@ -137,6 +137,11 @@ def test_outputs_not_yet_seen_stay_where_they_just_fit_without_the_older_ones() 
     assert outputs_to_clear(prompt(rest, outputs=4, new=2), Room(200_000, just - 1)) == 3
 
 
+def test_no_unseen_output_goes_beyond_what_makes_the_prompt_fit() -> None:
+    just = 1_000 + 3 * PREVIEW + WHOLE
+    assert outputs_to_clear(prompt(1_000, outputs=4, new=4), Room(200_000, just)) == 3
+
+
 def gaining(gain: float) -> PromptSize:
     """A prompt above its room of 100,000 in which one output can give way, for so many tokens."""
     return PromptSize(100_001.0, [OutputSize(gain + PREVIEW, PREVIEW)])

@@ -138,3 +138,9 @@ def test_one_long_item_keeps_the_whole_list_in_the_text() -> None:
     conclusion = conclude(f"44\nLimitations:\n- short\n- {'x' * 400}")
     assert "short" in conclusion.text
     assert len(conclusion.limitations) == 2
+
+
+def test_a_list_of_limitations_ends_where_its_last_item_does() -> None:
+    read = conclude("Sales grew.\nLimitations:\n- one year only\n- no prices\nAll in euros.\nBefore tax.")
+    assert read.limitations == ["one year only", "no prices"]
+    assert read.text == "Sales grew.\nAll in euros.\nBefore tax."
