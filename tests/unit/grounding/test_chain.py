@@ -75,6 +75,10 @@ def test_a_claim_that_was_doubted_when_it_was_written_is_a_problem(doubted: str)
     assert found.problem == "no tool output has it"
 
 
+def test_a_doubt_of_something_else_is_no_problem() -> None:
+    assert link("That is 1234 each.", t1=grounded("1234 each", unsupported=("other",))).problem == ""
+
+
 def test_of_a_doubted_claim_no_output_is_proof() -> None:
     found = link("We have 4711 pears.", t1=grounded("4711 pears", unsupported=("4711",)))
     assert (found.outputs, found.problem) == ([], "no tool output has it")
