@@ -12,12 +12,11 @@ from collections import Counter
 from pathlib import Path
 
 from tests.machine.playing import batches, say
-from tests.machine.quick_server import cpu_seconds, quick_server
+from tests.machine.quick_server import MEMORY, cpu_seconds, quick_server
 from tests.machine.verdict import verdict_on
 from tests.scripted_model import scripted_model
 
 SERVED = 250  # cases by one server, which keeps all their histories in memory
-_MEMORY = Path("/dev/shm")
 
 
 async def main(count: int, first: int, kept: Path | None) -> int:
@@ -29,7 +28,7 @@ async def main(count: int, first: int, kept: Path | None) -> int:
             for group in batches(start, min(SERVED, first + count - start)):
                 model.calls.clear()
                 began, used, served = time.monotonic(), time.process_time(), cpu_seconds(server)
-                with tempfile.TemporaryDirectory(dir=_MEMORY if _MEMORY.is_dir() else None) as folder:
+                with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
                     verdict = await verdict_on(client, model, group, Path(folder), evidence=kept)
                 bad += verdict.faults
                 kinds += verdict.kinds
