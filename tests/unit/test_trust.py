@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from supervision.trust import distrust, is_loopback, is_readable_by_others
+from supervision.trust import distrust, host_and_port, is_loopback, is_readable_by_others, require_private
 
 ME = 1000
 
@@ -68,3 +68,46 @@ def test_the_owners_own_group_is_nobody_else(mode: int) -> None:
 )
 def test_only_this_machine_is_loopback(host: str, own: bool) -> None:
     assert is_loopback(host) is own
+
+
+# --- the model's endpoint -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["https://api.example.org", "https://127.0.0.1", "http://localhost:8080", "http://127.0.0.1", "http://[::1]:1"],
+)
+def test_a_key_travels_encrypted_or_inside_this_machine(url: str) -> None:
+    require_private(url)
+
+
+@pytest.mark.parametrize("url", ["http://api.example.org", "http://10.0.0.1:8080", "http://"])
+def test_a_key_never_travels_as_plain_text(url: str) -> None:
+    with pytest.raises(ValueError, match="unencrypted"):
+        require_private(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "place"),
+    [
+        ("http://example.org/v1", "example.org:80"),
+        ("https://example.org", "example.org:443"),
+        ("https://example.org:8443/v1", "example.org:8443"),
+    ],
+)
+def test_an_endpoint_has_a_host_and_the_port_of_its_kind(url: str, place: str) -> None:
+    assert host_and_port(url) == place
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("ftp://example.org", "not an http"),
+        ("example.org", "not an http"),
+        ("http://a:x", "not an http"),
+        ("http://:80", "no host"),
+    ],
+)
+def test_what_is_no_endpoint_says_what_is_wrong(url: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        host_and_port(url)
