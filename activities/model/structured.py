@@ -26,7 +26,7 @@ _SHAPES = {"type", "anyOf", "allOf", "$ref", "enum", "const"}  # without any of 
 _START = re.compile(r'\{(?=\s*(?:["}]|\Z))|\[(?=\s*(?:[\[\]{"\dtfnNI-]|\Z))')  # a bracket that may begin JSON
 _DEFAULT = re.compile(r"\s*\{default: [^}]*\}\Z")  # as the SDK writes it into a description
 # A tool checks such lengths itself, and no argument meets them by chance: every turn would pay for the words.
-_WIDE_LENGTH = re.compile(r"\s*\{(?:(?:maxLength: \d{3,}|minLength: 1)(?:, )?)+\}\Z")
+_WIDE_LENGTH = re.compile(r"\s*\{(?:(?:maxLength: (?:[3-9]\d{2}|\d{4,})|minLength: 1)(?:, )?)+\}\Z")
 _STARTS = 20  # that begin none: more is no reply, and each may be read to its end
 
 

@@ -143,7 +143,7 @@ async def test_new_roles_are_asked_for_only_where_there_are_tools_for_them(desk:
     await plan(desk, subtasks(T1), a_team(toolbox=["read_attachment"]))
     assert "tools only out of: read_attachment" in desk.prompt
     names = list(desk.schema["properties"])
-    assert names.index("new_roles") < names.index("subtasks")
+    assert names.index("subtasks") < names.index("new_roles")  # as in the contract
 
 
 # --- Fields that live --------------------------------------------------------------------------------

@@ -56,7 +56,7 @@ async def test_it_is_listed_and_its_tool_can_be_tried_without_a_run(library: Cli
 async def test_its_two_questions_are_answered(library: Cli) -> None:
     shelf = await library("run", "--team", "library", "On which shelf is Emma?")
     assert shelf.code == 0, shelf.err
-    assert "shelf 3" in shelf.out
+    assert "shelf 3" in shelf.out, shelf.out
     fee = await library("run", "--team", "library", "What does a book cost that comes back late?")
     assert fee.code == 0, fee.err
     assert "0.20 for each day" in fee.out
