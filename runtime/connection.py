@@ -18,6 +18,7 @@ from runtime.server.server_command import PORT
 from runtime.server.server_record import read_record
 from runtime.telemetry import Telemetry
 from supervision import limits
+from supervision.trust import is_loopback
 
 DEFAULT_ADDRESS = f"localhost:{PORT}"
 _ROOT = 0
@@ -54,13 +55,9 @@ def target(address: str | None = None, namespace: str | None = None) -> dict[str
     if not config.get("target_host"):
         embedded = read_record(cache_dir())
         config["target_host"] = embedded.address if embedded else _default_address()
-    if _is_loopback(config["target_host"]):
+    if is_loopback(config["target_host"].rpartition(":")[0].strip("[]")):
         config["grpc_compression"] = GrpcCompression.NONE  # a twentieth of the CPU of Worker and server, for nothing
     return config
-
-
-def _is_loopback(address: str) -> bool:
-    return address.rpartition(":")[0].strip("[]") in ("localhost", "127.0.0.1", "::1")
 
 
 def _default_address() -> str:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Any
 
+from activities.model.request.refused_parts import Part, denied
 from console import console_limits
 from console.access import endpoint
 from console.checks.check_row import CheckRow
@@ -16,7 +17,7 @@ from supervision.contract.model_choice import chain_of
 from supervision.text import clean, one_line
 
 _STANDIN = "the stand-in model, which extracts and does not reason"
-_ABILITIES = {"structured_outputs": "structured outputs", "effort": "effort", "thinking": "thinking"}
+_ABILITIES = {Part.FORMAT: "structured outputs", Part.EFFORT: "effort", Part.THINKING: "thinking"}
 
 
 async def model_rows(settings: Settings) -> AsyncIterator[CheckRow]:
@@ -119,10 +120,8 @@ def _sizes(listed: dict[str, Any]) -> list[str]:
 
 
 def _lacking(listed: dict[str, Any]) -> list[str]:
-    capabilities = listed.get("capabilities")
-    known = capabilities if isinstance(capabilities, dict) else {}
-    states = {words: known.get(name) for name, words in _ABILITIES.items()}
-    missing = [words for words, state in states.items() if isinstance(state, dict) and state.get("supported") is False]
+    parts = denied(listed)
+    missing = [words for part, words in _ABILITIES.items() if part in parts]
     return [f"without {', '.join(missing)}: calls do without"] if missing else []
 
 

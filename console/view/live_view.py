@@ -75,10 +75,10 @@ def story_rows(line: Line, width: int | None) -> list[Text]:
 def draw(picture: Picture, width: int, height: int, hint: str = "") -> RenderableType:
     """Returns the picture for a terminal of that size; `hint` says which keys there are."""
     parts: list[RenderableType] = [Text("─" * width, style="dim")]
-    tree = picture.tree()
+    tree, waits = picture.tree(), _waits(picture, width, height)
     if tree:
         running = sum(1 for row in tree if row.report.state == "running")
-        rows = _FOOTER_ROWS + height_of(_waits(picture, width, height), width)
+        rows = _FOOTER_ROWS + height_of(waits, width)
         room = max(_LEAST_ROWS, height - rows - min(running, height // 4))
         shown, left_out = fitted(tree, room)
         parts.append(_table(picture, shown, width, tails=height // 4))
@@ -88,7 +88,7 @@ def draw(picture: Picture, width: int, height: int, hint: str = "") -> Renderabl
         parts.append(_faint("  " + _tail(picture.root_call, width - 4)))
     if tree and picture.root_call and picture.root_call.tail:
         parts.append(Text("  ✎ " + _tail(picture.root_call, width - 6), style="italic", no_wrap=True))
-    return Group(*parts, *_footer(picture, width, height, hint))
+    return Group(*parts, *_footer(picture, waits, width, height, hint))
 
 
 def _table(picture: Picture, shown: list[TreeRow], width: int, tails: int) -> Table:
@@ -143,7 +143,7 @@ def _states(tree: list[TreeRow], shown: list[TreeRow]) -> str:
     return f"{counts.total()} more subtasks: " + ", ".join(f"{count} {state}" for state, count in counts.most_common())
 
 
-def _footer(picture: Picture, width: int, height: int, hint: str) -> list[RenderableType]:
+def _footer(picture: Picture, waits: list[RenderableType], width: int, height: int, hint: str) -> list[RenderableType]:
     status = picture.status
     words = [status.phase if status else picture.state or "starting"]
     if status:
@@ -159,7 +159,7 @@ def _footer(picture: Picture, width: int, height: int, hint: str) -> list[Render
     if picture.started:
         words.append(clock(((picture.closed or datetime.now(UTC)) - picture.started).total_seconds()))
     together = " · ".join(one_word(safe_line(word, FOLLOW_LINE_CHARS)) for word in words)
-    rows: list[RenderableType] = [*broken(together, width, "bold"), *_waits(picture, width, height)]
+    rows: list[RenderableType] = [*broken(together, width, "bold"), *waits]
     if status and height >= _ROOMY and (spent := spend_line(status.spend)):
         rows.append(_faint(f" {safe_line(spent, width - 1)}"))
     told = picture.notice == NO_WORKER and any(cause.waits_for == "worker" for cause in picture.standstills)

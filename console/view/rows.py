@@ -57,11 +57,11 @@ def wrapped(text: str, width: int, style: str) -> list[Text]:
     rows: list[Text] = []
     start = 0
     for command in _COMMAND.finditer(shown):
-        if cell_len(command[0]) > room(width):
-            rows += broken(glued(shown[start : command.start()]), width, style, goes_on=bool(rows))
+        if cell_len(command[0]) > _room(width):
+            rows += broken(_glued(shown[start : command.start()]), width, style, goes_on=bool(rows))
             rows.append(Text(command[1], style=style))
             start = command.end()
-    return rows + broken(glued(shown[start:]), width, style, goes_on=bool(rows))
+    return rows + broken(_glued(shown[start:]), width, style, goes_on=bool(rows))
 
 
 def whole_rows(rows: Iterable[Text], width: int) -> list[RenderableType]:
@@ -74,8 +74,7 @@ def height_of(rows: Iterable[RenderableType], width: int) -> int:
     return sum(row.height(width) if isinstance(row, WholeRow) else 1 for row in rows)
 
 
-def glued(text: str) -> str:
-    """Returns the text with its commands as one word each, for `broken`."""
+def _glued(text: str) -> str:
     return _COMMAND.sub(lambda command: one_word(command[0]), text.strip())
 
 
@@ -85,11 +84,11 @@ def one_word(text: str) -> str:
 
 
 def broken(text: str, width: int, style: str, *, goes_on: bool = False) -> list[Text]:
-    """Returns the rows of a text that was glued; the first is less indented than others unless it `goes_on`."""
-    rows = [row.plain.replace(_GLUE, " ").rstrip() for row in Text(text).wrap(Console(width=room(width)), room(width))]
+    """Returns the rows of a text, see `one_word`; the first is less indented than others unless it `goes_on`."""
+    room = _room(width)
+    rows = [row.plain.replace(_GLUE, " ").rstrip() for row in Text(text).wrap(Console(width=room), room)]
     return [Text(("  " if number or goes_on else " ") + row, style=style) for number, row in enumerate(rows) if row]
 
 
-def room(width: int) -> int:
-    """Returns the cells of a row without its indentation."""
+def _room(width: int) -> int:
     return max(_LEAST_WIDTH, width - 2)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from supervision.contract.finding import Finding
 from supervision.contract.plan import Plan, Subtask
 from supervision.contract.result import Problem, SubtaskReport
+from supervision.run.board import Board
 
 WORDS = "find the sales of one region"
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -36,6 +37,15 @@ def subtask(subtask_id: str, *depends_on: str, description: str = WORDS) -> Subt
 
 def plan(*subtasks: Subtask) -> Plan:
     return Plan(goal="g", subtasks=list(subtasks))
+
+
+def completed(*subtask_ids: str, candidate: Plan) -> Board:
+    """A board on which those subtasks have a finding."""
+    board = Board(candidate, Clock())
+    for subtask_id in subtask_ids:
+        board.start(subtask_id, "w")
+        board.complete(subtask_id, FINDING)
+    return board
 
 
 @st.composite

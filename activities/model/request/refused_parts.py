@@ -98,7 +98,7 @@ class RefusedParts:
 
     def told(self, model: str, info: object) -> None:
         """Learns what the endpoint's list of models says: whatever a compatible server puts there."""
-        missing = {part for part, path in _CAPABILITIES.items() if _read(info, path) is False}
+        missing = denied(info)
         if Part.FORMAT in missing:
             missing.add(Part.STRICT)
         most, known = _read(info, ("max_tokens",)), self.of(model)
@@ -112,9 +112,10 @@ class RefusedParts:
             return False
         known = self.of(model)
         if part is Part.SCHEMA:
-            news = schema is not None and _digest(schema) not in self._schemas
-            if schema is not None:
-                self._schemas[_digest(schema)] = True
+            digest = _digest(schema) if schema is not None else None
+            news = digest is not None and digest not in self._schemas
+            if digest is not None:
+                self._schemas[digest] = True
             return news
         if part is Part.OUTPUT:
             learned = replace(known, most_output=int(match["most"]))
@@ -128,6 +129,11 @@ def room_left(failure: ModelFailure) -> int | None:
     """Returns how many tokens a reply may have beside this prompt, if the endpoint says so; None otherwise."""
     match = _ROOM.search(failure.message)
     return int(match["window"]) - int(match["input"]) if match else None
+
+
+def denied(info: object) -> set[Part]:
+    """Returns the parts that a model can't take, as the endpoint's list of models says."""
+    return {part for part, path in _CAPABILITIES.items() if _read(info, path) is False}
 
 
 def _read(info: object, path: tuple[str, ...]) -> object:

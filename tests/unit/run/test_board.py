@@ -12,7 +12,7 @@ from supervision.contract.progress import Counts
 from supervision.contract.result import Gap, Problem
 from supervision.contract.usage import Usage
 from supervision.run.board import Board
-from tests.unit.shapes import ERROR, FINDING, START, Clock, acyclic_plans, plan, subtask
+from tests.unit.shapes import ERROR, FINDING, START, Clock, acyclic_plans, completed, plan, subtask
 
 ENDED = {"completed", "failed", "skipped", "cancelled"}
 
@@ -198,14 +198,6 @@ def test_stopping_gives_its_reason_to_what_was_stopped_before_without_one() -> N
 
 
 # --- findings -----------------------------------------------------------------------------------------
-
-
-def completed(*subtask_ids: str, candidate: Plan) -> Board:
-    board = Board(candidate, Clock())
-    for subtask_id in subtask_ids:
-        board.start(subtask_id, "w")
-        board.complete(subtask_id, FINDING)
-    return board
 
 
 def test_a_board_has_no_finding_before_the_first() -> None:

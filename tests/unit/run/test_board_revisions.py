@@ -3,19 +3,11 @@
 from supervision.contract.plan import Plan, Subtask
 from supervision.contract.progress import Counts
 from supervision.run.board import Board
-from tests.unit.shapes import ERROR, FINDING, Clock, plan, subtask
+from tests.unit.shapes import ERROR, FINDING, Clock, completed, plan, subtask
 
 
 def in_state(board: Board, *states: str) -> set[str]:
     return {report.id for report in board.reports() if report.state in states}
-
-
-def completed(*subtask_ids: str, candidate: Plan) -> Board:
-    board = Board(candidate, Clock())
-    for subtask_id in subtask_ids:
-        board.start(subtask_id, "w")
-        board.complete(subtask_id, FINDING)
-    return board
 
 
 # --- worker agents ------------------------------------------------------------------------------------

@@ -180,6 +180,14 @@ async def test_a_child_that_does_not_answer_is_booked_from_the_journal(
     assert result.usage.model_calls == len(answered)
 
 
+def half_done(step: Step) -> Reply:
+    """A nested run of two worker agents, of which one is never answered."""
+    nested, usual = item("t1", "storey"), script(plan())
+    if step.kind == "plan":
+        return subtasks(item("f1", "walker"), item("f2", "walker")) if step.subtask_id else subtasks(nested)
+    return NEVER if step.call.endswith("f2/1/turn.1") else usual(step)
+
+
 async def test_what_a_child_returns_while_the_run_gives_up_on_it_is_kept(
     client: Client, model: ScriptedModel, run_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -197,15 +205,9 @@ async def test_what_a_child_returns_while_the_run_gives_up_on_it_is_kept(
         await client.get_workflow_handle(f"{run_id}/t1/1").result()
         return await list_keys(store, prefix)
 
-    def reply(step: Step) -> Reply:
-        if step.kind == "plan":
-            return subtasks(item("f1", "walker"), item("f2", "walker")) if step.subtask_id else subtasks(nested)
-        return NEVER if step.call.endswith("f2/1/turn.1") else usual(step)
-
     monkeypatch.setattr(AgentStories, "whole", whole_once_given_up)
     monkeypatch.setattr(ArtifactStore, "list_keys", list_keys_once_it_ended)
-    nested, usual = item("t1", "storey"), script(plan())
-    model.play(run_id, reply)
+    model.play(run_id, half_done)
     handle = await start(client, run_id, team="house")
     await until(lambda: len(model.of(run_id)) == 4)
     found = client.get_workflow_handle(f"{run_id}/t1/1/f1/1")
@@ -237,15 +239,9 @@ async def test_what_a_child_returns_together_with_its_cost_from_the_journal_is_k
             ended.wait(1.5)  # below the SDK's two seconds for a workflow task without an await
         close(board, *why)
 
-    def reply(step: Step) -> Reply:
-        if step.kind == "plan":
-            return subtasks(item("f1", "walker"), item("f2", "walker")) if step.subtask_id else subtasks(nested)
-        return NEVER if step.call.endswith("f2/1/turn.1") else usual(step)
-
     monkeypatch.setattr(AgentStories, "whole", whole_once_closing)
     monkeypatch.setattr(Board, "close", close_once_it_ended)
-    nested, usual = item("t1", "storey"), script(plan())
-    model.play(run_id, reply)
+    model.play(run_id, half_done)
     handle = await start(client, run_id, team="house")
     await until(lambda: len(model.of(run_id)) == 4)
     await until(functools.partial(closed, client.get_workflow_handle(f"{run_id}/t1/1/f1/1")))

@@ -1,6 +1,7 @@
 """`max_parallel` counts the worker agents of the whole tree: slots are lent to nested runs, and none is stuck there."""
 
 import asyncio
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -100,24 +101,34 @@ async def test_eight_nested_runs_with_one_each_below_share_four_slots(
     assert sum(call.step.kind == "turn" for call in model.of(run_id)) == 8
 
 
+@dataclass
+class Account:
+    """A model whose provider refuses the account at one call, until it is paid."""
+
+    refused_at: str
+    usual: Script
+    paid: bool = False
+
+    def reply(self, step: Step) -> Reply:
+        """Returns the reply to a call."""
+        unpaid = not self.paid and step.call.endswith(self.refused_at)
+        return status(402, "billing_error", "no credit") if unpaid else self.usual(step)
+
+
+STOREY_BESIDE_T2 = subtasks(item("t0"), item("t1", "storey", depends_on=["t0"]), item("t2", depends_on=["t0"]))
+
+
 async def test_nested_runs_whose_worker_agents_wait_give_their_slots_to_others(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
     """One slot in all: two levels down a worker agent waits for its account, then t2 works, then it goes on."""
-    refused = True
-
-    def reply(step: Step) -> Reply:
-        unpaid = refused and step.call.endswith("/l1/1/turn.1")
-        return status(402, "billing_error", "no credit") if unpaid else usual(step)
-
-    after: dict[str, Any] = {"depends_on": ["t0"]}
-    shape = subtasks(item("t0"), item("t1", "storey", **after), item("t2", **after))
-    usual = tree({"": shape, "t1/1": subtasks(item("f1", "bench")), "t1/1/f1/1": subtasks(item("l1", "finder"))})
-    model.play(run_id, reply)
+    below = {"t1/1": subtasks(item("f1", "bench")), "t1/1/f1/1": subtasks(item("l1", "finder"))}
+    account = Account("/l1/1/turn.1", tree({"": STOREY_BESIDE_T2, **below}))
+    model.play(run_id, account.reply)
     handle = await start(client, run_id, "house", max_depth=3, max_parallel=1)
     await until(lambda: "t2/1/turn.1" in model.steps(run_id))
     assert await waits_for_provider(handle)
-    refused = False
+    account.paid = True
     await handle.execute_update(SupervisorWorkflow.resume)
     result = await handle.result()
     assert (result.status, result.gaps) == ("completed", [])
@@ -127,20 +138,13 @@ async def test_a_nested_run_that_waits_with_its_plan_gives_its_slot_to_others(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
     """One slot in all: the nested run waits for its account before it has any subtask, then t2 works, then it does."""
-    refused = True
-
-    def reply(step: Step) -> Reply:
-        unpaid = refused and step.call.endswith("/t1/1/plan.1.1")
-        return status(402, "billing_error", "no credit") if unpaid else usual(step)
-
-    after: dict[str, Any] = {"depends_on": ["t0"]}
-    shape = subtasks(item("t0"), item("t1", "storey", **after), item("t2", **after))
-    usual = tree({"": shape, "t1/1": subtasks(item("f1", "walker"), item("f2", "walker"))})
-    model.play(run_id, reply)
+    below = {"t1/1": subtasks(item("f1", "walker"), item("f2", "walker"))}
+    account = Account("/t1/1/plan.1.1", tree({"": STOREY_BESIDE_T2, **below}))
+    model.play(run_id, account.reply)
     handle = await start(client, run_id, "house", max_parallel=1)
     await until(lambda: "t2/1/turn.1" in model.steps(run_id))
     assert [wait.workflow_id for wait in (await status_of(handle)).waiting] == [f"{run_id}/t1/1"]
-    refused = False
+    account.paid = True
     await handle.execute_update(SupervisorWorkflow.resume)
     result = await handle.result()
     assert (result.status, result.gaps) == ("completed", [])
