@@ -108,13 +108,13 @@ _OVERFLOW = re.compile(
 _BY_TRANSPORT: dict[str, ErrorKind] = {
     "ReadTimeout": ErrorKind.IDLE_TIMEOUT,
     "WriteTimeout": ErrorKind.IDLE_TIMEOUT,
-    "LocalProtocolError": ErrorKind.MODEL_NOT_SERVED,  # a header that HTTP cannot carry
     "UnsupportedProtocol": ErrorKind.MODEL_NOT_SERVED,  # ANTHROPIC_BASE_URL is no http(s) address
     "InvalidURL": ErrorKind.MODEL_NOT_SERVED,
     "UnicodeEncodeError": ErrorKind.MODEL_NOT_SERVED,
     "DecodingError": ErrorKind.BAD_RESPONSE,
     "TooManyRedirects": ErrorKind.BAD_RESPONSE,
 }
+_BEFORE_HEADERS = _BY_TRANSPORT | {"ValueError": ErrorKind.MODEL_NOT_SERVED}  # a header that HTTP cannot carry
 
 
 def classify(
@@ -239,14 +239,14 @@ def _transport_kind(error: BaseException, names: list[str]) -> ErrorKind:
     if isinstance(error, AssertionError):  # how the SDK reports a stream without a message
         return ErrorKind.STREAM_BROKEN
     if "APIConnectionError" in names:  # before the headers
-        return _listed(_names(error.__cause__), ErrorKind.PROVIDER_UNREACHABLE)
+        return _listed(_names(error.__cause__), _BEFORE_HEADERS, ErrorKind.PROVIDER_UNREACHABLE)
     if "HTTPError" in names or "StreamError" in names:  # after them: the SDK lets the transport's errors through
-        return _listed(names, ErrorKind.STREAM_BROKEN)
-    return _listed(names, ErrorKind.BAD_RESPONSE)  # unreadable JSON, events in no order, blocks without their fields
+        return _listed(names, _BY_TRANSPORT, ErrorKind.STREAM_BROKEN)
+    return _listed(names, _BY_TRANSPORT, ErrorKind.BAD_RESPONSE)  # unreadable JSON, events in no order, blocks without their fields
 
 
-def _listed(names: list[str], otherwise: ErrorKind) -> ErrorKind:
-    return next((_BY_TRANSPORT[name] for name in names if name in _BY_TRANSPORT), otherwise)
+def _listed(names: list[str], kinds: Mapping[str, ErrorKind], otherwise: ErrorKind) -> ErrorKind:
+    return next((kinds[name] for name in names if name in kinds), otherwise)
 
 
 def _names(error: BaseException | None) -> list[str]:
