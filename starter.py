@@ -4,9 +4,9 @@ Exit codes: 0 done (a partial answer, too); 1 the run failed, does not exist or 
 3 no server, no worker or no artifact store; 4 the run was cancelled; 130 detached by Ctrl-C (the run goes on).
 """
 
-from runtime.interrupts import end_at_interrupt
+from runtime.imports import begin_imports
 
-end_at_interrupt()  # before the other imports, which take a second
+begin_imports()  # before all others, which take a second
 
 from collections.abc import Callable, Coroutine
 from importlib import metadata

@@ -3,9 +3,9 @@
 python worker_main.py [--roles workflows,model,tools | --pool NAME]
 """
 
-from runtime.interrupts import end_at_interrupt
+from runtime.imports import begin_imports
 
-end_at_interrupt()  # before the other imports, which take a second
+begin_imports()  # before all others, which take a second
 
 import argparse
 import asyncio
@@ -50,7 +50,7 @@ from activities.tool_calls import ToolActivities
 from runtime import search_attributes, telemetry
 from runtime.connection import ConnectionFailed, connect
 from runtime.health import shown_alive
-from runtime.interrupts import raise_at_interrupt
+from runtime.imports import end_imports
 from runtime.paths import keep_files_private, make_command
 from runtime.process import check_ownership, exit_now, keep_private
 from runtime.queues.queue_config import QueueConfig
@@ -284,7 +284,7 @@ def main() -> None:
         say(_no_model())
         exit_now(2)
     try:
-        raise_at_interrupt()
+        end_imports()
         with Watchdog() as watchdog:
             asyncio.run(serve(settings, options.roles, options.pool, watchdog))
     except (ConnectionFailed, ValueError) as error:

@@ -15,7 +15,7 @@ from activities.store.artifacts import ArtifactMissing, ArtifactTooLarge, Artifa
 from console.access import Access
 from console.terminal import print_err, safe_line
 from runtime.connection import ConnectionFailed
-from runtime.interrupts import INTERRUPTED, raise_at_interrupt
+from runtime.imports import INTERRUPTED, end_imports
 from runtime.server.embedded_server import ServerFailed
 from runtime.server.temporal_binary import TemporalNotFound
 from supervision.contract.request import describe_errors
@@ -58,7 +58,7 @@ class Command:
         """Runs `work` and returns its exit code, or that of its failure, which is printed to standard error."""
         _without_logs(self.debug)
         try:
-            raise_at_interrupt()
+            end_imports()
             return asyncio.run(work())
         except (Exception, KeyboardInterrupt) as error:
             failure = explain(error)

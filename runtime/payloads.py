@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 from temporalio.api.common.v1 import Payload
 from temporalio.contrib.pydantic import PydanticPayloadConverter, pydantic_data_converter
+from temporalio.converter import CompositePayloadConverter
 from temporalio.exceptions import ApplicationError
 
 from supervision import limits
@@ -14,6 +15,7 @@ from supervision.contract.base import Undecodable
 from supervision.errors import ErrorKind
 from supervision.text import one_line
 
+_CONVERTERS = tuple(PydanticPayloadConverter().converters.values())
 _OVERSIZED = f"it has more than {limits.RAW_INPUT_BYTES} bytes"
 
 
@@ -23,6 +25,10 @@ class BoundedPayloadConverter(PydanticPayloadConverter):
     Servers answer an oversized payload in ways from endless retries to ending the run, depending on their
     version. Raised here, it fails the activity or the run with a name, before anything is sent.
     """
+
+    def __init__(self) -> None:
+        # The SDK makes one for each workflow task: they share what has been learned of types.
+        CompositePayloadConverter.__init__(self, *_CONVERTERS)
 
     def to_payloads(self, values: Sequence[Any]) -> list[Payload]:
         """Returns the encoded values."""

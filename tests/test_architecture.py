@@ -85,7 +85,7 @@ EXCEPTIONS: dict[str, str] = {
     "supervision/contract/updates.py": "nouns of the contract",
     "supervision/contract/model_choice.py": "nouns of the contract, for requests and team files",
     "supervision/budget/spending.py": "who spent what, beside the ledger, which knows no roles",
-    "runtime/interrupts.py": "what mains import before all else: next to nothing",
+    "runtime/imports.py": "what mains import before all else: next to nothing",
     "runtime/health.py": "a program of its own: a container's health check",
     "runtime/experimental.py": "the experimental parts of the SDK, in one thin module: a new version is checked here",
     "runtime/paths.py": "the cache folder, used by every process",
@@ -291,7 +291,7 @@ def test_mains_do_nothing_when_imported(main: str) -> None:
         guard = isinstance(node, ast.If) and ast.unparse(node.test) == "__name__ == '__main__'"
         docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         known = is_registration(node) or is_import_that_explains_itself(node)
-        known = known or ast.unparse(node) == "end_at_interrupt()"  # only where the main is the program that runs
+        known = known or ast.unparse(node) == "begin_imports()"  # only where the main is the program that runs
         assert guard or docstring or known or isinstance(node, (*harmless, ast.AnnAssign)), (
             f"{main}:{node.lineno}: {ast.unparse(node)}"
         )

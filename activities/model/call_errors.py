@@ -242,7 +242,8 @@ def _transport_kind(error: BaseException, names: list[str]) -> ErrorKind:
         return _listed(_names(error.__cause__), _BEFORE_HEADERS, ErrorKind.PROVIDER_UNREACHABLE)
     if "HTTPError" in names or "StreamError" in names:  # after them: the SDK lets the transport's errors through
         return _listed(names, _BY_TRANSPORT, ErrorKind.STREAM_BROKEN)
-    return _listed(names, _BY_TRANSPORT, ErrorKind.BAD_RESPONSE)  # unreadable JSON, events in no order, blocks without their fields
+    # unreadable JSON, events in no order, blocks without their fields
+    return _listed(names, _BY_TRANSPORT, ErrorKind.BAD_RESPONSE)
 
 
 def _listed(names: list[str], kinds: Mapping[str, ErrorKind], otherwise: ErrorKind) -> ErrorKind:

@@ -3,9 +3,9 @@
 With ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL it uses that model, else the stand-in model.
 """
 
-from runtime.interrupts import end_at_interrupt
+from runtime.imports import begin_imports
 
-end_at_interrupt()  # before the other imports, which take a second
+begin_imports()  # before all others, which take a second
 
 import argparse
 import asyncio
@@ -28,7 +28,7 @@ from console.view.answer_text import print_outcome
 from console.view.event_lines import now_line
 from console.view.follow import follow
 from console.view.live_screens import open_screen
-from runtime.interrupts import INTERRUPTED, raise_at_interrupt
+from runtime.imports import INTERRUPTED, end_imports
 from runtime.paths import cache_dir, keep_files_private
 from runtime.process import exit_now
 from runtime.server.embedded_server import EmbeddedServer
@@ -132,7 +132,7 @@ def main() -> None:
     options = parser.parse_args()
     _own_server_only()
     try:
-        raise_at_interrupt()
+        end_imports()
         if read_record(cache_dir()) is None:
             find_temporal()  # before any event loop, so that Ctrl-C ends a build at once
     except (TemporalNotFound, OSError) as error:

@@ -1,8 +1,8 @@
 """The command behind `make serve`: the shared embedded server, until Ctrl-C."""
 
-from runtime.interrupts import end_at_interrupt
+from runtime.imports import begin_imports
 
-end_at_interrupt()  # before the other imports, which take a second
+begin_imports()  # before all others, which take a second
 
 import argparse
 import asyncio
@@ -11,7 +11,7 @@ import signal
 import sys
 from pathlib import Path
 
-from runtime.interrupts import INTERRUPTED, raise_at_interrupt
+from runtime.imports import INTERRUPTED, end_imports
 from runtime.paths import cache_dir, keep_files_private, module_command
 from runtime.process import exit_now
 from runtime.server.embedded_server import EmbeddedServer, ServerFailed
@@ -25,7 +25,7 @@ def main() -> None:
     keep_files_private()
     options = _parser().parse_args()
     try:
-        raise_at_interrupt()
+        end_imports()
         code = _run(options)
     except (TemporalNotFound, ServerFailed, OSError) as error:
         sys.stderr.write(f"{error}\n")

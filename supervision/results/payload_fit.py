@@ -50,12 +50,12 @@ def fit(result: RunResult, limit: int = limits.PAYLOAD_AIM_BYTES) -> RunResult:
     """
     if size(result.model_dump_json()) <= limit:
         return result
-    smaller = result
-    for step in _STEPS:
-        smaller = _shorter_result(smaller, step, max(limit // 2, _LEAST_ANSWER_BYTES))
-        if size(smaller.model_dump_json()) <= limit:
-            return smaller
-    bare = smaller.model_copy(
+    answer_bytes = max(limit // 2, _LEAST_ANSWER_BYTES)
+    shortest = _shorter_result(result, _STEPS[-1], answer_bytes)
+    if size(shortest.model_dump_json()) <= limit:  # in large runs it is not: the other steps would be in vain, and long
+        steps = (_shorter_result(result, step, answer_bytes) for step in _STEPS[:-1])
+        return next((shorter for shorter in steps if size(shorter.model_dump_json()) <= limit), shortest)
+    bare = shortest.model_copy(
         update={
             "answer": cut(result.answer, _LEAST_ANSWER_BYTES),
             "subtasks": [_bare(report, lean=len(result.subtasks) > limits.STATUS_PAGE) for report in result.subtasks],

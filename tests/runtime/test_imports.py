@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime import interrupts
+from runtime import imports
 
 ROOT = Path(__file__).resolve().parents[2]
 SLOW = "import time\nprint('importing', flush=True)\ntime.sleep(60)\n"
@@ -46,18 +46,18 @@ async def test_a_program_that_still_imports_ends_without_a_traceback(words: list
 
 def test_the_signal_of_other_programs_is_left_to_them(monkeypatch: pytest.MonkeyPatch) -> None:
     before = signal.getsignal(signal.SIGINT)
-    interrupts.end_at_interrupt()
+    imports.begin_imports()
     assert signal.getsignal(signal.SIGINT) is before
     monkeypatch.setattr(sys, "argv", ["/somewhere/starter.py"])
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # as a shell starts what runs in the background
-        interrupts.end_at_interrupt()
-        interrupts.raise_at_interrupt()
+        imports.begin_imports()
+        imports.end_imports()
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        interrupts.end_at_interrupt()
+        imports.begin_imports()
         assert signal.getsignal(signal.SIGINT) is not signal.default_int_handler
-        interrupts.raise_at_interrupt()
+        imports.end_imports()
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:
         signal.signal(signal.SIGINT, before)

@@ -1,0 +1,43 @@
+"""While a program imports its modules, which takes a second: Ctrl-C ends it at once, and no garbage is looked for."""
+
+import gc
+import os
+import signal
+import sys
+from types import FrameType
+from typing import NoReturn
+
+INTERRUPTED = 130
+# As Python was started: several of these modules are imported by other programs, too, whose Ctrl-C is theirs.
+_PROGRAMS = (
+    *("/starter.py", "/worker_main.py", "/console/demo/__main__.py", "/runtime/server/__main__.py"),
+    *("/temporal-supervisor", "/temporal-supervisor-worker"),
+)
+# Python looks for garbage when it has made 700 objects more than it let go of. The workflows in the cache are far more,
+# and nearly all alive: two runs of 1,000 subtasks spent a sixth of their Worker's time looking through them.
+_NEW_OBJECTS = 10_000
+
+
+def begin_imports() -> None:
+    """From now on Ctrl-C ends this process at once and without a traceback, if it is one of our programs.
+
+    Called before all other imports. `end_imports` ends it, where there is somebody to catch KeyboardInterrupt.
+    """
+    if f"/{sys.argv[0]}".endswith(_PROGRAMS):
+        gc.disable()  # what imports make stays: a quarter of their time went into finding that out
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, _end)
+
+
+def end_imports() -> None:
+    """From now on Ctrl-C raises KeyboardInterrupt again, and garbage is looked for among what is made from now on."""
+    if not gc.isenabled():
+        gc.freeze()
+        gc.set_threshold(_NEW_OBJECTS)
+        gc.enable()
+    if signal.getsignal(signal.SIGINT) is _end:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _end(number: int, frame: FrameType | None) -> NoReturn:
+    os._exit(INTERRUPTED)
