@@ -29,7 +29,7 @@ MIN_DEADLINE = timedelta(seconds=5)  # below it not even a plan can be made
 MAX_DEADLINE = timedelta(days=30)
 MIN_SUBTASK_TIMEOUT = timedelta(seconds=1)  # Temporal's timers are no finer
 GRANT_LIFETIME = timedelta(days=90)  # a deadline stands still while people are awaited, and a reset sets it anew
-KNOWN_FORMS = 64  # forms of replies that a process keeps: making one takes 10 ms or more, and a team's plans have a few
+KNOWN_FORMS = 256  # forms of replies and of roles' tools that a process keeps: making one takes 1 to 10 ms
 KNOWN_CALLERS = 5000  # looked up once in a process; more than live children
 
 # --- What goes into history -----------------------------------------------------------------------

@@ -47,7 +47,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         *("agent_findings", "tool_loop", "worker_agent", "plan", "subtasks", "answer", "supervisor"),
     ),
     "runtime": (
-        *("interrupts", "paths", "process", "experimental", "telemetry", "settings", "payloads", "search_attributes"),
+        *("imports", "paths", "process", "experimental", "telemetry", "settings", "payloads", "search_attributes"),
         *("watchdog", "health", "shown_details", "queues"),
         *("server", "connection"),
     ),

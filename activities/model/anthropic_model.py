@@ -86,7 +86,7 @@ class AnthropicModel(LanguageModel):
                 timeout=self._timeout(),
                 http_client=_BoundedClient(
                     self.endpoint,
-                    limits=httpx2.Limits(max_connections=max_connections, max_keepalive_connections=max_connections),
+                    limits=httpx2.Limits(max_connections=max_connections),
                     timeout=self._timeout(),
                     **(http_options or {}),
                 ),
@@ -124,9 +124,8 @@ class AnthropicModel(LanguageModel):
         body = self._body(request, None)[0]
         counted = {name: value for name, value in body.items() if name not in _NOT_COUNTED}
         try:
-            return (
-                await self._client.messages.count_tokens(**counted, timeout=limits.COUNT_TIMEOUT.total_seconds())
-            ).input_tokens
+            told = await self._client.messages.count_tokens(**counted, timeout=limits.COUNT_TIMEOUT.total_seconds())
+            return told.input_tokens
         except anthropic.APIStatusError as error:
             self._counts = error.status_code not in (404, 405, 501)  # compatible servers often have no such address
             return None
@@ -208,8 +207,7 @@ class AnthropicModel(LanguageModel):
         refused = schema is not None and self._refused.takes_no(schema, request.model)
         rung = rung_of(request, self._rung, refused=refused)
         traits, caching = self._traits(request.model)
-        body = request_body(request, traits, rung, form=_form, caching=caching, most_output=most_output)
-        return body, rung, traits
+        return request_body(request, traits, rung, form=_form, caching=caching, most_output=most_output), rung, traits
 
     def _traits(self, model: str) -> tuple[ModelTraits, bool]:
         """Returns what the model takes at this endpoint, and whether it takes cache breakpoints."""
@@ -219,16 +217,14 @@ class AnthropicModel(LanguageModel):
     def _unfinished(self, reader: StreamReader, content_type: str) -> Exception:
         if reader.started or content_type.startswith("text/event-stream"):
             return failure(ErrorKind.STREAM_BROKEN, endpoint=self.endpoint, detail="it ended without message_stop")
-        shown = self._credentials.withheld(one_line(content_type, limits.MODEL_NAME_BYTES))
-        detail = f"content type {shown or 'missing'} where an event stream was due"
+        shown = self._credentials.withheld(one_line(content_type, limits.MODEL_NAME_BYTES)) or "missing"
+        detail = f"content type {shown} where an event stream was due"
         return failure(ErrorKind.BAD_RESPONSE, endpoint=self.endpoint, detail=detail)
 
     def _timeout(self) -> httpx2.Timeout:
         # The watch ends dead streams, the activity's own timeout long ones.
-        return httpx2.Timeout(
-            attempt_time(limits.MAX_TOKENS_CEILING).total_seconds(),
-            connect=limits.MODEL_CONNECT_TIMEOUT.total_seconds(),
-        )
+        longest = attempt_time(limits.MAX_TOKENS_CEILING).total_seconds()
+        return httpx2.Timeout(longest, connect=limits.MODEL_CONNECT_TIMEOUT.total_seconds())
 
 
 def _form(schema: Json | type[Model]) -> Json:
@@ -242,8 +238,7 @@ _form_of = lru_cache(limits.KNOWN_FORMS)(_form)
 class _BoundedClient(anthropic.DefaultAioHttpClient):
     """The SDK's HTTP client for an endpoint that may mean harm: nothing is followed, unpacked or read without end.
 
-    Its transport is aiohttp, a third less CPU for a call than httpx's own. `send` is what the SDK calls, whatever
-    transport or proxy the environment chooses below it.
+    Over aiohttp a call takes a third less CPU. `send` is what the SDK calls, whatever the environment chooses below.
     """
 
     def __init__(self, endpoint: str, **options: Any) -> None:
@@ -292,13 +287,14 @@ class _BoundedBody(httpx2.AsyncByteStream):
             yield chunk
 
     async def _beginning(self) -> AsyncIterator[bytes]:
-        left = 0 if self._packed else limits.MODEL_ERROR_BODY_BYTES
-        if left:
-            async for chunk in self._raw.aiter_raw():
-                yield chunk[:left]
-                left -= len(chunk)
-                if left <= 0:
-                    break
+        if self._packed:
+            return
+        left = limits.MODEL_ERROR_BODY_BYTES
+        async for chunk in self._raw.aiter_raw():
+            yield chunk[:left]
+            left -= len(chunk)
+            if left <= 0:
+                break
 
     async def aclose(self) -> None:
         await self._raw.aclose()

@@ -148,7 +148,8 @@ async def _read_tasks(client: Client, workflow_id: str, tasks: _Tasks) -> None:
             tasks.longest = max(tasks.longest, at - started[begun])
         elif event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED:
             failed = event.workflow_task_failed_event_attributes
-            tasks.failed.append(f"{workflow_id}: {WorkflowTaskFailedCause.Name(failed.cause)}")
+            if started.get(failed.started_event_id, at) > tasks.killed:
+                tasks.failed.append(f"{workflow_id}: {WorkflowTaskFailedCause.Name(failed.cause)}")
         elif event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT:
             timeout = event.workflow_task_timed_out_event_attributes
             # One that timed out before it started was waiting for the process that is gone.

@@ -61,3 +61,19 @@ def test_the_signal_of_other_programs_is_left_to_them(monkeypatch: pytest.Monkey
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_garbage_is_looked_for_after_the_imports_and_among_what_came_later(tmp_path: Path) -> None:
+    program = tmp_path / "worker_main.py"
+    program.write_text(
+        "import gc, sys\n"
+        f"sys.path.insert(0, {str(ROOT)!r})\n"
+        "from runtime.imports import begin_imports, end_imports\n"
+        "begin_imports()\n"
+        "import json, asyncio\n"
+        "print(gc.isenabled(), gc.get_freeze_count() > 0)\n"
+        "end_imports()\n"
+        "print(gc.isenabled(), gc.get_freeze_count() > 10_000, gc.get_threshold()[0])\n"
+    )
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False", "True", "True", "10000"]

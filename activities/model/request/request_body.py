@@ -7,10 +7,14 @@ turn between them added; a breakpoint alone looks back over 20 blocks only. A ca
 entry of its own.
 """
 
+import json
+from functools import lru_cache
+
 from activities.model import structured
 from activities.model.port import CacheUse, Json, ModelRequest, SchemaForm
 from activities.model.request.model_traits import ModelTraits, output_limit
 from activities.model.structured import Rung
+from supervision import limits
 
 _TAIL_MARKS = 2
 _THINKING: Json = {"type": "adaptive", "display": "summarized"}  # a model's own default may be to think unseen
@@ -39,7 +43,9 @@ def request_body(
     if request.system:
         body["system"] = request.system
     if request.tools:
-        body["tools"] = _tools(request, traits, rung, form)
+        schema = request.output_schema if rung == "format" else None
+        known = json.dumps([request.tools, schema], ensure_ascii=False)
+        body["tools"] = _tools(known, traits.eager_tools, form if traits.strict_tools else None)
         if request.concludes:
             body["tool_choice"] = {"type": "none"}
     if request.effort is not None and traits.effort:
@@ -65,11 +71,16 @@ def rung_of(request: ModelRequest, configured: Rung, *, refused: bool) -> Rung:
     return "tool" if as_tool else configured
 
 
-def _tools(request: ModelRequest, traits: ModelTraits, rung: Rung, form: SchemaForm | None) -> list[Json]:
-    tools = request.tools
-    if traits.strict_tools and form is not None:
-        tools = structured.strict(tools, form, request.output_schema if rung == "format" else None)
-    return [_eager(tool) for tool in tools] if traits.eager_tools else tools
+@lru_cache(limits.KNOWN_FORMS)
+def _tools(known: str, eager: bool, form: SchemaForm | None) -> list[Json]:
+    """Returns the definitions for the JSON of tools and of the reply's schema; shared, so do not change them.
+
+    With `form` they are strict, as many as the API compiles.
+    """
+    tools, schema = json.loads(known)
+    if form is not None:
+        tools = structured.strict(tools, form, schema)
+    return [_eager(tool) for tool in tools] if eager else tools
 
 
 def _eager(tool: Json) -> Json:

@@ -1,6 +1,7 @@
 """The adapter against a real HTTP server on loopback: every way an answer can come, or not come."""
 
 import asyncio
+import base64
 import json
 import traceback
 from collections.abc import AsyncIterator
@@ -279,6 +280,14 @@ async def test_a_refused_connection_names_the_address() -> None:
             await model.complete(ask(), StreamProgress())
     assert (caught.value.kind, caught.value.retryable) == ("ProviderUnreachable", True)
     assert KEY not in caught.value.message
+
+
+async def test_a_gateways_user_and_password_go_into_a_header() -> None:
+    async with http.model_server(http.message()) as server:
+        address = server.url.replace("http://", "http://guest:a%20word@")
+        async with adapter(base_url=address) as model:
+            await model.complete(ask(), StreamProgress())
+    assert server.requests[0].headers["authorization"] == "Basic " + base64.b64encode(b"guest:a word").decode()
 
 
 async def test_an_unknown_host_is_unreachable() -> None:
