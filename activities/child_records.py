@@ -21,6 +21,7 @@ from supervision import limits
 from supervision.contract.result import Problem
 from supervision.contract.usage import Usage
 from supervision.errors import ErrorKind
+from supervision.run.attempt_rules import next_child_id
 from supervision.store_keys import calls_prefix
 
 
@@ -41,21 +42,10 @@ class ChildActivities:
 
         Ids can be guessed: only what the server knows as a child of the caller's own chain of executions counts.
         """
-        info = activity.info()
-        own = await self._describe(info.workflow_id or "", info.workflow_run_id or "")
-        if own is None:
+        chains = await self._own_chains(question.workflow_id)
+        if question.start >= len(chains):
             return None
-        chains: dict[str, float] = {}
-        for run_id in await self._executions(question.workflow_id):
-            found = await self._describe(question.workflow_id, run_id)
-            if found is None or not await self._is_parent(own, found):
-                continue
-            started, first = found.start_time.ToNanoseconds(), found.first_run_id or run_id
-            chains[first] = min(started, chains.get(first, started))
-        in_order = sorted(chains, key=lambda first: chains[first])
-        if question.start >= len(in_order):
-            return None
-        first = in_order[question.start]
+        first = chains[question.start]
         key = await self._report_key(question.workflow_id, first)
         return ChildRef(run=question.run, workflow_id=question.workflow_id, first_run_id=first, report_key=key)
 
@@ -78,7 +68,8 @@ class ChildActivities:
             except WorkflowFailureError as failure:
                 cause = failure.cause
                 if not isinstance(cause, ApplicationError):  # cancelled without a result, terminated, timed out
-                    return ChildEnd(lost=True)
+                    following = await self._own_chains(next_child_id(child.workflow_id))
+                    return ChildEnd(lost=True, given_up=bool(following))
                 problem = Problem(type=ErrorKind(cause.type or ""), message=cause.message)
                 return ChildEnd(value=cause.details[0] if cause.details else None, problem=problem)
 
@@ -107,6 +98,19 @@ class ChildActivities:
                     consumed.turns += below.turns
             execution = following
         return consumed
+
+    async def _own_chains(self, workflow_id: str) -> list[str]:
+        """Returns the first executions of those children under an id that the caller's own chain started, in order."""
+        info = activity.info()
+        own = await self._describe(info.workflow_id or "", info.workflow_run_id or "")
+        chains: dict[str, float] = {}
+        for run_id in await self._executions(workflow_id) if own else []:
+            found = await self._describe(workflow_id, run_id)
+            if own is None or found is None or not await self._is_parent(own, found):
+                continue
+            started, first = found.start_time.ToNanoseconds(), found.first_run_id or run_id
+            chains[first] = min(started, chains.get(first, started))
+        return sorted(chains, key=lambda first: chains[first])
 
     async def _executions(self, workflow_id: str) -> list[str]:
         """Returns the run ids under a workflow id; the latest one in any case, as lists of the server lag behind."""

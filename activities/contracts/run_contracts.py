@@ -146,11 +146,15 @@ class ChildRef(Model):
 
 
 class ChildEnd(Model):
-    """How a child ended: with a result, or with a problem and the details of its error. `lost`: with neither."""
+    """How a child ended: with a result, or with a problem and the details of its error. `lost`: with neither.
+
+    `given_up`: it was lost before the reset, and the supervisor had begun another attempt in its place.
+    """
 
     value: JsonValue = None
     problem: Problem | None = None
     lost: bool = False
+    given_up: bool = False
 
 
 class Consumed(Model):

@@ -71,3 +71,15 @@ def counts_against_role(problem: ErrorKind) -> bool:
 def back_off(failures: int) -> timedelta:
     """Returns how long after a failure the next attempt begins: twice as long after each one."""
     return limits.ATTEMPT_PAUSE * float(2 ** (failures - 1))
+
+
+def child_id(workflow_id: str, subtask_id: str, attempt: int, candidate: int = 0) -> str:
+    """Returns the workflow id of a subtask attempt under a supervisor's, or of one candidate of it."""
+    return f"{workflow_id}/{subtask_id}/{attempt}" + (f".{candidate}" if candidate else "")
+
+
+def next_child_id(workflow_id: str) -> str:
+    """Returns the workflow id of the subtask attempt after that one."""
+    subtask, _, last = workflow_id.rpartition("/")
+    attempt, dot, candidate = last.partition(".")
+    return f"{subtask}/{int(attempt) + 1}{dot}{candidate}"

@@ -14,7 +14,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.result import Problem
     from supervision.errors import ACCOUNT, ErrorKind, SupervisionError, run_kind
     from supervision.queues import MODEL_QUEUE, pool_queue
-    from supervision.run.attempt_rules import AfterAgent, after_agent
+    from supervision.run.attempt_rules import AfterAgent, after_agent, child_id
     from supervision.run.slots import Slot
     from supervision.text import one_line
     from workflows.background import stop_all
@@ -24,7 +24,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.run_context import RunContext
     from workflows.subtasks.assignment import Assignment
     from workflows.subtasks.child_runs import AttemptOutcome, stopped
-    from workflows.subtasks.children import child_id, run_nested, run_worker_agent
+    from workflows.subtasks.children import run_nested, run_worker_agent
 
 
 class _Funding(NamedTuple):
@@ -39,7 +39,7 @@ async def run_attempt(context: RunContext, subtask_id: str, assignment: Assignme
     state = context.state
     candidates = 1 if assignment.role.team else state.board.subtask(subtask_id).candidates
     number = state.board[subtask_id].attempts + 1
-    state.board.start(subtask_id, child_id(subtask_id, number, int(candidates > 1)))
+    state.board.start(subtask_id, child_id(workflow.info().workflow_id, subtask_id, number, int(candidates > 1)))
     why = one_line(state.board.subtask(subtask_id).reasoning, limits.REASON_BYTES)
     state.trace.note("subtask_started", subtask_id, attempt=number, role=assignment.role.name, reasoning=why)
     context.show()
@@ -82,8 +82,9 @@ class _Attempt:
             await stop_all(running)
             ended = [task.result() for task in running if not (task.cancelled() or task.exception())]
             return next((outcome for outcome in ended if outcome.result.finding), stopped())
-        self.context.state.board[self.subtask_id].workflow_id = child_id(self.subtask_id, self.number, index + 1)
-        self.context.state.board[self.subtask_id].model = outcomes[index].model or None
+        chosen = self.context.state.board[self.subtask_id]
+        chosen.workflow_id = child_id(workflow.info().workflow_id, self.subtask_id, self.number, index + 1)
+        chosen.model = outcomes[index].model or None
         self.context.state.board.begin(self.subtask_id, roles[index].name)
         return outcomes[index]
 

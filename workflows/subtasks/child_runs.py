@@ -22,6 +22,7 @@ with workflow.unsafe.imports_passed_through():
 Start = Callable[[str, WorkflowIDReusePolicy], Coroutine[Any, Any, workflow.ChildWorkflowHandle[Any, Any]]]
 
 _CANCELLED = Problem(type=ErrorKind.CANCELLED, message="somebody cancelled its worker agent")
+_LOST = Problem(type=ErrorKind.UNEXPECTED, message="its worker agent was terminated")
 
 
 @dataclass(frozen=True)
@@ -173,6 +174,8 @@ class _Child:
         assert self._ref is not None
         self._join(self._ref)
         end = await local_calls.await_child(self._ref, f"{self._id}: at work since before the reset")
+        if end.lost and end.given_up:
+            return AttemptOutcome(await self.consumed(), _LOST, earlier=True)
         if end.lost:
             result = (await self.consumed()).model_copy(update={"stopped": True})
         else:

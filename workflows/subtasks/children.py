@@ -14,6 +14,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.budget.amount import Amount
     from supervision.contract.request import RunRequest
     from supervision.contract.team import RoleCard
+    from supervision.run.attempt_rules import child_id
     from supervision.text import cut, label, size
     from workflows.child_contracts import (
         NestedInput,
@@ -30,16 +31,11 @@ with workflow.unsafe.imports_passed_through():
 _Start = Coroutine[Any, Any, workflow.ChildWorkflowHandle[Any, Any]]
 
 
-def child_id(subtask_id: str, attempt: int, candidate: int = 0) -> str:
-    """Returns the workflow id of a subtask attempt, or of one candidate of it."""
-    return f"{workflow.info().workflow_id}/{subtask_id}/{attempt}" + (f".{candidate}" if candidate else "")
-
-
 async def run_worker_agent(
     context: RunContext, agent: WorkerAgentInput, number: int, description: str
 ) -> AttemptOutcome:
     """Runs a worker agent and returns its outcome; see `run_child` for `number`, and for how it is stopped."""
-    workflow_id = child_id(agent.subtask_id, agent.attempt, agent.candidate)
+    workflow_id = child_id(workflow.info().workflow_id, agent.subtask_id, agent.attempt, agent.candidate)
     summary = label(f"{agent.subtask_id} · {agent.role.name}: {description}", limits.LABEL_BYTES)
 
     try:
@@ -131,7 +127,8 @@ async def run_nested(
         def join(child: ChildRef) -> None:
             links.joined(subtask_id, child.report_key, workflow.get_external_workflow_handle(child.workflow_id))
 
-        outcome = await run_child(context, child_id(subtask_id, attempt), number, start, as_agent_result, join)
+        workflow_id = child_id(workflow.info().workflow_id, subtask_id, attempt)
+        outcome = await run_child(context, workflow_id, number, start, as_agent_result, join)
     except asyncio.CancelledError:  # it waited for its start
         return stopped()
     finally:

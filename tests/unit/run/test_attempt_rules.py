@@ -12,8 +12,10 @@ from supervision.run.attempt_rules import (
     NextTry,
     after_agent,
     back_off,
+    child_id,
     counts_against_role,
     is_retried,
+    next_child_id,
     next_try,
 )
 
@@ -82,3 +84,11 @@ def test_a_declined_subtask_is_described_better_once_and_counts_against_nobody(k
 
 def test_attempts_back_off() -> None:
     assert [back_off(failures).total_seconds() for failures in (1, 2, 3)] == [1, 2, 4]
+
+
+@pytest.mark.parametrize("subtask_id", ["t1", "a.b/c", "2"])
+@pytest.mark.parametrize("candidate", [0, 2])
+def test_the_child_of_the_next_attempt_is_found_from_that_of_this_one(subtask_id: str, candidate: int) -> None:
+    child = child_id("run/nested/1", subtask_id, 9, candidate)
+    assert child == f"run/nested/1/{subtask_id}/9" + (".2" if candidate else "")
+    assert next_child_id(child) == child_id("run/nested/1", subtask_id, 10, candidate)

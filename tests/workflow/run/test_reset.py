@@ -96,6 +96,34 @@ async def test_a_reset_awaits_the_worker_agents_that_are_under_way(
     assert books_all(result, model, run_id)
 
 
+async def test_a_reset_goes_on_with_the_attempt_that_followed_a_terminated_one(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    released = asyncio.Event()
+
+    def turns(step: Step) -> Reply:
+        return when(asyncio.Event() if step.attempt == 1 else released, text("found"))
+
+    model.play(run_id, script(plan({"id": "t1"}), {"t1": turns}))
+    base = await start(client, run_id)
+    await until(sent(model, run_id, "t1/1/turn.1"))
+    await client.get_workflow_handle(f"{run_id}/t1/1").terminate()
+    await until(sent(model, run_id, "t1/2/turn.1"))
+    handle = await reset(client, base, (await workflow_tasks(base))[0])
+
+    async def is_joined() -> bool:
+        if model.steps(run_id).count("plan.1.1") < 2:
+            return False
+        return (await status_of(handle)).subtasks[0].attempts == 2
+
+    await until(is_joined)
+    released.set()
+    result = await handle.result()
+    assert (result.status, result.subtasks[0].attempts) == ("completed", 2)
+    assert agents_calls(model, run_id) == {"t1/1/turn.1": 1, "t1/2/turn.1": 1}
+    await replays(client, handle)
+
+
 async def test_a_cancel_reaches_worker_agents_from_before_the_reset(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
