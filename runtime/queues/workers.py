@@ -8,6 +8,7 @@ from temporalio.client import Client
 from temporalio.worker import Interceptor, UnsandboxedWorkflowRunner, Worker, WorkflowRunner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
+from runtime.queues.whole_tasks import WholeTasks
 from runtime.shown_details import ShownDetails
 from supervision import limits
 from supervision.queues import MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE, pool_queue
@@ -73,7 +74,7 @@ def workers(
                 task_queue=WORKFLOW_QUEUE,
                 workflows=workflows,
                 activities=[*local_activities, *tool_activities],
-                workflow_runner=workflow_runner(strict=strict_sandbox),
+                workflow_runner=WholeTasks(workflow_runner(strict=strict_sandbox)),
                 max_concurrent_local_activities=limits.ACTIVITY_SLOTS,
                 max_concurrent_workflow_tasks=limits.WORKFLOW_TASK_SLOTS,
                 max_cached_workflows=limits.CACHED_WORKFLOWS,

@@ -37,8 +37,7 @@ async def main(count: int, first: int, kept: Path | None) -> int:
                 say(
                     f"seeds {group.cases[0].seed} to {group.cases[-1].seed}: {len(model.calls)} calls, "
                     f"{time.monotonic() - began:.0f} s, {time.process_time() - used:.1f} s of CPU, the server "
-                    f"{cpu_seconds(server) - served:.1f}, {group.surroundings}, slow: {verdict.slow}, "
-                    f"split by a query: {verdict.split}"
+                    f"{cpu_seconds(server) - served:.1f}, {group.surroundings}, slow: {verdict.slow}"
                 )
     say(f"{count} cases, {len(bad)} in which something does not hold: {bad}; {dict(kinds)}")
     return len(bad)

@@ -13,10 +13,8 @@ from temporalio.client import Client
 
 import worker_main
 from runtime.connection import connect
-from runtime.queues import workers
 from supervision import limits
 from tests.machine.quick_model import QuickModel
-from tests.machine.split_tasks import NotingRunner
 from tests.scripted_model import ScriptedModel
 from tests.serving import settings_for
 
@@ -53,7 +51,6 @@ def impatient(cached_workflows: int, quick: ScriptedModel | None = None) -> Iter
             patch.setattr(limits, name, value)
         # Else the SDK interrupts workflows that a busy machine lets wait for two seconds, and some never go on.
         patch.setenv("TEMPORAL_DEBUG", "1")
-        patch.setattr(workers, "workflow_runner", lambda *, strict: NotingRunner())
         if quick is not None:
             patch.setattr(worker_main, "anthropic_model", lambda settings: QuickModel(quick))
         logging.disable(logging.CRITICAL)  # the SDK logs a traceback of each failed attempt, which takes its time

@@ -11,7 +11,6 @@ from tests.machine.evidence import keep
 from tests.machine.invariants import broken
 from tests.machine.playing import Batch, Ending, played
 from tests.machine.replaced_workers import impatient
-from tests.machine.split_tasks import was_split
 from tests.replay.replaying import replayer
 from tests.scripted_model import ScriptedModel
 
@@ -21,15 +20,11 @@ SLOW = 60.0
 
 @dataclass
 class Verdict:
-    """What does not hold, by seed; how many runs ended in which way; the seconds of those that took long.
-
-    `split` are those that do not replay for the SDK's fault.
-    """
+    """What does not hold, by seed; how many runs ended in which way; the seconds of those that took long."""
 
     faults: dict[int, list[str]] = field(default_factory=dict)
     kinds: Counter[str] = field(default_factory=Counter)
     slow: dict[int, float] = field(default_factory=dict)
-    split: list[int] = field(default_factory=list)
 
     def lines(self) -> list[str]:
         """Returns a line for each fault."""
@@ -60,11 +55,8 @@ async def verdict_on(
     around = group.surroundings
     with impatient(around.cached_workflows, None if around.over_http else model):
         await played(client, model, artifacts, group, check)
-        async for ending, run_id, error in _unlike(endings[::replay_each]):
-            if was_split(run_id, ending.histories[run_id]):
-                verdict.split.append(ending.case.seed)
-            else:
-                verdict.faults.setdefault(ending.case.seed, []).append(f"it does not replay: {error}")
+        async for ending, error in _unlike(endings[::replay_each]):
+            verdict.faults.setdefault(ending.case.seed, []).append(f"it does not replay: {error}")
     for ending in endings:
         if ending.seconds > SLOW:
             verdict.slow[ending.case.seed] = round(ending.seconds)
@@ -80,9 +72,9 @@ def _kind(ending: Ending) -> str:
     return ending.error or ending.kind
 
 
-async def _unlike(endings: list[Ending]) -> AsyncIterator[tuple[Ending, str, Exception]]:
-    """Gives the executions that do not replay, and why."""
-    found = {id(history): (ending, run_id) for ending in endings for run_id, history in ending.histories.items()}
+async def _unlike(endings: list[Ending]) -> AsyncIterator[tuple[Ending, Exception]]:
+    """Gives the runs with an execution that does not replay, and why."""
+    found = {id(history): ending for ending in endings for history in ending.histories.values()}
 
     async def histories() -> AsyncIterator[WorkflowHistory]:
         for ending in endings:
@@ -92,4 +84,4 @@ async def _unlike(endings: list[Ending]) -> AsyncIterator[tuple[Ending, str, Exc
     async with replayer(strict=False).workflow_replay_iterator(histories()) as results:
         async for result in results:
             if result.replay_failure is not None:
-                yield *found[id(result.history)], result.replay_failure
+                yield found[id(result.history)], result.replay_failure
