@@ -129,8 +129,8 @@ def case(seed: int) -> Case:
     deeds = _deeds(dice, shape.calls)
     reset_at_end = dice.random() < 0.08
     acts = {deed.action for deed in deeds}
-    # The execution after a reset has the deadline, but nobody cancels it once more.
-    ends = impatient or ("cancel" in acts and "reset" not in acts and not reset_at_end)
+    # The execution after a reset has the deadline, but nobody cancels it once more; more time may be an hour.
+    ends = (impatient and "extend" not in acts) or ("cancel" in acts and "reset" not in acts and not reset_at_end)
     turn_faults = _some(dice, TURN_FAULTS, ends)
     own_faults = _some(dice, OWN_FAULTS, ends)
     if dice.random() < 0.7:
