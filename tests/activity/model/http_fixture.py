@@ -3,6 +3,7 @@
 import asyncio
 import json
 import socket
+import ssl
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -68,7 +69,7 @@ class ModelServer:
 
 
 @asynccontextmanager
-async def model_server(reply: Reply) -> AsyncIterator[ModelServer]:
+async def model_server(reply: Reply, tls: ssl.SSLContext | None = None) -> AsyncIterator[ModelServer]:
     served = ModelServer("", reply)
     handlers: set[asyncio.Task[None]] = set()
 
@@ -90,8 +91,8 @@ async def model_server(reply: Reply) -> AsyncIterator[ModelServer]:
             handlers.discard(task)
             writer.close()
 
-    server = await asyncio.start_server(handle, "127.0.0.1", 0)
-    served.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    server = await asyncio.start_server(handle, "127.0.0.1", 0, ssl=tls)
+    served.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     try:
         yield served
     finally:
