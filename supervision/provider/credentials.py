@@ -37,9 +37,9 @@ class Credentials:
         return "[withheld: it holds the credential]" if self.are_in(text) else text
 
     def _are_in_text(self, text: str) -> bool:
-        for i in range(0, len(text) - _GRAM + 1, _STEP):
+        for i in range(0, len(text), _STEP):
             if text[i : i + _GRAM] in self._grams:
-                near = range(max(0, i - _STEP + 1), i + 1)
+                near = range(i - _STEP + 1, i + 1)  # no text from before the beginning is as long as a window
                 if any(text[start : start + _WINDOW] in self._windows for start in near):
                     return True
         return False
@@ -56,8 +56,8 @@ def _forms(secret: str) -> Iterator[str]:
     yield data.hex().upper()
     for before in range(3):  # base64 of a longer text, in which the secret begins at any of three places
         for encode in (base64.b64encode, base64.urlsafe_b64encode):
-            whole = encode(bytes(before) + data).decode().rstrip("=")
-            yield whole[-(-before * 8 // 6) : -1]  # letters that depend on the neighbours are left out
+            whole = encode(bytes(before) + data).decode()
+            yield whole[-(-before * 4 // 3) : (before + len(data)) * 4 // 3]  # others depend on the neighbours
 
 
 def _strings(value: Any) -> Iterator[str]:

@@ -43,18 +43,28 @@ def test_a_part_is_found_across_the_strings_of_a_value() -> None:
     assert not credentials.are_in({"a": [1.5, "b", None, True]})
 
 
-def test_only_the_letters_of_a_form_that_the_credential_decides_count() -> None:
-    short = "0123456789ab"  # as long as the window
-    assert Credentials([short]).are_in(short)
-    neighbour = base64.b64encode(b"\x00\x00" + short.encode()).decode().rstrip("=")
-    assert Credentials([short]).are_in(neighbour)
-    assert Credentials([short]).are_in(base64.b64encode(b"\xff\xfe" + short.encode() + b"\xff").decode())
+@pytest.mark.parametrize("secret", [SECRET, SECRET[:WINDOW]])
+@pytest.mark.parametrize("before", range(4))
+def test_just_the_letters_of_base64_that_the_credential_decides_count(secret: str, before: int) -> None:
+    one, other = (base64.b64encode(byte * before + secret.encode() + byte).decode() for byte in (b"\x00", b"\xff"))
+    credentials, parts = Credentials([secret]), range(len(one) - WINDOW + 1)
+    decided = [start for start in parts if one[start : start + WINDOW] == other[start : start + WINDOW]]
+    assert [start for start in parts if credentials.are_in(one[start : start + WINDOW])] == decided
+
+
+def test_one_letter_less_than_a_part_does_not_count() -> None:
+    credentials = Credentials([SECRET])
+    assert not credentials.are_in(SECRET[: WINDOW - 1])
+    assert not credentials.are_in(SECRET[1 - WINDOW :])
+    assert Credentials([SECRET[:WINDOW]]).are_in(SECRET[:WINDOW])
+    assert not Credentials([SECRET[: WINDOW - 1]]).are_in(SECRET[: WINDOW - 1])
 
 
 def test_the_public_beginning_of_keys_does_not_count() -> None:
     credentials = Credentials([f"sk-ant-api03-{SECRET}"])
     assert not credentials.are_in("a key such as sk-ant-api03-... is needed")
     assert credentials.are_in(SECRET)
+    assert Credentials([f"sk-ant-api03-{SECRET[:4]}sk-ant-{SECRET[4:]}"]).are_in(f"{SECRET[:4]}sk-ant-{SECRET[4]}")
 
 
 def test_a_message_is_shown_without_the_credential() -> None:
