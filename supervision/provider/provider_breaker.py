@@ -143,8 +143,9 @@ class ProviderBreaker:
 
     def failed(self, ticket: CallTicket, now: float, kind: ErrorKind, retry_after: float | None = None) -> None:
         """Takes note of a failed call; `retry_after` is the wait that the provider asked for, in seconds."""
-        if kind in PACING and retry_after:
-            self._paced_until = max(self._paced_until, now + min(retry_after, limits.PACE_MAX.total_seconds()))
+        asked = retry_after or 0.0
+        if kind in PACING:
+            self._paced_until = max(self._paced_until, now + min(asked, limits.PACE_MAX.total_seconds()))
         if kind not in OUTAGES | ODD:
             if ticket == self._probe:
                 self._close(now)
@@ -153,9 +154,9 @@ class ProviderBreaker:
         silent = ticket in self._unanswered
         self._unanswered.discard(ticket)
         if ticket == self._probe:
-            self._open(now, retry_after)
+            self._open(now, asked)
         elif kind in OUTAGES and ticket.epoch == self._epoch and not ticket.probe:
-            self._count(now, silent, retry_after)
+            self._count(now, silent, asked)
 
     def released(self, ticket: CallTicket) -> None:
         """Takes note of a call that was given up: it proves nothing, and another call may be the probe."""
@@ -167,7 +168,7 @@ class ProviderBreaker:
         """True if the breaker is closed and the call was sent after the row began."""
         return self._open_until is None and ticket.epoch == self._epoch and ticket.number > self._row_start
 
-    def _count(self, now: float, silent: bool, retry_after: float | None) -> None:
+    def _count(self, now: float, silent: bool, asked: float) -> None:
         if self.trusted(now) or not self.failures:
             self._row_start = self._sent
         self._trusted_until = _NEVER
@@ -175,11 +176,11 @@ class ProviderBreaker:
             self._silent_failures += 1
         else:
             self._broken_failures += 1
-        if self.failures >= limits.BREAKER_FAILURES or (retry_after or 0) >= limits.BREAKER_COOLDOWN.total_seconds():
-            self._open(now, retry_after)
+        if self.failures >= limits.BREAKER_FAILURES or asked >= limits.BREAKER_COOLDOWN.total_seconds():
+            self._open(now, asked)
 
-    def _open(self, now: float, retry_after: float | None) -> None:
-        wait = max(limits.BREAKER_COOLDOWN.total_seconds(), retry_after or 0)
+    def _open(self, now: float, asked: float) -> None:
+        wait = max(limits.BREAKER_COOLDOWN.total_seconds(), asked)
         self._open_until = now + min(wait, limits.BREAKER_COOLDOWN_MAX.total_seconds())
         self._epoch += 1
         self._probe = None

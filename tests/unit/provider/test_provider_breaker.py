@@ -286,8 +286,9 @@ def test_as_many_calls_are_unanswered_as_the_window_has() -> None:
     assert breaker.ask(0) == Wait()
 
 
-def test_the_success_of_a_call_from_before_the_row_proves_nothing() -> None:
-    breaker = _trusted()
+@pytest.mark.parametrize("trusted", [True, False])
+def test_the_success_of_a_call_from_before_the_row_proves_nothing(trusted: bool) -> None:
+    breaker = _trusted() if trusted else ProviderBreaker()
     early, first = _go(breaker), _go(breaker)
     breaker.failed(first, 0, ErrorKind.PROVIDER_ERROR)
     breaker.succeeded(early, 0)
@@ -313,6 +314,18 @@ def test_the_very_first_call_may_end_a_row() -> None:
     assert breaker.trusted(0)
     breaker.failed(first, 0, ErrorKind.STREAM_BROKEN)
     assert breaker.failures == 1
+
+
+def test_an_outage_after_new_content_begins_its_row_anew() -> None:
+    breaker = _trusted()
+    broken = _go(breaker)
+    breaker.answering(broken, 0)
+    breaker.failed(broken, 0, ErrorKind.STREAM_BROKEN)
+    following, early = _go(breaker), _go(breaker)
+    breaker.answering(following, 0)
+    breaker.failed(_go(breaker), 0, ErrorKind.OVERLOADED)
+    breaker.succeeded(early, 0)
+    assert breaker.failures == 2
 
 
 def test_a_row_of_broken_calls_ends_with_a_success_and_not_with_first_content() -> None:
