@@ -70,5 +70,5 @@ class TokenBucket:
 
     def _refill(self, now: float) -> None:
         if now > self._at:
-            self._level = min(self._level + (now - max(self._at, now - 3600)) * self._rate, self._capacity)
+            self._level = min(self._level + (now - self._at) * self._rate, self._capacity)
             self._at = now

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from supervision import limits
 from supervision.provider.queue_rates import QueueView, share
 
 IDLE = QueueView()
@@ -17,6 +18,23 @@ def test_a_queue_that_is_busy_alone_has_nearly_all() -> None:
 
 def test_an_idle_queue_keeps_enough_to_begin() -> None:
     assert share(10, "b", {"a": BACKLOG, "b": IDLE}) == pytest.approx(0.5)
+
+
+def test_a_queue_is_busy_while_calls_wait_or_went_out_lately() -> None:
+    assert BACKLOG.is_busy
+    assert not IDLE.is_busy
+    assert QueueView(dispatched=limits.SHARE_BUSY_RATE).is_busy
+    assert not QueueView(dispatched=limits.SHARE_BUSY_RATE * 0.99).is_busy
+
+
+def test_queues_that_are_all_idle_have_equal_parts() -> None:
+    assert share(10, "a", {"a": IDLE, "b": IDLE}) == pytest.approx(5)
+
+
+def test_the_reserves_of_many_idle_queues_leave_half_to_a_busy_one() -> None:
+    queues = dict.fromkeys(map(str, range(49)), IDLE) | {"a": BACKLOG}
+    assert share(10, "0", queues) == pytest.approx(0.1)
+    assert share(10, "a", queues) == pytest.approx(5.1)
 
 
 def test_two_busy_queues_have_equal_parts() -> None:

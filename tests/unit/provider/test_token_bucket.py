@@ -66,6 +66,13 @@ def test_those_turned_away_are_sent_to_different_moments() -> None:
     assert max(delays) == limits.TPM_DELAY_MAX.total_seconds()
 
 
+def test_a_moment_that_was_given_away_comes_nearer_and_passes() -> None:
+    bucket = TokenBucket(PER_MINUTE)
+    bucket.turn_away(4500, 0)
+    assert bucket.turn_away(4500, 2) == pytest.approx(3)
+    assert bucket.turn_away(4500, 60) == 0
+
+
 def test_the_first_guess_is_by_length() -> None:
     assert TokenForecast().guess(3500, 16_000) == 1000 + limits.OUTPUT_TOKENS_GUESS
     assert TokenForecast().guess(3500, 10) == 1010
@@ -76,3 +83,10 @@ def test_guesses_follow_what_calls_use() -> None:
     for _ in range(40):
         forecast.learn(10_000, 500, 200)
     assert forecast.guess(10_000, 16_000) == pytest.approx(700, rel=0.01)
+
+
+def test_the_guess_of_an_answer_moves_a_fifth_of_the_way_to_the_newest() -> None:
+    forecast = TokenForecast()
+    forecast.learn(0, 0, 200)
+    forecast.learn(0, 0, 700)
+    assert forecast.guess(0, 16_000) == pytest.approx(300)
