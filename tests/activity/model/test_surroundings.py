@@ -32,6 +32,7 @@ async def complete(base_url: str) -> ModelMessage:
         await model.close()
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # by aiohttp, of what the SDK uses
 async def test_calls_go_through_the_proxy_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     async with http.model_server(http.message()) as proxy:
         monkeypatch.setenv("HTTP_PROXY", proxy.url.replace("//", "//guest:word@"))
