@@ -3,7 +3,6 @@
 import asyncio
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from temporalio import workflow
 from temporalio.exceptions import FailureError
@@ -17,17 +16,18 @@ with workflow.unsafe.imports_passed_through():
     from workflows.child_contracts import NestedReport, NestedRequest, NestedTerms
     from workflows.nested.parent_link import ParentLink
 
-_Handle = workflow.ChildWorkflowHandle[Any, Any] | workflow.ExternalWorkflowHandle[Any]
-
 
 @dataclass
 class _Link:
-    """One nested supervisor. `account` is its grant's in the ledger, `sent` what it knows of its terms."""
+    """One nested supervisor. `account` is its grant's in the ledger, `sent` what it knows of its terms.
+
+    It is signalled by its id: through the handle of a child no signal arrives after this run was reset.
+    """
 
     account: str
     terms: NestedTerms
     sent: NestedTerms
-    handle: _Handle | None = None
+    workflow_id: str = ""
     asks: bool = False
     sending: asyncio.Task[None] | None = field(default=None)
 
@@ -60,14 +60,14 @@ class ChildLinks:
         self._state.slots.loans[subtask_id] = Loan(settled=not self._state.was_reset)
         return terms
 
-    def started(self, subtask_id: str, handle: _Handle) -> None:
+    def started(self, subtask_id: str, workflow_id: str) -> None:
         """Sends a nested supervisor that has started what changed while it did."""
         if link := self._links.get(subtask_id):
-            link.handle = handle
+            link.workflow_id = workflow_id
             self._settle(subtask_id)
             self.update()
 
-    def joined(self, subtask_id: str, key: str, handle: _Handle) -> None:
+    def joined(self, subtask_id: str, key: str, workflow_id: str) -> None:
         """Takes up the link to a nested supervisor that was at work before a reset; it then reports all again.
 
         Until it has, nobody begins: it may have any number of slots.
@@ -79,7 +79,7 @@ class ChildLinks:
         self._state.nested.begin(subtask_id, key)
         link.sent = link.terms
         link.terms = link.terms.model_copy(update={"report_key": key, "slots_given": 0})
-        link.handle = handle
+        link.workflow_id = workflow_id
         self.update()
 
     def _settle(self, subtask_id: str) -> None:
@@ -184,27 +184,27 @@ class ChildLinks:
             if has_finding and not link.terms.root_has_finding:
                 link.terms = link.terms.model_copy(update={"root_has_finding": True})
             busy = link.sending is not None and not link.sending.done()
-            if link.handle is not None and not busy and link.terms != link.sent:
-                link.sending = asyncio.create_task(self._send(link, link.handle))
+            if link.workflow_id and not busy and link.terms != link.sent:
+                link.sending = asyncio.create_task(self._send(link))
 
-    async def _send(self, link: _Link, handle: _Handle) -> None:
+    async def _send(self, link: _Link) -> None:
         while link.terms != link.sent:
             link.sent = link.terms
             # The terms may change while this waits: then they are sent next.
             try:
-                await handle.signal("nested_terms", link.sent)
+                await workflow.get_external_workflow_handle(link.workflow_id).signal("nested_terms", link.sent)
             except FailureError:
-                workflow.logger.debug("nested run %s has ended", handle.id)
+                workflow.logger.debug("nested run %s has ended", link.workflow_id)
                 return
 
     async def resume(self) -> None:
         """Passes `resume` on to all that have started: each passes it on to its own."""
         for link in list(self._links.values()):
-            if link.handle is not None:
+            if link.workflow_id:
                 try:
-                    await link.handle.signal("nested_resume")
+                    await workflow.get_external_workflow_handle(link.workflow_id).signal("nested_resume")
                 except FailureError:
-                    workflow.logger.debug("nested run %s has ended", link.handle.id)
+                    workflow.logger.debug("nested run %s has ended", link.workflow_id)
 
     def _deadline(self) -> datetime:
         left = (self._state.time_and_budget.work_until - workflow.now()) * limits.NESTED_DEADLINE_SHARE

@@ -119,13 +119,13 @@ async def run_nested(
                     result_type=NestedResult,
                 )
             )
-            links.started(subtask_id, handle)
+            links.started(subtask_id, as_id)
             if context.state.was_reset:
                 context.slot_freed.set()  # nobody has begun meanwhile
             return handle
 
         def join(child: ChildRef) -> None:
-            links.joined(subtask_id, child.report_key, workflow.get_external_workflow_handle(child.workflow_id))
+            links.joined(subtask_id, child.report_key, child.workflow_id)
 
         workflow_id = child_id(workflow.info().workflow_id, subtask_id, attempt)
         outcome = await run_child(context, workflow_id, number, start, as_agent_result, join)

@@ -196,6 +196,27 @@ async def test_a_nested_run_that_waits_while_its_root_is_reset_is_shown_and_resu
     assert result.usage.model_calls == len(answered) - 2
 
 
+async def test_a_nested_run_hears_its_root_after_a_reset_to_an_event_after_its_start(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    mended, good = asyncio.Event(), tree(PLANS)
+
+    def reply(step: Step) -> Reply:
+        unpaid = step.call.endswith("/l1/1/turn.1") and not mended.is_set()
+        return NO_KEY if unpaid else good(step)
+
+    model.play(run_id, reply)
+    base = await start(client, run_id)
+    await until(lambda: waits_for_provider(base))
+    handle = await reset(client, base, (await workflow_tasks(base))[-1])
+    mended.set()
+    reply_to = await handle.execute_update(SupervisorWorkflow.resume, Resume())
+    assert reply_to.accepted
+    result = await asyncio.wait_for(handle.result(), 30)
+    assert (result.status, result.gaps) == ("completed", [])
+    assert model.steps(run_id).count("plan.1.1") == 1
+
+
 async def test_a_cancel_after_a_reset_brings_what_nested_runs_had_found(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
