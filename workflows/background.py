@@ -16,16 +16,19 @@ async def results_are_in() -> None:
         await asyncio.sleep(0)
 
 
-async def stop_all(tasks: Sequence[asyncio.Task[Any]]) -> None:
-    """Cancels tasks and returns when all have ended; a cancellation of the caller meanwhile is passed on to them."""
+async def stop_all(tasks: Sequence[asyncio.Task[Any]]) -> bool:
+    """Cancels tasks and returns when all have ended: True if the caller was cancelled meanwhile, as they are then."""
+    cancelled = False
     for task in tasks:
         task.cancel()
     while pending := [task for task in tasks if not task.done()]:
         try:
             await workflow.wait(pending)
         except asyncio.CancelledError:
+            cancelled = True
             for task in pending:
                 task.cancel()
+    return cancelled
 
 
 class BackgroundTask(ABC):
@@ -57,5 +60,9 @@ class BackgroundTask(ABC):
         return [self._task] if self._task is not None and self.running else []
 
     async def stop(self) -> None:
-        """Cancels the work under way and awaits its end: what it consumed is booked before the caller goes on."""
-        await stop_all(self.tasks())
+        """Cancels the work under way and awaits its end: what it consumed is booked before the caller goes on.
+
+        Raises CancelledError if the caller was cancelled meanwhile.
+        """
+        if await stop_all(self.tasks()):
+            raise asyncio.CancelledError

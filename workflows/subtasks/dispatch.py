@@ -218,23 +218,37 @@ class Dispatch:
                 task.result()
 
     async def _stop(self, why: Problem) -> None:
-        """Stops what runs, keeps what it had, and closes what had not started."""
+        """Stops what runs, keeps what it had, and closes what had not started.
+
+        Raises CancelledError, in the end, if the run is cancelled meanwhile.
+        """
         # Each cancels its child and books what that had. Cancelled once more, it books without waiting for the child.
         # A level below waits for less, so that its own result still comes in time.
         waits = (
             (self._state.time_and_budget.closing_time, "stopped subtasks hand in what they have"),
             (limits.CHILD_GIVE_UP_WAIT, "stopped subtasks are given up"),
         )
+        cancelled = False
         for patience, summary in waits:
             running = [task for task in self._running.values() if not task.done()]
             for task in running:
                 task.cancel()
-            await self._drafts.stop()
-            await self._replanning.stop()
-            if running:
-                with suppress(TimeoutError):
-                    left = patience / self._context.depth
-                    await workflow.wait_condition(partial(_all_done, running), timeout=left, timeout_summary=summary)
+            try:
+                await self._hand_in(running, patience, summary)
+            except asyncio.CancelledError:  # once: those that are stopping hand in what they have all the same
+                cancelled = True
+                await self._hand_in(running, patience, summary)
         self._running.clear()
         self._state.board.close(why)
         self._context.show()
+        if cancelled:
+            raise asyncio.CancelledError
+
+    async def _hand_in(self, running: list[asyncio.Task[None]], patience: timedelta, summary: str) -> None:
+        """Returns when all that was stopped has ended, or its time is over."""
+        await self._drafts.stop()
+        await self._replanning.stop()
+        if running:
+            with suppress(TimeoutError):
+                left = patience / self._context.depth
+                await workflow.wait_condition(partial(_all_done, running), timeout=left, timeout_summary=summary)

@@ -19,7 +19,7 @@ from supervision.run.board import Board
 from tests.scripted_model import Reply, ScriptedModel, Step, as_json, plan, script, status, stop, text, tools, when
 from tests.waiting import until
 from tests.workflow import runs
-from tests.workflow.runs import closed, sent, started_children, status_of
+from tests.workflow.runs import Handle, closed, sent, started_children, status_of
 from tests.workflow.scripts import item, subtasks
 from workflows.supervisor import SupervisorWorkflow
 
@@ -253,6 +253,43 @@ async def test_what_a_child_returns_together_with_its_cost_from_the_journal_is_k
     finding = (await handle.query(SupervisorWorkflow.result)).subtasks[0].finding
     assert finding is not None
     assert "finding of t1" in finding.summary
+
+
+async def test_what_a_child_returns_at_the_deadline_is_kept_if_the_run_is_cancelled_meanwhile(
+    client: Client, model: ScriptedModel, run_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "CHILD_CLOSE_SHARE", 10.0)  # the run waits for stopped children as long as it ever does
+    stopping, cancelled, whole = asyncio.Event(), asyncio.Event(), AgentStories.whole
+
+    async def whole_once_cancelled(stories: AgentStories, *story: Any) -> Any:
+        if activity.info().workflow_id != run_id:
+            stopping.set()
+            await cancelled.wait()
+        return await whole(stories, *story)
+
+    monkeypatch.setattr(AgentStories, "whole", whole_once_cancelled)
+    model.play(run_id, half_done)
+    handle = await start(client, run_id, team="house", deadline="PT5S")
+    await stopping.wait()
+    await handle.cancel()
+    await until(functools.partial(has_taken_its_cancel, handle))
+    cancelled.set()
+    await until(functools.partial(closed, handle))
+    assert (await handle.describe()).status is WorkflowExecutionStatus.CANCELED
+    report = (await handle.query(SupervisorWorkflow.result)).subtasks[0]
+    assert report.finding is not None
+    assert "finding of t1" in report.finding.summary
+    assert report.usage.model_calls == 2
+    assert "synthesis.1" not in model.steps(run_id)
+
+
+async def has_taken_its_cancel(handle: Handle) -> bool:
+    """True once a workflow task that brought the cancellation is done."""
+    types = [event.event_type async for event in handle.fetch_history_events()]
+    if EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED not in types:
+        return False
+    after = types[types.index(EventType.EVENT_TYPE_WORKFLOW_EXECUTION_CANCEL_REQUESTED) :]
+    return EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED in after
 
 
 async def test_a_call_that_is_answered_after_the_cancel_is_booked(
