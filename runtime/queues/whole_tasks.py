@@ -1,23 +1,22 @@
-"""Workflows go on with whole workflow tasks alone: what a query brings ahead of its task is refused.
+"""Workflows go on with whole workflow tasks alone: what a query brings ahead of its task is held back.
 
-A query that waits for a Worker, one of a run that this process does not have in its cache, comes with all events there
-are by then, of a workflow task that nobody has yet. The SDK lets the workflow go on with them, and with the rest of
-that task when it comes. A replay has all in one, signals and updates first: commands come in another order, and the
-run stands still (`TMPRL1100`). So such a query fails, the workflow leaves the cache, and nothing has happened.
+A query that waits for a Worker comes with all events there are by then, of a workflow task that nobody has yet, unless
+the Worker has the workflow in its cache. The SDK lets the workflow go on with them, and with the rest of that task
+when it comes. A replay has all in one, signals and updates first: commands come in another order, and the run stands
+still (`TMPRL1100`). So the workflow answers as its last task left it, and leaves the cache before the next one.
 See docs/decisions/0004.
 """
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from temporalio.bridge.proto.workflow_activation import WorkflowActivation
 from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
-from temporalio.worker import WorkflowInstance, WorkflowInstanceDetails, WorkflowRunner
+from temporalio.worker import Worker, WorkflowInstance, WorkflowInstanceDetails, WorkflowRunner
 
 ASK_AGAIN = "the run has news that it has not taken in yet: ask again"
-_QUIET = {"query_workflow", "remove_from_cache"}
-_MOST_REFUSALS = 3  # one after the other: a server whose clock stands still must not keep a run from going on
+_QUERY = "query_workflow"
+_QUIET = {_QUERY, "remove_from_cache"}
 
 
 class WholeTasks(WorkflowRunner):
@@ -25,7 +24,11 @@ class WholeTasks(WorkflowRunner):
 
     def __init__(self, runner: WorkflowRunner) -> None:
         self._runner = runner
-        self._refusals: Counter[str] = Counter()
+        self._worker: Worker | None = None
+
+    def serve(self, worker: Worker) -> None:
+        """Names the Worker that workflows are run for."""
+        self._worker = worker
 
     def prepare_workflow(self, defn: Any) -> None:
         """Prepares what runs the workflow."""
@@ -36,52 +39,62 @@ class WholeTasks(WorkflowRunner):
         self._runner.set_worker_level_failure_exception_types(types)
 
     def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
-        """Returns an instance that is asked only with whole workflow tasks."""
+        """Returns an instance that goes on with whole workflow tasks alone."""
         instance = self._runner.create_instance(det)
-        activate, run_id, known = instance.activate, det.info.run_id, _Progress()
-
-        def whole(act: WorkflowActivation) -> WorkflowActivationCompletion:
-            if known.is_ahead(act) and self._refusals[run_id] < _MOST_REFUSALS:
-                self._refusals[run_id] += 1
-                return _refused(act)
-            if known.note(act):
-                self._refusals.pop(run_id, None)
-            return activate(act)
-
-        instance.activate = whole  # type: ignore[method-assign]
+        instance.activate = _Gate(instance.activate, self._evict).activate  # type: ignore[method-assign]
         return instance
 
+    def _evict(self, run_id: str) -> None:
+        if self._worker is not None and self._worker._bridge_worker is not None:
+            self._worker._bridge_worker.request_workflow_eviction(run_id)
 
-class _Progress:
-    """How far a workflow has come: the events it knows, and when its last workflow task was started."""
 
-    def __init__(self) -> None:
-        self._length = 0
-        self._started = 0
+class _Gate:
+    """Before one workflow: it knows how many events that has seen, and when its last workflow task was started."""
 
-    def is_ahead(self, act: WorkflowActivation) -> bool:
+    def __init__(
+        self,
+        activate: Callable[[WorkflowActivation], WorkflowActivationCompletion],
+        evict: Callable[[str], None],
+    ) -> None:
+        self._activate = activate
+        self._evict = evict
+        self._events = 0
+        self._task_started = 0
+        self._was_replaying = False
+        self._holds_back = False
+
+    def activate(self, act: WorkflowActivation) -> WorkflowActivationCompletion:
+        """Passes on what belongs to a workflow task of its own, and queries."""
+        kinds = {job.WhichOneof("variant") for job in act.jobs}
+        if not kinds <= _QUIET:
+            if self._holds_back or (self._is_ahead(act) and not self._was_replaying):
+                # Not held back: if the clock of a server stood still, this were a task, which may fail but not be lost.
+                return _refused(act)
+            if self._is_ahead(act):
+                self._holds_back = True
+                return _nothing(act)
+            self._events, self._task_started = act.history_length, act.timestamp.ToNanoseconds()
+            self._was_replaying = act.is_replaying
+        completion = self._activate(act)
+        if self._holds_back and _QUERY in kinds:
+            self._evict(act.run_id)
+        return completion
+
+    def _is_ahead(self, act: WorkflowActivation) -> bool:
         """True if there are more events, but no later task that brings them."""
-        return (
-            self._length > 0
-            and not act.is_replaying
-            and act.history_length > self._length
-            and act.timestamp.ToNanoseconds() == self._started
-            and _moves(act)
-        )
-
-    def note(self, act: WorkflowActivation) -> bool:
-        """Takes note of a task. Returns True if the workflow goes on with it for the first time."""
-        if not _moves(act):
-            return False
-        self._length, self._started = act.history_length, act.timestamp.ToNanoseconds()
-        return not act.is_replaying
+        same_task = act.timestamp.ToNanoseconds() == self._task_started
+        return not act.is_replaying and same_task and act.history_length > self._events > 0
 
 
-def _moves(act: WorkflowActivation) -> bool:
-    return any(job.WhichOneof("variant") not in _QUIET for job in act.jobs)
+def _nothing(act: WorkflowActivation) -> WorkflowActivationCompletion:
+    completion = WorkflowActivationCompletion(run_id=act.run_id)
+    completion.successful.SetInParent()
+    return completion
 
 
 def _refused(act: WorkflowActivation) -> WorkflowActivationCompletion:
+    """Fails the query; the workflow leaves the cache."""
     completion = WorkflowActivationCompletion(run_id=act.run_id)
     completion.failed.failure.message = ASK_AGAIN
     completion.failed.failure.application_failure_info.SetInParent()

@@ -68,19 +68,20 @@ def workers(
         return [Worker(**paced, task_queue=pool_queue(pool), activities=[*model_activities, *tool_activities])]
     serving = []
     if "workflows" in roles:
-        serving.append(
-            Worker(
-                **common,
-                task_queue=WORKFLOW_QUEUE,
-                workflows=workflows,
-                activities=[*local_activities, *tool_activities],
-                workflow_runner=WholeTasks(workflow_runner(strict=strict_sandbox)),
-                max_concurrent_local_activities=limits.ACTIVITY_SLOTS,
-                max_concurrent_workflow_tasks=limits.WORKFLOW_TASK_SLOTS,
-                max_cached_workflows=limits.CACHED_WORKFLOWS,
-                sticky_queue_schedule_to_start_timeout=limits.STICKY_TIMEOUT,
-            )
+        runner = WholeTasks(workflow_runner(strict=strict_sandbox))
+        worker = Worker(
+            **common,
+            task_queue=WORKFLOW_QUEUE,
+            workflows=workflows,
+            activities=[*local_activities, *tool_activities],
+            workflow_runner=runner,
+            max_concurrent_local_activities=limits.ACTIVITY_SLOTS,
+            max_concurrent_workflow_tasks=limits.WORKFLOW_TASK_SLOTS,
+            max_cached_workflows=limits.CACHED_WORKFLOWS,
+            sticky_queue_schedule_to_start_timeout=limits.STICKY_TIMEOUT,
         )
+        runner.serve(worker)
+        serving.append(worker)
     if "model" in roles:
         serving.append(Worker(**paced, task_queue=MODEL_QUEUE, activities=model_activities))
     if "tools" in roles:
