@@ -12,7 +12,7 @@ from temporalio.client import Client, WorkflowFailureError, WorkflowUpdateFailed
 from supervision.contract.finding import Finding
 from supervision.contract.progress import Counts
 from supervision.contract.updates import ExtendLimits, NewBudget, Resume
-from tests.scripted_model import Reply, ScriptedModel, Step, status, text, when
+from tests.scripted_model import Reply, Script, ScriptedModel, Step, status, text, when
 from tests.waiting import until
 from tests.workflow import runs
 from tests.workflow.resets import reset, workflow_tasks
@@ -102,16 +102,21 @@ async def test_a_late_report_of_an_ended_nested_run_changes_nothing(
 # --- waits ----------------------------------------------------------------------------------------------
 
 
-async def test_a_wait_three_levels_down_is_shown_and_resumed_at_the_root(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
-    mended = asyncio.Event()
+def unpaid_until(mended: asyncio.Event) -> Script:
+    """Refuses the first turn of one worker agent three levels down."""
     good = tree(PLANS)
 
     def reply(step: Step) -> Reply:
         return NO_KEY if step.call.endswith("/l1/1/turn.1") and not mended.is_set() else good(step)
 
-    model.play(run_id, reply)
+    return reply
+
+
+async def test_a_wait_three_levels_down_is_shown_and_resumed_at_the_root(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    mended = asyncio.Event()
+    model.play(run_id, unpaid_until(mended))
     handle = await start(client, run_id)
     await until(lambda: waits_for_provider(handle))
     shown = await status_of(handle)
@@ -172,13 +177,8 @@ async def test_a_nested_run_that_began_before_the_first_finding_waits_for_the_ac
 async def test_a_nested_run_that_waits_while_its_root_is_reset_is_shown_and_resumed(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
-    mended, good = asyncio.Event(), tree(PLANS)
-
-    def reply(step: Step) -> Reply:
-        unpaid = step.call.endswith("/l1/1/turn.1") and not mended.is_set()
-        return NO_KEY if unpaid else good(step)
-
-    model.play(run_id, reply)
+    mended = asyncio.Event()
+    model.play(run_id, unpaid_until(mended))
     base = await start(client, run_id)
     await until(lambda: waits_for_provider(base))
     handle = await reset(client, base, (await workflow_tasks(base))[0])
@@ -199,13 +199,8 @@ async def test_a_nested_run_that_waits_while_its_root_is_reset_is_shown_and_resu
 async def test_a_nested_run_hears_its_root_after_a_reset_to_an_event_after_its_start(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
-    mended, good = asyncio.Event(), tree(PLANS)
-
-    def reply(step: Step) -> Reply:
-        unpaid = step.call.endswith("/l1/1/turn.1") and not mended.is_set()
-        return NO_KEY if unpaid else good(step)
-
-    model.play(run_id, reply)
+    mended = asyncio.Event()
+    model.play(run_id, unpaid_until(mended))
     base = await start(client, run_id)
     await until(lambda: waits_for_provider(base))
     handle = await reset(client, base, (await workflow_tasks(base))[-1])
