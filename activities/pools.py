@@ -7,6 +7,7 @@ from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
 from temporalio.client import Client
 from temporalio.service import RPCError
 
+from activities.contracts.run_contracts import PoolQuestion
 from supervision import limits
 
 _WORKER_AGENT = "WorkerAgentWorkflow"
@@ -35,14 +36,14 @@ class PoolActivities:
         self._client = client
 
     @activity.defn
-    async def pool_backlog(self, queue: str) -> float:
-        """Returns the seconds that the oldest activity in `queue` has waited; 0 if none waits or the server fails.
+    async def pool_backlog(self, question: PoolQuestion) -> float:
+        """Returns the seconds that the oldest activity in a queue has waited; 0 if none waits or the server fails.
 
         The server caches its answer for a while (`matching.TaskQueueInfoByBuildIdTTL`, 5 s): it may be that old.
         """
         request = DescribeTaskQueueRequest(
             namespace=self._client.namespace,
-            task_queue=TaskQueue(name=queue),
+            task_queue=TaskQueue(name=question.queue),
             api_mode=DescribeTaskQueueMode.DESCRIBE_TASK_QUEUE_MODE_ENHANCED,
             task_queue_types=[TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY],
             report_stats=True,

@@ -59,7 +59,6 @@ ROOMS: dict[str, tuple[str, ...]] = {
 }
 # modules of other sizes, each with its reason
 EXCEPTIONS: dict[str, str] = {
-    "activities/pools.py": "an activity of its own",
     "activities/rights/grants.py": "the grant and where it is kept",
     "activities/replies/attempt_story.py": "one function, for the attempt that follows",
     "activities/prompts/agent_opening.py": "what a role's prompts begin with, for its calls and the run's first checks",

@@ -24,7 +24,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.answer.review_rounds import review
     from workflows.answer.whole_finding import answer_word_for_word, sole_finding
     from workflows.answer.write_answer import write_answer
-    from workflows.calls import local_calls
+    from workflows.calls import run_calls
     from workflows.child_contracts import NestedInput
     from workflows.failures import CallFailed
     from workflows.handlers import Handlers
@@ -128,7 +128,7 @@ class SupervisorWorkflow(Handlers):
     async def _prepare(self, state: RunState) -> RunContext:
         """Returns the run's surroundings, fixed by its first activity."""
         run = self._run_ref()
-        setup = await local_calls.prepare_run(
+        setup = await run_calls.prepare_run(
             SetupInput(
                 run=run,
                 request=state.request,

@@ -125,6 +125,13 @@ class Published(Model):
     answer_ref: str | None = None
 
 
+class PoolQuestion(Model):
+    """Asks how long work has waited in the queue of a pool."""
+
+    run: RunRef
+    queue: str
+
+
 class ChildQuestion(Model):
     """Asks for a child that an earlier execution of the same supervisor started.
 

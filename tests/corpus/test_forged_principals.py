@@ -100,7 +100,7 @@ def activity_inputs(run: dict[str, str]) -> dict[str, tuple[str, list[Any]]]:
         "prepare_run": ("supervisor", [{"run": run, "request": request}]),
         "publish_result": ("supervisor", [{"run": run, "result": result}, []]),
         "adopt_finding": ("supervisor", [{"run": run, "text_ref": f"{run['run_id']}/outputs/a"}]),
-        "pool_backlog": ("supervisor", ["supervisor"]),
+        "pool_backlog": ("supervisor", [{"run": run, "queue": "supervisor"}]),
         "run_tool": ("supervisor", [{**turn, "head": f"{run['run_id']}/x/1", "call": call}]),
         "call_model": ("supervisor-model", [{**turn, "model": "m", "step": "turn.1", "head": f"{run['run_id']}/x/1"}]),
         "plan": ("supervisor-model", [{**asked, "team_ref": f"{run['run_id']}/team.x", "max_subtasks": 3}]),

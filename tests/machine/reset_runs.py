@@ -27,11 +27,15 @@ def _is_copied(number: int, record: Record, last: Record) -> bool:
 
 def doubled_children(last: Record, before: Tree) -> Iterator[str]:
     """Returns the children that the last execution started though an execution before it had, and it did not ask."""
+    executions = [record for record in before.records.values() if record.workflow_id == last.workflow_id]
+    earlier = {child.run_id for record in executions for child in record.children.values()}
     known = {child.run_id for child in last.children.values()}
-    started = {child.workflow_id for child in last.children.values() if child.run_id and not child.joined}
-    for record in before.records.values():
-        if record.workflow_id != last.workflow_id:
-            continue
+    started = {
+        child.workflow_id
+        for child in last.children.values()
+        if child.run_id and not child.joined and child.run_id not in earlier
+    }
+    for record in executions:
         for child in record.children.values():
             if child.run_id and child.run_id not in known and child.workflow_id in started:
                 yield f"{child.workflow_id} was started again, though it was started before the reset"

@@ -73,7 +73,7 @@ async def test_runs_that_are_replayed_for_each_of_their_tasks_end_as_usual(
 
 
 def test_local_activities_are_those_that_take_nothing_back() -> None:
-    """See docs/decisions/0004: a timer that ends with a local activity beside a query does not replay."""
+    """See docs/decisions/0004: after a query some commands around a local activity do not replay."""
     local = re.compile(r"execute_local_activity(?:_method)?\(\s*(?:\w+\.)?(\w+)")
     names = {name for path in (ROOT / "workflows").rglob("*.py") for name in local.findall(path.read_text())}
-    assert names == {"prepare_run", "find_child", "pool_backlog", "adopt_finding", "publish_result", "run_tool"}
+    assert names == {"prepare_run", "adopt_finding", "publish_result", "run_tool"}

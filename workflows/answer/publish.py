@@ -10,7 +10,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.result import RunResult
     from supervision.results.payload_fit import fit
     from supervision.run.run_state import RunState
-    from workflows.calls import local_calls
+    from workflows.calls import run_calls
     from workflows.failures import CallFailed
     from workflows.nested.nested_result import nested_result
     from workflows.nested.parent_link import ParentLink
@@ -26,7 +26,7 @@ async def published(state: RunState, context: RunContext | None, parent: ParentL
     result = state.result()
     if context is not None:
         try:
-            stored = await local_calls.publish_result(
+            stored = await run_calls.publish_result(
                 PublishInput(
                     run=context.run,
                     result=fit(result, limits.PUBLISH_BYTES),

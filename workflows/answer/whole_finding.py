@@ -6,7 +6,7 @@ with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import AdoptInput
     from supervision.contract.result import SubtaskReport
     from supervision.results.answer import Answer
-    from workflows.calls import local_calls
+    from workflows.calls import run_calls
     from workflows.calls.judge_calls import choose_answer
     from workflows.failures import CallFailed
     from workflows.run_context import RunContext
@@ -42,7 +42,7 @@ async def _take(context: RunContext, report: SubtaskReport) -> bool:
         return False
     label = role.label if role else None
     try:
-        reply = await local_calls.adopt_finding(AdoptInput(run=context.run, text_ref=finding.text_ref, label=label))
+        reply = await run_calls.adopt_finding(AdoptInput(run=context.run, text_ref=finding.text_ref, label=label))
     except CallFailed as failed:
         context.state.warn(f"the finding of {report.id} could not be taken as the answer: {failed}")
         return False

@@ -14,7 +14,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.planning.capabilities import role_for
     from supervision.run.role_breaker import RoleTicket
     from supervision.run.slots import Slot
-    from workflows.calls import local_calls
+    from workflows.calls import run_calls
     from workflows.child_contracts import LoopProgress, WorkerAgentResult
     from workflows.run_context import RunContext
 
@@ -137,7 +137,7 @@ async def divert(context: RunContext, subtask_id: str, assignment: Assignment) -
     role, backup = assignment.role, context.team.find(assignment.role.backup)
     if role.pool is None or backup is None:
         return
-    waited = await local_calls.pool_backlog(role.pool)
+    waited = await run_calls.pool_backlog(context.run, role.pool)
     if waited <= role.backlog_seconds or assignment.slot is None:
         return
     # Asked only now: other subtasks may have taken the backup's slots or its probe while the backlog was looked up.

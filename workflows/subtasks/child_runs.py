@@ -14,7 +14,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.result import Problem
     from supervision.errors import ErrorKind
     from workflows.background import results_are_in
-    from workflows.calls import local_calls
+    from workflows.calls import run_calls
     from workflows.child_contracts import WorkerAgentResult
     from workflows.failures import CallFailed, cancelled, details_of, problem_of
     from workflows.run_context import RunContext
@@ -116,7 +116,7 @@ class _Child:
         if self._ref is None:
             return WorkerAgentResult()
         try:
-            consumed = await local_calls.child_consumed(self._ref)
+            consumed = await run_calls.child_consumed(self._ref)
         except CallFailed as failed:
             workflow.logger.warning("the cost of %s is not known: %s", self._id, failed)
             return WorkerAgentResult()
@@ -164,7 +164,7 @@ class _Child:
         """True if an execution of this run before a reset had started this child."""
         question = ChildQuestion(run=self._context.run, workflow_id=self._id, start=self._number)
         try:
-            self._ref = await local_calls.find_child(question)
+            self._ref = await run_calls.find_child(question)
         except CallFailed as failed:
             workflow.logger.warning("%s can't be looked up: %s", self._id, failed)
         return self._ref is not None
@@ -173,7 +173,7 @@ class _Child:
         """Awaits the child that was started before a reset."""
         assert self._ref is not None
         self._join(self._ref)
-        end = await local_calls.await_child(self._ref, f"{self._id}: at work since before the reset")
+        end = await run_calls.await_child(self._ref, f"{self._id}: at work since before the reset")
         if end.lost and end.given_up:
             return AttemptOutcome(await self.consumed(), _LOST, earlier=True)
         if end.lost:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from temporalio.client import Client
 
+from activities.contracts.run_contracts import PoolQuestion, RunRef
 from activities.pools import PoolActivities
 from console.run.pollers import ACTIVITIES, WORKFLOWS, pollers
 from runtime.settings import Settings
@@ -295,9 +296,10 @@ async def test_a_subtask_goes_to_the_backup_while_work_waits_too_long_for_the_po
 ) -> None:
     ready = asyncio.Event()
     pool = PoolActivities(client)
+    question = PoolQuestion(run=RunRef(run_id=run_id, store_id=""), queue=pool_queue("far"))
 
     async def waits_too_long() -> bool:
-        return await pool.pool_backlog(pool_queue("far")) > 0.5
+        return await pool.pool_backlog(question) > 0.5
 
     planned = subtasks(item("t1", "far"), item("t2"), item("t3", "far", depends_on=["t2"]))
     turns: dict[str, Callable[[Step], Reply]] = {"t1": fetches, "t2": lambda step: when(ready, text("ready"))}

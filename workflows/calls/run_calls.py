@@ -1,4 +1,4 @@
-"""The calls about a run and its children: local activities, free and repeatable, where nothing waits for long."""
+"""The calls about a run and its children, free and repeatable: local activities where no signal can come meanwhile."""
 
 from temporalio import workflow
 from temporalio.common import RetryPolicy
@@ -12,8 +12,10 @@ with workflow.unsafe.imports_passed_through():
         ChildQuestion,
         ChildRef,
         Consumed,
+        PoolQuestion,
         Published,
         PublishInput,
+        RunRef,
         RunSetup,
         SetupInput,
     )
@@ -73,14 +75,14 @@ async def publish_result(payload: PublishInput, trace: list[TraceEvent]) -> Publ
     )
 
 
-async def pool_backlog(pool: str) -> float:
+async def pool_backlog(run: RunRef, pool: str) -> float:
     """Returns the seconds that work has waited for the Workers of a pool; 0 when that can't be known."""
     try:
         return await reply_of(
-            workflow.execute_local_activity_method(
+            workflow.execute_activity_method(
                 PoolActivities.pool_backlog,
-                pool_queue(pool),
-                start_to_close_timeout=limits.CONNECT_TIMEOUT,
+                PoolQuestion(run=run, queue=pool_queue(pool)),
+                schedule_to_close_timeout=limits.CONNECT_TIMEOUT,
                 retry_policy=RetryPolicy(maximum_attempts=1),
                 summary=f"backlog of pool {pool}",
             )
@@ -92,7 +94,7 @@ async def pool_backlog(pool: str) -> float:
 async def find_child(question: ChildQuestion) -> ChildRef | None:
     """Returns the child that an execution before a reset started under an id; None if it started none there."""
     return await reply_of(
-        workflow.execute_local_activity_method(
+        workflow.execute_activity_method(
             ChildActivities.find_child,
             question,
             start_to_close_timeout=limits.SETUP_TIMEOUT,
@@ -116,7 +118,7 @@ async def await_child(child: ChildRef, label: str) -> ChildEnd:
 
 
 async def child_consumed(child: ChildRef) -> Consumed:
-    """Returns what a child consumed that ended without saying so; not local, as timers wait for it."""
+    """Returns what a child consumed that ended without saying so."""
     return await reply_of(
         workflow.execute_activity_method(
             ChildActivities.child_consumed,
