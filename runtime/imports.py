@@ -13,9 +13,6 @@ _PROGRAMS = (
     *("/starter.py", "/worker_main.py", "/console/demo/__main__.py", "/runtime/server/__main__.py"),
     *("/temporal-supervisor", "/temporal-supervisor-worker"),
 )
-# Python looks for garbage when it has made 700 objects more than it let go of. The workflows in the cache are far more,
-# and nearly all alive: two runs of 1,000 subtasks spent a sixth of their Worker's time looking through them.
-_NEW_OBJECTS = 10_000
 
 
 def begin_imports() -> None:
@@ -31,9 +28,11 @@ def begin_imports() -> None:
 
 def end_imports() -> None:
     """From now on Ctrl-C raises KeyboardInterrupt again, and garbage is looked for among what is made from now on."""
+    from supervision import limits  # not above: that would be an import before all others
+
     if not gc.isenabled():
         gc.freeze()
-        gc.set_threshold(_NEW_OBJECTS)
+        gc.set_threshold(limits.NEW_OBJECTS)
         gc.enable()
     if signal.getsignal(signal.SIGINT) is _end:
         signal.signal(signal.SIGINT, signal.default_int_handler)
