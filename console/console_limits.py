@@ -3,7 +3,6 @@
 from datetime import timedelta
 
 RPC_TIMEOUT = timedelta(seconds=3)  # a query waits for a Worker: with none it would hang for its default
-QUERY_AGAIN = timedelta(seconds=0.1)  # a run takes its news in within milliseconds
 PROBE_TIMEOUT = timedelta(seconds=3)  # a provider's list of models comes in well under a second
 PROBE_BYTES = 64 * 1024  # of its reply: what it says of one model is 2 KB
 UPDATE_WAIT = timedelta(seconds=10)  # an update needs one workflow task; on a busy Worker some seconds

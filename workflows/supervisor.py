@@ -52,11 +52,16 @@ class SupervisorWorkflow(Handlers):
         self._children: ChildLinks | None = None
         try:
             self._state = self._new_state(parse_request(request, surplus))
-            workflow.register_random_seed_callback(lambda seed: self._reset.set())
+            workflow.register_random_seed_callback(self._note_reset)
         except SupervisionError as error:
             self._state = error
         if isinstance(request, dict):  # the SDK holds the arguments for as long as the run is open
             request.clear()
+
+    def _note_reset(self, seed: int) -> None:
+        if isinstance(self._state, RunState):
+            self._state.resets += 1
+        self._reset.set()
 
     def _new_state(self, request: RunRequest) -> RunState:
         nested = self._nested

@@ -30,7 +30,6 @@ from activities.contracts.planning_contracts import PlanReply
 from console import console_limits
 from console.command import FAILED, CommandFailed
 from console.hints import hint
-from runtime.queues.whole_tasks import ASK_AGAIN
 from supervision.contract.base import Undecodable
 from supervision.contract.plan import Plan
 from supervision.contract.result import RunResult
@@ -200,7 +199,10 @@ class RunHandle:
         async with self._must_exist(workflow_id or self.id):
             try:
                 async with asyncio.timeout(console_limits.RPC_TIMEOUT.total_seconds()):
-                    return await _answer(handle, name, arguments, kind)
+                    answer: _Value = await handle.query(
+                        name, args=arguments, result_type=kind, rpc_timeout=console_limits.RPC_TIMEOUT
+                    )
+                    return answer
             except (TimeoutError, WorkflowQueryFailedError, WorkflowQueryRejectedError) as error:
                 raise NoAnswer(str(error) or NO_WORKER) from error
             except RPCError as error:
@@ -265,17 +267,3 @@ def stuck(described: WorkflowExecutionDescription) -> str | None:
         f"its workflow code failed {pending.attempt - 1} times in a row: the worker's log says why; "
         "the run goes on when workers with fixed code are started"
     )
-
-
-async def _answer(handle: WorkflowHandle[Any, Any], name: str, arguments: list[int], kind: type[_Value]) -> _Value:
-    while True:
-        try:
-            answer: _Value = await handle.query(
-                name, args=arguments, result_type=kind, rpc_timeout=console_limits.RPC_TIMEOUT
-            )
-        except WorkflowQueryFailedError as refused:
-            if refused.message != ASK_AGAIN:
-                raise
-            await asyncio.sleep(console_limits.QUERY_AGAIN.total_seconds())
-        else:
-            return answer

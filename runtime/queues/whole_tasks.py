@@ -14,7 +14,6 @@ from temporalio.bridge.proto.workflow_activation import WorkflowActivation
 from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
 from temporalio.worker import Worker, WorkflowInstance, WorkflowInstanceDetails, WorkflowRunner
 
-ASK_AGAIN = "the run has news that it has not taken in yet: ask again"
 _QUERY = "query_workflow"
 _QUIET = {_QUERY, "remove_from_cache"}
 
@@ -61,28 +60,25 @@ class _Gate:
         self._evict = evict
         self._events = 0
         self._task_started = 0
-        self._was_replaying = False
         self._holds_back = False
 
     def activate(self, act: WorkflowActivation) -> WorkflowActivationCompletion:
         """Passes on what belongs to a workflow task of its own, and queries."""
         kinds = {job.WhichOneof("variant") for job in act.jobs}
         if not kinds <= _QUIET:
-            if self._holds_back or (self._is_ahead(act) and not self._was_replaying):
-                # Not held back: if the clock of a server stood still, this were a task, which may fail but not be lost.
-                return _refused(act)
+            if self._holds_back:  # it was to be evicted: without what is held back it must not go on
+                return _failed(act)
             if self._is_ahead(act):
                 self._holds_back = True
                 return _nothing(act)
             self._events, self._task_started = act.history_length, act.timestamp.ToNanoseconds()
-            self._was_replaying = act.is_replaying
         completion = self._activate(act)
         if self._holds_back and _QUERY in kinds:
             self._evict(act.run_id)
         return completion
 
     def _is_ahead(self, act: WorkflowActivation) -> bool:
-        """True if there are more events, but no later task that brings them."""
+        """True if there are more events, but no later task that brings them: clocks of servers do not stand still."""
         same_task = act.timestamp.ToNanoseconds() == self._task_started
         return not act.is_replaying and same_task and act.history_length > self._events > 0
 
@@ -93,9 +89,9 @@ def _nothing(act: WorkflowActivation) -> WorkflowActivationCompletion:
     return completion
 
 
-def _refused(act: WorkflowActivation) -> WorkflowActivationCompletion:
-    """Fails the query; the workflow leaves the cache."""
+def _failed(act: WorkflowActivation) -> WorkflowActivationCompletion:
+    """Fails the workflow task: the server gives it out again, and the workflow leaves the cache."""
     completion = WorkflowActivationCompletion(run_id=act.run_id)
-    completion.failed.failure.message = ASK_AGAIN
+    completion.failed.failure.message = "the workflow goes on from its history"
     completion.failed.failure.application_failure_info.SetInParent()
     return completion

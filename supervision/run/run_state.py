@@ -68,6 +68,7 @@ class RunState:
         self.root_has_finding = False
         self.child_found = False
         self.was_reset = False
+        self.resets = 0
         self.resumes = 0
         self.own_seconds = 0.0
         self.warnings: list[str] = []

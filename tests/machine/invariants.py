@@ -1,7 +1,7 @@
 """What holds for every run, whatever went wrong in it."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
@@ -49,7 +49,7 @@ async def broken(client: Client, ending: Ending) -> list[str]:
         wrong += [fault async for fault in _open_children(client, record)]
     wrong += _wrong_spending(ending, result, records, abandoned_calls(root, before.records))
     wrong += doubled_children(root, before)
-    wrong += _late_calls(ending, [*records.values(), *before.records.values()])
+    wrong += _late_calls(ending, records, before.records)
     return wrong
 
 
@@ -182,15 +182,16 @@ def _wrong_spending(ending: Ending, result: RunResult, records: dict[str, Record
         yield "the subtasks consumed more than the run"
 
 
-def _late_calls(ending: Ending, records: Sequence[Record]) -> Iterator[str]:
+def _late_calls(ending: Ending, records: dict[str, Record], before: dict[str, Record]) -> Iterator[str]:
     """Returns calls that began after the end of their workflow, or of one above it.
 
     But for those on their way: a Worker had them, and hears later. Whom a reset left behind nobody stops.
     """
-    ends: dict[str, float] = {}
-    for record in records:
-        ends[record.workflow_id] = max(ends.get(record.workflow_id, 0), record.closed_at)
-    late, before = Counter[str](), set[str]()
+    ends = {record.workflow_id: record.closed_at for record in records.values()}
+    for record in [*records.values(), *before.values()]:
+        if record.workflow_id in ends:
+            ends[record.workflow_id] = max(ends[record.workflow_id], record.closed_at)
+    late, in_time = Counter[str](), set[str]()
     for call in ending.calls():
         names = call.step.call.split("/")
         above = [ends[path] for n in range(1, len(names)) if (path := "/".join(names[:n])) in ends]
@@ -198,9 +199,9 @@ def _late_calls(ending: Ending, records: Sequence[Record]) -> Iterator[str]:
         if call.at > min(above) and not left_behind:
             late[call.step.call] += 1
         else:
-            before.add(call.step.call)
+            in_time.add(call.step.call)
     for name, times in late.items():
-        if times > 1 or name in before:
+        if times > 1 or name in in_time:
             yield f"{name} was tried again after the end"
 
 

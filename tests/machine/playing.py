@@ -24,7 +24,6 @@ from temporalio.client import (
 from temporalio.exceptions import ApplicationError, CancelledError
 from temporalio.service import RPCError
 
-from runtime.queues.whole_tasks import ASK_AGAIN
 from supervision.contract.request import RunRequest
 from supervision.contract.result import RunResult
 from supervision.contract.status import Status
@@ -227,9 +226,9 @@ class _Play:
             case "resume":
                 await handle.execute_update("resume", {"request_id": uuid4().hex})
             case "look":
-                await _again(lambda: handle.query(SupervisorWorkflow.trace))
+                await handle.query(SupervisorWorkflow.trace)
             case "cancel_child" | "terminate_child":
-                shown = await _again(lambda: handle.query(SupervisorWorkflow.status))
+                shown = await handle.query(SupervisorWorkflow.status)
                 children = [report.workflow_id for report in shown.subtasks if report.state == "running"]
                 for child in [self._client.get_workflow_handle(child) for child in children if child][:1]:
                     await (child.cancel() if action == "cancel_child" else child.terminate("a test"))
@@ -239,7 +238,7 @@ class _Play:
         while True:
             await asyncio.sleep(0.5)
             with contextlib.suppress(*_TOO_LATE):
-                shown = await _again(lambda: handle.query(SupervisorWorkflow.status))
+                shown = await handle.query(SupervisorWorkflow.status)
                 if any(wait.kind == "resume" for wait in shown.waiting):
                     self._replies.mend_account()
                     await handle.execute_update("resume", {"request_id": uuid4().hex})
@@ -249,17 +248,7 @@ async def _answered(query: Callable[[], Awaitable[T]]) -> T:
     """Returns the reply to a query, asked again while the Workers are replaced."""
     while True:
         with contextlib.suppress(RPCError):
-            return await _again(query)
-
-
-async def _again(query: Callable[[], Awaitable[T]]) -> T:
-    """Returns the reply to a query; one that comes with news is asked again."""
-    while True:
-        try:
             return await query()
-        except WorkflowQueryFailedError as refused:
-            if refused.message != ASK_AGAIN:
-                raise
 
 
 async def _standing(client: Client, workflow_id: str) -> str:

@@ -161,12 +161,18 @@ class _Child:
         return handle
 
     async def _find(self) -> bool:
-        """True if an execution of this run before a reset had started this child."""
+        """True if an execution of this run before a reset had started this child.
+
+        That one may have started it right after it had asked itself: an answer from before a reset is asked for anew.
+        """
         question = ChildQuestion(run=self._context.run, workflow_id=self._id, start=self._number)
-        try:
-            self._ref = await run_calls.find_child(question)
-        except CallFailed as failed:
-            workflow.logger.warning("%s can't be looked up: %s", self._id, failed)
+        asked_after = None
+        while self._ref is None and asked_after != self._context.state.resets:
+            asked_after = self._context.state.resets
+            try:
+                self._ref = await run_calls.find_child(question)
+            except CallFailed as failed:
+                workflow.logger.warning("%s can't be looked up: %s", self._id, failed)
         return self._ref is not None
 
     async def _joined(self) -> AttemptOutcome:

@@ -6,9 +6,12 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from temporalio import activity
+from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowHistory
 from temporalio.worker import Replayer
 
+from activities.child_records import ChildActivities
 from activities.store.artifacts import open_store
 from runtime.queues.workers import workflow_runner
 from runtime.settings import Settings
@@ -19,7 +22,7 @@ from tests.serving import own_server
 from tests.waiting import until
 from tests.workflow import runs
 from tests.workflow.resets import reset, workflow_tasks
-from tests.workflow.runs import Handle, closed, events, failure, sent, started_children, status_of
+from tests.workflow.runs import Handle, closed, events, failure, scheduled, sent, started_children, status_of
 from worker_main import serving
 from workflows.supervisor import SupervisorWorkflow
 from workflows.worker_agent import WorkerAgentWorkflow
@@ -122,6 +125,43 @@ async def test_a_reset_goes_on_with_the_attempt_that_followed_a_terminated_one(
     assert (result.status, result.subtasks[0].attempts) == ("completed", 2)
     assert agents_calls(model, run_id) == {"t1/1/turn.1": 1, "t1/2/turn.1": 1}
     await replays(client, handle)
+
+
+async def test_what_was_looked_up_before_a_reset_is_looked_up_again(
+    client: Client, model: ScriptedModel, run_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The execution before the second reset finds no child, which has one started right after that."""
+    released, asking, chains = asyncio.Event(), list[str](), ChildActivities._own_chains
+
+    async def none_at_first(children: ChildActivities, workflow_id: str) -> list[str]:
+        asking.append(activity.info().workflow_run_id or "")
+        return [] if asking[-1] == asking[0] else await chains(children, workflow_id)
+
+    monkeypatch.setattr(ChildActivities, "_own_chains", none_at_first)
+    model.play(run_id, script(plan({"id": "t1"}), {"t1": lambda step: when(released, text("found"))}))
+    base = await start(client, run_id)
+    await until(sent(model, run_id, "t1/1/turn.1"))
+    second = await reset(client, base, (await workflow_tasks(base))[0])
+
+    async def looked_up() -> list[int]:
+        """The ends of the workflow tasks after the look-up."""
+        events = [event async for event in second.fetch_history_events()]
+        done = [event.event_id for event in events if event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED]
+        return [task for task in await workflow_tasks(second) if len(done) > 1 and task > done[-1]]
+
+    async def is_looked_up() -> bool:
+        return bool(await looked_up())
+
+    await until(is_looked_up)
+    third = await reset(client, second, (await looked_up())[0])
+    await until(lambda: len(set(asking)) == 2)
+    released.set()
+    result = await third.result()
+    assert (result.status, result.subtasks[0].attempts) == ("completed", 1)
+    awaited = await scheduled(client, run_id, "activity")
+    names = [event.activity_task_scheduled_event_attributes.activity_type.name for event in awaited]
+    assert names == ["plan", "find_child", "find_child", "await_child", "synthesize"]
+    await replays(client, third)
 
 
 async def test_a_cancel_reaches_worker_agents_from_before_the_reset(
