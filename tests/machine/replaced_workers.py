@@ -86,7 +86,7 @@ class ReplacedWorkers(contextlib.AbstractAsyncContextManager["ReplacedWorkers"])
         with contextlib.suppress(asyncio.CancelledError):
             await self._nemesis
         stopping = [asyncio.create_task(self._serving.__aexit__(None, None, None)), *self._stopping]
-        # With a cache of one the SDK's core has lost an activation once ("Extra buffered run"): that Worker never stops.
+        # With a cache of one the SDK has lost an activation once ("Extra buffered run"): that Worker never stops.
         done, _ = await asyncio.wait(stopping, timeout=STOP_WAIT)
         for task in done:
             task.result()
