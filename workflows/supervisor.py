@@ -59,8 +59,9 @@ class SupervisorWorkflow(Handlers):
             request.clear()
 
     def _note_reset(self, seed: int) -> None:
-        if isinstance(self._state, RunState):
+        if isinstance(self._state, RunState):  # at once: what goes on in the same task may start children
             self._state.resets += 1
+            self._state.was_reset = True
         self._reset.set()
 
     def _new_state(self, request: RunRequest) -> RunState:
