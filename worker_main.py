@@ -135,7 +135,7 @@ def compose(
         client,
         roles,
         workflows=[SupervisorWorkflow, WorkerAgentWorkflow],
-        local_activities=[
+        run_activities=[
             setup.prepare_run,
             publishing.adopt_finding,
             publishing.publish_result,

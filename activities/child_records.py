@@ -103,10 +103,12 @@ class ChildActivities:
         """Returns the first executions of those children under an id that the caller's own chain started, in order."""
         info = activity.info()
         own = await self._describe(info.workflow_id or "", info.workflow_run_id or "")
+        if own is None:
+            return []
         chains: dict[str, float] = {}
-        for run_id in await self._executions(workflow_id) if own else []:
+        for run_id in await self._executions(workflow_id):
             found = await self._describe(workflow_id, run_id)
-            if own is None or found is None or not await self._is_parent(own, found):
+            if found is None or not await self._is_parent(own, found):
                 continue
             started, first = found.start_time.ToNanoseconds(), found.first_run_id or run_id
             chains[first] = min(started, chains.get(first, started))

@@ -12,6 +12,7 @@ from runtime.connection import connect
 from runtime.server.embedded_server import EmbeddedServer
 from runtime.server.server_record import ServerInfo
 from runtime.settings import Settings
+from supervision import limits
 from tests.scripted_model import ScriptedModel, scripted_model
 from tests.serving import settings_for
 from worker_main import serving
@@ -20,7 +21,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a 
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 gc.freeze()  # as runtime/imports.py does in our programs: an eighth of the tests' time went into looking for garbage
-gc.set_threshold(10_000)
+gc.set_threshold(limits.NEW_OBJECTS)
 
 SLOW = ("tests/recovery", "tests/console", "tests/workflow")
 

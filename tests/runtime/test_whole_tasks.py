@@ -1,4 +1,4 @@
-"""A query that brings events ahead of their workflow task: refused, so that every history replays."""
+"""A query that brings events ahead of their workflow task: they are held back, so that every history replays."""
 
 import asyncio
 import time

@@ -32,6 +32,16 @@ class _Link:
     sending: asyncio.Task[None] | None = field(default=None)
 
 
+async def _signalled(link: _Link, name: str, *message: NestedTerms) -> bool:
+    """Signals a nested supervisor that has started. Returns False if it has ended."""
+    try:
+        await workflow.get_external_workflow_handle(link.workflow_id).signal(name, args=message)
+    except FailureError:
+        workflow.logger.debug("nested run %s has ended", link.workflow_id)
+        return False
+    return True
+
+
 class ChildLinks:
     """The links of a supervisor to those nested in it, by the subtasks that they work on."""
 
@@ -191,20 +201,14 @@ class ChildLinks:
         while link.terms != link.sent:
             link.sent = link.terms
             # The terms may change while this waits: then they are sent next.
-            try:
-                await workflow.get_external_workflow_handle(link.workflow_id).signal("nested_terms", link.sent)
-            except FailureError:
-                workflow.logger.debug("nested run %s has ended", link.workflow_id)
+            if not await _signalled(link, "nested_terms", link.sent):
                 return
 
     async def resume(self) -> None:
         """Passes `resume` on to all that have started: each passes it on to its own."""
         for link in list(self._links.values()):
             if link.workflow_id:
-                try:
-                    await workflow.get_external_workflow_handle(link.workflow_id).signal("nested_resume")
-                except FailureError:
-                    workflow.logger.debug("nested run %s has ended", link.workflow_id)
+                await _signalled(link, "nested_resume")
 
     def _deadline(self) -> datetime:
         left = (self._state.time_and_budget.work_until - workflow.now()) * limits.NESTED_DEADLINE_SHARE

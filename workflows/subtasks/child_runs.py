@@ -180,7 +180,7 @@ class _Child:
         assert self._ref is not None
         self._join(self._ref)
         end = await run_calls.await_child(self._ref, f"{self._id}: at work since before the reset")
-        if end.lost and end.given_up:
+        if end.given_up:
             return AttemptOutcome(await self.consumed(), _LOST, earlier=True)
         if end.lost:
             result = (await self.consumed()).model_copy(update={"stopped": True})

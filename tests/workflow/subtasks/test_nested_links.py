@@ -12,11 +12,11 @@ from temporalio.client import Client, WorkflowFailureError, WorkflowUpdateFailed
 from supervision.contract.finding import Finding
 from supervision.contract.progress import Counts
 from supervision.contract.updates import ExtendLimits, NewBudget, Resume
-from tests.scripted_model import Reply, Script, ScriptedModel, Step, status, text, when
+from tests.scripted_model import Reply, ScriptedModel, Step, status, text, when
 from tests.waiting import until
 from tests.workflow import runs
 from tests.workflow.resets import reset, workflow_tasks
-from tests.workflow.runs import prompt, scheduled, sent, started_children, status_of, waits_for_provider
+from tests.workflow.runs import Handle, prompt, scheduled, sent, started_children, status_of, waits_for_provider
 from tests.workflow.scripts import item, subtasks
 from tests.workflow.subtasks.trees import DEEP, PLANS, leaves, nested_handle, nested_status, tree
 from workflows.supervisor import SupervisorWorkflow
@@ -102,23 +102,23 @@ async def test_a_late_report_of_an_ended_nested_run_changes_nothing(
 # --- waits ----------------------------------------------------------------------------------------------
 
 
-def unpaid_until(mended: asyncio.Event) -> Script:
-    """Refuses the first turn of one worker agent three levels down."""
-    good = tree(PLANS)
+async def waiting_below(client: Client, model: ScriptedModel, run_id: str) -> tuple[Handle, asyncio.Event]:
+    """Starts a run of which a worker agent three levels down waits for its account, until the event mends that."""
+    mended, good = asyncio.Event(), tree(PLANS)
 
     def reply(step: Step) -> Reply:
         return NO_KEY if step.call.endswith("/l1/1/turn.1") and not mended.is_set() else good(step)
 
-    return reply
+    model.play(run_id, reply)
+    handle = await start(client, run_id)
+    await until(lambda: waits_for_provider(handle))
+    return handle, mended
 
 
 async def test_a_wait_three_levels_down_is_shown_and_resumed_at_the_root(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
-    mended = asyncio.Event()
-    model.play(run_id, unpaid_until(mended))
-    handle = await start(client, run_id)
-    await until(lambda: waits_for_provider(handle))
+    handle, mended = await waiting_below(client, model, run_id)
     shown = await status_of(handle)
     assert [(wait.id, wait.kind, wait.workflow_id) for wait in shown.waiting] == [
         ("l1", "resume", f"{run_id}/t1/1/f1/1")
@@ -177,10 +177,7 @@ async def test_a_nested_run_that_began_before_the_first_finding_waits_for_the_ac
 async def test_a_nested_run_that_waits_while_its_root_is_reset_is_shown_and_resumed(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
-    mended = asyncio.Event()
-    model.play(run_id, unpaid_until(mended))
-    base = await start(client, run_id)
-    await until(lambda: waits_for_provider(base))
+    base, mended = await waiting_below(client, model, run_id)
     handle = await reset(client, base, (await workflow_tasks(base))[0])
     await until(lambda: model.steps(run_id).count("plan.1.1") == 2)
     await until(lambda: waits_for_provider(handle))
@@ -199,10 +196,7 @@ async def test_a_nested_run_that_waits_while_its_root_is_reset_is_shown_and_resu
 async def test_a_nested_run_hears_its_root_after_a_reset_to_an_event_after_its_start(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
-    mended = asyncio.Event()
-    model.play(run_id, unpaid_until(mended))
-    base = await start(client, run_id)
-    await until(lambda: waits_for_provider(base))
+    base, mended = await waiting_below(client, model, run_id)
     handle = await reset(client, base, (await workflow_tasks(base))[-1])
     mended.set()
     reply_to = await handle.execute_update(SupervisorWorkflow.resume, Resume())
