@@ -135,6 +135,7 @@ def compose(
         client,
         roles,
         workflows=[SupervisorWorkflow, WorkerAgentWorkflow],
+        large_workflows=[SupervisorWorkflow],
         run_activities=[
             setup.prepare_run,
             publishing.adopt_finding,

@@ -8,6 +8,7 @@ See docs/decisions/0004.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from temporalio.bridge.proto.workflow_activation import WorkflowActivation
@@ -19,10 +20,14 @@ _QUIET = {_QUERY, "remove_from_cache"}
 
 
 class WholeTasks(WorkflowRunner):
-    """Runs workflows as `runner` does, but for what comes ahead of its workflow task."""
+    """Runs workflows as `runner` does, but for what comes ahead of its workflow task.
 
-    def __init__(self, runner: WorkflowRunner) -> None:
+    It calls `replayed` with the type of each workflow that is replayed, or new.
+    """
+
+    def __init__(self, runner: WorkflowRunner, replayed: Callable[[str], None] = lambda _: None) -> None:
         self._runner = runner
+        self._replayed = replayed
         self._worker: Worker | None = None
 
     def serve(self, worker: Worker) -> None:
@@ -40,7 +45,8 @@ class WholeTasks(WorkflowRunner):
     def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
         """Returns an instance that goes on with whole workflow tasks alone."""
         instance = self._runner.create_instance(det)
-        instance.activate = _Gate(instance.activate, self._evict).activate  # type: ignore[method-assign]
+        gate = _Gate(instance.activate, self._evict, partial(self._replayed, det.info.workflow_type))
+        instance.activate = gate.activate  # type: ignore[method-assign]
         return instance
 
     def _evict(self, run_id: str) -> None:
@@ -55,15 +61,21 @@ class _Gate:
         self,
         activate: Callable[[WorkflowActivation], WorkflowActivationCompletion],
         evict: Callable[[str], None],
+        replayed: Callable[[], None],
     ) -> None:
         self._activate = activate
         self._evict = evict
+        self._replayed = replayed
+        self._is_replayed = False
         self._events = 0
         self._task_started = 0
         self._holds_back = False
 
     def activate(self, act: WorkflowActivation) -> WorkflowActivationCompletion:
         """Passes on what belongs to a workflow task of its own, and queries."""
+        if not act.is_replaying and not self._is_replayed:
+            self._is_replayed = True
+            self._replayed()
         kinds = {job.WhichOneof("variant") for job in act.jobs}
         if not kinds <= _QUIET:
             if self._holds_back:  # it was to be evicted: without what is held back it must not go on

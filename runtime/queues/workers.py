@@ -5,9 +5,18 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from temporalio.client import Client
-from temporalio.worker import Interceptor, UnsandboxedWorkflowRunner, Worker, WorkflowRunner
+from temporalio.worker import (
+    FixedSizeSlotSupplier,
+    Interceptor,
+    UnsandboxedWorkflowRunner,
+    Worker,
+    WorkerTuner,
+    WorkflowRunner,
+)
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
+from runtime.queues.plain_payloads import leave_plain_payloads
+from runtime.queues.task_slots import TaskSlots
 from runtime.queues.whole_tasks import WholeTasks
 from runtime.shown_details import ShownDetails
 from supervision import limits
@@ -35,6 +44,7 @@ def workers(
     roles: Sequence[WorkerRole],
     *,
     workflows: Sequence[type],
+    large_workflows: Sequence[type],
     run_activities: Sequence[Callable[..., Any]],
     model_activities: Sequence[Callable[..., Any]],
     tool_activities: Sequence[Callable[..., Any]],
@@ -47,13 +57,14 @@ def workers(
     """Returns one Worker per queue. Workflow processes also run tools: small pure ones run inside workflow tasks.
 
     A process of a `pool` serves that pool's queue alone, with model calls and tools. `model_rate` is the highest rate
-    of a queue with model calls, per second, until the queue's own configuration says another.
+    of a queue with model calls, per second, until the queue's own configuration says another. `large_workflows` are
+    those that are replayed one after the other.
     """
+    leave_plain_payloads()
     sys.setswitchinterval(limits.SWITCH_INTERVAL.total_seconds())
     common: dict[str, Any] = {
         "client": client,
         "interceptors": [*interceptors, ShownDetails()],
-        "max_concurrent_activities": limits.ACTIVITY_SLOTS,
         "graceful_shutdown_timeout": limits.GRACEFUL_SHUTDOWN,
         "max_heartbeat_throttle_interval": limits.HEARTBEAT_THROTTLE,
         "default_heartbeat_throttle_interval": limits.HEARTBEAT_THROTTLE,
@@ -68,15 +79,21 @@ def workers(
         return [Worker(**paced, task_queue=pool_queue(pool), activities=[*model_activities, *tool_activities])]
     serving = []
     if "workflows" in roles:
-        runner = WholeTasks(workflow_runner(strict=strict_sandbox))
+        task_slots = TaskSlots(limits.WORKFLOW_TASK_SLOTS, {workflow.__name__ for workflow in large_workflows})
+        runner = WholeTasks(workflow_runner(strict=strict_sandbox), task_slots.replayed)
+        activity_slots = FixedSizeSlotSupplier(limits.ACTIVITY_SLOTS)
         worker = Worker(
             **common,
             task_queue=WORKFLOW_QUEUE,
             workflows=workflows,
             activities=[*run_activities, *tool_activities],
             workflow_runner=runner,
-            max_concurrent_local_activities=limits.ACTIVITY_SLOTS,
-            max_concurrent_workflow_tasks=limits.WORKFLOW_TASK_SLOTS,
+            tuner=WorkerTuner.create_composite(
+                workflow_supplier=task_slots,
+                activity_supplier=activity_slots,
+                local_activity_supplier=activity_slots,
+                nexus_supplier=FixedSizeSlotSupplier(1),  # none are used, but a Worker wants to know
+            ),
             max_cached_workflows=limits.CACHED_WORKFLOWS,
             sticky_queue_schedule_to_start_timeout=limits.STICKY_TIMEOUT,
         )
@@ -85,5 +102,12 @@ def workers(
     if "model" in roles:
         serving.append(Worker(**paced, task_queue=MODEL_QUEUE, activities=model_activities))
     if "tools" in roles:
-        serving.append(Worker(**common, task_queue=TOOLS_QUEUE, activities=tool_activities))
+        serving.append(
+            Worker(
+                **common,
+                task_queue=TOOLS_QUEUE,
+                activities=tool_activities,
+                max_concurrent_activities=limits.ACTIVITY_SLOTS,
+            )
+        )
     return serving
