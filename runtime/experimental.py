@@ -2,5 +2,6 @@
 
 from opentelemetry.trace import TracerProvider
 from temporalio.contrib.opentelemetry import OpenTelemetryPlugin, create_tracer_provider
+from temporalio.worker import CustomSlotSupplier
 
-__all__ = ["OpenTelemetryPlugin", "TracerProvider", "create_tracer_provider"]
+__all__ = ["CustomSlotSupplier", "OpenTelemetryPlugin", "TracerProvider", "create_tracer_provider"]

@@ -90,6 +90,7 @@ EXCEPTIONS: dict[str, str] = {
     "runtime/paths.py": "the cache folder, used by every process",
     "activities/teams/team_mentions.py": "what team files name, for Workers and `doctor` alike",
     "runtime/search_attributes.py": "the search attributes of runs",
+    "runtime/queues/plain_payloads.py": "what the SDK does in vain for each activation, left out",
     "runtime/shown_details.py": "an interceptor of its own, for every Worker of workflows",
     "runtime/server/server_limits.py": "numbers only",
     "console/console_limits.py": "numbers only",

@@ -2,6 +2,8 @@
 
 from datetime import datetime
 
+from pydantic import Field
+
 from activities.contracts.run_contracts import RunRef, SubtaskBrief
 from activities.contracts.turn_contracts import ToolResultRef
 from supervision.agent.grounds import Grounds
@@ -36,7 +38,7 @@ class LoopProgress(Model):
     last_tokens: int = 0
     last_preview: str = ""
     last_text_ref: str | None = None
-    grounds: Grounds = Grounds()
+    grounds: Grounds = Field(default_factory=Grounds)
     trace_seq: int = 0
     tools: dict[str, ToolTally] = {}
     worked_seconds: float = 0.0

@@ -9,13 +9,14 @@ import asyncio
 from collections.abc import Collection
 
 from temporalio.worker import (
-    CustomSlotSupplier,
     SlotMarkUsedContext,
     SlotPermit,
     SlotReleaseContext,
     SlotReserveContext,
     WorkflowSlotInfo,
 )
+
+from runtime.experimental import CustomSlotSupplier
 
 
 class TaskSlots(CustomSlotSupplier):

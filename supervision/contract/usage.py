@@ -1,5 +1,7 @@
 """The consumption of model and tool calls."""
 
+from pydantic import ConfigDict
+
 from supervision.contract.base import Model
 from supervision.text import money, one_line
 
@@ -10,6 +12,8 @@ class Usage(Model):
     `input_tokens` are the uncached ones; `cache_read_tokens` and `cache_write_tokens` come on top of them.
     `usd` is None as soon as one call's price is unknown: an unknown cost is never reported as 0.
     """
+
+    model_config = ConfigDict(frozen=True)  # as a default value it is shared then, else pydantic copies it each time
 
     model_calls: int = 0
     tool_calls: int = 0
