@@ -8,12 +8,15 @@ See docs/decisions/0004.
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 from temporalio.bridge.proto.workflow_activation import WorkflowActivation
 from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
 from temporalio.worker import Worker, WorkflowInstance, WorkflowInstanceDetails, WorkflowRunner
+
+from runtime.queues.task_slots import TaskSlots
+
+_Activate = Callable[[WorkflowActivation], WorkflowActivationCompletion]
 
 _QUERY = "query_workflow"
 _QUIET = {_QUERY, "remove_from_cache"}
@@ -22,12 +25,12 @@ _QUIET = {_QUERY, "remove_from_cache"}
 class WholeTasks(WorkflowRunner):
     """Runs workflows as `runner` does, but for what comes ahead of its workflow task.
 
-    It calls `replayed` with the type of each workflow that is replayed, or new.
+    It tells `slots` of replays.
     """
 
-    def __init__(self, runner: WorkflowRunner, replayed: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, runner: WorkflowRunner, slots: TaskSlots | None = None) -> None:
         self._runner = runner
-        self._replayed = replayed
+        self._slots = slots
         self._worker: Worker | None = None
 
     def serve(self, worker: Worker) -> None:
@@ -45,8 +48,10 @@ class WholeTasks(WorkflowRunner):
     def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
         """Returns an instance that goes on with whole workflow tasks alone."""
         instance = self._runner.create_instance(det)
-        gate = _Gate(instance.activate, self._evict, partial(self._replayed, det.info.workflow_type))
-        instance.activate = gate.activate  # type: ignore[method-assign]
+        activate = _Gate(instance.activate, self._evict).activate
+        if self._slots is not None:
+            activate = _ReplayReport(activate, det.info.workflow_type, self._slots).activate
+        instance.activate = activate  # type: ignore[method-assign]
         return instance
 
     def _evict(self, run_id: str) -> None:
@@ -57,25 +62,15 @@ class WholeTasks(WorkflowRunner):
 class _Gate:
     """Before one workflow: it knows how many events that has seen, and when its last workflow task was started."""
 
-    def __init__(
-        self,
-        activate: Callable[[WorkflowActivation], WorkflowActivationCompletion],
-        evict: Callable[[str], None],
-        replayed: Callable[[], None],
-    ) -> None:
+    def __init__(self, activate: _Activate, evict: Callable[[str], None]) -> None:
         self._activate = activate
         self._evict = evict
-        self._replayed = replayed
-        self._is_replayed = False
         self._events = 0
         self._task_started = 0
         self._holds_back = False
 
     def activate(self, act: WorkflowActivation) -> WorkflowActivationCompletion:
         """Passes on what belongs to a workflow task of its own, and queries."""
-        if not act.is_replaying and not self._is_replayed:
-            self._is_replayed = True
-            self._replayed()
         kinds = {job.WhichOneof("variant") for job in act.jobs}
         if not kinds <= _QUIET:
             if self._holds_back:  # it was to be evicted: without what is held back it must not go on
@@ -93,6 +88,25 @@ class _Gate:
         """True if there are more events, but no later task that brings them: clocks of servers do not stand still."""
         same_task = act.timestamp.ToNanoseconds() == self._task_started
         return not act.is_replaying and same_task and act.history_length > self._events > 0
+
+
+class _ReplayReport:
+    """Before one workflow: tells the slots when it begins to be replayed, and when it does something new."""
+
+    def __init__(self, activate: _Activate, workflow: str, slots: TaskSlots) -> None:
+        self._activate = activate
+        self._workflow = workflow
+        self._slots = slots
+        self._replays: bool | None = None
+
+    def activate(self, act: WorkflowActivation) -> WorkflowActivationCompletion:
+        """Passes on whatever comes."""
+        if act.is_replaying and self._replays is None:
+            self._slots.replay_begins(self._workflow)
+        elif not act.is_replaying and self._replays is not False:
+            self._slots.goes_on(self._workflow)
+        self._replays = act.is_replaying
+        return self._activate(act)
 
 
 def _nothing(act: WorkflowActivation) -> WorkflowActivationCompletion:

@@ -79,8 +79,12 @@ def workers(
         return [Worker(**paced, task_queue=pool_queue(pool), activities=[*model_activities, *tool_activities])]
     serving = []
     if "workflows" in roles:
-        task_slots = TaskSlots(limits.WORKFLOW_TASK_SLOTS, {workflow.__name__ for workflow in large_workflows})
-        runner = WholeTasks(workflow_runner(strict=strict_sandbox), task_slots.replayed)
+        task_slots = TaskSlots(
+            limits.WORKFLOW_TASK_SLOTS,
+            in_turn={workflow.__name__ for workflow in large_workflows},
+            patience=limits.REPLAY_PATIENCE.total_seconds(),
+        )
+        runner = WholeTasks(workflow_runner(strict=strict_sandbox), task_slots)
         activity_slots = FixedSizeSlotSupplier(limits.ACTIVITY_SLOTS)
         worker = Worker(
             **common,

@@ -164,8 +164,7 @@ def brought(events: int, task: int, *, replaying: bool = False, query: bool = Fa
 def seen(*activations: WorkflowActivation) -> tuple[list[int], list[str]]:
     """Returns the events that reach a workflow, and the messages of failed activations."""
     runner = Counting()
-    details = SimpleNamespace(info=SimpleNamespace(workflow_type="Listening"))
-    instance = WholeTasks(runner).create_instance(cast(WorkflowInstanceDetails, details))
+    instance = WholeTasks(runner).create_instance(cast(WorkflowInstanceDetails, None))
     failed = [instance.activate(act).failed.failure.message for act in activations]
     return runner.brought, [message for message in failed if message]
 
