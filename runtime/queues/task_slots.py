@@ -24,16 +24,19 @@ class TaskSlots(CustomSlotSupplier):
 
     Of the others there is no further one while it is not known what the last one brought, or a workflow of the types
     `in_turn` is being replayed. The SDK asks in the event loop of the Worker, and tells of tasks in threads of its own;
-    of replays it tells nothing: who runs the workflows does. A task of which no replay begins within `patience` seconds
-    is of a workflow that was in the cache all the same: the server gave its task away, as the Worker was late.
+    of replays it tells nothing: who runs the workflows does.
+
+    Who waits has `patience`, in seconds, with what was not said to be replayed: a task that the SDK lost, or one of a
+    workflow in the cache, which the server gave away because the Worker was late. A replay takes `longest`, or is lost.
     """
 
-    def __init__(self, each: int, in_turn: Collection[str], patience: float) -> None:
+    def __init__(self, each: int, in_turn: Collection[str], patience: float, longest: float) -> None:
         self._each = each
         self._in_turn = in_turn
         self._patience = patience
+        self._longest = longest
         self._permits: set[_Permit] = set()
-        self._waiting: set[asyncio.Event] = set()
+        self._waiting: dict[asyncio.Event, bool] = {}  # who waits for what, for a cached workflow or others
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def reserve_slot(self, ctx: SlotReserveContext) -> SlotPermit:
@@ -51,8 +54,6 @@ class TaskSlots(CustomSlotSupplier):
             ctx.permit.workflow = ctx.slot_info.workflow_type
             if ctx.permit.workflow not in self._in_turn:
                 self._go_on(ctx.permit)
-            elif self._loop is not None:
-                self._loop.call_soon_threadsafe(self._loop.call_later, self._patience, self._presume_cached, ctx.permit)
 
     def release_slot(self, ctx: SlotReleaseContext) -> None:
         """Notes that the task is done, or that there was none."""
@@ -73,34 +74,39 @@ class TaskSlots(CustomSlotSupplier):
     def _alone(self, workflow: str) -> "list[_Permit]":
         return [permit for permit in tuple(self._permits) if permit.is_alone and permit.workflow == workflow]
 
+    def _of_kind(self, *, is_cached: bool) -> "list[_Permit]":
+        return [permit for permit in tuple(self._permits) if permit.is_cached == is_cached]
+
     def _give(self, ctx: SlotReserveContext) -> "_Permit | None":
-        of_its_kind = [permit for permit in tuple(self._permits) if permit.is_cached == ctx.is_sticky]
-        if len(of_its_kind) >= self._each or any(permit.is_alone for permit in of_its_kind):
+        given = self._of_kind(is_cached=ctx.is_sticky)
+        if len(given) >= self._each or any(permit.is_alone for permit in given):
             return None
         permit = _Permit(is_cached=ctx.is_sticky)
         self._permits.add(permit)
         return permit
 
     async def _next(self, ctx: SlotReserveContext) -> SlotPermit:
-        changed = asyncio.Event()
-        self._waiting.add(changed)  # before it looks again, so that no change is missed
+        changed, loop = asyncio.Event(), asyncio.get_running_loop()
+        began = loop.time()
+        self._waiting[changed] = ctx.is_sticky  # before it looks again, so that no change is missed
         try:
             while (permit := self._give(ctx)) is None:
-                await changed.wait()
+                try:
+                    await asyncio.wait_for(changed.wait(), self._patience)
+                except TimeoutError:
+                    for given in self._of_kind(is_cached=ctx.is_sticky):
+                        given.is_alone &= given.replays and loop.time() - began < self._longest
                 changed.clear()
             return permit
         finally:
-            self._waiting.discard(changed)
-
-    def _presume_cached(self, permit: "_Permit") -> None:
-        if not permit.replays:
-            self._go_on(permit)
+            del self._waiting[changed]
 
     def _go_on(self, permit: "_Permit") -> None:
         permit.is_alone = False
-        for changed in tuple(self._waiting):
-            assert self._loop is not None  # of whoever waits
-            self._loop.call_soon_threadsafe(changed.set)
+        for changed, is_cached in tuple(self._waiting.items()):
+            if is_cached == permit.is_cached:
+                assert self._loop is not None  # of whoever waits
+                self._loop.call_soon_threadsafe(changed.set)
 
 
 class _Permit(SlotPermit):

@@ -83,6 +83,7 @@ def workers(
             limits.WORKFLOW_TASK_SLOTS,
             in_turn={workflow.__name__ for workflow in large_workflows},
             patience=limits.REPLAY_PATIENCE.total_seconds(),
+            longest=limits.REPLAY_LONGEST.total_seconds(),
         )
         runner = WholeTasks(workflow_runner(strict=strict_sandbox), task_slots)
         activity_slots = FixedSizeSlotSupplier(limits.ACTIVITY_SLOTS)

@@ -60,8 +60,8 @@ async def waits(slots: TaskSlots, ctx: SlotReserveContext) -> asyncio.Task[SlotP
     return waiting
 
 
-def slots_for_two(patience: float = 60.0) -> TaskSlots:
-    return TaskSlots(EACH, {LARGE}, patience)
+def slots_for_two(patience: float = 60.0, longest: float = 60.0) -> TaskSlots:
+    return TaskSlots(EACH, {LARGE}, patience, longest)
 
 
 async def test_there_are_so_many_for_cached_workflows_and_one_who_waits_gets_what_is_released() -> None:
@@ -93,7 +93,7 @@ async def one_large(slots: TaskSlots) -> asyncio.Task[SlotPermit]:
 
 
 async def test_nothing_comes_while_a_large_workflow_is_replayed() -> None:
-    slots = slots_for_two(patience=0)
+    slots = slots_for_two(patience=0.001)
     used(slots, await slots.reserve_slot(OTHER), LARGE)
     slots.replay_begins(LARGE)
     slots.goes_on(SMALL)
@@ -113,6 +113,21 @@ async def test_a_large_workflow_that_was_in_the_cache_all_the_same_holds_up_othe
     slots = slots_for_two(patience=0.05)
     async with asyncio.timeout(10):
         assert await (await one_large(slots)) is not None
+
+
+async def test_a_task_that_the_sdk_lost_holds_up_others_for_a_moment() -> None:
+    slots = slots_for_two(patience=0.05)
+    await slots.reserve_slot(OTHER)
+    async with asyncio.timeout(10):
+        assert await (await waits(slots, OTHER)) is not None
+
+
+async def test_a_replay_that_is_lost_holds_up_others_no_longer_than_the_longest() -> None:
+    slots = slots_for_two(patience=0.01, longest=0.05)
+    used(slots, await slots.reserve_slot(OTHER), LARGE)
+    slots.replay_begins(LARGE)
+    async with asyncio.timeout(10):
+        assert await (await waits(slots, OTHER)) is not None
 
 
 async def test_a_task_that_ends_while_its_workflow_is_replayed_holds_up_nothing() -> None:
@@ -200,7 +215,7 @@ async def changes_of_run(client: Client, queue: str, *, in_turn: bool) -> int:
     recorded = Recorded()
 
     def worker() -> Worker:
-        slots = TaskSlots(3, {"Rounds"}, patience=60.0)
+        slots = TaskSlots(3, {"Rounds"}, patience=60.0, longest=60.0)
         runner = WholeTasks(recorded, slots)
         fixed = FixedSizeSlotSupplier(10)
         workflow_slots: TaskSlots | FixedSizeSlotSupplier = slots if in_turn else fixed

@@ -27,6 +27,9 @@ class Assignment:
     right to work. `declined` counts refusals and `CannotDo` among the failures, `refused_by` are models that refused
     the subtask. In a round of review `previous` is the finding to improve by `feedback`, `warm` where its conversation
     stands, for the next attempt to go on with it. `last` is the result of the attempt that ended last.
+
+    What is in hand should the run stop now: `partial` is what an attempt had when its own time was over, `candidate`
+    the first result with a finding of the candidates at work.
     """
 
     role: RoleCard
@@ -40,6 +43,8 @@ class Assignment:
     previous: Finding | None = None
     warm: "WarmStart | None" = None
     last: WorkerAgentResult | None = None
+    partial: Finding | None = None
+    candidate: WorkerAgentResult | None = None
     refused_by: set[str] = field(default_factory=set)
 
     @property

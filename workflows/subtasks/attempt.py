@@ -68,6 +68,9 @@ class _Attempt:
             )
             for k, slot in enumerate(slots, 1)
         ]
+        self.assignment.candidate = None
+        for task in running:
+            task.add_done_callback(self._keep)
         try:
             await workflow.wait(running, return_when=asyncio.FIRST_EXCEPTION)
             if not all(task.done() for task in running):  # one failed the run: the others would work for nothing
@@ -87,6 +90,16 @@ class _Attempt:
         chosen.model = outcomes[index].model or None
         self.context.state.board.begin(self.subtask_id, roles[index].name)
         return outcomes[index]
+
+    def _keep(self, candidate: asyncio.Task[AttemptOutcome]) -> None:
+        """Takes the first finding in hand, for a run that stops and can't reach the other candidates."""
+        if candidate.cancelled() or candidate.exception():
+            return
+        outcome, assignment = candidate.result(), self.assignment
+        if outcome.problem is not None:
+            assignment.partial = assignment.partial or outcome.result.finding
+        elif outcome.result.finding is not None:
+            assignment.candidate = assignment.candidate or outcome.result
 
     async def _best(self, outcomes: list[AttemptOutcome]) -> int:
         """Returns the index of the best outcome; a judge is asked only where there is a choice."""

@@ -16,7 +16,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.background import BackgroundTask
     from workflows.run_context import RunContext
     from workflows.subtasks.assignment import Assignment, assign, next_probe_at, take_role, warm_start
-    from workflows.subtasks.retries import run_with_retries
+    from workflows.subtasks.retries import give_up, run_with_retries
 
 
 class Timers:
@@ -238,6 +238,9 @@ class Dispatch:
             except asyncio.CancelledError:  # once: those that are stopping hand in what they have all the same
                 cancelled = True
                 await self._hand_in(running, patience, summary)
+        for subtask_id, task in self._running.items():
+            if not task.done():
+                give_up(self._context, subtask_id, self._assignments[subtask_id])
         self._running.clear()
         self._state.board.close(why)
         self._context.show()

@@ -25,6 +25,7 @@ with workflow.unsafe.imports_passed_through():
         unused_fallback,
     )
     from workflows.subtasks.attempt import run_attempt
+    from workflows.subtasks.child_runs import AttemptOutcome
 
 
 async def run_with_retries(context: RunContext, subtask_id: str, assignment: Assignment) -> None:
@@ -43,42 +44,63 @@ async def run_with_retries(context: RunContext, subtask_id: str, assignment: Ass
             context.free(assignment.slot)
 
 
+def give_up(context: RunContext, subtask_id: str, assignment: Assignment) -> None:
+    """Ends a subtask that the run does not wait for any longer, with what it has of it."""
+    candidate = assignment.candidate
+    if candidate is not None and candidate.finding is not None and not candidate.stopped:
+        _complete(context, subtask_id, candidate.finding, candidate)
+    else:
+        _stop(context, subtask_id, assignment, candidate or WorkerAgentResult(stopped=True))
+
+
 async def _run_with_retries(context: RunContext, subtask_id: str, assignment: Assignment) -> None:
     board, trace = context.state.board, context.state.trace
     await divert(context, subtask_id, assignment)
-    partial: Finding | None = None
     while True:
         board.begin(subtask_id, assignment.role.name)
         outcome = await run_attempt(context, subtask_id, assignment)
         assignment.last, assignment.warm = outcome.result, None
-        if outcome.problem is None:
-            if outcome.result.finding is None or outcome.result.stopped:
-                give_back(context, assignment)
-                _stop(context, subtask_id, assignment, outcome.result)
-            else:
-                count_outcome(context, assignment, succeeded=True)
-                _complete(context, subtask_id, outcome.result.finding, outcome.result)
+        problem = await _left_to_mend(context, subtask_id, assignment, outcome)
+        if problem is None:
             return
-        if outcome.problem.type is ErrorKind.CANCELLED:  # by a person, who wants no other attempt
-            give_back(context, assignment)
-            _stop(context, subtask_id, assignment, outcome.result, outcome.problem)
-            return
-        if not is_retried(outcome.problem.type):
-            give_back(context, assignment)
-            if outcome.problem.type in FATAL and assignment.previous is None:
-                await context.finding_comes(subtask_id)
-            _fail(context, subtask_id, assignment, outcome.problem)
-            return
-        if outcome.problem.type is ErrorKind.TIMEOUT:
-            partial = outcome.result.finding or partial
-        _count_failure(context, assignment, outcome.problem)
-        if not await _prepare_retry(context, subtask_id, assignment, outcome.problem, outcome.model):
-            _fail(context, subtask_id, assignment, outcome.problem, partial)
+        _count_failure(context, assignment, problem)
+        if not await _prepare_retry(context, subtask_id, assignment, problem, outcome.model):
+            _fail(context, subtask_id, assignment, problem)
             return
         if not take_role(context, assignment):
             board.put_back(subtask_id)
             trace.note("subtask_held", subtask_id, role=assignment.role.name)
             return
+
+
+async def _left_to_mend(
+    context: RunContext, subtask_id: str, assignment: Assignment, outcome: AttemptOutcome
+) -> Problem | None:
+    """Returns the problem that another attempt may mend; None once the subtask has ended."""
+    problem, result = outcome.problem, outcome.result
+    if context.state.board[subtask_id].state != "running":  # the run did not wait for it any longer
+        return None
+    if problem is None:
+        if result.finding is None or result.stopped:
+            give_back(context, assignment)
+            _stop(context, subtask_id, assignment, result)
+        else:
+            count_outcome(context, assignment, succeeded=True)
+            _complete(context, subtask_id, result.finding, result)
+        return None
+    if problem.type is ErrorKind.CANCELLED:  # by a person, who wants no other attempt
+        give_back(context, assignment)
+        _stop(context, subtask_id, assignment, result, problem)
+        return None
+    if not is_retried(problem.type):
+        give_back(context, assignment)
+        if problem.type in FATAL and assignment.previous is None:
+            await context.finding_comes(subtask_id)
+        _fail(context, subtask_id, assignment, problem)
+        return None
+    if problem.type is ErrorKind.TIMEOUT:
+        assignment.partial = result.finding or assignment.partial
+    return problem
 
 
 def _count_failure(context: RunContext, assignment: Assignment, problem: Problem) -> None:
@@ -150,12 +172,8 @@ def _complete(context: RunContext, subtask_id: str, finding: Finding, result: Wo
     state.trace.note("subtask_completed", subtask_id, turns=result.turns, **_story(result))
 
 
-def _fail(
-    context: RunContext, subtask_id: str, assignment: Assignment, problem: Problem, partial: Finding | None = None
-) -> None:
+def _fail(context: RunContext, subtask_id: str, assignment: Assignment, problem: Problem) -> None:
     """Ends a subtask that failed for good; one in review keeps its finding, and the point stays open.
-
-    `partial` is what an attempt had when its time was over.
 
     Raises SupervisionError if other subtasks would fail alike and the run has no finding to lose.
     """
@@ -164,7 +182,7 @@ def _fail(
         state.board.keep(subtask_id)
         state.open_point(subtask_id, f"it could not be fixed ({problem.type}): {assignment.feedback}")
         return
-    state.board.fail(subtask_id, problem, partial)
+    state.board.fail(subtask_id, problem, assignment.partial)
     state.trace.note(
         "subtask_failed",
         subtask_id,
@@ -186,12 +204,12 @@ def _stop(
 ) -> None:
     """Ends a subtask that was stopped; what it had is kept as a partial finding. Without a `problem` the run did it."""
     state = context.state
-    if state.board[subtask_id].state == "cancelled":  # the run did not wait for it any longer
+    if state.board[subtask_id].state != "running":  # the run did not wait for it any longer
         return
     if assignment.previous is not None:
         state.board.keep(subtask_id)
         return
-    state.board.cancel(subtask_id, problem, result.finding)
+    state.board.cancel(subtask_id, problem, result.finding or assignment.partial)
     state.trace.note("subtask_cancelled", subtask_id, turns=result.turns, **_story(result))
 
 

@@ -5,16 +5,18 @@ import functools
 import threading
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
-from temporalio import activity
+from temporalio import activity, workflow
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowExecutionStatus
 
 from activities.replies.agent_story import AgentStories
 from activities.store.artifacts import ArtifactStore
 from supervision import limits
+from supervision.contract.usage import Usage
 from supervision.run.board import Board
 from tests.scripted_model import Reply, ScriptedModel, Step, as_json, plan, script, status, stop, text, tools, when
 from tests.waiting import until
@@ -253,6 +255,41 @@ async def test_what_a_child_returns_together_with_its_cost_from_the_journal_is_k
     finding = (await handle.query(SupervisorWorkflow.result)).subtasks[0].finding
     assert finding is not None
     assert "finding of t1" in finding.summary
+
+
+async def test_the_finding_of_one_candidate_is_kept_if_the_other_one_can_not_be_reached(
+    client: Client, model: ScriptedModel, run_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run gives up on the other one, and its cost does not come from the journal in time either."""
+    for name in ("LEAST_CALL_TIME", "CHILD_CLOSE_WAIT", "CHILD_GIVE_UP_WAIT"):
+        monkeypatch.setattr(limits, name, timedelta(milliseconds=10))
+    stopping, over, add, list_keys = threading.Event(), asyncio.Event(), Usage.__add__, ArtifactStore.list_keys
+
+    def add_late(usage: Usage, other: Usage) -> Usage:
+        if stopping.is_set() and workflow.in_workflow() and workflow.info().workflow_id.endswith("/1.2"):
+            stopping.clear()
+            time.sleep(1.5)  # below the SDK's two seconds for a workflow task without an await
+        return add(usage, other)
+
+    async def list_keys_when_it_is_over(store: ArtifactStore, prefix: str) -> list[str]:
+        await over.wait()
+        return await list_keys(store, prefix)
+
+    monkeypatch.setattr(Usage, "__add__", add_late)
+    monkeypatch.setattr(ArtifactStore, "list_keys", list_keys_when_it_is_over)
+    turns = {"t1": lambda step: NEVER if "/1.2/" in step.call else text("found")}
+    model.play(run_id, script(subtasks(item("t1", "finder", candidates=2)), turns))
+    handle = await start(client, run_id)
+    for candidate in (1, 2):
+        await until(sent(model, run_id, f"t1/1.{candidate}/turn.1"))
+    await until(functools.partial(closed, client.get_workflow_handle(f"{run_id}/t1/1.1")))
+    stopping.set()
+    await handle.cancel()
+    await until(functools.partial(closed, handle))
+    over.set()
+    report = (await handle.query(SupervisorWorkflow.result)).subtasks[0]
+    assert report.finding is not None
+    assert (report.state, report.finding.summary) == ("completed", "found")
 
 
 async def test_what_a_child_returns_at_the_deadline_is_kept_if_the_run_is_cancelled_meanwhile(
