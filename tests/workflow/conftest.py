@@ -14,6 +14,7 @@ OF_ONE_RUN = 8
 _NO_PAUSE = timedelta()
 _AS_TESTED = {**vars(limits), "ATTEMPT_PAUSE": _NO_PAUSE}
 _replayed_later: set[str] = set()
+_ids: dict[str, str] = {}
 
 
 @pytest.fixture
@@ -43,7 +44,8 @@ async def replayed(client: Client) -> AsyncIterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(limits, "ATTEMPT_PAUSE", _NO_PAUSE)
         failures = await refused(_histories(client))
-    assert not failures, f"{len(failures)} of the runs do not replay: {failures}"
+    refusals = {_ids[run_id]: failure for run_id, failure in failures.items()}
+    assert not refusals, f"{len(refusals)} of the runs do not replay: {refusals}"
 
 
 async def _histories(client: Client) -> AsyncIterator[WorkflowHistory]:
@@ -54,4 +56,5 @@ async def _histories(client: Client) -> AsyncIterator[WorkflowHistory]:
         root = run.id.partition("/")[0]
         if left.get(root, 0) > 0 or run.id in left:
             left[root] -= 1
+            _ids[run.run_id] = run.id
             yield await client.get_workflow_handle(run.id, run_id=run.run_id).fetch_history()
