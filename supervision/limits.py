@@ -347,7 +347,7 @@ ACTIVITY_SLOTS = 1000  # more than live children, so that waiting for a tool nev
 MODEL_SLOTS = 200  # model calls in flight: as many as one run may have agents; more streams than a process reads well
 WORKFLOW_TASK_SLOTS = 3  # of cached workflows, and of others: they share one interpreter, more only make each late
 REPLAY_PATIENCE = timedelta(seconds=1)  # from the answer of a poll to the first activation: milliseconds, if not busy
-REPLAY_LONGEST = timedelta(seconds=10)  # then the server has given the workflow task to another Worker
+REPLAY_LONGEST = timedelta(seconds=5)  # the largest take two; on a machine that is so slow, others wait no longer
 # Made and not let go of, before Python looks for garbage: its own 700 had two runs of 1,000 subtasks spend a sixth of
 # their Worker's time on looking through the workflows in its cache, which are nearly all alive.
 NEW_OBJECTS = 10_000

@@ -27,7 +27,7 @@ class TaskSlots(CustomSlotSupplier):
     of replays it tells nothing: who runs the workflows does.
 
     Who waits has `patience`, in seconds, with what was not said to be replayed: a task that the SDK lost, or one of a
-    workflow in the cache, which the server gave away because the Worker was late. A replay takes `longest`, or is lost.
+    workflow in the cache, which the server gave away because the Worker was late. A replay has `longest`.
     """
 
     def __init__(self, each: int, in_turn: Collection[str], patience: float, longest: float) -> None:
