@@ -206,8 +206,8 @@ class ToolLoop:
         progress.last_tokens = reply.usage.tokens
         if reply.preview:
             progress.last_preview = reply.preview
-        if reply.conclusion:
-            progress.last_text_ref = reply.conclusion.text_ref
+        if stored := reply.conclusion or reply.earlier:
+            progress.last_text_ref = stored.text_ref
         self._trace.note(
             "turn",
             agent.subtask_id,

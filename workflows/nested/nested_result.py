@@ -32,8 +32,8 @@ def nested_result(state: RunState, whole: RunResult) -> NestedResult:
 
 
 def _finding(state: RunState, whole: RunResult) -> Finding | None:
-    """Returns the answer as a finding; what is missing from it are its limitations."""
-    if not whole.answer_ref:
+    """Returns the answer as a finding; what is missing from it are its limitations. A run that failed has none."""
+    if not whole.answer_ref or state.phase == "failed":
         return None
     sources = [source for report in whole.subtasks if report.finding for source in report.finding.sources]
     missing = [f"missing: {gap.subtask_id}: {gap.reason}" for gap in whole.gaps]

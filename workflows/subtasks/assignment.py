@@ -17,6 +17,7 @@ with workflow.unsafe.imports_passed_through():
     from workflows.calls import run_calls
     from workflows.child_contracts import LoopProgress, WorkerAgentResult
     from workflows.run_context import RunContext
+    from workflows.subtasks.child_runs import AttemptOutcome
 
 
 @dataclass
@@ -28,8 +29,8 @@ class Assignment:
     the subtask. In a round of review `previous` is the finding to improve by `feedback`, `warm` where its conversation
     stands, for the next attempt to go on with it. `last` is the result of the attempt that ended last.
 
-    What is in hand should the run stop now: `partial` is what an attempt had when its own time was over, `candidate`
-    the first result with a finding of the candidates at work.
+    What is in hand should the run stop now: `whole` is the attempt, or the candidate of one, that succeeded, `partial`
+    what another one had at its end.
     """
 
     role: RoleCard
@@ -44,13 +45,20 @@ class Assignment:
     warm: "WarmStart | None" = None
     last: WorkerAgentResult | None = None
     partial: Finding | None = None
-    candidate: WorkerAgentResult | None = None
+    whole: AttemptOutcome | None = None
     refused_by: set[str] = field(default_factory=set)
 
     @property
     def models(self) -> list[str]:
         """The models of the role, without those that refused the subtask; all if every one did."""
         return [model for model in self.role.models if model not in self.refused_by] or self.role.models
+
+    def keep(self, outcome: AttemptOutcome) -> None:
+        """Takes in hand what an attempt, or a candidate, came to."""
+        if outcome.finding is not None:
+            self.whole = self.whole or outcome
+        else:
+            self.partial = outcome.result.finding or self.partial
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,6 @@ class _Attempt:
             )
             for k, slot in enumerate(slots, 1)
         ]
-        self.assignment.candidate = None
         for task in running:
             task.add_done_callback(self._keep)
         try:
@@ -81,10 +80,9 @@ class _Attempt:
                 self.context.state.trace.note("candidate_ended", self.subtask_id, candidate=number, **head)
             index = await self._best(outcomes)
         except asyncio.CancelledError:
-            # Cancelled while they run, or while the judge does: each returns what it has, the first finding counts.
+            # Cancelled while they run, or while the judge does: each hands in what it has, the first finding counts.
             await stop_all(running)
-            ended = [task.result() for task in running if not (task.cancelled() or task.exception())]
-            return next((outcome for outcome in ended if outcome.result.finding), stopped())
+            return self.assignment.whole or stopped()
         chosen = self.context.state.board[self.subtask_id]
         chosen.workflow_id = child_id(workflow.info().workflow_id, self.subtask_id, self.number, index + 1)
         chosen.model = outcomes[index].model or None
@@ -92,14 +90,9 @@ class _Attempt:
         return outcomes[index]
 
     def _keep(self, candidate: asyncio.Task[AttemptOutcome]) -> None:
-        """Takes the first finding in hand, for a run that stops and can't reach the other candidates."""
-        if candidate.cancelled() or candidate.exception():
-            return
-        outcome, assignment = candidate.result(), self.assignment
-        if outcome.problem is not None:
-            assignment.partial = assignment.partial or outcome.result.finding
-        elif outcome.result.finding is not None:
-            assignment.candidate = assignment.candidate or outcome.result
+        """Takes it in hand at once: a run that stops may never reach the other candidates."""
+        if not (candidate.cancelled() or candidate.exception()):
+            self.assignment.keep(candidate.result())
 
     async def _best(self, outcomes: list[AttemptOutcome]) -> int:
         """Returns the index of the best outcome; a judge is asked only where there is a choice."""

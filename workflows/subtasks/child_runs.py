@@ -11,6 +11,7 @@ from temporalio.exceptions import FailureError, WorkflowAlreadyStartedError
 
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import ChildQuestion, ChildRef
+    from supervision.contract.finding import Finding
     from supervision.contract.result import Problem
     from supervision.errors import ErrorKind
     from workflows.background import results_are_in
@@ -37,6 +38,11 @@ class AttemptOutcome:
     problem: Problem | None = None
     earlier: bool = False
     model: str = ""
+
+    @property
+    def finding(self) -> Finding | None:
+        """The finding of an attempt that succeeded; that of another one is what it had, and is in its result."""
+        return self.result.finding if self.problem is None and not self.result.stopped else None
 
 
 def stopped(result: WorkerAgentResult | None = None) -> AttemptOutcome:

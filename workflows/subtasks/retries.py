@@ -8,7 +8,6 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.judgement_contracts import AttemptRef
     from supervision import limits
-    from supervision.contract.finding import Finding
     from supervision.contract.result import Problem
     from supervision.errors import FATAL, ErrorKind, SupervisionError, run_kind
     from supervision.run.attempt_rules import DECLINED, NextTry, back_off, counts_against_role, is_retried, next_try
@@ -38,7 +37,7 @@ async def run_with_retries(context: RunContext, subtask_id: str, assignment: Ass
     except asyncio.CancelledError:
         # The dispatch cancels this task at any await here or below; attempts themselves return what they have.
         give_back(context, assignment)
-        _stop(context, subtask_id, assignment, WorkerAgentResult(stopped=True))
+        _stop(context, subtask_id, assignment)
     finally:
         if assignment.slot is not None:  # no attempt took it up
             context.free(assignment.slot)
@@ -46,11 +45,10 @@ async def run_with_retries(context: RunContext, subtask_id: str, assignment: Ass
 
 def give_up(context: RunContext, subtask_id: str, assignment: Assignment) -> None:
     """Ends a subtask that the run does not wait for any longer, with what it has of it."""
-    candidate = assignment.candidate
-    if candidate is not None and candidate.finding is not None and not candidate.stopped:
-        _complete(context, subtask_id, candidate.finding, candidate)
+    if assignment.whole is not None:
+        _complete(context, subtask_id, assignment.whole)
     else:
-        _stop(context, subtask_id, assignment, candidate or WorkerAgentResult(stopped=True))
+        _stop(context, subtask_id, assignment)
 
 
 async def _run_with_retries(context: RunContext, subtask_id: str, assignment: Assignment) -> None:
@@ -60,6 +58,7 @@ async def _run_with_retries(context: RunContext, subtask_id: str, assignment: As
         board.begin(subtask_id, assignment.role.name)
         outcome = await run_attempt(context, subtask_id, assignment)
         assignment.last, assignment.warm = outcome.result, None
+        assignment.keep(outcome)
         problem = await _left_to_mend(context, subtask_id, assignment, outcome)
         if problem is None:
             return
@@ -77,20 +76,20 @@ async def _left_to_mend(
     context: RunContext, subtask_id: str, assignment: Assignment, outcome: AttemptOutcome
 ) -> Problem | None:
     """Returns the problem that another attempt may mend; None once the subtask has ended."""
-    problem, result = outcome.problem, outcome.result
+    problem = outcome.problem
     if context.state.board[subtask_id].state != "running":  # the run did not wait for it any longer
         return None
     if problem is None:
-        if result.finding is None or result.stopped:
+        if outcome.finding is None:
             give_back(context, assignment)
-            _stop(context, subtask_id, assignment, result)
+            _stop(context, subtask_id, assignment)
         else:
             count_outcome(context, assignment, succeeded=True)
-            _complete(context, subtask_id, result.finding, result)
+            _complete(context, subtask_id, outcome)
         return None
     if problem.type is ErrorKind.CANCELLED:  # by a person, who wants no other attempt
         give_back(context, assignment)
-        _stop(context, subtask_id, assignment, result, problem)
+        _stop(context, subtask_id, assignment, problem)
         return None
     if not is_retried(problem.type):
         give_back(context, assignment)
@@ -98,8 +97,6 @@ async def _left_to_mend(
             await context.finding_comes(subtask_id)
         _fail(context, subtask_id, assignment, problem)
         return None
-    if problem.type is ErrorKind.TIMEOUT:
-        assignment.partial = result.finding or assignment.partial
     return problem
 
 
@@ -165,9 +162,10 @@ async def _pause(subtask_id: str, pause: timedelta) -> None:
         await workflow.sleep(pause, summary=f"{subtask_id}: the next attempt")
 
 
-def _complete(context: RunContext, subtask_id: str, finding: Finding, result: WorkerAgentResult) -> None:
-    state = context.state
-    state.board.complete(subtask_id, finding)
+def _complete(context: RunContext, subtask_id: str, outcome: AttemptOutcome) -> None:
+    assert outcome.finding is not None
+    state, result = context.state, outcome.result
+    state.board.complete(subtask_id, outcome.finding)
     state.close_point(subtask_id)
     state.trace.note("subtask_completed", subtask_id, turns=result.turns, **_story(result))
 
@@ -195,13 +193,7 @@ def _fail(context: RunContext, subtask_id: str, assignment: Assignment, problem:
         raise SupervisionError(run_kind(problem.type), problem.message)
 
 
-def _stop(
-    context: RunContext,
-    subtask_id: str,
-    assignment: Assignment,
-    result: WorkerAgentResult,
-    problem: Problem | None = None,
-) -> None:
+def _stop(context: RunContext, subtask_id: str, assignment: Assignment, problem: Problem | None = None) -> None:
     """Ends a subtask that was stopped; what it had is kept as a partial finding. Without a `problem` the run did it."""
     state = context.state
     if state.board[subtask_id].state != "running":  # the run did not wait for it any longer
@@ -209,8 +201,9 @@ def _stop(
     if assignment.previous is not None:
         state.board.keep(subtask_id)
         return
-    state.board.cancel(subtask_id, problem, result.finding or assignment.partial)
-    state.trace.note("subtask_cancelled", subtask_id, turns=result.turns, **_story(result))
+    state.board.cancel(subtask_id, problem, assignment.partial)
+    last = assignment.last
+    state.trace.note("subtask_cancelled", subtask_id, turns=last.turns if last else 0, **_story(last))
 
 
 def _story(result: WorkerAgentResult | None) -> dict[str, str]:

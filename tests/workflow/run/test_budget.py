@@ -144,6 +144,27 @@ async def test_a_worker_agent_without_more_budget_waits_for_others_then_conclude
     assert result.usage.input_tokens + result.usage.output_tokens <= 100_000 + 9_000
 
 
+async def test_what_a_subtask_had_is_kept_when_the_budget_ends_before_it_concludes(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    """A real model asks for tools in its very last turn, too, whatever it is told."""
+    use = {"type": "tool_use", "id": "toolu_1", "name": "lookup", "input": {"query": "pears"}}
+    words = {"type": "text", "text": "three so far"}
+
+    def greedy(step: Step) -> Reply:
+        return message([words, use] if step.number == 1 else [use], "tool_use", tokens=10_000)
+
+    model.play(run_id, script(subtasks(item("t1", "finder"), item("t2", "finder")), {"t1": greedy}))
+    handle = await start(client, run_id, team="lab", budget={"tokens": 60_000}, max_turns=99)
+    result = await handle.result()
+    report = result.subtasks[0]
+    assert (result.status, report.state) == ("partial", "failed")
+    assert report.error is not None
+    assert report.error.type == "BudgetExhausted"
+    assert report.finding is not None
+    assert report.finding.summary == "three so far"
+
+
 async def test_an_unknown_price_refuses_an_explicit_dollar_budget_and_names_the_model(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
