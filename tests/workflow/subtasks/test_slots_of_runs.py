@@ -51,10 +51,11 @@ async def test_a_fallback_role_works_on_no_more_than_it_may(client: Client, mode
     model.play(run_id, plans(subtasks(*[item(i, "pupil") for i in ids]), turns=dict.fromkeys(ids, turns)))
     handle = await start(client, run_id, max_turns=1)
 
-    async def one_left() -> bool:
-        return sorted((await states(handle)).values()) == ["running", "waiting", "waiting"]
+    async def one_is_at_work() -> bool:
+        at_work = open_turns(model, run_id, "You are the solo.")
+        return at_work > 0 and sorted((await states(handle)).values()) == ["running", "waiting", "waiting"]
 
-    await until(one_left)
+    await until(one_is_at_work)
     assert open_turns(model, run_id, "You are the solo.") == 1
     held.set()
     result = await handle.result()
