@@ -2,14 +2,13 @@
 
 from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 from temporalio.client import Client, WorkflowHistory
 
 from supervision import limits
-from tests.replay.replaying import OURS, refused
+from tests.replay.replaying import OURS, outline, refused
 
 OF_ONE_RUN = 8
 _NO_PAUSE = timedelta()
@@ -39,18 +38,17 @@ def pytest_runtest_teardown(item: Any) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-async def replayed(client: Client, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[None]:
+async def replayed(client: Client) -> AsyncIterator[None]:
     """Replays histories that this folder's tests made on the session's server, at their end."""
     yield
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(limits, "ATTEMPT_PAUSE", _NO_PAUSE)
         failures = await refused(_histories(client))
-    kept = tmp_path_factory.mktemp("refused") if failures else Path()
-    for run_id in failures:  # what was refused once may never come again: it is kept to be looked at
+    refusals = []
+    for run_id, failure in failures.items():
         history = await client.get_workflow_handle(_ids[run_id], run_id=run_id).fetch_history()
-        (kept / f"{run_id}.json").write_text(history.to_json())
-    refusals = {_ids[run_id]: failure for run_id, failure in failures.items()}
-    assert not refusals, f"{len(refusals)} of the runs do not replay, their histories are in {kept}: {refusals}"
+        refusals.append(f"{_ids[run_id]} does not replay: {failure}\n{outline(history)}")
+    assert not refusals, "\n\n".join(refusals)
 
 
 async def _histories(client: Client) -> AsyncIterator[WorkflowHistory]:
