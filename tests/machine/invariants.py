@@ -24,6 +24,9 @@ RUN_ERRORS = {
 STOPPED_IN = 30.0
 """Seconds, on a machine that has much else to do."""
 
+ON_ITS_WAY = 1.0
+"""Seconds in which a call begins that the server gave out before the end."""
+
 
 async def broken(client: Client, ending: Ending) -> list[str]:
     """Returns what does not hold for a run that has ended."""
@@ -196,9 +199,10 @@ def _late_calls(ending: Ending, records: dict[str, Record], before: dict[str, Re
         names = call.step.call.split("/")
         above = [ends[path] for n in range(1, len(names)) if (path := "/".join(names[:n])) in ends]
         left_behind = len(ending.executions) > 1 and call.step.call.rpartition("/")[0] not in ends
-        if call.at > min(above) and not left_behind:
+        since_end = call.at - min(above)
+        if since_end > ON_ITS_WAY and not left_behind:
             late[call.step.call] += 1
-        else:
+        elif since_end <= 0 or left_behind:
             in_time.add(call.step.call)
     for name, times in late.items():
         if times > 1 or name in in_time:
