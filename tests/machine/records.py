@@ -164,9 +164,7 @@ def _note_result(record: Record, event: HistoryEvent, scheduled_id: int, value: 
         call.done_at, call.calls = _at(event), usage.get("model_calls", 0)
         call.tokens = usage.get("input_tokens", 0) + usage.get("output_tokens", 0)
     elif child := record.children.get(scheduled_id):
-        child.ended = event.event_id
-        if not value.get("problem"):
-            child.value = value.get("value") or {}
+        child.ended, child.value = event.event_id, value.get("value") or {}
 
 
 def _note_looks(record: Record, events: Sequence[HistoryEvent]) -> None:
@@ -205,3 +203,5 @@ def _note_child(record: Record, event: HistoryEvent) -> None:
         child.ended = event.event_id
         if event.event_type == EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_COMPLETED:
             child.value = _decoded(end.result.payloads)
+        elif event.event_type == EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_FAILED:
+            child.value = _decoded(end.failure.application_failure_info.details.payloads) or {}

@@ -21,16 +21,29 @@ with workflow.unsafe.imports_passed_through():
 
 
 @dataclass
+class InHand:
+    """What a subtask has, should it end now: the attempt that succeeded, or the candidate; else the latest text."""
+
+    whole: AttemptOutcome | None = None
+    partial: Finding | None = None
+
+    def keep(self, outcome: AttemptOutcome) -> None:
+        """Takes in what an attempt, or a candidate, came to."""
+        if outcome.finding is not None:
+            self.whole = self.whole or outcome
+        else:
+            self.partial = outcome.result.finding or self.partial
+
+
+@dataclass
 class Assignment:
     """A subtask in the hands of a role, over all its attempts.
 
     `ticket` is the permission that the role's breaker gave for the next attempt, or for the one that runs, `slot` its
     right to work. `declined` counts refusals and `CannotDo` among the failures, `refused_by` are models that refused
     the subtask. In a round of review `previous` is the finding to improve by `feedback`, `warm` where its conversation
-    stands, for the next attempt to go on with it. `last` is the result of the attempt that ended last.
-
-    What is in hand should the run stop now: `whole` is the attempt, or the candidate of one, that succeeded, `partial`
-    what another one had at its end.
+    stands, for the next attempt to go on with it. `last` is the result of the attempt that ended last. Candidates share
+    what is `in_hand`.
     """
 
     role: RoleCard
@@ -44,21 +57,13 @@ class Assignment:
     previous: Finding | None = None
     warm: "WarmStart | None" = None
     last: WorkerAgentResult | None = None
-    partial: Finding | None = None
-    whole: AttemptOutcome | None = None
+    in_hand: InHand = field(default_factory=InHand)
     refused_by: set[str] = field(default_factory=set)
 
     @property
     def models(self) -> list[str]:
         """The models of the role, without those that refused the subtask; all if every one did."""
         return [model for model in self.role.models if model not in self.refused_by] or self.role.models
-
-    def keep(self, outcome: AttemptOutcome) -> None:
-        """Takes in hand what an attempt, or a candidate, came to."""
-        if outcome.finding is not None:
-            self.whole = self.whole or outcome
-        else:
-            self.partial = outcome.result.finding or self.partial
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,7 @@ class _Attempt:
         except asyncio.CancelledError:
             # Cancelled while they run, or while the judge does: each hands in what it has, the first finding counts.
             await stop_all(running)
-            return self.assignment.whole or stopped()
+            return self.assignment.in_hand.whole or stopped()
         chosen = self.context.state.board[self.subtask_id]
         chosen.workflow_id = child_id(workflow.info().workflow_id, self.subtask_id, self.number, index + 1)
         chosen.model = outcomes[index].model or None
@@ -92,7 +92,7 @@ class _Attempt:
     def _keep(self, candidate: asyncio.Task[AttemptOutcome]) -> None:
         """Takes it in hand at once: a run that stops may never reach the other candidates."""
         if not (candidate.cancelled() or candidate.exception()):
-            self.assignment.keep(candidate.result())
+            self.assignment.in_hand.keep(candidate.result())
 
     async def _best(self, outcomes: list[AttemptOutcome]) -> int:
         """Returns the index of the best outcome; a judge is asked only where there is a choice."""
@@ -161,6 +161,7 @@ class _Attempt:
                 pauses += step is AfterAgent.WAIT_PROVIDER
             except (asyncio.CancelledError, SupervisionError):  # the run was stopped, or its time is over
                 return stopped(result)
+        self.assignment.in_hand.keep(outcome)
         raise SupervisionError(run_kind(problem.type), problem.message)
 
     def _beginning(self, candidate: int) -> LoopProgress:

@@ -38,6 +38,9 @@ async def run_with_retries(context: RunContext, subtask_id: str, assignment: Ass
         # The dispatch cancels this task at any await here or below; attempts themselves return what they have.
         give_back(context, assignment)
         _stop(context, subtask_id, assignment)
+    except SupervisionError:
+        _stop(context, subtask_id, assignment)
+        raise
     finally:
         if assignment.slot is not None:  # no attempt took it up
             context.free(assignment.slot)
@@ -45,8 +48,8 @@ async def run_with_retries(context: RunContext, subtask_id: str, assignment: Ass
 
 def give_up(context: RunContext, subtask_id: str, assignment: Assignment) -> None:
     """Ends a subtask that the run does not wait for any longer, with what it has of it."""
-    if assignment.whole is not None:
-        _complete(context, subtask_id, assignment.whole)
+    if assignment.in_hand.whole is not None:
+        _complete(context, subtask_id, assignment.in_hand.whole)
     else:
         _stop(context, subtask_id, assignment)
 
@@ -58,7 +61,7 @@ async def _run_with_retries(context: RunContext, subtask_id: str, assignment: As
         board.begin(subtask_id, assignment.role.name)
         outcome = await run_attempt(context, subtask_id, assignment)
         assignment.last, assignment.warm = outcome.result, None
-        assignment.keep(outcome)
+        assignment.in_hand.keep(outcome)
         problem = await _left_to_mend(context, subtask_id, assignment, outcome)
         if problem is None:
             return
@@ -180,7 +183,7 @@ def _fail(context: RunContext, subtask_id: str, assignment: Assignment, problem:
         state.board.keep(subtask_id)
         state.open_point(subtask_id, f"it could not be fixed ({problem.type}): {assignment.feedback}")
         return
-    state.board.fail(subtask_id, problem, assignment.partial)
+    state.board.fail(subtask_id, problem, assignment.in_hand.partial)
     state.trace.note(
         "subtask_failed",
         subtask_id,
@@ -201,7 +204,7 @@ def _stop(context: RunContext, subtask_id: str, assignment: Assignment, problem:
     if assignment.previous is not None:
         state.board.keep(subtask_id)
         return
-    state.board.cancel(subtask_id, problem, assignment.partial)
+    state.board.cancel(subtask_id, problem, assignment.in_hand.partial)
     last = assignment.last
     state.trace.note("subtask_cancelled", subtask_id, turns=last.turns if last else 0, **_story(last))
 

@@ -369,16 +369,19 @@ async def _has(handle: runs.Handle, *kinds: "EventType.ValueType", more_than: in
     return sum(event.event_type in kinds for event in events) > more_than
 
 
-async def test_a_run_fails_once_all_candidates_are_refused_and_they_are_booked(
+async def test_a_run_fails_once_all_candidates_are_refused_and_keeps_what_they_had(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
     def turns(step: Step) -> Reply:
         refused = status(401, "authentication_error")
         if "/1.2/" in step.call:
             return refused
-        return tools(("lookup", {"query": "x"})) if step.number == 1 else refused
+        return stop("max_tokens", "three so far") if step.number == 1 else refused
 
     model.play(run_id, script(subtasks(item("t1", "finder", candidates=2)), {"t1": turns}))
     error = await runs.failure(await start(client, run_id))
     assert error.type == "ProviderAuthentication"
-    assert runs.partial_result(error).usage.model_calls == 2
+    result = runs.partial_result(error)
+    assert result.usage.model_calls == 2
+    assert result.subtasks[0].finding is not None
+    assert result.subtasks[0].finding.summary == "three so far"
