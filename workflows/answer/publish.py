@@ -40,7 +40,7 @@ async def published(state: RunState, context: RunContext | None, parent: ParentL
             result = state.result()
             return fit(result, limits.PUBLISH_BYTES) if parent is None else nested_result(state, result)
         # A call that was cancelled may have been answered while this waited: what it cost is booked, and told.
-        result.usage, result.spend = state.usage, state.spending.rows()
+        result.usage, result.spend, result.warnings = state.usage, state.spending.rows(), state.all_warnings
         result.result_ref = state.result_ref = stored.result_ref
         result.trace_ref = state.trace_ref = stored.trace_ref
         result.answer_ref = stored.answer_ref or result.answer_ref

@@ -82,6 +82,8 @@ class _Attempt:
         except asyncio.CancelledError:
             # Cancelled while they run, or while the judge does: each hands in what it has, the first finding counts.
             await stop_all(running)
+            for task in running:  # callbacks of those that have just ended are still to come
+                self._keep(task)
             return self.assignment.in_hand.whole or stopped()
         chosen = self.context.state.board[self.subtask_id]
         chosen.workflow_id = child_id(workflow.info().workflow_id, self.subtask_id, self.number, index + 1)
