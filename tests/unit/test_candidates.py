@@ -1,7 +1,8 @@
 """What several candidates of an attempt hand in when the run stops."""
 
 import asyncio
-from typing import cast
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -12,51 +13,60 @@ from supervision.errors import ErrorKind
 from supervision.run.slots import Slot
 from workflows.child_contracts import WorkerAgentResult
 from workflows.run_context import RunContext
-from workflows.subtasks import attempt
 from workflows.subtasks.assignment import Assignment
+from workflows.subtasks.attempt import _Attempt
 from workflows.subtasks.child_runs import AttemptOutcome
 
 ROLE = RoleCard(name="finder", model="m")
+HALF = Finding(summary="so far", text_ref="run/outputs/half")
 FOUND = AttemptOutcome(WorkerAgentResult(finding=Finding(summary="found", text_ref="run/outputs/found")))
-STOPPED = AttemptOutcome(WorkerAgentResult(finding=Finding(summary="so far", text_ref="run/outputs/so"), stopped=True))
-TOO_LATE = AttemptOutcome(
-    WorkerAgentResult(finding=STOPPED.result.finding), Problem(type=ErrorKind.TIMEOUT, message="its time is over")
-)
+STOPPED = AttemptOutcome(WorkerAgentResult(finding=HALF, stopped=True))
+TOO_LATE = AttemptOutcome(WorkerAgentResult(finding=HALF), Problem(type=ErrorKind.TIMEOUT, message="it is over"))
 NOTHING = AttemptOutcome(WorkerAgentResult(stopped=True))
 
 
-async def handed_in(monkeypatch: pytest.MonkeyPatch, *outcomes: AttemptOutcome) -> tuple[AttemptOutcome, Assignment]:
+async def handed_in(
+    monkeypatch: pytest.MonkeyPatch, outcomes: tuple[AttemptOutcome, ...]
+) -> tuple[AttemptOutcome, Assignment]:
     """Returns the outcome of candidates that end in the very step of the event loop in which the attempt is stopped."""
     end = asyncio.get_running_loop().create_future()
 
-    async def ends(_: object, number: int, slot: Slot) -> AttemptOutcome:
+    async def run_agent(_: _Attempt, candidate: int, *others: Any) -> AttemptOutcome:
         await asyncio.shield(end)
-        return outcomes[number - 1]
+        return outcomes[candidate - 1]
 
-    monkeypatch.setattr(attempt._Attempt, "run_candidate", ends)
+    async def at_once(*_: Any, **__: Any) -> Any:
+        return SimpleNamespace(last=False)
+
+    monkeypatch.setattr(_Attempt, "_run_agent", run_agent)
+    monkeypatch.setattr(_Attempt, "_fund", at_once)
+    monkeypatch.setattr(_Attempt, "_model", lambda _: "m")
+    monkeypatch.setattr(_Attempt, "_book", lambda *_: None)
+    monkeypatch.setattr(_Attempt, "_following", lambda *_: None)
+    state = SimpleNamespace(has_finding=False)
+    context = cast(RunContext, SimpleNamespace(state=state, hold=at_once, free=lambda slot: None))
     assignment = Assignment(ROLE)
-    candidates = attempt._Attempt(cast(RunContext, None), "t1", assignment, 1)
-    running = asyncio.create_task(candidates.run_candidates([Slot(ROLE) for _ in outcomes]))
+    attempt = _Attempt(context, "t1", assignment, 1)
+    running = asyncio.create_task(attempt.run_candidates([Slot(ROLE) for _ in outcomes]))
     for _ in range(3):
         await asyncio.sleep(0)
     end.set_result(None)
     await asyncio.sleep(0)
     running.cancel()
-    return await running, assignment
+    outcome = await running
+    return outcome, assignment
 
 
 @pytest.mark.parametrize("outcomes", [(FOUND, STOPPED), (STOPPED, FOUND), (TOO_LATE, FOUND), (NOTHING, FOUND)])
 async def test_the_finding_of_one_that_succeeded_counts(
     monkeypatch: pytest.MonkeyPatch, outcomes: tuple[AttemptOutcome, ...]
 ) -> None:
-    outcome, _ = await handed_in(monkeypatch, *outcomes)
-    assert outcome == FOUND
+    outcome, _ = await handed_in(monkeypatch, outcomes)
+    assert outcome.finding == FOUND.finding
 
 
 @pytest.mark.parametrize("outcomes", [(NOTHING, STOPPED), (STOPPED, NOTHING), (TOO_LATE, NOTHING)])
-async def test_else_what_one_had_is_kept(
-    monkeypatch: pytest.MonkeyPatch, outcomes: tuple[AttemptOutcome, ...]
-) -> None:
-    outcome, assignment = await handed_in(monkeypatch, *outcomes)
-    assert outcome == NOTHING
-    assert assignment.in_hand.partial == STOPPED.result.finding
+async def test_else_what_one_had_is_kept(monkeypatch: pytest.MonkeyPatch, outcomes: tuple[AttemptOutcome, ...]) -> None:
+    outcome, assignment = await handed_in(monkeypatch, outcomes)
+    assert (outcome.problem, outcome.result.stopped) == (None, True)
+    assert assignment.in_hand.partial == HALF

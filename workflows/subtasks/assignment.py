@@ -22,13 +22,13 @@ with workflow.unsafe.imports_passed_through():
 
 @dataclass
 class InHand:
-    """What a subtask has, should it end now: the attempt that succeeded, or the candidate; else the latest text."""
+    """What a subtask has, should it end now: the first outcome that is whole, and the latest text of the others."""
 
     whole: AttemptOutcome | None = None
     partial: Finding | None = None
 
     def keep(self, outcome: AttemptOutcome) -> None:
-        """Takes in what an attempt, or a candidate, came to."""
+        """Takes in what a child came to, as soon as it has ended: the run may stop before anything else is done."""
         if outcome.finding is not None:
             self.whole = self.whole or outcome
         else:

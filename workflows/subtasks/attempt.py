@@ -68,8 +68,6 @@ class _Attempt:
             )
             for k, slot in enumerate(slots, 1)
         ]
-        for task in running:
-            task.add_done_callback(self._keep)
         try:
             await workflow.wait(running, return_when=asyncio.FIRST_EXCEPTION)
             if not all(task.done() for task in running):  # one failed the run: the others would work for nothing
@@ -82,19 +80,12 @@ class _Attempt:
         except asyncio.CancelledError:
             # Cancelled while they run, or while the judge does: each hands in what it has, the first finding counts.
             await stop_all(running)
-            for task in running:  # callbacks of those that have just ended are still to come
-                self._keep(task)
             return self.assignment.in_hand.whole or stopped()
         chosen = self.context.state.board[self.subtask_id]
         chosen.workflow_id = child_id(workflow.info().workflow_id, self.subtask_id, self.number, index + 1)
         chosen.model = outcomes[index].model or None
         self.context.state.board.begin(self.subtask_id, roles[index].name)
         return outcomes[index]
-
-    def _keep(self, candidate: asyncio.Task[AttemptOutcome]) -> None:
-        """Takes it in hand at once: a run that stops may never reach the other candidates."""
-        if not (candidate.cancelled() or candidate.exception()):
-            self.assignment.in_hand.keep(candidate.result())
 
     async def _best(self, outcomes: list[AttemptOutcome]) -> int:
         """Returns the index of the best outcome; a judge is asked only where there is a choice."""
@@ -135,6 +126,7 @@ class _Attempt:
             outcome = replace(outcome, model=model)
             result, number = outcome.result, number + 1
             self._book(account, result, model)
+            self.assignment.in_hand.keep(outcome)
             if outcome.earlier and result.stopped:
                 progress = result.progress.booked() if result.progress else progress
                 continue
@@ -163,7 +155,6 @@ class _Attempt:
                 pauses += step is AfterAgent.WAIT_PROVIDER
             except (asyncio.CancelledError, SupervisionError):  # the run was stopped, or its time is over
                 return stopped(result)
-        self.assignment.in_hand.keep(outcome)
         raise SupervisionError(run_kind(problem.type), problem.message)
 
     def _beginning(self, candidate: int) -> LoopProgress:

@@ -61,7 +61,6 @@ async def _run_with_retries(context: RunContext, subtask_id: str, assignment: As
         board.begin(subtask_id, assignment.role.name)
         outcome = await run_attempt(context, subtask_id, assignment)
         assignment.last, assignment.warm = outcome.result, None
-        assignment.in_hand.keep(outcome)
         problem = await _left_to_mend(context, subtask_id, assignment, outcome)
         if problem is None:
             return

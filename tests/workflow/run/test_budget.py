@@ -12,7 +12,20 @@ from temporalio.client import Client, WorkflowUpdateFailedError
 
 from supervision.budget.ledger import plan_estimate
 from supervision.contract.updates import ExtendLimits, NewBudget
-from tests.scripted_model import Reply, Script, ScriptedModel, Step, answer, as_json, message, plan, script, text, when
+from tests.scripted_model import (
+    Reply,
+    Script,
+    ScriptedModel,
+    Step,
+    answer,
+    as_json,
+    message,
+    plan,
+    script,
+    status,
+    text,
+    when,
+)
 from tests.waiting import until
 from tests.workflow import runs
 from tests.workflow.runs import GOAL, failure, prompt, scheduled, sent, started_children
@@ -161,6 +174,26 @@ async def test_what_a_subtask_had_is_kept_when_the_budget_ends_before_it_conclud
     assert (result.status, report.state) == ("partial", "failed")
     assert report.error is not None
     assert report.error.type == "BudgetExhausted"
+    assert report.finding is not None
+    assert report.finding.summary == "three so far"
+
+
+async def test_what_a_worker_agent_had_before_a_refill_is_kept_if_it_fails_after_it(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    words = {"type": "text", "text": "three so far"}
+
+    def turns(step: Step) -> Reply:
+        if step.number == 1:
+            return message([words], "max_tokens", tokens=10_000)
+        return spending(20_000, 99)(step) if step.number < 4 else status(400, "invalid_request_error")
+
+    model.play(run_id, script(subtasks(item("t1", "finder"), item("t2", "finder")), {"t1": turns}))
+    handle = await start(client, run_id, team="lab", budget={"tokens": 200_000}, max_turns=99)
+    report = (await handle.result()).subtasks[0]
+    assert (await started_children(client, run_id)).count(f"{run_id}/t1/1") > 1
+    assert report.error is not None
+    assert (report.state, report.error.type) == ("failed", "ProviderRejected")
     assert report.finding is not None
     assert report.finding.summary == "three so far"
 
