@@ -49,7 +49,7 @@ async def broken(client: Client, ending: Ending) -> list[str]:
     wrong = [*failures, *_wrong_end(ending, result), *_wrong_states(result), *_wrong_queries(ending, result)]
     wrong += _lost_findings(ending.run_id, result, root)
     for record in records.values():
-        wrong += [fault async for fault in _open_children(client, record)]
+        wrong += [fault async for fault in _open_children(client, record, was_reset=len(ending.executions) > 1)]
     wrong += _wrong_spending(ending, result, records, abandoned_calls(root, before.records))
     wrong += doubled_children(root, before)
     wrong += _late_calls(ending, records, before.records)
@@ -212,8 +212,8 @@ def _late_calls(ending: Ending, records: dict[str, Record], before: dict[str, Re
 # --- children ---------------------------------------------------------------------------------------------
 
 
-async def _open_children(client: Client, record: Record) -> AsyncIterator[str]:
-    """The server ends those that a run started; one that was joined after a reset was asked to stop, and will."""
+async def _open_children(client: Client, record: Record, *, was_reset: bool) -> AsyncIterator[str]:
+    """The server ends those that a run started; one from before a reset was asked to stop, and will."""
     for child in record.children.values():
         if not child.run_id or child.ended:
             continue
@@ -224,6 +224,6 @@ async def _open_children(client: Client, record: Record) -> AsyncIterator[str]:
 
         try:
             if not await is_closed():
-                await until(is_closed, STOPPED_IN if child.joined else 0)
+                await until(is_closed, STOPPED_IN if was_reset else 0)
         except TimeoutError:
             yield f"{child.workflow_id} runs after the end"

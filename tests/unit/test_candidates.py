@@ -47,14 +47,14 @@ async def handed_in(
     context = cast(RunContext, SimpleNamespace(state=state, hold=at_once, free=lambda slot: None))
     assignment = Assignment(ROLE)
     attempt = _Attempt(context, "t1", assignment, 1)
-    running = asyncio.create_task(attempt.run_candidates([Slot(ROLE) for _ in outcomes]))
-    for _ in range(3):
+    async with asyncio.TaskGroup() as group:
+        stopped = group.create_task(attempt.run_candidates([Slot(ROLE) for _ in outcomes]))
+        for _ in range(3):
+            await asyncio.sleep(0)
+        end.set_result(None)
         await asyncio.sleep(0)
-    end.set_result(None)
-    await asyncio.sleep(0)
-    running.cancel()
-    outcome = await running
-    return outcome, assignment
+        stopped.cancel()
+    return stopped.result(), assignment
 
 
 @pytest.mark.parametrize("outcomes", [(FOUND, STOPPED), (STOPPED, FOUND), (TOO_LATE, FOUND), (NOTHING, FOUND)])
