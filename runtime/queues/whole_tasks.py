@@ -23,6 +23,8 @@ from runtime.queues.task_slots import TaskSlots
 _Activate = Callable[[WorkflowActivation], WorkflowActivationCompletion]
 
 _QUERY = "query_workflow"
+_DIRECT = "legacy_query"
+"""The SDK's id of a query that comes without a workflow task."""
 _QUIET = {_QUERY, "remove_from_cache"}
 
 
@@ -64,13 +66,19 @@ class WholeTasks(WorkflowRunner):
 
 
 class _Gate:
-    """Before one workflow: it knows how many events that has seen, and when its last workflow task was started."""
+    """Before one workflow: it knows how many events that has seen, and when its last workflow task was started.
+
+    That may be another one than it saw: the task after the one that began a local activity brings nothing in a replay,
+    as the result comes with the one before. What then comes first is doubtful, until no query comes right after it.
+    """
 
     def __init__(self, activate: _Activate, evict: Callable[[str], None]) -> None:
         self._activate = activate
         self._evict = evict
         self._events = 0
         self._task_started = 0
+        self._local_result = False
+        self._is_doubtful = False
         self._holds_back = False
 
     def activate(self, act: WorkflowActivation) -> WorkflowActivationCompletion:
@@ -82,8 +90,12 @@ class _Gate:
             if self._is_ahead(act):
                 self._holds_back = True
                 return _nothing(act)
+            self._is_doubtful = self._local_result and not act.is_replaying
+            self._local_result = act.is_replaying and any(job.resolve_activity.is_local for job in act.jobs)
             self._events, self._task_started = act.history_length, act.timestamp.ToNanoseconds()
         completion = self._activate(act)
+        if self._is_doubtful and any(job.query_workflow.query_id == _DIRECT for job in act.jobs):
+            self._holds_back = True
         if self._holds_back and _QUERY in kinds:
             self._evict(act.run_id)
         return completion

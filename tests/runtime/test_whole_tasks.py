@@ -20,6 +20,7 @@ from temporalio.worker import (
     WorkflowRunner,
 )
 
+from runtime.queues import whole_tasks
 from runtime.queues.whole_tasks import WholeTasks
 
 RUNS = 12  # by chance the server gives a Worker the workflow task first, or the query
@@ -165,7 +166,17 @@ def brought(events: int, task: int, *, replaying: bool = False, query: bool = Fa
     act = WorkflowActivation(run_id="r", history_length=events, is_replaying=replaying)
     act.timestamp.FromSeconds(task)
     job = act.jobs.add()
-    (job.query_workflow if query else job.resolve_activity).SetInParent()
+    if query:
+        job.query_workflow.query_id = "legacy_query"
+    else:
+        job.resolve_activity.SetInParent()
+    return act
+
+
+def local(events: int, task: int) -> WorkflowActivation:
+    """An activation of a replay, with the result of a local activity."""
+    act = brought(events, task, replaying=True)
+    act.jobs[0].resolve_activity.is_local = True
     return act
 
 
@@ -187,3 +198,23 @@ def test_events_without_a_task_are_held_back_and_the_workflow_still_answers() ->
         acts = [brought(3, 1, replaying=replaying), brought(8, 1), brought(8, 1, query=True)]
         assert seen(*acts) == ([3, 8], [])
         assert seen(*acts, brought(14, 2)) == ([3, 8], ["the workflow goes on from its history"])
+
+
+def test_what_a_query_may_have_brought_after_a_local_activity_leaves_the_cache() -> None:
+    """The task at 2 brought nothing in the replay, so that it can't be told whether these events have one later."""
+    evicted: list[str] = []
+    gate = whole_tasks._Gate(Counting().create_instance(None).activate, evicted.append)
+    for act in (brought(3, 1, replaying=True), local(3, 1), brought(13, 2)):
+        gate.activate(act)
+    assert evicted == []
+    gate.activate(brought(13, 2, query=True))
+    assert evicted == ["r"]
+    assert gate.activate(brought(20, 3)).failed.failure.message
+
+
+def test_a_query_long_after_a_local_activity_changes_nothing() -> None:
+    evicted: list[str] = []
+    gate = whole_tasks._Gate(Counting().create_instance(None).activate, evicted.append)
+    for act in (local(3, 1), brought(13, 2), brought(20, 3), brought(20, 3, query=True)):
+        assert not gate.activate(act).failed.failure.message
+    assert evicted == []

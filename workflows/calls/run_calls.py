@@ -1,4 +1,11 @@
-"""The calls about a run and its children, free and repeatable: local activities where no signal can come meanwhile."""
+"""The calls about a run and its children, free and repeatable: local activities where no signal can come meanwhile.
+
+Those that end a run are not cancelled: see docs/decisions/0004.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
 from temporalio import workflow
 from temporalio.common import RetryPolicy
@@ -28,6 +35,8 @@ with workflow.unsafe.imports_passed_through():
     from workflows.calls.activity_calls import LASTING, reply_of
     from workflows.failures import CallFailed
 
+T = TypeVar("T")
+
 _STORE_RETRY = RetryPolicy(
     initial_interval=limits.STORE_RETRY_INITIAL,
     maximum_interval=limits.STORE_RETRY_MAX,
@@ -50,29 +59,44 @@ async def prepare_run(payload: SetupInput) -> RunSetup:
 
 
 async def adopt_finding(payload: AdoptInput) -> AdoptReply:
-    """Returns a finding as the answer, word for word; local, as it only reads."""
-    return await reply_of(
-        workflow.execute_local_activity_method(
-            PublishingActivities.adopt_finding,
-            payload,
-            start_to_close_timeout=limits.PUBLISH_TIMEOUT,
-            retry_policy=_STORE_RETRY,
-            summary="take the finding as the answer",
+    """Returns a finding as the answer, word for word; local, as it only reads. It is not cancelled."""
+    return await _to_its_end(
+        reply_of(
+            workflow.execute_local_activity_method(
+                PublishingActivities.adopt_finding,
+                payload,
+                start_to_close_timeout=limits.PUBLISH_TIMEOUT,
+                retry_policy=_STORE_RETRY,
+                summary="take the finding as the answer",
+            )
         )
     )
 
 
 async def publish_result(payload: PublishInput, trace: list[TraceEvent]) -> Published:
-    """Stores the whole result and trace; local, so the result is not written to history twice."""
-    return await reply_of(
-        workflow.execute_local_activity_method(
-            PublishingActivities.publish_result,
-            args=[payload, trace],
-            start_to_close_timeout=limits.PUBLISH_TIMEOUT,
-            retry_policy=_STORE_RETRY,
-            summary="store result and trace",
+    """Stores the whole result and trace; local, so the result is not written to history twice. It is not cancelled."""
+    return await _to_its_end(
+        reply_of(
+            workflow.execute_local_activity_method(
+                PublishingActivities.publish_result,
+                args=[payload, trace],
+                start_to_close_timeout=limits.PUBLISH_TIMEOUT,
+                retry_policy=_STORE_RETRY,
+                summary="store result and trace",
+            )
         )
     )
+
+
+async def _to_its_end(call: Coroutine[Any, Any, T]) -> T:
+    """Awaits a call that a cancellation comes too late for."""
+    task = asyncio.create_task(call)
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            workflow.logger.debug("the run ends already: it is not cancelled any more")
+    return task.result()
 
 
 async def pool_backlog(run: RunRef, pool: str) -> float:

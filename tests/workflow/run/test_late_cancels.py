@@ -1,0 +1,71 @@
+"""A cancellation that comes while a run stores its result is too late: the run ends as it would have, and replays."""
+
+import asyncio
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio import workflow
+from temporalio.client import WorkflowExecutionStatus
+
+from supervision.run.run_state import RunState
+from tests.replay.replaying import replayer
+from tests.scripted_model import ScriptedModel, plan, script, when
+from tests.serving import own_server, settings_for
+from tests.waiting import until
+from tests.workflow.runs import Handle, closed, sent, start
+from worker_main import serving
+from workflows.supervisor import SupervisorWorkflow
+
+RUNS = 4  # by chance a query comes with the last workflow task of a run, or without it
+
+
+async def test_a_cancel_that_comes_with_a_query_while_the_result_is_stored_is_too_late(
+    model: ScriptedModel, run_id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The query's answer ends the workflow task, and the next one brings the stored result and the cancellation."""
+    asked = {f"{run_id}-{number}": threading.Event() for number in range(RUNS)}
+    cancelled, planned, status = threading.Event(), asyncio.Event(), RunState.status
+
+    def status_after_the_cancel(state: RunState, cursor: int = 0) -> Any:
+        if workflow.in_workflow() and state.phase == "done" and not state.result_ref:
+            asked[workflow.info().workflow_id].set()
+            cancelled.wait(1.8)  # below the SDK's two seconds for a workflow task without an await
+        return status(state, cursor)
+
+    monkeypatch.setattr(RunState, "status", status_after_the_cancel)
+    settings = settings_for(model.url, tmp_path)
+    async with own_server() as client, serving(client, settings, ["model"]):
+        handles: dict[str, Handle] = {}
+        async with serving(client, settings, ["workflows"]):
+            for name in asked:
+                model.play(name, script(when(planned, plan(answer="none"))))
+                handles[name] = await start(client, name, "lab")
+                await until(sent(model, name, "plan.1.1"))
+        planned.set()
+        for handle in handles.values():
+            await until(lambda handle=handle: _has_plan(handle))
+        queries = [asyncio.create_task(handle.query(SupervisorWorkflow.status)) for handle in handles.values()]
+        await asyncio.sleep(0.5)  # nothing shows that a query waits at the server
+        async with serving(client, settings, ["workflows"]):
+            for name, handle in handles.items():
+                await until(lambda name=name, handle=handle: _is_asked_or_closed(asked[name], handle))
+            late = [handle for name, handle in handles.items() if asked[name].is_set()]
+            for handle in late:
+                await handle.cancel()
+            cancelled.set()
+            for handle in handles.values():
+                await until(lambda handle=handle: closed(handle))
+            await asyncio.gather(*queries)
+        for handle in handles.values():
+            assert (await handle.describe()).status is WorkflowExecutionStatus.COMPLETED
+            await replayer().replay_workflow(await handle.fetch_history())
+
+
+async def _has_plan(handle: Handle) -> bool:
+    return not (await handle.describe()).raw_description.pending_activities
+
+
+async def _is_asked_or_closed(asked: threading.Event, handle: Handle) -> bool:
+    return asked.is_set() or await closed(handle)
