@@ -4,20 +4,16 @@ A query that waits for a Worker comes with all events there are by then, of a wo
 the Worker has the workflow in its cache. The SDK lets the workflow go on with them, and with the rest of that task
 when it comes. A replay has all in one, signals and updates first: commands come in another order, and the run stands
 still (`TMPRL1100`). So the workflow answers as its last task left it, and leaves the cache before the next one.
-
-Nor does a workflow go on with the signals and updates of a task before it knows what else that brings: else an update
-that comes again after a reset would be carried out as if there had been none. See docs/decisions/0004.
+See docs/decisions/0004.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from temporalio.bridge.proto.workflow_activation import WorkflowActivation
 from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
 from temporalio.worker import Worker, WorkflowInstance, WorkflowInstanceDetails, WorkflowRunner
 
-from runtime.experimental import LOGIC_FLAGS
 from runtime.queues.task_slots import TaskSlots
 
 _Activate = Callable[[WorkflowActivation], WorkflowActivationCompletion]
@@ -53,7 +49,7 @@ class WholeTasks(WorkflowRunner):
 
     def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
         """Returns an instance that goes on with whole workflow tasks alone."""
-        instance = self._runner.create_instance(replace(det, default_workflow_logic_flags=LOGIC_FLAGS))
+        instance = self._runner.create_instance(det)
         activate = _Gate(instance.activate, self._evict).activate
         if self._slots is not None:
             activate = _ReplayReport(activate, det.info.workflow_type, self._slots).activate

@@ -32,7 +32,7 @@ from tests.scripted_model import (
 )
 from tests.waiting import until
 from tests.workflow import runs
-from tests.workflow.resets import reset, task_of_update, workflow_tasks
+from tests.workflow.resets import reset, workflow_tasks
 from tests.workflow.runs import Handle, sent, waits_for_provider
 from tests.workflow.scripts import GIVES_UP, Turns, in_order, item, plans, reviewed, subtasks, verdicts, with_replies
 from tests.workflow.subtasks.trees import PLANS, tree
@@ -231,17 +231,11 @@ def _interrupted() -> dict[str, Scenario]:
         points = await workflow_tasks(handle)
         return await reset(client, handle, points[len(points) // 2])
 
-    async def reset_to_its_resume(client: Client, handle: Handle, model: ScriptedModel) -> Handle:
-        await resumed(client, handle, model)
-        await handle.result()
-        return await reset(client, handle, await task_of_update(handle))
-
     never: Turns = {"t2": lambda step: hang()}
     return {
         "deadline": Scenario(script(PAIR, never), {"deadline": "PT6S"}),
         "cancelled": Scenario(script(PAIR, never), meanwhile=_cancel),
         "resumed": Scenario(script(PAIR, {"t1": account}), meanwhile=resumed),
-        "reset_to_its_resume": Scenario(script(PAIR, {"t1": account}), meanwhile=reset_to_its_resume),
         "extended": Scenario(script(PAIR, {"t2": lambda step: when(held, text("late"))}), meanwhile=extended),
         "reset": Scenario(script(plan({"id": "t1"}, {"id": "t2", "after": ["t1"]})), meanwhile=was_reset),
     }

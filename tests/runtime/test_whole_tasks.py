@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from dataclasses import dataclass
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any, cast
@@ -138,13 +137,6 @@ async def test_without_it_they_bring_events_ahead_of_their_task(client: Client, 
 # --- one gate, activation by activation ---------------------------------------------------------------
 
 
-@dataclass
-class Details:
-    """What a workflow is made of, as far as it matters here."""
-
-    default_workflow_logic_flags: frozenset[int] = frozenset()
-
-
 class Counting(WorkflowRunner):
     """Runs nothing: notes the events that its only workflow is brought."""
 
@@ -183,7 +175,7 @@ def local(events: int, task: int) -> WorkflowActivation:
 def seen(*activations: WorkflowActivation) -> tuple[list[int], list[str]]:
     """Returns the events that reach a workflow, and the messages of failed activations."""
     runner = Counting()
-    instance = WholeTasks(runner).create_instance(cast(WorkflowInstanceDetails, Details()))
+    instance = WholeTasks(runner).create_instance(cast(WorkflowInstanceDetails, None))
     failed = [instance.activate(act).failed.failure.message for act in activations]
     return runner.brought, [message for message in failed if message]
 
