@@ -44,7 +44,7 @@ class RunState:
     the reports of nested supervisors, `waits` the breakers and waits, `slots` how many work at a time, `trace` the
     events. `spending` has what was consumed by role and model, `models` those that can be used. `refused` are the
     subtasks whose model calls the provider refuses for all alike; `child_found` is True once any worker agent
-    returned a finding.
+    returned a finding. `heard_at` is the time of the last message that let work go on.
     """
 
     def __init__(
@@ -70,6 +70,7 @@ class RunState:
         self.was_reset = False
         self.resets = 0
         self.resumes = 0
+        self.heard_at: datetime | None = None
         self.own_seconds = 0.0
         self.warnings: list[str] = []
         self.model_notice: str | None = None

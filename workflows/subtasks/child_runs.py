@@ -144,12 +144,14 @@ class _Child:
 
     async def _started(self) -> workflow.ChildWorkflowHandle[Any, Any] | None:
         """Starts the child. Returns None if this run had started it before a reset: nothing is done twice."""
+        state = self._context.state
         try:
-            if self._context.state.was_reset:
+            # A reset is told after the messages of its workflow task, which it brings again.
+            if state.was_reset or state.heard_at == workflow.now():
                 return await self._begin(self._id, WorkflowIDReusePolicy.REJECT_DUPLICATE)
             return await self._begin(self._id)
         except WorkflowAlreadyStartedError:
-            if self._context.state.was_reset and await self._find():
+            if state.was_reset and await self._find():
                 return None
         try:
             return await self._begin(self._id)

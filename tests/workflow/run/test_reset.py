@@ -16,12 +16,12 @@ from activities.store.artifacts import open_store
 from runtime.queues.workers import workflow_runner
 from runtime.settings import Settings
 from supervision.contract.result import RunResult
-from supervision.contract.updates import ExtendLimits
-from tests.scripted_model import Reply, ScriptedModel, Step, plan, script, text, tools, when
+from supervision.contract.updates import ExtendLimits, Resume
+from tests.scripted_model import Reply, ScriptedModel, Step, plan, script, status, text, tools, when
 from tests.serving import own_server
 from tests.waiting import until
 from tests.workflow import runs
-from tests.workflow.resets import reset, workflow_tasks
+from tests.workflow.resets import reset, task_of_update, workflow_tasks
 from tests.workflow.runs import (
     Handle,
     closed,
@@ -31,6 +31,7 @@ from tests.workflow.runs import (
     sent,
     started_children,
     status_of,
+    waits_for_provider,
 )
 from worker_main import serving
 from workflows.supervisor import SupervisorWorkflow
@@ -255,3 +256,26 @@ async def test_the_same_run_id_twice_touches_nothing_of_the_first_run(
     assert kept.subtasks[0].finding is not None
     assert kept.subtasks[0].finding.summary == "the first finding"
     assert await started_children(client, run_id) == [f"{run_id}/t1/1"]
+
+
+async def test_a_reset_to_the_task_of_an_update_that_let_a_subtask_go_on_does_not_repeat_it(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    """The server gives the update again, together with the word of the reset."""
+    refused = {"on": True}
+
+    def turns(step: Step) -> Reply:
+        return status(401, "authentication_error") if refused["on"] else text("found")
+
+    model.play(run_id, script(plan({"id": "t1"}, {"id": "t2"}), {"t1": turns}))
+    base = await start(client, run_id)
+    await until(functools.partial(waits_for_provider, base))
+    refused["on"] = False
+    await base.execute_update(SupervisorWorkflow.resume, Resume())
+    await base.result()
+    handle = await reset(client, base, await task_of_update(base))
+    result = await handle.result()
+    assert result.status == "completed"
+    assert {report.attempts for report in result.subtasks} == {1}
+    assert agents_calls(model, run_id) == {"t1/1/turn.1": 2, "t2/1/turn.1": 1}
+    await replays(client, handle)
