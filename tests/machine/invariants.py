@@ -49,7 +49,7 @@ async def broken(client: Client, ending: Ending) -> list[str]:
     wrong = [*failures, *_wrong_end(ending, result), *_wrong_states(result), *_wrong_queries(ending, result)]
     wrong += _lost_findings(ending.run_id, result, root)
     for record in records.values():
-        wrong += [fault async for fault in _open_children(client, record, was_reset=len(ending.executions) > 1)]
+        wrong += [fault async for fault in _open_children(client, record, was_reset=ending.was_reset)]
     wrong += _wrong_spending(ending, result, records, abandoned_calls(root, before.records))
     wrong += doubled_children(root, before)
     wrong += _late_calls(ending, records, before.records)
@@ -198,7 +198,7 @@ def _late_calls(ending: Ending, records: dict[str, Record], before: dict[str, Re
     for call in ending.calls():
         names = call.step.call.split("/")
         above = [ends[path] for n in range(1, len(names)) if (path := "/".join(names[:n])) in ends]
-        left_behind = len(ending.executions) > 1 and call.step.call.rpartition("/")[0] not in ends
+        left_behind = ending.was_reset and call.step.call.rpartition("/")[0] not in ends
         since_end = call.at - min(above)
         if since_end > ON_ITS_WAY and not left_behind:
             late[call.step.call] += 1

@@ -68,6 +68,11 @@ class Ending:
     seconds: float = 0.0
     histories: dict[str, WorkflowHistory] = field(default_factory=dict)
 
+    @property
+    def was_reset(self) -> bool:
+        """True if another execution went on with the run."""
+        return len(self.executions) > 1
+
 
 @dataclass
 class Batch:

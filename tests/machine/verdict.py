@@ -11,7 +11,7 @@ from tests.machine.evidence import keep
 from tests.machine.invariants import broken
 from tests.machine.playing import Batch, Ending, played
 from tests.machine.replaced_workers import impatient
-from tests.replay.replaying import replayer
+from tests.replay.replaying import refused
 from tests.scripted_model import ScriptedModel
 
 SLOW = 60.0
@@ -81,7 +81,5 @@ async def _unlike(endings: list[Ending]) -> AsyncIterator[tuple[Ending, Exceptio
             for history in ending.histories.values():
                 yield history
 
-    async with replayer(strict=False).workflow_replay_iterator(histories()) as results:
-        async for result in results:
-            if result.replay_failure is not None:
-                yield found[id(result.history)], result.replay_failure
+    async for history, failure in refused(histories()):
+        yield found[id(history)], failure

@@ -33,10 +33,12 @@ def recorded(path: Path) -> WorkflowHistory:
     return WorkflowHistory(started.workflow_id, history.events)
 
 
-async def refused(histories: AsyncIterator[WorkflowHistory]) -> dict[str, Exception]:
-    """Returns the errors of those histories that do not replay, by the run's id."""
-    results = await replayer(strict=False).replay_workflows(histories, raise_on_replay_failure=False)
-    return dict(results.replay_failures)
+async def refused(histories: AsyncIterator[WorkflowHistory]) -> AsyncIterator[tuple[WorkflowHistory, Exception]]:
+    """Gives those histories that do not replay, and why."""
+    async with replayer(strict=False).workflow_replay_iterator(histories) as results:
+        async for result in results:
+            if result.replay_failure is not None:
+                yield result.history, result.replay_failure
 
 
 def outline(history: WorkflowHistory) -> str:

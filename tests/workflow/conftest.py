@@ -14,7 +14,6 @@ OF_ONE_RUN = 8
 _NO_PAUSE = timedelta()
 _AS_TESTED = {**vars(limits), "ATTEMPT_PAUSE": _NO_PAUSE}
 _replayed_later: set[str] = set()
-_ids: dict[str, str] = {}
 
 
 @pytest.fixture
@@ -43,11 +42,10 @@ async def replayed(client: Client) -> AsyncIterator[None]:
     yield
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(limits, "ATTEMPT_PAUSE", _NO_PAUSE)
-        failures = await refused(_histories(client))
-    refusals = []
-    for run_id, failure in failures.items():
-        history = await client.get_workflow_handle(_ids[run_id], run_id=run_id).fetch_history()
-        refusals.append(f"{_ids[run_id]} does not replay: {failure}\n{outline(history)}")
+        refusals = [
+            f"{history.workflow_id} does not replay: {failure}\n{outline(history)}"
+            async for history, failure in refused(_histories(client))
+        ]
     assert not refusals, "\n\n".join(refusals)
 
 
@@ -59,5 +57,4 @@ async def _histories(client: Client) -> AsyncIterator[WorkflowHistory]:
         root = run.id.partition("/")[0]
         if left.get(root, 0) > 0 or run.id in left:
             left[root] -= 1
-            _ids[run.run_id] = run.id
             yield await client.get_workflow_handle(run.id, run_id=run.run_id).fetch_history()

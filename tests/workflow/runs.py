@@ -123,6 +123,13 @@ async def queues(client: Client, workflow_id: str) -> list[str]:
     return [event.activity_task_scheduled_event_attributes.task_queue.name for event in begun]
 
 
+async def is_answered(client: Client, workflow_id: str) -> bool:
+    """True if no activity of an open workflow is under way."""
+    described = await client.get_workflow_handle(workflow_id).describe()
+    assert described.status is WorkflowExecutionStatus.RUNNING
+    return not described.raw_description.pending_activities
+
+
 # --- the model's record ---------------------------------------------------------------------------------
 
 

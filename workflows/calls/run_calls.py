@@ -5,7 +5,8 @@ Those that end a run are not cancelled: see docs/decisions/0004.
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any, TypeVar
+from datetime import timedelta
+from typing import Any, TypedDict, TypeVar
 
 from temporalio import workflow
 from temporalio.common import RetryPolicy
@@ -49,54 +50,25 @@ async def prepare_run(payload: SetupInput) -> RunSetup:
     """Fixes team, references and process facts for the run; local, so it costs no server round trip."""
     return await reply_of(
         workflow.execute_local_activity_method(
-            RunSetupActivities.prepare_run,
-            payload,
-            start_to_close_timeout=limits.SETUP_TIMEOUT,
-            retry_policy=_STORE_RETRY,
-            summary="prepare the run",
+            RunSetupActivities.prepare_run, payload, **_options(limits.SETUP_TIMEOUT, "prepare the run")
         )
     )
 
 
 async def adopt_finding(payload: AdoptInput) -> AdoptReply:
     """Returns a finding as the answer, word for word; local, as it only reads. It is not cancelled."""
+    options = _options(limits.PUBLISH_TIMEOUT, "take the finding as the answer")
     return await _to_its_end(
-        reply_of(
-            workflow.execute_local_activity_method(
-                PublishingActivities.adopt_finding,
-                payload,
-                start_to_close_timeout=limits.PUBLISH_TIMEOUT,
-                retry_policy=_STORE_RETRY,
-                summary="take the finding as the answer",
-            )
-        )
+        workflow.execute_local_activity_method(PublishingActivities.adopt_finding, payload, **options)
     )
 
 
 async def publish_result(payload: PublishInput, trace: list[TraceEvent]) -> Published:
     """Stores the whole result and trace; local, so the result is not written to history twice. It is not cancelled."""
+    options = _options(limits.PUBLISH_TIMEOUT, "store result and trace")
     return await _to_its_end(
-        reply_of(
-            workflow.execute_local_activity_method(
-                PublishingActivities.publish_result,
-                args=[payload, trace],
-                start_to_close_timeout=limits.PUBLISH_TIMEOUT,
-                retry_policy=_STORE_RETRY,
-                summary="store result and trace",
-            )
-        )
+        workflow.execute_local_activity_method(PublishingActivities.publish_result, args=[payload, trace], **options)
     )
-
-
-async def _to_its_end(call: Coroutine[Any, Any, T]) -> T:
-    """Awaits a call that a cancellation comes too late for."""
-    task = asyncio.create_task(call)
-    while not task.done():
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError:
-            workflow.logger.debug("the run ends already: it is not cancelled any more")
-    return task.result()
 
 
 async def pool_backlog(run: RunRef, pool: str) -> float:
@@ -119,11 +91,7 @@ async def find_child(question: ChildQuestion) -> ChildRef | None:
     """Returns the child that an execution before a reset started under an id; None if it started none there."""
     return await reply_of(
         workflow.execute_activity_method(
-            ChildActivities.find_child,
-            question,
-            start_to_close_timeout=limits.SETUP_TIMEOUT,
-            retry_policy=_STORE_RETRY,
-            summary=f"find {question.workflow_id}",
+            ChildActivities.find_child, question, **_options(limits.SETUP_TIMEOUT, f"find {question.workflow_id}")
         )
     )
 
@@ -151,3 +119,25 @@ async def child_consumed(child: ChildRef) -> Consumed:
             summary=f"cost of {child.workflow_id}",
         )
     )
+
+
+class _Options(TypedDict):
+    start_to_close_timeout: timedelta
+    retry_policy: RetryPolicy
+    summary: str
+
+
+def _options(timeout: timedelta, summary: str) -> _Options:
+    """Returns how a call is made that needs the store, or the server, for a moment."""
+    return {"start_to_close_timeout": timeout, "retry_policy": _STORE_RETRY, "summary": summary}
+
+
+async def _to_its_end(call: Coroutine[Any, Any, T]) -> T:
+    """Awaits a call that a cancellation comes too late for."""
+    task = asyncio.create_task(reply_of(call))
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            workflow.logger.debug("the run ends already: it is not cancelled any more")
+    return task.result()

@@ -89,11 +89,7 @@ class _Attempt:
 
     async def _best(self, outcomes: list[AttemptOutcome]) -> int:
         """Returns the index of the best outcome; a judge is asked only where there is a choice."""
-        findings = {
-            index: outcome.result.finding
-            for index, outcome in enumerate(outcomes)
-            if outcome.problem is None and outcome.result.finding
-        }
+        findings = {index: outcome.finding for index, outcome in enumerate(outcomes) if outcome.finding}
         indices = list(findings) or [0]
         if len(indices) == 1:
             return indices[0]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from temporalio.client import Client, WorkflowUpdateFailedError
 
+from standin.server.api_reply import text_block
 from supervision.budget.ledger import plan_estimate
 from supervision.contract.updates import ExtendLimits, NewBudget
 from tests.scripted_model import (
@@ -40,14 +41,18 @@ PAIR = subtasks(item("t1"), item("t2"))
 NEVER = asyncio.Event()
 
 
+def lookup(step: Step) -> dict[str, Any]:
+    """A call of the tool."""
+    return {"type": "tool_use", "id": f"toolu_{step.number}", "name": "lookup", "input": {"query": "pears"}}
+
+
 def spending(tokens: int, turns: int, words: str = "many pears") -> Callable[[Step], Reply]:
     """Turns that each take so many tokens, the last one with the finding."""
 
     def play(step: Step) -> Reply:
         if step.number < turns and "last turn" not in step.prompt:
-            use = {"type": "tool_use", "id": f"toolu_{step.number}", "name": "lookup", "input": {"query": "pears"}}
-            return message([use], "tool_use", tokens=tokens // 2)
-        return message([{"type": "text", "text": words}], tokens=tokens // 2)
+            return message([lookup(step)], "tool_use", tokens=tokens // 2)
+        return text(words, tokens=tokens // 2)
 
     return play
 
@@ -161,11 +166,10 @@ async def test_what_a_subtask_had_is_kept_when_the_budget_ends_before_it_conclud
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
     """A real model asks for tools in its very last turn, too, whatever it is told."""
-    use = {"type": "tool_use", "id": "toolu_1", "name": "lookup", "input": {"query": "pears"}}
-    words = {"type": "text", "text": "three so far"}
 
     def greedy(step: Step) -> Reply:
-        return message([words, use] if step.number == 1 else [use], "tool_use", tokens=10_000)
+        words = [text_block("three so far")] if step.number == 1 else []
+        return message([*words, lookup(step)], "tool_use", tokens=10_000)
 
     model.play(run_id, script(subtasks(item("t1", "finder"), item("t2", "finder")), {"t1": greedy}))
     handle = await start(client, run_id, team="lab", budget={"tokens": 60_000}, max_turns=99)
@@ -181,11 +185,9 @@ async def test_what_a_subtask_had_is_kept_when_the_budget_ends_before_it_conclud
 async def test_what_a_worker_agent_had_before_a_refill_is_kept_if_it_fails_after_it(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
-    words = {"type": "text", "text": "three so far"}
-
     def turns(step: Step) -> Reply:
         if step.number == 1:
-            return message([words], "max_tokens", tokens=10_000)
+            return message([text_block("three so far")], "max_tokens", tokens=10_000)
         return spending(20_000, 99)(step) if step.number < 4 else status(400, "invalid_request_error")
 
     model.play(run_id, script(subtasks(item("t1", "finder"), item("t2", "finder")), {"t1": turns}))

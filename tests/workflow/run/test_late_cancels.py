@@ -1,6 +1,7 @@
 """A cancellation that comes while a run stores its result is too late: the run ends as it would have, and replays."""
 
 import asyncio
+import functools
 import threading
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from tests.replay.replaying import replayer
 from tests.scripted_model import ScriptedModel, plan, script, when
 from tests.serving import own_server, settings_for
 from tests.waiting import until
-from tests.workflow.runs import Handle, closed, sent, start
+from tests.workflow.runs import Handle, closed, is_answered, sent, start
 from worker_main import serving
 from workflows.supervisor import SupervisorWorkflow
 
@@ -44,27 +45,23 @@ async def test_a_cancel_that_comes_with_a_query_while_the_result_is_stored_is_to
                 handles[name] = await start(client, name, "lab")
                 await until(sent(model, name, "plan.1.1"))
         planned.set()
-        for handle in handles.values():
-            await until(lambda handle=handle: _has_plan(handle))
+        for name in asked:
+            await until(functools.partial(is_answered, client, name))
         queries = [asyncio.create_task(handle.query(SupervisorWorkflow.status)) for handle in handles.values()]
         await asyncio.sleep(0.5)  # nothing shows that a query waits at the server
         async with serving(client, settings, ["workflows"]):
             for name, handle in handles.items():
-                await until(lambda name=name, handle=handle: _is_asked_or_closed(asked[name], handle))
+                await until(functools.partial(_is_asked_or_closed, asked[name], handle))
             late = [handle for name, handle in handles.items() if asked[name].is_set()]
             for handle in late:
                 await handle.cancel()
             cancelled.set()
             for handle in handles.values():
-                await until(lambda handle=handle: closed(handle))
+                await until(functools.partial(closed, handle))
             await asyncio.gather(*queries)
         for handle in handles.values():
             assert (await handle.describe()).status is WorkflowExecutionStatus.COMPLETED
             await replayer().replay_workflow(await handle.fetch_history())
-
-
-async def _has_plan(handle: Handle) -> bool:
-    return not (await handle.describe()).raw_description.pending_activities
 
 
 async def _is_asked_or_closed(asked: threading.Event, handle: Handle) -> bool:

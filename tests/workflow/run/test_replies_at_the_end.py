@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from temporalio import activity
 from temporalio.api.enums.v1 import EventType
-from temporalio.client import Client, WorkflowExecutionStatus
+from temporalio.client import Client
 
 from activities.replies.agent_story import AgentStories
 from tests.scripted_model import Reply, ScriptedModel, plan, script, text, when
 from tests.serving import own_server, settings_for
 from tests.waiting import until
-from tests.workflow.runs import closed, scheduled, sent, start
+from tests.workflow.runs import closed, is_answered, scheduled, sent, start
 from tests.workflow.scripts import item, subtasks
 from tests.workflow.subtasks.trees import tree
 from worker_main import serving
@@ -48,7 +48,7 @@ async def test_a_reply_that_comes_together_with_a_cancel_is_booked(
         # No Worker takes workflow tasks now: the reply and the cancellation wait for the same one.
         caller = run_id if step.startswith("plan") else f"{run_id}/t1/1"
         answered.set()
-        await until(lambda: _completed(own_client, caller))
+        await until(lambda: is_answered(own_client, caller))
         await own_client.get_workflow_handle(caller).cancel()
         async with serving(own_client, settings, ["workflows"]):
             await until(lambda: closed(handle))
@@ -93,11 +93,3 @@ async def _has_reply(client: Client, workflow_id: str) -> bool:
     """True if an activity of a workflow has completed, and the workflow has got to know of it."""
     events = (await client.get_workflow_handle(workflow_id).fetch_history()).events
     return any(event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED for event in events)
-
-
-async def _completed(client: Client, workflow_id: str) -> bool:
-    """True if the only activity of a workflow has completed."""
-    handle = client.get_workflow_handle(workflow_id)
-    described = await handle.describe()
-    assert described.status is WorkflowExecutionStatus.RUNNING
-    return not described.raw_description.pending_activities
