@@ -83,6 +83,7 @@ class RunSetupActivities:
             ) from error
         return RunSetup(
             store_id=await self._store.identity(),
+            began_at=setup.began_at,
             goal_ref=await self._stored(run, goal),
             team_ref=team_ref,
             team=card,

@@ -61,7 +61,6 @@ class SupervisorWorkflow(Handlers):
     def _note_reset(self, seed: int) -> None:
         if isinstance(self._state, RunState):  # at once: what goes on in the same task may start children
             self._state.resets += 1
-            self._state.was_reset = True
         self._reset.set()
 
     def _new_state(self, request: RunRequest) -> RunState:
@@ -138,12 +137,13 @@ class SupervisorWorkflow(Handlers):
             SetupInput(
                 run=run,
                 request=state.request,
+                began_at=state.started_at,
                 brief=self._nested.brief if self._nested else None,
                 first_run_id=workflow.info().first_execution_run_id,
             )
         )
         run.store_id = setup.store_id or run.store_id
-        state.content_is_stored()
+        state.prepared(setup.began_at)
         if setup.ceilings and not self._nested:
             state.keep_within(setup.ceilings)
         if setup.was_reset:

@@ -4,6 +4,8 @@ The models of all `*contracts` modules are history: fields may be added with def
 recorded runs live. A *reference* is a key of the artifact store; a *head* is that of a conversation's last entry.
 """
 
+from datetime import datetime
+
 from pydantic import JsonValue
 
 from activities.contracts.packed import FindingRefs
@@ -66,11 +68,13 @@ class SubtaskBrief(Model):
 class SetupInput(Model):
     """The first activity's input; a local activity, so the request is not written to history again.
 
-    `brief` is a nested supervisor's assignment by its parent, `first_run_id` the id before any reset.
+    `brief` is a nested supervisor's assignment by its parent, `first_run_id` the id before any reset, `began_at` the
+    time of the run's first workflow task.
     """
 
     run: RunRef
     request: RunRequest
+    began_at: datetime | None = None
     brief: SubtaskBrief | None = None
     first_run_id: str = ""
 
@@ -78,10 +82,12 @@ class SetupInput(Model):
 class RunSetup(Model):
     """Everything that a run depends on beside its request, fixed when it starts.
 
-    `prompt_tokens` is how many tokens of findings one prompt of the supervisor's models holds.
+    `prompt_tokens` is how many tokens of findings one prompt of the supervisor's models holds. `began_at` is what came
+    in: in a replay the first workflow task can seem later than it was (docs/decisions/0004).
     """
 
     store_id: str
+    began_at: datetime | None = None
     goal_ref: str
     team_ref: str
     team: TeamCard

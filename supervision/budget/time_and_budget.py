@@ -23,6 +23,7 @@ class TimeAndBudget:
         self._now = now
         self._started_at = started_at
         self.deadline = request.deadline
+        self._set_by_parent: datetime | None = None
         self.budget = Budget.model_construct(**grant.model_dump()) if grant else request.budget
         self.ledger = Ledger(self.budget.tokens, self.budget.usd)
         self._ceilings = Ceilings()
@@ -95,7 +96,13 @@ class TimeAndBudget:
     def set_slice(self, grant: Amount, deadline_at: datetime) -> None:
         """Sets the deadline of a nested supervisor, and raises its slice to `grant`."""
         self.budget = Budget.model_construct(**self.ledger.raise_to(grant).model_dump())
-        self.deadline = deadline_at - self._started_at
+        self.deadline, self._set_by_parent = deadline_at - self._started_at, deadline_at
+
+    def begin_at(self, started_at: datetime) -> None:
+        """Sets when the clock began; a deadline that the parent has set stays where it is."""
+        self._started_at = started_at
+        if self._set_by_parent is not None:
+            self.deadline = self._set_by_parent - started_at
 
     def restart_clock(self) -> None:
         """Lets the whole deadline begin anew: the run was reset, and the time until then is not its own."""

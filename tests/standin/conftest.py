@@ -44,6 +44,10 @@ class Served:
         """The ledger's entries."""
         return list((await self.http.get("/ledger")).json())
 
+    async def ended_calls(self) -> list[dict[str, Any]]:
+        """The ledger's entries, once all calls have ended: the last line is written after the last byte."""
+        return list(await until(self.ledger, lambda entries: len(entries) % 2 == 0))
+
     async def ask(self, text: str = "Say something.", **more: Any) -> anthropic.types.Message:
         """One streamed call."""
         body: dict[str, Any] = {"model": "claude-haiku-5-5", "max_tokens": 2000, **more}

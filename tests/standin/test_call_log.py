@@ -15,7 +15,7 @@ def events(entries: list[dict[str, Any]]) -> list[str]:
 
 async def test_an_answered_call_has_two_lines_with_the_same_number(served: Served) -> None:
     reply = await served.ask(extra_headers={"x-supervisor-call": "run-1/plan.1.1"})
-    received, answered = await served.ledger()
+    received, answered = await served.ended_calls()
     assert (received["event"], answered["event"]) == ("received", "answered")
     assert received["n"] == answered["n"]
     assert answered["call"] == "run-1/plan.1.1"
@@ -29,15 +29,15 @@ async def test_an_answered_call_has_two_lines_with_the_same_number(served: Serve
 
 async def test_the_file_holds_the_same_lines_at_once(served: Served) -> None:
     await served.ask()
-    lines = [json.loads(line) for line in served.ledger_file.read_text().splitlines()]
-    assert lines[-2:] == await served.ledger()
+    entries = await served.ended_calls()
+    assert [json.loads(line) for line in served.ledger_file.read_text().splitlines()][-2:] == entries
 
 
 async def test_a_failure_is_a_failure(served: Served) -> None:
     await served.fault({"cut_after": 4})
     with pytest.raises(Exception, match="."):
         await served.ask()
-    assert events(await until(served.ledger, lambda entries: len(entries) == 2)) == ["received", "failed"]
+    assert events(await served.ended_calls()) == ["received", "failed"]
 
 
 @pytest.mark.parametrize("fault", [{"delay_ms": 60_000}, {"stall_after": 3}, {"chunk_delay_ms": 5000}])
@@ -54,5 +54,6 @@ async def test_a_client_that_leaves_is_noticed_at_once(served: Served, fault: di
 
 async def test_reset_forgets_the_entries(served: Served) -> None:
     await served.ask()
+    await served.ended_calls()
     await served.http.post("/reset")
     assert await served.ledger() == []

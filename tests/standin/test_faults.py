@@ -104,7 +104,7 @@ async def test_garbage_has_status_200(served: Served, kind: str, body: bytes) ->
     reply = await served.http.post("/v1/messages", json=ask)
     assert reply.status_code == 200
     assert reply.content.startswith(body)
-    assert (await served.ledger())[-1]["event"] == "failed"
+    assert (await served.ended_calls())[-1]["event"] == "failed"
 
 
 async def test_a_refusal_says_nothing_but_why(served: Served) -> None:

@@ -35,7 +35,7 @@ async def test_nobody_controls_it_without_its_token(served: Served, token: str |
             refused = await stranger.request(method, path, content=b"{}", headers=headers)
             assert (refused.status_code, refused.json()["error"]["type"]) == (403, "permission_error"), path
     assert text_of(await served.ask()) == "scripted"
-    assert len(await served.ledger()) == 2
+    assert len(await served.ended_calls()) == 2
 
 
 @pytest.mark.parametrize("token", ["", "Bearer ", "Bearer guess"])

@@ -67,7 +67,7 @@ class ChildLinks:
         )
         self._links[subtask_id] = _Link(account, terms, terms)
         # After a reset it may be at work already, with more slots than the first one.
-        self._state.slots.loans[subtask_id] = Loan(settled=not self._state.was_reset)
+        self._state.slots.loans[subtask_id] = Loan(settled=not self._state.resets)
         return terms
 
     def started(self, subtask_id: str, workflow_id: str) -> None:

@@ -147,11 +147,11 @@ class _Child:
         state = self._context.state
         try:
             # A reset is told after the messages of its workflow task, which it brings again.
-            if state.was_reset or state.heard_at == workflow.now():
+            if state.resets or state.heard_at == workflow.now():
                 return await self._begin(self._id, WorkflowIDReusePolicy.REJECT_DUPLICATE)
             return await self._begin(self._id)
         except WorkflowAlreadyStartedError:
-            if state.was_reset and await self._find():
+            if state.resets and await self._find():
                 return None
         try:
             return await self._begin(self._id)

@@ -120,7 +120,7 @@ async def run_nested(
                 )
             )
             links.started(subtask_id, as_id)
-            if context.state.was_reset:
+            if context.state.resets:
                 context.slot_freed.set()  # nobody has begun meanwhile
             return handle
 

@@ -128,6 +128,16 @@ def test_a_nested_run_has_its_slice_and_the_clock_of_its_parent() -> None:
     assert (run.budget.tokens, run.deadline_at) == (7000, START + 3 * HOUR)
 
 
+def test_a_deadline_counts_from_when_the_run_began_but_not_the_one_that_its_parent_has_set() -> None:
+    run, nested = a_run(), a_run(grant=Amount(tokens=5000, usd=None))
+    nested.set_slice(Amount(tokens=5000, usd=None), START + 3 * HOUR)
+    for budget in (run, nested):
+        budget.begin_at(START - timedelta(seconds=2))
+    assert run.deadline_at == START + HOUR - timedelta(seconds=2)
+    assert (nested.deadline_at, nested.deadline) == (START + 3 * HOUR, 3 * HOUR + timedelta(seconds=2))
+    assert run.latest_deadline_at == START - timedelta(seconds=2) + limits.MAX_DEADLINE
+
+
 def test_after_a_reset_the_whole_deadline_begins_anew() -> None:
     clock = Clock()
     run = a_run(clock)
