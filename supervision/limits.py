@@ -360,4 +360,7 @@ CACHED_WORKFLOWS = 3000  # more than live workflows: replaying on each task cost
 LOOP_SILENCE = timedelta(seconds=15)  # by then its heartbeats are overdue and others do its work: it only harms
 NATIVE_CPU = timedelta(seconds=10)  # of the process in a tick: only code that holds the interpreter takes so much
 WATCHDOG_TICK = timedelta(seconds=1)
+TASKS_UNTAKEN = timedelta(seconds=75)  # longer than a poll without tasks, after a minute the server ends it
+TASK_WATCH_PERIOD = timedelta(seconds=15)
+TASK_WATCH_LOOKS = 2  # that find tasks untaken, one after the other: a process that was paused polls right away
 SHUTDOWN_MARGIN = timedelta(seconds=15)  # after GRACEFUL_SHUTDOWN what is left is cancelled; then the process ends
