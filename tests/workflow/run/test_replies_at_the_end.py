@@ -17,7 +17,7 @@ from tests.serving import own_server, settings_for
 from tests.waiting import until
 from tests.workflow.runs import closed, is_answered, scheduled, sent, start
 from tests.workflow.scripts import item, subtasks
-from tests.workflow.subtasks.trees import tree
+from tests.workflow.subtasks.trees import nested_handle, tree
 from worker_main import serving
 from workflows.supervisor import SupervisorWorkflow
 
@@ -77,7 +77,7 @@ async def test_a_reply_that_comes_while_a_nested_run_stores_its_result_is_booked
         own_server({"history.defaultWorkflowTaskTimeout": "2s"}) as client,
         serving(client, settings_for(model.url, tmp_path)),
     ):
-        handle = await start(client, run_id, "house")
+        handle = await start(client, run_id, "house", models={"supervisor": "no-price-known"})
         await until(sent(model, run_id, "t1/1/plan.1.1"))
         await handle.cancel()
         await storing.wait()
@@ -86,7 +86,9 @@ async def test_a_reply_that_comes_while_a_nested_run_stores_its_result_is_booked
         counted.set()
         await until(lambda: closed(handle))
         result = await handle.query(SupervisorWorkflow.result)
+        below = await nested_handle(client, nested).result()
     assert result.usage.model_calls == len(model.of(run_id)) == 2
+    assert below.warnings == ["the dollar budget is not kept: the price of no-price-known is unknown"]
 
 
 async def _has_reply(client: Client, workflow_id: str) -> bool:
