@@ -54,10 +54,9 @@ from runtime.imports import end_imports
 from runtime.paths import keep_files_private, make_command
 from runtime.process import check_ownership, exit_now, keep_private
 from runtime.queues.queue_config import QueueConfig
-from runtime.queues.task_watch import taking_tasks
 from runtime.queues.workers import ALL_ROLES, WorkerRole, workers
 from runtime.settings import Settings, load_settings
-from runtime.watchdog import Watchdog, end, stopping_by_signal
+from runtime.watchdog import Watchdog, stopping_by_signal
 from supervision import limits
 from supervision.contract.request import describe_errors
 from supervision.contract.team import is_pool
@@ -87,14 +86,19 @@ async def serving(
     usable = await search_attributes.ensure(client) if attributes is None else list(attributes)
     model = anthropic_model(settings)
     queues = model_queues(settings, pool)
-    total = settings.model_rpm / 60 if settings.model_rpm else None
-    pace = QueuePace(QueueConfig(client), queues[0], total=total, queues=queues, find=settings.model_find_rpm)
+    pace = QueuePace(
+        QueueConfig(client),
+        queues[0],
+        total=settings.model_rpm / 60 if settings.model_rpm else None,
+        queues=queues,
+        find=settings.model_find_rpm,
+    )
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(model.close)  # first in, last out: calls in flight may finish
         if pool or "model" in roles:
             await stack.enter_async_context(pace.kept())
         gate = ModelGate(model, settings.model_tpm, pace=pace)
-        rate = total / len(queues) if total else None
+        rate = settings.model_rpm / 60 / len(queues) if settings.model_rpm else None
         for worker in compose(client, settings, gate, roles, usable, pool, strict_sandbox, rate):
             await stack.enter_async_context(worker)
         yield usable
@@ -213,8 +217,7 @@ async def serve(settings: Settings, roles: Sequence[WorkerRole], pool: str | Non
     stop = asyncio.Event()
     with stopping_by_signal(asyncio.get_running_loop(), stop, watchdog):
         process = serving(client, settings, roles, pool=pool, strict_sandbox=False)
-        watched = WORKFLOW_QUEUE if "workflows" in roles and not pool else None
-        async with process as attributes, shown_alive(settings.health_file), taking_tasks(client, watched, end):
+        async with process as attributes, shown_alive(settings.health_file):
             for warning in search_attributes.warnings(attributes):
                 say(f"warning: {warning}")
             if settings.model == "standin":

@@ -346,6 +346,7 @@ WORKER_CONNECT_WAIT = timedelta(seconds=60)  # a Worker may be started together 
 ACTIVITY_SLOTS = 1000  # more than live children, so that waiting for a tool never queues
 MODEL_SLOTS = 200  # model calls in flight: as many as one run may have agents; more streams than a process reads well
 WORKFLOW_TASK_SLOTS = 3  # of cached workflows, and of others: they share one interpreter, more only make each late
+HELD_TASK_SLOTS = 100  # with those whose tasks wait for local activities: the SDK's usual number
 REPLAY_PATIENCE = timedelta(seconds=1)  # from the answer of a poll to the first activation: milliseconds, if not busy
 REPLAY_LONGEST = timedelta(seconds=5)  # the largest take two; on a machine that is so slow, others wait no longer
 # Made and not let go of, before Python looks for garbage: its own 700 had two runs of 1,000 subtasks spend a sixth of
@@ -360,7 +361,4 @@ CACHED_WORKFLOWS = 3000  # more than live workflows: replaying on each task cost
 LOOP_SILENCE = timedelta(seconds=15)  # by then its heartbeats are overdue and others do its work: it only harms
 NATIVE_CPU = timedelta(seconds=10)  # of the process in a tick: only code that holds the interpreter takes so much
 WATCHDOG_TICK = timedelta(seconds=1)
-TASKS_UNTAKEN = timedelta(seconds=75)  # longer than a poll without tasks, after a minute the server ends it
-TASK_WATCH_PERIOD = timedelta(seconds=15)
-TASK_WATCH_LOOKS = 2  # that find tasks untaken, one after the other: a process that was paused polls right away
 SHUTDOWN_MARGIN = timedelta(seconds=15)  # after GRACEFUL_SHUTDOWN what is left is cancelled; then the process ends

@@ -69,16 +69,12 @@ class WorkerProcesses:
         self._folder = folder
         self._started: list[WorkerProcess] = []
 
-    def launch(self, *options: str, before: str = "") -> WorkerProcess:
-        """Starts `worker_main.py` with those options, after the code that is to run `before` it."""
+    def launch(self, *options: str) -> WorkerProcess:
+        """Starts `worker_main.py` with those options."""
         log = self._folder / f"worker-{len(self._started)}.log"
-        program = [
-            "-c",
-            f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{before}\nimport worker_main; worker_main.main()",
-        ]
         with log.open("wb") as written:
             process = subprocess.Popen(
-                [sys.executable, *(program if before else [str(ROOT / "worker_main.py")]), *options],
+                [sys.executable, str(ROOT / "worker_main.py"), *options],
                 env=self.environ,
                 cwd=self._folder,
                 stderr=written,
@@ -86,9 +82,9 @@ class WorkerProcesses:
         self._started.append(WorkerProcess(process, log))
         return self._started[-1]
 
-    async def start(self, *options: str, before: str = "") -> WorkerProcess:
+    async def start(self, *options: str) -> WorkerProcess:
         """Starts a process and returns it once it serves."""
-        started = self.launch(*options, before=before)
+        started = self.launch(*options)
         await started.ready()
         return started
 

@@ -6,6 +6,7 @@ before is replayed, each has all of its time. See docs/decisions/0018.
 """
 
 import asyncio
+import time
 from collections.abc import Collection
 
 from temporalio.worker import (
@@ -28,10 +29,15 @@ class TaskSlots(CustomSlotSupplier):
 
     Who waits has `patience`, in seconds, with what was not said to be replayed: a task that the SDK lost, or one of a
     workflow in the cache, which the server gave away because the Worker was late. A replay has `longest`.
+
+    A task that takes more than `longest` waits for a local activity, as for a store that is away, or it was lost with
+    its slot (temporalio 1.35.0, "Extra buffered run should not have produced an activation"). It does not count among
+    the `each`, or three of them would keep all other runs from going on; `most` bounds them all.
     """
 
-    def __init__(self, each: int, in_turn: Collection[str], patience: float, longest: float) -> None:
+    def __init__(self, each: int, most: int, in_turn: Collection[str], patience: float, longest: float) -> None:
         self._each = each
+        self._most = most
         self._in_turn = in_turn
         self._patience = patience
         self._longest = longest
@@ -51,7 +57,7 @@ class TaskSlots(CustomSlotSupplier):
     def mark_slot_used(self, ctx: SlotMarkUsedContext) -> None:
         """Notes which workflow the task is of."""
         if isinstance(ctx.permit, _Permit) and isinstance(ctx.slot_info, WorkflowSlotInfo):
-            ctx.permit.workflow = ctx.slot_info.workflow_type
+            ctx.permit.workflow, ctx.permit.since = ctx.slot_info.workflow_type, time.monotonic()
             if ctx.permit.workflow not in self._in_turn:
                 self._go_on(ctx.permit)
 
@@ -79,7 +85,9 @@ class TaskSlots(CustomSlotSupplier):
 
     def _give(self, ctx: SlotReserveContext) -> "_Permit | None":
         given = self._of_kind(is_cached=ctx.is_sticky)
-        if len(given) >= self._each or any(permit.is_alone for permit in given):
+        usual = time.monotonic() - self._longest
+        counted = [permit for permit in given if permit.since is None or permit.since > usual]
+        if len(counted) >= self._each or len(given) >= self._most or any(permit.is_alone for permit in given):
             return None
         permit = _Permit(is_cached=ctx.is_sticky)
         self._permits.add(permit)
@@ -117,3 +125,4 @@ class _Permit(SlotPermit):
         self.is_alone = not is_cached
         self.replays = False
         self.workflow: str | None = None
+        self.since: float | None = None  # when the task came

@@ -81,6 +81,7 @@ def workers(
     if "workflows" in roles:
         task_slots = TaskSlots(
             limits.WORKFLOW_TASK_SLOTS,
+            most=limits.HELD_TASK_SLOTS,
             in_turn={workflow.__name__ for workflow in large_workflows},
             patience=limits.REPLAY_PATIENCE.total_seconds(),
             longest=limits.REPLAY_LONGEST.total_seconds(),

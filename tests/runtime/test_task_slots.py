@@ -28,7 +28,7 @@ from temporalio.worker import (
 from runtime.queues.task_slots import TaskSlots
 from runtime.queues.whole_tasks import WholeTasks
 
-LARGE, SMALL, EACH = "Rounds", "Small", 2
+LARGE, SMALL, EACH, MOST = "Rounds", "Small", 2, 4
 TURNS = 5  # of the event loop: whatever it was given is done by then
 CACHED = cast(SlotReserveContext, SimpleNamespace(is_sticky=True))
 OTHER = cast(SlotReserveContext, SimpleNamespace(is_sticky=False))
@@ -61,7 +61,7 @@ async def waits(slots: TaskSlots, ctx: SlotReserveContext) -> asyncio.Task[SlotP
 
 
 def slots_for_two(patience: float = 60.0, longest: float = 60.0) -> TaskSlots:
-    return TaskSlots(EACH, {LARGE}, patience, longest)
+    return TaskSlots(EACH, MOST, {LARGE}, patience, longest)
 
 
 async def test_there_are_so_many_for_cached_workflows_and_one_who_waits_gets_what_is_released() -> None:
@@ -147,6 +147,30 @@ async def test_a_replay_of_another_is_no_word_about_a_task_that_is_not_there_yet
     await waits(slots, OTHER)
 
 
+async def test_tasks_that_take_longer_than_the_longest_replay_do_not_count_but_there_are_not_any_number() -> None:
+    slots = slots_for_two(patience=0.01, longest=0.05)
+    taken = []
+    async with asyncio.timeout(10):
+        for _ in range(MOST):
+            taken.append(await slots.reserve_slot(CACHED))
+            used(slots, taken[-1], SMALL)
+    waiting = await waits(slots, CACHED)
+    await asyncio.sleep(0.1)  # however long it waits
+    assert not waiting.done()
+    released(slots, taken[0])
+    assert await waiting is not None
+
+
+async def test_a_poll_that_brings_no_task_counts_however_long_it_takes() -> None:
+    slots = slots_for_two(patience=0.01, longest=0.01)
+    for _ in range(EACH):
+        await slots.reserve_slot(CACHED)
+    waiting = await waits(slots, CACHED)
+    await asyncio.sleep(0.1)
+    assert not waiting.done()
+    waiting.cancel()
+
+
 async def test_one_who_gives_up_waiting_takes_no_slot() -> None:
     slots = slots_for_two()
     first = await slots.reserve_slot(OTHER)
@@ -215,7 +239,7 @@ async def changes_of_run(client: Client, queue: str, *, in_turn: bool) -> int:
     recorded = Recorded()
 
     def worker() -> Worker:
-        slots = TaskSlots(3, {"Rounds"}, patience=60.0, longest=60.0)
+        slots = TaskSlots(3, 9, {"Rounds"}, patience=60.0, longest=60.0)
         runner = WholeTasks(recorded, slots)
         fixed = FixedSizeSlotSupplier(10)
         workflow_slots: TaskSlots | FixedSizeSlotSupplier = slots if in_turn else fixed
