@@ -14,7 +14,10 @@ from supervision.text import money
 
 
 class TimeAndBudget:
-    """Deadline and budget of one supervisor. `now` is the run's clock; `grant` is a nested supervisor's slice."""
+    """Deadline and budget of one supervisor. `now` is the run's clock; `grant` is a nested supervisor's slice.
+
+    `unfunded` is how many worker agents wait for budget that others may give back.
+    """
 
     def __init__(
         self, request: RunRequest, now: Callable[[], datetime], started_at: datetime, grant: Amount | None = None
@@ -27,6 +30,7 @@ class TimeAndBudget:
         self.budget = Budget.model_construct(**grant.model_dump()) if grant else request.budget
         self.ledger = Ledger(self.budget.tokens, self.budget.usd)
         self._ceilings = Ceilings()
+        self.unfunded = 0
 
     @property
     def deadline_at(self) -> datetime:

@@ -52,7 +52,7 @@ class Slots:
 
     Whoever has to wait gets a slot in the order of asking, before anybody who asks later. `borrowed` are those of a
     nested supervisor, None in the root; `loans` are those lent on, by subtask. `left_waiting` is how many subtasks are
-    ready and lack a slot. `at_wait` is True while work here or below waits for a provider or a person.
+    ready and lack a slot. `at_wait` is True while work here or below waits for a provider, a person, or budget.
     """
 
     def __init__(self, most: Callable[[], int], borrowed: Loan | None = None) -> None:

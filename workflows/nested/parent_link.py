@@ -14,6 +14,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.run.run_state import RunState
     from supervision.run.slots import Loan
     from supervision.run.waits import ProviderWait
+    from workflows import versions
     from workflows.child_contracts import NestedInput, NestedReport, NestedRequest, NestedTerms
     from workflows.nested.nested_result import nested_run
 
@@ -32,7 +33,8 @@ class ParentLink:
         self.limits_changes = nested.terms.changed
         self._refused = False
         self._loan = state.slots.borrowed = Loan()
-        state.slots.at_wait = lambda: bool(state.waits.current)
+        state.slots.at_wait = lambda: bool(state.waits.current) or self._waits_for_budget
+        self._waits_for_budget = False
         self._returned = 0
 
     @property
@@ -106,10 +108,13 @@ class ParentLink:
         ledger = budget.ledger
         if ledger.has_room(tokens):
             return True
-        if self._refused or self._is_over():
+        if not self.may_give:
             return False
         if self._asked == self._answered:
             self._asked += 1
+            if versions.budget_is_awaited_without_slot():
+                self._waits_for_budget = True
+                self.report()  # others may need its slots, to end and give back
             request = NestedRequest(
                 subtask_id=self._nested.subtask_id,
                 report_key=self._nested.terms.report_key,
@@ -125,7 +130,12 @@ class ParentLink:
                 timeout=max(budget.deadline_at - workflow.now(), limits.LEAST_CALL_TIME),
                 timeout_summary="budget from above",
             )
-        return ledger.has_room(tokens) or not (self._refused or self._is_over())
+        return ledger.has_room(tokens) or self.may_give
+
+    @property
+    def may_give(self) -> bool:
+        """True if there is time, and the supervisor above has not refused since a person changed the limits."""
+        return not (self._refused or self._is_over())
 
     def _is_over(self) -> bool:
         return self._state.finished_at is not None or workflow.now() >= self._state.time_and_budget.deadline_at
@@ -147,6 +157,7 @@ class ParentLink:
         elif terms.answered > self._answered:
             self._refused = True
         self._answered, self.limits_changes = max(self._answered, terms.answered), terms.changed
+        self._waits_for_budget &= self._answered < self._asked
         return True
 
     def _begin_anew(self) -> None:

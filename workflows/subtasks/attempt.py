@@ -17,6 +17,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.run.attempt_rules import AfterAgent, after_agent, child_id
     from supervision.run.slots import Slot
     from supervision.text import one_line
+    from workflows import versions
     from workflows.background import stop_all
     from workflows.calls.finding_refs import as_refs, shown
     from workflows.calls.judge_calls import select
@@ -111,8 +112,7 @@ class _Attempt:
         model = self._model()
         while True:
             try:
-                await context.hold(slot)
-                funding = await self._fund(account, under_way=progress.turn > 0)
+                funding = await self._fund(account, slot, under_way=progress.turn > 0)
             except asyncio.CancelledError:
                 return stopped(result)
             if funding is None:
@@ -186,24 +186,37 @@ class _Attempt:
         elif step in (AfterAgent.WAIT_RESUME, AfterAgent.FAIL_RUN):
             await self.context.wait_for_resume(self.subtask_id, problem.message)
 
-    async def _fund(self, account: str, *, under_way: bool) -> _Funding | None:
-        """Returns a slice of the budget; at its end the last grant for work `under_way`, else None.
+    async def _fund(self, account: str, slot: Slot, *, under_way: bool) -> _Funding | None:
+        """Returns a slice of the budget, and holds the slot; at its end the last grant for work `under_way`, else None.
 
         A nested supervisor asks for more first. While other worker agents hold grants it waits: they may give back
         some of theirs.
         """
-        budget, board = self.context.state.time_and_budget, self.context.state.board
-        ledger = budget.ledger
-        agents = self.context.state.request.max_parallel
-        size = board.size(self.subtask_id)
-        while (grant := ledger.grant(account, budget.shares(board.agents(agents), size))) is None:
-            if await self.context.more_budget(limits.LEAST_GRANT_TOKENS):
-                continue
-            if not ledger.open_grants:
-                return _Funding(ledger.last_grant(account), last=True) if under_way else None
-            # Several may wake from this wait at once, and the first takes what is free: so the loop asks again.
-            await workflow.wait_condition(lambda: not ledger.exhausted or not ledger.open_grants)
-        return _Funding(grant, last=False)
+        context = self.context
+        budget, board = context.state.time_and_budget, context.state.board
+        while True:
+            await context.hold(slot)
+            shares = budget.shares(board.agents(context.state.request.max_parallel), board.size(self.subtask_id))
+            if (grant := budget.ledger.grant(account, shares)) is not None:
+                return _Funding(grant, last=False)
+            if not budget.ledger.open_grants and (context.parent is None or not context.parent.may_give):
+                return _Funding(budget.ledger.last_grant(account), last=True) if under_way else None
+            await self._wait_for_budget(slot)
+
+    async def _wait_for_budget(self, slot: Slot) -> None:
+        """Returns when there may be some. It holds no slot: those with budget may need it, to end and give back."""
+        budget, holds_none = self.context.state.time_and_budget, versions.budget_is_awaited_without_slot()
+        if holds_none:
+            self.context.free(slot)
+            budget.unfunded += 1
+        try:
+            if not await self.context.more_budget(limits.LEAST_GRANT_TOKENS):
+                # Several may wake from this wait at once, and the first takes what is free: so they ask again.
+                await workflow.wait_condition(lambda: not budget.ledger.exhausted or not budget.ledger.open_grants)
+        finally:
+            if holds_none:
+                budget.unfunded -= 1
+                self.context.slot_freed.set()
 
     def _book(self, account: str, result: WorkerAgentResult, model: str) -> None:
         """Books what a worker agent consumed, whatever became of it: in the run's ledger and under its subtask."""

@@ -162,6 +162,8 @@ class Dispatch:
         slots.left_waiting = 0
         if self._state.refused and not self._state.has_finding:
             return None  # others would be refused, too: those at work decide whether the run fails
+        if self._state.time_and_budget.unfunded:
+            return None  # nor could others be paid now
         for subtask_id in board.ready():
             if slots.full:
                 slots.left_waiting += 1
