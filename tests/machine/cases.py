@@ -177,7 +177,8 @@ def case(seed: int) -> Case:
 
 
 def _deeds(dice: Random, calls: int) -> tuple[Deed, ...]:
-    actions = ["cancel", "cancel", "reset", "reset", "extend", "look", "cancel_child", "terminate_child", "resume"]
+    actions = ["cancel", "cancel", "reset", "reset", "extend", "tighten", "look", "resume"]
+    actions += ["cancel_child", "terminate_child"]
     return tuple(
         sorted(
             (Deed(dice.randint(1, calls), dice.choice(actions)) for _ in range(dice.choice([0, 0, 1, 1, 2]))),

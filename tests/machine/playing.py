@@ -228,6 +228,12 @@ class _Play:
             case "extend":
                 more = {"budget": {"tokens": 500_000}, "deadline": "PT1H"}
                 await handle.execute_update("extend_limits", more)
+            case "tighten":
+                shown = await handle.query(SupervisorWorkflow.status)
+                card: Any = shown.limits.ledger["tokens"]
+                left = self._case.draw("tighten").choice([0, 5_000, 30_000])
+                total = card["spent"] + card["promised"] + left
+                await handle.execute_update("extend_limits", {"budget": {"tokens": total}})
             case "resume":
                 await handle.execute_update("resume", {"request_id": uuid4().hex})
             case "look":
