@@ -12,6 +12,7 @@ from typing import Any
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowFailureError, WorkflowHistory
 
+from supervision import limits
 from supervision.contract.updates import ExtendLimits, NewBudget, Resume
 from supervision.prompt_marks import FINISH_TOOL
 from tests.scripted_model import (
@@ -35,7 +36,15 @@ from tests.workflow import runs
 from tests.workflow.resets import reset, workflow_tasks
 from tests.workflow.runs import Handle, sent, waits_for_provider
 from tests.workflow.scripts import GIVES_UP, Turns, in_order, item, plans, reviewed, subtasks, verdicts, with_replies
-from tests.workflow.subtasks.trees import PLANS, tree
+from tests.workflow.subtasks.trees import (
+    PLANS,
+    STOREY_BESIDE_STOREY,
+    STOREY_BESIDE_T2,
+    ScarceBudget,
+    is_running,
+    leave_free,
+    tree,
+)
 from workflows.supervisor import SupervisorWorkflow
 
 SMALL_HISTORIES = {"limit.historyCount.suggestContinueAsNew": 60}
@@ -255,11 +264,26 @@ def _nested() -> dict[str, Scenario]:
         await _extend(handle)
         held.set()
 
+    def scarce(shape: Reply, free: int) -> Scenario:
+        budget = ScarceBudget(shape)
+
+        async def until_it_waits(client: Client, handle: Handle, model: ScriptedModel) -> None:
+            await until(sent(model, handle.id, "t1/1/plan.1.1"))
+            await leave_free(handle, free)
+            budget.is_scarce.set()
+            await until(functools.partial(waits_for_provider, handle))
+            await until(functools.partial(is_running, handle, "t2"))
+            await budget.pay(handle)
+
+        return Scenario(budget.reply, {"max_parallel": 1}, until_it_waits, team="house")
+
     deep: dict[str, Any] = {"max_depth": 3}
     late = tree(PLANS, **{"l1/1/turn.1": when(held, text("late pears"))})
     return {
         "nested": Scenario(tree(PLANS), deep, team="house"),
         "nested_refilled": Scenario(tree(shapes), {**deep, "budget": {"tokens": 300_000}}, team="house"),
+        "slot_left_to_a_nested_run": scarce(STOREY_BESIDE_T2, 0),
+        "slot_left_by_a_nested_run": scarce(STOREY_BESIDE_STOREY, limits.LEAST_GRANT_TOKENS),
         "nested_extended": Scenario(late, deep, extended, team="house"),
         "slots_of_a_tree": Scenario(tree(shapes), {**deep, "max_parallel": 2}, team="house"),
         "nested_cancelled": Scenario(tree(PLANS, **{"l1/1/turn.1": hang()}), deep, _cancel, team="house"),

@@ -1,23 +1,18 @@
 """`max_parallel` counts the worker agents of the whole tree: slots are lent to nested runs, and none is stuck there."""
 
 import asyncio
-import functools
-import math
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from temporalio.client import Client
 
 from standin.server.api_reply import ApiReply
-from supervision import limits
-from supervision.contract.updates import ExtendLimits, NewBudget
-from tests.scripted_model import Reply, Script, ScriptedModel, Step, status, when
+from tests.scripted_model import Reply, Script, ScriptedModel, Step
 from tests.waiting import until
 from tests.workflow.resets import reset, workflow_tasks
-from tests.workflow.runs import Handle, start, states, status_of, waits_for_provider
+from tests.workflow.runs import start, status_of, waits_for_provider
 from tests.workflow.scripts import item, subtasks
-from tests.workflow.subtasks.trees import tree
+from tests.workflow.subtasks.trees import STOREY_BESIDE_T2, Account, tree
 from workflows.supervisor import SupervisorWorkflow
 
 pytestmark = pytest.mark.usefixtures("worker")
@@ -105,23 +100,6 @@ async def test_eight_nested_runs_with_one_each_below_share_four_slots(
     assert sum(call.step.kind == "turn" for call in model.of(run_id)) == 8
 
 
-@dataclass
-class Account:
-    """A model whose provider refuses the account at one call, until it is paid."""
-
-    refused_at: str
-    usual: Script
-    paid: bool = False
-
-    def reply(self, step: Step) -> Reply:
-        """Returns the reply to a call."""
-        unpaid = not self.paid and step.call.endswith(self.refused_at)
-        return status(402, "billing_error", "no credit") if unpaid else self.usual(step)
-
-
-STOREY_BESIDE_T2 = subtasks(item("t0"), item("t1", "storey", depends_on=["t0"]), item("t2", depends_on=["t0"]))
-
-
 async def test_nested_runs_whose_worker_agents_wait_give_their_slots_to_others(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
@@ -188,70 +166,3 @@ async def test_slots_that_were_lent_before_a_reset_still_count(
     result = await handle.result()
     assert (result.status, result.gaps, most) == ("completed", [], 4)
     assert max(model.steps(run_id).count(f"t1/1/f{n}/1/turn.1") for n in range(6)) == 1
-
-
-async def test_who_waits_for_budget_leaves_the_slot_to_a_nested_run_that_has_some(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
-    """One slot in all: the nested run has all that is left and waits for its account; t2 waits for budget meanwhile."""
-    usual, limited = tree({"": STOREY_BESIDE_T2, "t1/1": subtasks(item("f1", "walker"))}), asyncio.Event()
-    account = Account("/f1/1/turn.1", usual)
-    model.play(run_id, lambda step: _after(limited, account.reply(step), step, "/t1/1/plan.1.1"))
-    handle = await start(client, run_id, "house", max_parallel=1)
-    await until(lambda: "t1/1/plan.1.1" in model.steps(run_id))
-    await leave_free(handle, 0)
-    limited.set()
-    await until(functools.partial(has_begun, handle, "t2"))
-    account.paid = True
-    await handle.execute_update(SupervisorWorkflow.resume)
-    result = await handle.result()
-    assert (result.status, result.gaps) == ("completed", [])
-
-
-async def test_a_nested_run_that_waits_for_budget_leaves_its_slot_to_one_that_has_some(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
-    """One slot in all: t1 waits for its account, t2 has too little for its plan and asks the root for more."""
-    shape = subtasks(item("t0"), item("t1", "storey", depends_on=["t0"]), item("t2", "storey", depends_on=["t0"]))
-    below = {"t1/1": subtasks(item("f1", "walker")), "t2/1": subtasks(item("f1", "walker"))}
-    limited = asyncio.Event()
-    account = Account("t1/1/f1/1/turn.1", tree({"": shape, **below}))
-    model.play(run_id, lambda step: _after(limited, account.reply(step), step, "/t1/1/plan.1.1"))
-    handle = await start(client, run_id, "house", max_parallel=1)
-    await until(lambda: "t1/1/plan.1.1" in model.steps(run_id))
-    await leave_free(handle, limits.LEAST_GRANT_TOKENS)
-    limited.set()
-    await until(functools.partial(asks_for_budget, client, run_id, "t2/1"))
-    account.paid = True
-    await handle.execute_update(SupervisorWorkflow.resume)
-    result = await handle.result()
-    assert (result.status, result.gaps) == ("completed", [])
-
-
-def _after(event: asyncio.Event, reply: Reply, step: Step, end: str) -> Reply:
-    return when(event, reply) if step.call.endswith(end) else reply
-
-
-async def leave_free(handle: Handle, tokens: int) -> None:
-    """Lowers the run's budget until so much of it can be promised, beside what is held back for the answer."""
-    card: Any = (await status_of(handle)).limits.ledger["tokens"]
-    total = math.ceil((card["spent"] + card["promised"] + tokens) / (1 - limits.SYNTHESIS_HOLDBACK_SHARE)) + 1
-    await handle.execute_update(SupervisorWorkflow.extend_limits, ExtendLimits(budget=NewBudget(tokens=total)))
-    card = (await status_of(handle)).limits.ledger["tokens"]
-    assert tokens <= card["free"] < tokens + limits.LEAST_GRANT_TOKENS
-
-
-async def has_begun(handle: Handle, subtask_id: str) -> bool:
-    """True if a subtask is at work, as the run's status has it."""
-    return (await states(handle))[subtask_id] == "running"
-
-
-async def asks_for_budget(client: Client, run_id: str, nested: str) -> bool:
-    """True if a nested run has asked its root for budget."""
-    history = await client.get_workflow_handle(run_id).fetch_history()
-    signals = [event.workflow_execution_signaled_event_attributes for event in history.events]
-    return any(
-        signal.signal_name == "nested_request"
-        and signal.external_workflow_execution.workflow_id == f"{run_id}/{nested}"
-        for signal in signals
-    )

@@ -1,11 +1,18 @@
 """Trees of supervisors in tests: scripts by workflow, and what each level shows of its own."""
 
+import asyncio
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
 from temporalio.client import Client
 from temporalio.service import RPCError
 
+from supervision import limits
 from supervision.contract.status import Status
-from tests.scripted_model import OTHERS, Reply, Script, Step, answer, text
-from tests.workflow.runs import Handle, status_of
+from supervision.contract.updates import ExtendLimits, NewBudget
+from tests.scripted_model import OTHERS, Reply, Script, Step, answer, status, text, when
+from tests.workflow.runs import Handle, states, status_of
 from tests.workflow.scripts import item, subtasks
 from workflows.supervisor import SupervisorWorkflow
 
@@ -66,3 +73,64 @@ async def leaves(client: Client, workflow_id: str, above: str = "") -> dict[str,
         below = await leaves(client, report.workflow_id or "", f"{where}/") if report.nested else {}
         states |= below or {where: report.state}
     return states
+
+
+@dataclass
+class Account:
+    """A model whose provider refuses the account at one call, until it is paid."""
+
+    refused_at: str
+    usual: Script
+    paid: bool = False
+
+    def reply(self, step: Step) -> Reply:
+        """Returns the reply to a call."""
+        unpaid = not self.paid and step.call.endswith(self.refused_at)
+        return status(402, "billing_error", "no credit") if unpaid else self.usual(step)
+
+
+STOREY_BESIDE_T2 = subtasks(item("t0"), item("t1", "storey", depends_on=["t0"]), item("t2", depends_on=["t0"]))
+STOREY_BESIDE_STOREY = subtasks(
+    item("t0"), item("t1", "storey", depends_on=["t0"]), item("t2", "storey", depends_on=["t0"])
+)
+
+
+@dataclass
+class ScarceBudget:
+    """A run in which t1, a nested run, has most of the budget and waits for its account, while t2 may begin.
+
+    t1 is planned once the budget `is_scarce`.
+    """
+
+    shape: Reply
+    account: Account = field(init=False)
+    is_scarce: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        below = subtasks(item("f1", "walker"))
+        usual = tree({"": self.shape, "t1/1": below, "t2/1": below})
+        self.account = Account("/t1/1/f1/1/turn.1", usual)
+
+    def reply(self, step: Step) -> Reply:
+        """Returns the reply to a call."""
+        reply = self.account.reply(step)
+        return when(self.is_scarce, reply) if step.call.endswith("/t1/1/plan.1.1") else reply
+
+    async def pay(self, handle: Handle) -> None:
+        """Pays the account and lets the run go on."""
+        self.account.paid = True
+        await handle.execute_update(SupervisorWorkflow.resume)
+
+
+async def leave_free(handle: Handle, tokens: int) -> None:
+    """Lowers the run's budget until so much of it can be promised, beside what is held back for the answer."""
+    card: Any = (await status_of(handle)).limits.ledger["tokens"]
+    total = math.ceil((card["spent"] + card["promised"] + tokens) / (1 - limits.SYNTHESIS_HOLDBACK_SHARE)) + 1
+    await handle.execute_update(SupervisorWorkflow.extend_limits, ExtendLimits(budget=NewBudget(tokens=total)))
+    card = (await status_of(handle)).limits.ledger["tokens"]
+    assert tokens <= card["free"] < tokens + limits.LEAST_GRANT_TOKENS
+
+
+async def is_running(handle: Handle, subtask_id: str) -> bool:
+    """True if a subtask is at work, as the run's status has it."""
+    return (await states(handle))[subtask_id] == "running"
