@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Coroutine
-from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -13,10 +12,13 @@ with workflow.unsafe.imports_passed_through():
     from supervision import limits
     from supervision.contract.result import Problem
     from supervision.errors import ErrorKind, SupervisionError
-    from workflows.background import BackgroundTask
+    from workflows import versions
+    from workflows.background import BackgroundTask, results_are_in
     from workflows.run_context import RunContext
     from workflows.subtasks.assignment import Assignment, assign, next_probe_at, take_role, warm_start
     from workflows.subtasks.retries import give_up, run_with_retries
+
+_LEVELS_OF_A_SUBTASK = 3  # of tasks that await one another: the child's, its candidate's, the subtask's
 
 
 class Timers:
@@ -254,6 +256,10 @@ class Dispatch:
         await self._drafts.stop()
         await self._replanning.stop()
         if running:
-            with suppress(TimeoutError):
-                left = patience / self._context.depth
+            left = patience / self._context.depth
+            try:
                 await workflow.wait_condition(partial(_all_done, running), timeout=left, timeout_summary=summary)
+            except TimeoutError:
+                if versions.what_came_with_the_end_of_a_wait_counts():
+                    for _ in range(_LEVELS_OF_A_SUBTASK):
+                        await results_are_in()

@@ -17,6 +17,7 @@ from activities.replies.agent_story import AgentStories
 from activities.store.artifacts import ArtifactStore
 from supervision import limits
 from supervision.contract.usage import Usage
+from supervision.provider.serving_models import ServingModels
 from supervision.run.board import Board
 from tests.scripted_model import Reply, ScriptedModel, Step, as_json, plan, script, status, stop, text, tools, when
 from tests.waiting import until
@@ -252,6 +253,50 @@ async def test_what_a_child_returns_together_with_its_cost_from_the_journal_is_k
     await until(functools.partial(closed, client.get_workflow_handle(f"{run_id}/t1/1")))
     ended.set()
     await until(functools.partial(closed, handle))
+    finding = (await handle.query(SupervisorWorkflow.result)).subtasks[0].finding
+    assert finding is not None
+    assert "finding of t1" in finding.summary
+
+
+async def test_what_a_child_returns_in_the_moment_in_which_the_run_gives_up_on_it_is_kept(
+    client: Client, model: ScriptedModel, run_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its result, its cost from the journal and the end of the wait for both come in one workflow task."""
+    monkeypatch.setattr(limits, "CHILD_CLOSE_SHARE", 0.0)  # the run waits as short as it can
+    monkeypatch.setattr(limits, "CHILD_GIVE_UP_WAIT", timedelta(milliseconds=300))
+    may_end, is_busy, whole, list_keys = asyncio.Event(), threading.Event(), AgentStories.whole, ArtifactStore.list_keys
+    bring_back = ServingModels.bring_back
+
+    def bring_back_slowly(models: ServingModels) -> None:
+        if workflow.info().workflow_id == run_id and not is_busy.is_set():
+            is_busy.set()
+            time.sleep(1.5)  # below the SDK's two seconds for a workflow task without an await
+        bring_back(models)
+
+    async def whole_once_it_may(stories: AgentStories, *story: Any) -> Any:
+        if activity.info().workflow_id != run_id:
+            await may_end.wait()
+        return await whole(stories, *story)
+
+    async def list_keys_while_the_run_is_busy(store: ArtifactStore, prefix: str) -> list[str]:
+        if activity.info().workflow_id == run_id and not is_busy.is_set():
+            await client.get_workflow_handle(run_id).signal("nested_resume")
+            await asyncio.to_thread(is_busy.wait, 5)
+            may_end.set()
+            await client.get_workflow_handle(f"{run_id}/t1/1").result()
+            await asyncio.sleep(0.4)  # the wait ends; the server shows that when the workflow task is done
+        return await list_keys(store, prefix)
+
+    monkeypatch.setattr(ServingModels, "bring_back", bring_back_slowly)
+    monkeypatch.setattr(AgentStories, "whole", whole_once_it_may)
+    monkeypatch.setattr(ArtifactStore, "list_keys", list_keys_while_the_run_is_busy)
+    model.play(run_id, half_done)
+    handle = await start(client, run_id, team="house")
+    await until(lambda: len(model.of(run_id)) == 4)
+    await until(functools.partial(closed, client.get_workflow_handle(f"{run_id}/t1/1/f1/1")))
+    await handle.cancel()
+    await until(functools.partial(closed, handle))
+    assert is_busy.is_set()
     finding = (await handle.query(SupervisorWorkflow.result)).subtasks[0].finding
     assert finding is not None
     assert "finding of t1" in finding.summary
