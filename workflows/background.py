@@ -10,9 +10,12 @@ from temporalio import workflow
 _STEPS_OF_A_RESULT = 3  # of the event loop, from the event in history to the end of the task that awaits it
 
 
-async def results_are_in() -> None:
-    """Returns when the tasks have ended whose results came in this workflow task, whatever came first of it."""
-    for _ in range(_STEPS_OF_A_RESULT):
+async def results_are_in(levels: int = 1) -> None:
+    """Returns when the tasks have ended whose results came in this workflow task, whatever came first of it.
+
+    `levels` is how many such tasks await one another.
+    """
+    for _ in range(levels * _STEPS_OF_A_RESULT):
         await asyncio.sleep(0)
 
 

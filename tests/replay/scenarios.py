@@ -42,7 +42,6 @@ from tests.workflow.subtasks.trees import (
     STOREY_BESIDE_T2,
     ScarceBudget,
     is_running,
-    leave_free,
     tree,
 )
 from workflows.supervisor import SupervisorWorkflow
@@ -268,9 +267,7 @@ def _nested() -> dict[str, Scenario]:
         budget = ScarceBudget(shape)
 
         async def until_it_waits(client: Client, handle: Handle, model: ScriptedModel) -> None:
-            await until(sent(model, handle.id, "t1/1/plan.1.1"))
-            await leave_free(handle, free)
-            budget.is_scarce.set()
+            await budget.make_scarce(handle, model, free)
             await until(functools.partial(waits_for_provider, handle))
             await until(functools.partial(is_running, handle, "t2"))
             await budget.pay(handle)

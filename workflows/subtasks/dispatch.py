@@ -261,5 +261,4 @@ class Dispatch:
                 await workflow.wait_condition(partial(_all_done, running), timeout=left, timeout_summary=summary)
             except TimeoutError:
                 if versions.what_came_with_the_end_of_a_wait_counts():
-                    for _ in range(_LEVELS_OF_A_SUBTASK):
-                        await results_are_in()
+                    await results_are_in(_LEVELS_OF_A_SUBTASK)

@@ -191,6 +191,22 @@ def half_done(step: Step) -> Reply:
     return NEVER if step.call.endswith("f2/1/turn.1") else usual(step)
 
 
+async def start_half_done(client: Client, model: ScriptedModel, run_id: str) -> Handle:
+    """Starts such a run, and returns once one of the two has found something and the other one is asked."""
+    model.play(run_id, half_done)
+    handle = await start(client, run_id, team="house")
+    await until(lambda: len(model.of(run_id)) == 4)
+    await until(functools.partial(closed, client.get_workflow_handle(f"{run_id}/t1/1/f1/1")))
+    return handle
+
+
+async def assert_finding_is_kept(handle: Handle) -> None:
+    """Checks that the run has the nested run's finding."""
+    finding = (await handle.query(SupervisorWorkflow.result)).subtasks[0].finding
+    assert finding is not None
+    assert "finding of t1" in finding.summary
+
+
 async def test_what_a_child_returns_while_the_run_gives_up_on_it_is_kept(
     client: Client, model: ScriptedModel, run_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -210,17 +226,11 @@ async def test_what_a_child_returns_while_the_run_gives_up_on_it_is_kept(
 
     monkeypatch.setattr(AgentStories, "whole", whole_once_given_up)
     monkeypatch.setattr(ArtifactStore, "list_keys", list_keys_once_it_ended)
-    model.play(run_id, half_done)
-    handle = await start(client, run_id, team="house")
-    await until(lambda: len(model.of(run_id)) == 4)
-    found = client.get_workflow_handle(f"{run_id}/t1/1/f1/1")
-    await until(functools.partial(closed, found))
+    handle = await start_half_done(client, model, run_id)
     await handle.cancel()
     await until(functools.partial(closed, handle))
     assert given_up.is_set()
-    finding = (await handle.query(SupervisorWorkflow.result)).subtasks[0].finding
-    assert finding is not None
-    assert "finding of t1" in finding.summary
+    await assert_finding_is_kept(handle)
 
 
 async def test_what_a_child_returns_together_with_its_cost_from_the_journal_is_kept(
@@ -244,18 +254,13 @@ async def test_what_a_child_returns_together_with_its_cost_from_the_journal_is_k
 
     monkeypatch.setattr(AgentStories, "whole", whole_once_closing)
     monkeypatch.setattr(Board, "close", close_once_it_ended)
-    model.play(run_id, half_done)
-    handle = await start(client, run_id, team="house")
-    await until(lambda: len(model.of(run_id)) == 4)
-    await until(functools.partial(closed, client.get_workflow_handle(f"{run_id}/t1/1/f1/1")))
+    handle = await start_half_done(client, model, run_id)
     await handle.cancel()
     await closing.wait()
     await until(functools.partial(closed, client.get_workflow_handle(f"{run_id}/t1/1")))
     ended.set()
     await until(functools.partial(closed, handle))
-    finding = (await handle.query(SupervisorWorkflow.result)).subtasks[0].finding
-    assert finding is not None
-    assert "finding of t1" in finding.summary
+    await assert_finding_is_kept(handle)
 
 
 async def test_what_a_child_returns_in_the_moment_in_which_the_run_gives_up_on_it_is_kept(
@@ -290,16 +295,11 @@ async def test_what_a_child_returns_in_the_moment_in_which_the_run_gives_up_on_i
     monkeypatch.setattr(ServingModels, "bring_back", bring_back_slowly)
     monkeypatch.setattr(AgentStories, "whole", whole_once_it_may)
     monkeypatch.setattr(ArtifactStore, "list_keys", list_keys_while_the_run_is_busy)
-    model.play(run_id, half_done)
-    handle = await start(client, run_id, team="house")
-    await until(lambda: len(model.of(run_id)) == 4)
-    await until(functools.partial(closed, client.get_workflow_handle(f"{run_id}/t1/1/f1/1")))
+    handle = await start_half_done(client, model, run_id)
     await handle.cancel()
     await until(functools.partial(closed, handle))
     assert is_busy.is_set()
-    finding = (await handle.query(SupervisorWorkflow.result)).subtasks[0].finding
-    assert finding is not None
-    assert "finding of t1" in finding.summary
+    await assert_finding_is_kept(handle)
 
 
 async def test_the_finding_of_one_candidate_is_kept_if_the_other_one_can_not_be_reached(

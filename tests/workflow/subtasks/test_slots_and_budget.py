@@ -8,8 +8,8 @@ from temporalio.client import Client
 from supervision import limits
 from tests.scripted_model import ScriptedModel
 from tests.waiting import until
-from tests.workflow.runs import sent, start
-from tests.workflow.subtasks.trees import STOREY_BESIDE_STOREY, STOREY_BESIDE_T2, ScarceBudget, is_running, leave_free
+from tests.workflow.runs import start
+from tests.workflow.subtasks.trees import STOREY_BESIDE_STOREY, STOREY_BESIDE_T2, ScarceBudget, is_running
 
 pytestmark = pytest.mark.usefixtures("worker")
 
@@ -21,9 +21,7 @@ async def test_a_worker_agent_leaves_the_slot_to_a_nested_run_that_has_budget(
     scarce = ScarceBudget(STOREY_BESIDE_T2)
     model.play(run_id, scarce.reply)
     handle = await start(client, run_id, "house", max_parallel=1)
-    await until(sent(model, run_id, "t1/1/plan.1.1"))
-    await leave_free(handle, 0)
-    scarce.is_scarce.set()
+    await scarce.make_scarce(handle, model, 0)
     await until(functools.partial(is_running, handle, "t2"))
     await scarce.pay(handle)
     result = await handle.result()
@@ -37,9 +35,7 @@ async def test_a_nested_run_leaves_its_slot_to_one_that_has_budget(
     scarce = ScarceBudget(STOREY_BESIDE_STOREY)
     model.play(run_id, scarce.reply)
     handle = await start(client, run_id, "house", max_parallel=1)
-    await until(sent(model, run_id, "t1/1/plan.1.1"))
-    await leave_free(handle, limits.LEAST_GRANT_TOKENS)
-    scarce.is_scarce.set()
+    await scarce.make_scarce(handle, model, limits.LEAST_GRANT_TOKENS)
     await until(functools.partial(has_asked_for_budget, client, run_id, "t2/1"))
     await scarce.pay(handle)
     result = await handle.result()

@@ -11,8 +11,9 @@ from temporalio.service import RPCError
 from supervision import limits
 from supervision.contract.status import Status
 from supervision.contract.updates import ExtendLimits, NewBudget
-from tests.scripted_model import OTHERS, Reply, Script, Step, answer, status, text, when
-from tests.workflow.runs import Handle, states, status_of
+from tests.scripted_model import OTHERS, Reply, Script, ScriptedModel, Step, answer, status, text, when
+from tests.waiting import until
+from tests.workflow.runs import Handle, sent, states, status_of
 from tests.workflow.scripts import item, subtasks
 from workflows.supervisor import SupervisorWorkflow
 
@@ -99,12 +100,12 @@ STOREY_BESIDE_STOREY = subtasks(
 class ScarceBudget:
     """A run in which t1, a nested run, has most of the budget and waits for its account, while t2 may begin.
 
-    t1 is planned once the budget `is_scarce`.
+    t1 is planned once the budget is scarce.
     """
 
     shape: Reply
     account: Account = field(init=False)
-    is_scarce: asyncio.Event = field(default_factory=asyncio.Event)
+    _is_scarce: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     def __post_init__(self) -> None:
         below = subtasks(item("f1", "walker"))
@@ -114,7 +115,13 @@ class ScarceBudget:
     def reply(self, step: Step) -> Reply:
         """Returns the reply to a call."""
         reply = self.account.reply(step)
-        return when(self.is_scarce, reply) if step.call.endswith("/t1/1/plan.1.1") else reply
+        return when(self._is_scarce, reply) if step.call.endswith("/t1/1/plan.1.1") else reply
+
+    async def make_scarce(self, handle: Handle, model: ScriptedModel, tokens: int) -> None:
+        """Leaves so many tokens free beside t1, which is planned then."""
+        await until(sent(model, handle.id, "t1/1/plan.1.1"))
+        await leave_free(handle, tokens)
+        self._is_scarce.set()
 
     async def pay(self, handle: Handle) -> None:
         """Pays the account and lets the run go on."""
