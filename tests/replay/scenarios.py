@@ -34,14 +34,13 @@ from tests.scripted_model import (
 from tests.waiting import until
 from tests.workflow import runs
 from tests.workflow.resets import reset, workflow_tasks
-from tests.workflow.runs import Handle, sent, waits_for_provider
+from tests.workflow.runs import Handle, is_in, sent, waits_for_provider
 from tests.workflow.scripts import GIVES_UP, Turns, in_order, item, plans, reviewed, subtasks, verdicts, with_replies
 from tests.workflow.subtasks.trees import (
     PLANS,
     STOREY_BESIDE_STOREY,
     STOREY_BESIDE_T2,
     ScarceBudget,
-    is_running,
     tree,
 )
 from workflows.supervisor import SupervisorWorkflow
@@ -221,7 +220,7 @@ def _interrupted() -> dict[str, Scenario]:
         return text("found") if refused.is_set() else when(released, NO_KEY)
 
     async def resumed(client: Client, handle: Handle, model: ScriptedModel) -> None:
-        await until(functools.partial(_completed, handle, "t2"))
+        await until(functools.partial(is_in, handle, "completed", "t2"))
         released.set()
         await until(functools.partial(waits_for_provider, handle))
         refused.set()
@@ -269,7 +268,7 @@ def _nested() -> dict[str, Scenario]:
         async def until_it_waits(client: Client, handle: Handle, model: ScriptedModel) -> None:
             await budget.make_scarce(handle, model, free)
             await until(functools.partial(waits_for_provider, handle))
-            await until(functools.partial(is_running, handle, "t2"))
+            await until(functools.partial(is_in, handle, "running", "t2"))
             await budget.pay(handle)
 
         return Scenario(budget.reply, {"max_parallel": 1}, until_it_waits, team="house")
@@ -332,7 +331,3 @@ async def _cancel(client: Client, handle: Handle, model: ScriptedModel) -> None:
 async def _extend(handle: Handle) -> None:
     more = ExtendLimits(deadline=timedelta(hours=2), budget=NewBudget(tokens=2_000_000))
     await handle.execute_update(SupervisorWorkflow.extend_limits, more)
-
-
-async def _completed(handle: Handle, subtask_id: str) -> bool:
-    return (await runs.states(handle)).get(subtask_id) == "completed"

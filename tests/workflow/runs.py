@@ -60,6 +60,11 @@ async def states(handle: Handle) -> dict[str, str]:
     return {subtask.id: subtask.state for subtask in (await status_of(handle)).subtasks}
 
 
+async def is_in(handle: Handle, state: str, subtask_id: str) -> bool:
+    """True if a run has that subtask, in that state."""
+    return (await states(handle)).get(subtask_id) == state
+
+
 async def roles(handle: Handle) -> dict[str, str]:
     """Returns the roles of a run's subtasks, by id."""
     return {subtask.id: subtask.role for subtask in (await status_of(handle)).subtasks}

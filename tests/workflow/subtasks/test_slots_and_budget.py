@@ -8,8 +8,8 @@ from temporalio.client import Client
 from supervision import limits
 from tests.scripted_model import ScriptedModel
 from tests.waiting import until
-from tests.workflow.runs import start
-from tests.workflow.subtasks.trees import STOREY_BESIDE_STOREY, STOREY_BESIDE_T2, ScarceBudget, is_running
+from tests.workflow.runs import is_in, start
+from tests.workflow.subtasks.trees import STOREY_BESIDE_STOREY, STOREY_BESIDE_T2, ScarceBudget
 
 pytestmark = pytest.mark.usefixtures("worker")
 
@@ -22,7 +22,7 @@ async def test_a_worker_agent_leaves_the_slot_to_a_nested_run_that_has_budget(
     model.play(run_id, scarce.reply)
     handle = await start(client, run_id, "house", max_parallel=1)
     await scarce.make_scarce(handle, model, 0)
-    await until(functools.partial(is_running, handle, "t2"))
+    await until(functools.partial(is_in, handle, "running", "t2"))
     await scarce.pay(handle)
     result = await handle.result()
     assert (result.status, result.gaps) == ("completed", [])

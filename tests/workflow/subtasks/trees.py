@@ -13,7 +13,7 @@ from supervision.contract.status import Status
 from supervision.contract.updates import ExtendLimits, NewBudget
 from tests.scripted_model import OTHERS, Reply, Script, ScriptedModel, Step, answer, status, text, when
 from tests.waiting import until
-from tests.workflow.runs import Handle, sent, states, status_of
+from tests.workflow.runs import Handle, sent, status_of
 from tests.workflow.scripts import item, subtasks
 from workflows.supervisor import SupervisorWorkflow
 
@@ -136,8 +136,3 @@ async def leave_free(handle: Handle, tokens: int) -> None:
     await handle.execute_update(SupervisorWorkflow.extend_limits, ExtendLimits(budget=NewBudget(tokens=total)))
     card = (await status_of(handle)).limits.ledger["tokens"]
     assert tokens <= card["free"] < tokens + limits.LEAST_GRANT_TOKENS
-
-
-async def is_running(handle: Handle, subtask_id: str) -> bool:
-    """True if a subtask is at work, as the run's status has it."""
-    return (await states(handle))[subtask_id] == "running"
