@@ -26,8 +26,9 @@ from temporalio.worker import Worker
 
 from activities.agent_turn import AgentTurnActivities
 from activities.attempts import Attempts
-from activities.child_records import ChildActivities
+from activities.guard import Guard
 from activities.judging import JudgingActivities
+from activities.lookups import Lookups
 from activities.model.anthropic_model import AnthropicModel
 from activities.model.conversation import ConversationStore
 from activities.model.gate import ModelGate
@@ -35,11 +36,7 @@ from activities.model.journalled_call import ModelCalls
 from activities.model.pace.queue_pace import QueuePace
 from activities.model.window.known_windows import KnownWindows
 from activities.planning import PlanningActivities
-from activities.pools import OtherRuns, PoolActivities
 from activities.publishing import PublishingActivities
-from activities.rights.callers import Callers
-from activities.rights.grants import Grants
-from activities.rights.guard import Guard
 from activities.run_setup import ProcessFacts, RunSetupActivities
 from activities.store.artifacts import ArtifactStore, open_store
 from activities.synthesis import SynthesisActivities
@@ -48,15 +45,15 @@ from activities.teams.team_files import TeamFiles
 from activities.teams.team_mentions import named_pools
 from activities.tool_calls import ToolActivities
 from runtime import search_attributes, telemetry
-from runtime.connection import ConnectionFailed, connect
+from runtime.connection import ConnectionFailed, connect, namespace_id
 from runtime.health import shown_alive
 from runtime.imports import end_imports
 from runtime.paths import keep_files_private, make_command
 from runtime.process import check_ownership, exit_now, keep_private
 from runtime.queues.queue_config import QueueConfig
-from runtime.queues.workers import ALL_ROLES, WorkerRole, workers
 from runtime.settings import Settings, load_settings
 from runtime.watchdog import Watchdog, stopping_by_signal
+from runtime.workers import ALL_ROLES, WorkerRole, workers
 from supervision import limits
 from supervision.contract.request import describe_errors
 from supervision.contract.team import is_pool
@@ -84,6 +81,7 @@ async def serving(
     `strict_sandbox` is for tests: see `workflow_runner`.
     """
     usable = await search_attributes.ensure(client) if attributes is None else list(attributes)
+    own_id = await namespace_id(client)
     model = anthropic_model(settings)
     queues = model_queues(settings, pool)
     pace = QueuePace(
@@ -99,7 +97,7 @@ async def serving(
             await stack.enter_async_context(pace.kept())
         gate = ModelGate(model, settings.model_tpm, pace=pace)
         rate = settings.model_rpm / 60 / len(queues) if settings.model_rpm else None
-        for worker in compose(client, settings, gate, roles, usable, pool, strict_sandbox, rate):
+        for worker in compose(client, settings, gate, roles, usable, own_id, pool, strict_sandbox, rate):
             await stack.enter_async_context(worker)
         yield usable
 
@@ -110,6 +108,7 @@ def compose(
     gate: ModelGate,
     roles: Sequence[WorkerRole],
     attributes: list[str],
+    owner: str,
     pool: str | None = None,
     strict_sandbox: bool = True,
     model_rate: float | None = None,
@@ -120,6 +119,7 @@ def compose(
     teams = StoredTeams(store, TeamFiles(settings.teams_folders))
     windows = KnownWindows(settings.model_window)
     facts = ProcessFacts(
+        namespace_id=owner,
         tools_queue=WORKFLOW_QUEUE if "tools" in roles else TOOLS_QUEUE,
         supervisor_model=settings.supervisor_model,
         worker_model=settings.worker_model,
@@ -130,26 +130,24 @@ def compose(
         windows=windows,
     )
     setup, publishing = RunSetupActivities(store, teams, facts), PublishingActivities(store, conversations)
-    children = ChildActivities(client, store, conversations, free=settings.model == "standin")
+    lookups = Lookups(client, store, conversations, free=settings.model == "standin")
     return workers(
         client,
         roles,
         workflows=[SupervisorWorkflow, WorkerAgentWorkflow],
-        large_workflows=[SupervisorWorkflow],
         run_activities=[
             setup.prepare_run,
             publishing.adopt_finding,
             publishing.publish_result,
-            PoolActivities(client).pool_backlog,
-            children.find_child,
-            children.await_child,
-            children.child_consumed,
+            lookups.pool_backlog,
+            lookups.end_earlier_child,
+            lookups.child_consumed,
         ],
-        model_activities=model_activities(settings, client, gate, store, conversations, teams, windows)
+        model_activities=model_activities(settings, gate, store, conversations, teams, windows)
         if "model" in roles
         else [],
         tool_activities=[ToolActivities(store, conversations, teams, windows).run_tool],
-        interceptors=[Attempts(), Guard(Callers(client), Grants(store), settings.worker_model)],
+        interceptors=[Attempts(), Guard(store)],
         model_rate=model_rate,
         model_slots=settings.model_calls,
         pool=pool,
@@ -182,7 +180,6 @@ def anthropic_model(settings: Settings) -> AnthropicModel:
 
 def model_activities(
     settings: Settings,
-    client: Client,
     gate: ModelGate,
     store: ArtifactStore,
     conversations: ConversationStore,
@@ -200,7 +197,7 @@ def model_activities(
     )
     judging = JudgingActivities(calls)
     return [
-        PlanningActivities(calls, teams, OtherRuns(client)).plan,
+        PlanningActivities(calls, teams).plan,
         AgentTurnActivities(calls, teams).call_model,
         judging.refine,
         judging.review,

@@ -7,7 +7,7 @@ from temporalio import activity
 from activities.contracts.run_contracts import SubtaskBrief
 from activities.contracts.turn_contracts import ConclusionRef, ToolCallRef, TurnInput, TurnReply, arguments_sha256
 from activities.model.conversation import Opening
-from activities.model.journalled_call import Answered, CallOptions, ModelCalls
+from activities.model.journalled_call import Answered, CallName, CallOptions, ModelCalls
 from activities.model.port import Json, system_note, user_message
 from activities.model.window.call_drafts import PromptWriter
 from activities.model.window.known_windows import brief_tokens
@@ -43,13 +43,14 @@ class AgentTurnActivities:
             long_cache=loaded.toolbox.waits(loaded.team.role(turn.role).tools),
             concludes=turn.last,
         )
+        name = CallName.of(turn, turn.step)
         if turn.head is None:
             assert turn.brief is not None
             opening, text = await self._opening(turn, turn.brief, loaded)
-            answered = await self._calls.begin(turn.run, turn.step, opening, text, options, turn.note)
+            answered = await self._calls.begin(name, opening, text, options, turn.note)
         else:
             messages = self._new_messages(turn)
-            answered = await self._calls.go_on(turn.run, turn.step, turn.head, messages, options)
+            answered = await self._calls.go_on(name, turn.head, messages, options)
         return await self._reply(turn, answered)
 
     async def _opening(self, turn: TurnInput, brief: SubtaskBrief, loaded: LoadedTeam) -> tuple[Opening, PromptWriter]:

@@ -6,9 +6,8 @@ from temporalio import activity
 
 from activities.contracts.planning_contracts import PlanInput, PlanReply, Strategy
 from activities.model.conversation import Opening
-from activities.model.journalled_call import Answered, CallOptions, ModelCalls
+from activities.model.journalled_call import Answered, CallName, CallOptions, ModelCalls
 from activities.model.window.call_drafts import First, corrected
-from activities.pools import OtherRuns
 from activities.prompts.planning_prompts import history, plan_repair, planner_request, planner_system
 from activities.replies.plan_checks import CheckedPlan, PlanningTeam, check_plan, shortened
 from activities.replies.plan_modes import PlanContext, PlanMode, PlanReading, fixed_route, mode_of
@@ -24,9 +23,7 @@ from supervision.grounding.support import Source, unsupported_texts
 class PlanningActivities:
     """Planning, with the model and the teams of this process."""
 
-    def __init__(self, calls: ModelCalls, teams: StoredTeams, others: OtherRuns | None = None) -> None:
-        """Without `others` the planner sees the load of its own run alone."""
-        self._others = others
+    def __init__(self, calls: ModelCalls, teams: StoredTeams) -> None:
         self._calls = calls
         self._store = calls.store
         self._teams = teams
@@ -72,14 +69,13 @@ class PlanningActivities:
 
     async def _ask(self, mode: PlanMode, context: PlanContext, previous: Plan | None) -> Answered:
         call = context.call
-        step = f"plan.{call.revision}.{call.attempt}"
+        name = CallName.of(call, f"plan.{call.revision}.{call.attempt}")
         opening = Opening(
             system=planner_system(context.team, context.roles, context.tools, context.catalogue, mode.rules(context)),
             model=call.model,
             effort=call.effort,
             output_schema=self._calls.model.output_schema(mode.form(context)),
         )
-        elsewhere = await self._others.agents_at_work(call.run.run_id) if self._others and call.head is None else 0
 
         async def within(tokens: int) -> str:
             return planner_request(
@@ -89,16 +85,15 @@ class PlanningActivities:
                 history(previous, call.done, list_bytes(tokens)) if previous else "",
                 call.missing,
                 mode.last_words,
-                elsewhere=elsewhere,
             )
 
         if call.head is not None:
             words, options = plan_repair(call.problems), CallOptions(limits.PLAN_MAX_TOKENS)
             anew = First(opening, corrected(within, words))
-            return await self._calls.correct(call.run, step, call.head, words, anew, options)
+            return await self._calls.correct(name, call.head, words, anew, options)
         # One step at a time asks with the same system text again and again.
         options = CallOptions(limits.PLAN_MAX_TOKENS, cache="prefix" if call.strategy == "step" else "none")
-        return await self._calls.begin(call.run, step, opening, within, options)
+        return await self._calls.begin(name, opening, within, options)
 
     async def _accept(self, call: PlanInput, reply: PlanReply, checked: CheckedPlan) -> None:
         """Writes a checked plan into the reply and the store, or its problems into the reply."""

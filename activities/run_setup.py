@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
@@ -13,6 +14,7 @@ from activities.prompts.agent_opening import fixed_tokens
 from activities.prompts.agent_prompts import finding_block
 from activities.replies import answer_schema
 from activities.store.artifacts import ArtifactStore
+from activities.store.grants import Grants, RunGrant
 from activities.store.reading import read_findings, read_plan, read_text
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import LoadedTeam, team_card
@@ -22,7 +24,7 @@ from supervision.contract.model_choice import chain_of
 from supervision.contract.request import Attachment, Budget, RunRequest
 from supervision.contract.team import Team, TeamCard
 from supervision.errors import ErrorKind, SupervisionError
-from supervision.store_keys import is_upload
+from supervision.store_keys import home_key, is_upload
 from supervision.text import size
 
 
@@ -31,6 +33,7 @@ class ProcessFacts:
     """Facts about the process and its settings that a run records at its start and keeps."""
 
     tools_queue: str
+    namespace_id: str
     supervisor_model: str
     worker_model: str
     search_attributes: list[str] = field(default_factory=list)
@@ -47,6 +50,7 @@ class RunSetupActivities:
         self._store = store
         self._teams = teams
         self._facts = facts
+        self._grants = Grants(store)
 
     @activity.defn
     async def prepare_run(self, setup: SetupInput) -> RunSetup:
@@ -83,7 +87,7 @@ class RunSetupActivities:
             ) from error
         return RunSetup(
             store_id=await self._store.identity(),
-            began_at=setup.began_at,
+            grant_ref=await self._granted(setup, [*_models(supervisor, card), *workers], card),
             goal_ref=await self._stored(run, goal),
             team_ref=team_ref,
             team=card,
@@ -100,7 +104,27 @@ class RunSetupActivities:
             warnings=[*facts.warnings, *warnings, *lowered],
             model_notice=facts.model_notice,
             ceilings=facts.ceilings,
-            was_reset=bool(setup.first_run_id) and setup.first_run_id != activity.info().workflow_run_id,
+            was_reset=bool(setup.own_first_run_id) and setup.own_first_run_id != activity.info().workflow_run_id,
+        )
+
+    async def _granted(self, setup: SetupInput, models: list[str], team: TeamCard) -> str:
+        """Issues the grant of a run, or of a nested supervisor below its parent's. Returns its reference."""
+        run_id = setup.run.run_id
+        parent = await self._grants.find(run_id, setup.run.grant_ref) if setup.brief else None
+        if parent is None and self._facts.namespace_id:
+            # Only commands of a namespace that had a run of this id may ever delete its objects.
+            await self._store.create(
+                home_key(run_id, self._facts.namespace_id), run_id.encode("utf-8", "surrogatepass")
+            )
+        return await self._grants.write(
+            RunGrant(
+                run_id=run_id,
+                workflow_id=activity.info().workflow_id or "",
+                depth=parent.depth + 1 if parent else 1,
+                models=sorted(set(models)),
+                nested_teams=sorted({role.team for role in team.roles if role.team}),
+                expires_at=parent.expires_at if parent else datetime.now(UTC) + limits.GRANT_LIFETIME,
+            )
         )
 
     async def _goal(self, setup: SetupInput) -> str:

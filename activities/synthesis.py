@@ -9,7 +9,7 @@ from temporalio import activity
 
 from activities.contracts.judgement_contracts import SynthesisInput, SynthesisReply
 from activities.model.conversation import Opening
-from activities.model.journalled_call import Answered, CallOptions, ModelCalls
+from activities.model.journalled_call import Answered, CallName, CallOptions, ModelCalls
 from activities.model.port import Json
 from activities.model.structured import first_json
 from activities.model.window.call_drafts import First, PromptWriter, corrected
@@ -100,13 +100,13 @@ class SynthesisActivities:
         return schema
 
     async def _ask(self, call: SynthesisInput, plan: Plan, schema: Json | None) -> Answered:
-        step, options = f"synthesis.{call.number}", CallOptions(call.max_tokens)
+        name, options = CallName.of(call, f"synthesis.{call.number}"), CallOptions(call.max_tokens)
         text, opening = self._request(call, plan, schema), await self._opening(call, schema)
         if call.head is None:
-            return await self._calls.begin(call.run, step, opening, text, options)
+            return await self._calls.begin(name, opening, text, options)
         words = answer_repair(call.problems)
         anew = First(opening, corrected(text, words))
-        return await self._calls.correct(call.run, step, call.head, words, anew, options)
+        return await self._calls.correct(name, call.head, words, anew, options)
 
     def _request(self, call: SynthesisInput, plan: Plan, schema: Json | None) -> PromptWriter:
         """Returns what writes the prompt: it reads its parts when it is written, which a repair seldom needs."""

@@ -135,3 +135,11 @@ def _explain(address: str, error: Exception) -> str:
     text = str(error).lower()
     why = next((words for sign, words in _REASONS.items() if sign in text), "it does not answer")
     return f"no Temporal server at {address} ({why}): start one with {make_command('serve')}, or set TEMPORAL_ADDRESS"
+
+
+async def namespace_id(client: Client) -> str:
+    """Returns the id that the server gave to the client's namespace: unlike its name, no other server's has it."""
+    described = await client.workflow_service.describe_namespace(
+        DescribeNamespaceRequest(namespace=client.namespace), timeout=limits.CONNECT_TIMEOUT
+    )
+    return described.namespace_info.id

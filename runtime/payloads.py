@@ -6,8 +6,9 @@ from typing import Any
 
 from pydantic import ValidationError
 from temporalio.api.common.v1 import Payload
+from temporalio.api.failure.v1 import Failure
 from temporalio.contrib.pydantic import PydanticPayloadConverter, pydantic_data_converter
-from temporalio.converter import CompositePayloadConverter
+from temporalio.converter import CompositePayloadConverter, DefaultFailureConverter, PayloadConverter
 from temporalio.exceptions import ApplicationError
 
 from supervision import limits
@@ -68,4 +69,23 @@ class BoundedPayloadConverter(PydanticPayloadConverter):
             return Undecodable(one_line(str(error), limits.COMPLAINT_BYTES) or type(error).__name__)
 
 
-data_converter = dataclasses.replace(pydantic_data_converter, payload_converter_class=BoundedPayloadConverter)
+class ShortFailures(DefaultFailureConverter):
+    """Failures of anticipated kinds travel without stack traces and causes.
+
+    Their kind, message and details say all that anybody reads; each failure of a child stands in two histories, and
+    stack traces are nine tenths of it. Unexpected errors keep theirs.
+    """
+
+    def to_failure(self, exception: BaseException, payload_converter: PayloadConverter, failure: Failure) -> None:
+        """Writes an exception into a failure."""
+        super().to_failure(exception, payload_converter, failure)
+        if ErrorKind(failure.application_failure_info.type) is not ErrorKind.UNEXPECTED:
+            failure.stack_trace = ""
+            failure.ClearField("cause")
+
+
+data_converter = dataclasses.replace(
+    pydantic_data_converter,
+    payload_converter_class=BoundedPayloadConverter,
+    failure_converter_class=ShortFailures,
+)

@@ -62,7 +62,7 @@ def configure(service: str, environ: Mapping[str, str] = os.environ) -> Telemetr
     from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter, SpanExporter
 
-    from runtime.experimental import OpenTelemetryPlugin, create_tracer_provider
+    from runtime.sdk_patches import tracer_provider, tracing_plugin
 
     class RunSpans(BatchSpanProcessor):
         """Leaves out queries: whoever follows a run asks several times a second, each time in a trace of its own."""
@@ -81,10 +81,10 @@ def configure(service: str, environ: Mapping[str, str] = os.environ) -> Telemetr
     else:
         raise ValueError(f"OTEL_TRACES_EXPORTER={exporter} is not supported: use otlp, console or none")
     resource = Resource.create({"service.name": service}).merge(OTELResourceDetector().detect())
-    provider = create_tracer_provider(resource=resource, shutdown_on_exit=False)
+    provider = tracer_provider(resource=resource, shutdown_on_exit=False)
     provider.add_span_processor(RunSpans(spans))
     trace.set_tracer_provider(provider)
-    return Telemetry([OpenTelemetryPlugin(add_temporal_spans=True)], lambda: _in_time(provider.shutdown))
+    return Telemetry([tracing_plugin()], lambda: _in_time(provider.shutdown))
 
 
 def _in_time(shutdown: Callable[[], None]) -> bool:

@@ -30,7 +30,7 @@ MAX_DEADLINE = timedelta(days=30)
 MIN_SUBTASK_TIMEOUT = timedelta(seconds=1)  # Temporal's timers are no finer
 GRANT_LIFETIME = timedelta(days=90)  # a deadline stands still while people are awaited, and a reset sets it anew
 KNOWN_FORMS = 256  # forms of replies and of roles' tools that a process keeps: making one takes 1 to 10 ms
-KNOWN_CALLERS = 5000  # looked up once in a process; more than live children
+KNOWN_GRANTS = 5000  # kept in a process: more than it has open supervisors
 
 # --- What goes into history -----------------------------------------------------------------------
 PAYLOAD_AIM_BYTES = 64 * KIB  # what the project's own payloads stay below
@@ -55,6 +55,8 @@ AGENT_SOURCES = 100  # of one finding: more are no list that anybody reads
 AGENT_SOURCES_BYTES = 16 * KIB  # and of all of them
 AGENT_ARTIFACTS = 50  # of one finding
 FINDING_SOURCES = 20  # that one tool call adds to a finding
+HISTORY_EVENTS = 40_000  # of a supervisor: the server terminates a run at 51,200, and the end takes some thousand
+HISTORY_BYTES = 40 * KIB * KIB  # and at 50 MiB
 TRACE_EVENTS = 1000  # root events kept for the query, by contract
 STARTED_BYTES = KIB * KIB  # inputs of children whose start is not confirmed: a message to the server holds 4 MiB
 STARTS_AT_ONCE = 50  # and their number: what one workflow task does must take less than a second
@@ -86,10 +88,8 @@ TOOL_CALLS_PER_TURN = 16  # one turn asking for more is answered with errors for
 TOOL_TIMEOUT = timedelta(seconds=60)  # one attempt of one tool call
 TOOL_MARGIN = timedelta(seconds=10)  # the tool's own timeout ends it first and tells the model
 TOOL_DEATHS = 3  # a tool call that ends its process three times is quarantined, with its arguments
-LOCAL_TOOL_ATTEMPTS = 2  # inside a workflow task; then any Worker may try: this one may lack store or team
 ODD_TOOL_ATTEMPTS = 3  # errors of a call's surroundings that nobody anticipates
 TOOL_RETRY_INITIAL = timedelta(seconds=1)
-LOCAL_TOOL_TIMEOUT = timedelta(seconds=10)  # pure tools finish in milliseconds; must end within a workflow task
 
 TEAM_FILE_BYTES = KIB * KIB  # a team file is written by hand
 TEAM_READ_TIMEOUT = timedelta(seconds=20)  # team.toml, the import of tools.py, the index of documents; in a thread
@@ -317,7 +317,7 @@ HEARTBEAT_TAIL_CHARS = 200
 STICKY_TIMEOUT = timedelta(seconds=2)  # a killed worker's workflows move to a live one after this (default 10 s)
 GRACEFUL_SHUTDOWN = timedelta(minutes=2)  # SIGTERM lets calls in flight finish: most model calls are shorter
 
-# --- Local activities and the store ---------------------------------------------------------------
+# --- The store -------------------------------------------------------------------------------------
 SETUP_TIMEOUT = timedelta(seconds=30)  # reads a team file, writes two small objects
 PUBLISH_TIMEOUT = timedelta(seconds=60)
 STORE_ATTEMPTS = 20  # a store that is away for minutes delays a run, it does not end it
@@ -336,7 +336,6 @@ STORE_REQUEST_RETRIES = 3  # inside one operation; Temporal's retries come on to
 STORE_RETRY_TIMEOUT = timedelta(seconds=15)  # all retries of one operation end before SETUP_TIMEOUT
 
 # --- Reaching Temporal ----------------------------------------------------------------------------
-LOAD_TIMEOUT = timedelta(seconds=2)  # the count of other runs' worker agents, for a planner: without it, it plans too
 CONNECT_TIMEOUT = timedelta(seconds=5)  # one try; a local server answers in milliseconds
 CONNECT_RETRY = timedelta(seconds=1)
 TRACES_WAIT = timedelta(seconds=2)  # a collector nearby answers in 0.1 s; nobody waits for traces at the end
@@ -345,10 +344,7 @@ WORKER_CONNECT_WAIT = timedelta(seconds=60)  # a Worker may be started together 
 # --- Worker processes -----------------------------------------------------------------------------
 ACTIVITY_SLOTS = 1000  # more than live children, so that waiting for a tool never queues
 MODEL_SLOTS = 200  # model calls in flight: as many as one run may have agents; more streams than a process reads well
-WORKFLOW_TASK_SLOTS = 3  # of cached workflows, and of others: they share one interpreter, more only make each late
-HELD_TASK_SLOTS = 100  # with those whose tasks wait for local activities: the SDK's usual number
-REPLAY_PATIENCE = timedelta(seconds=1)  # from the answer of a poll to the first activation: milliseconds, if not busy
-REPLAY_LONGEST = timedelta(seconds=5)  # the largest take two; on a machine that is so slow, others wait no longer
+WORKFLOW_TASK_SLOTS = 3  # they share one interpreter: side by side, large replays would outlast their ten seconds
 # Made and not let go of, before Python looks for garbage: its own 700 had two runs of 1,000 subtasks spend a sixth of
 # their Worker's time on looking through the workflows in its cache, which are nearly all alive.
 NEW_OBJECTS = 10_000

@@ -2,9 +2,9 @@
 
     store-id                                        the store's random id
     <run>/team.<sha256>                             a team as frozen for the run
-    <run>/grant.<first run id>                      what a supervisor and its worker agents may do
+    <run>/grant.<sha256>                            what a supervisor and its worker agents may do
     <run>/ended.<workflow run id>                   where the result and trace of an ended run are
-    <run>/<workflow run id>/<activity id>           one model call: conversation entry and journal in one
+    <run>/<first run id>/<workflow id>/<step>/<sha256>   one model call: conversation entry and journal in one
     <run>/outputs/<sha256>                          goal, plans, tool outputs, findings, answers, result, trace
     <run>/started/<a call's id>.*                   the record of a tool call, see `activities/call_record.py`
     <run>/deadly.<sha256>                           tool and arguments that ended their process too often
@@ -24,6 +24,7 @@ from supervision.limits import KEY_SEGMENT_BYTES
 STORE_ID = "store-id"
 _OUTPUTS = "outputs"
 _TEAM = "team."
+_GRANT = "grant."
 _ENDED = "ended."
 _HOME = "home."
 UPLOADS = "uploads"
@@ -33,7 +34,7 @@ _DIGEST_CHARS = 64
 _LONELY_DOT = re.compile(r"^\.|\.(?=\.|$)")  # leading, trailing or doubled: "." and ".." mean folders
 _CUT_ESCAPE = re.compile(r"%.?$")
 _SEGMENT = rf"[A-Za-z0-9._~%-]{{1,{KEY_SEGMENT_BYTES}}}"
-_KEY = re.compile(rf"{_SEGMENT}(/{_SEGMENT}){{0,2}}")
+_KEY = re.compile(rf"{_SEGMENT}(/{_SEGMENT}){{0,4}}")
 
 
 def encode(name: str) -> str:
@@ -55,14 +56,24 @@ def run_prefix(run_id: str) -> str:
     return f"{encode(run_id)}/"
 
 
-def call_key(run_id: str, workflow_run_id: str, activity_id: str) -> str:
-    """Returns the key of one model call's conversation entry, which is also its journal entry."""
-    return f"{encode(run_id)}/{encode(workflow_run_id)}/{encode(activity_id)}"
+def call_key(run_id: str, first_run_id: str, workflow_id: str, step: str, sha256: str) -> str:
+    """Returns the key of one model call's conversation entry, which is also its journal entry.
+
+    `first_run_id` is the root's, `sha256` the hash of what was asked: the same question in the same place has the
+    same key in every execution, so that its answer is found after a reset.
+    """
+    return "/".join(map(encode, (run_id, first_run_id, workflow_id, step, sha256)))
 
 
-def calls_prefix(run_id: str, workflow_run_id: str) -> str:
-    """Returns the beginning of the keys of all model calls of one workflow execution."""
-    return f"{encode(run_id)}/{encode(workflow_run_id)}/"
+def calls_prefix(run_id: str, first_run_id: str) -> str:
+    """Returns the beginning of the keys of all model calls of a run, in all of its executions."""
+    return f"{encode(run_id)}/{encode(first_run_id)}/"
+
+
+def calls_of(run_id: str, first_run_id: str, workflow_id: str) -> tuple[str, str]:
+    """Returns the beginnings of the keys of a workflow's model calls, and of those of its children."""
+    prefix = calls_prefix(run_id, first_run_id) + encode(workflow_id)
+    return f"{prefix}/", f"{prefix}%2F"
 
 
 def output_key(run_id: str, sha256: str) -> str:
@@ -116,9 +127,19 @@ def team_key(run_id: str, sha256: str) -> str:
     return named_key(run_id, f"{_TEAM}{sha256}")
 
 
+def grant_key(run_id: str, sha256: str) -> str:
+    """Returns the key of a grant of a run; `sha256` in hex."""
+    return named_key(run_id, f"{_GRANT}{sha256}")
+
+
 def is_team(ref: str, run_id: str) -> bool:
     """True if `ref` names a frozen team of this run."""
     return is_key(ref) and ref.startswith(f"{encode(run_id)}/{_TEAM}")
+
+
+def is_grant(ref: str, run_id: str) -> bool:
+    """True if `ref` names a grant of this run."""
+    return is_key(ref) and ref.startswith(f"{encode(run_id)}/{_GRANT}")
 
 
 def upload_key(sha256: str) -> str:
@@ -148,8 +169,8 @@ def digest_of(key: str) -> str | None:
         return segments[1]
     if len(segments) == 3 and segments[1] == _OUTPUTS:
         return segments[2]
-    if len(segments) == 2 and segments[1].startswith(_TEAM):
-        return segments[1].removeprefix(_TEAM)
+    if len(segments) == 2 and segments[1].startswith((_TEAM, _GRANT)):
+        return segments[1].partition(".")[2]
     return None
 
 

@@ -19,9 +19,9 @@ from activities.model.gate import ModelGate
 from activities.tools import tool
 from runtime import search_attributes
 from runtime.connection import connect
-from runtime.queues.workers import ALL_ROLES
 from runtime.server.server_record import ServerInfo
 from runtime.settings import Settings
+from runtime.workers import ALL_ROLES
 from supervision import errors, queues
 from workflows.supervisor import SupervisorWorkflow
 from workflows.worker_agent import WorkerAgentWorkflow

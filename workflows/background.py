@@ -7,16 +7,14 @@ from typing import Any
 
 from temporalio import workflow
 
-_STEPS_OF_A_RESULT = 3  # of the event loop, from the event in history to the end of the task that awaits it
 
+async def let_ready_tasks_finish() -> None:
+    """Returns when all other tasks have done what they can with what this workflow task brought.
 
-async def results_are_in(levels: int = 1) -> None:
-    """Returns when the tasks have ended whose results came in this workflow task, whatever came first of it.
-
-    `levels` is how many such tasks await one another.
+    A result may come together with a cancellation or with the end of a wait, and reach its task only after that.
+    The SDK looks at conditions once no task is ready to run any more.
     """
-    for _ in range(levels * _STEPS_OF_A_RESULT):
-        await asyncio.sleep(0)
+    await workflow.wait_condition(lambda: True)
 
 
 async def stop_all(tasks: Sequence[asyncio.Task[Any]]) -> bool:

@@ -55,6 +55,7 @@ class WorkerAgentInput(Model):
 
     No call is retried beyond `expires_at`, which is later than any deadline: the supervisor ends the attempt at its
     own, and that may move. With its `last_grant` a worker agent concludes; any other one may be followed by more.
+    One that `goes_first` after an outage returns its progress after one turn, so that others can follow.
     """
 
     run: RunRef
@@ -72,6 +73,7 @@ class WorkerAgentInput(Model):
     model_queue: str = MODEL_QUEUE
     grant: Amount = Amount()
     last_grant: bool = False
+    goes_first: bool = False
     progress: LoopProgress = LoopProgress()
 
 
@@ -101,12 +103,13 @@ class WorkerAgentResult(Model):
 class NestedInput(Model):
     """What a nested supervisor gets beside its request: whose it is, how deep, and what it may use.
 
+    `run` is the root's, with the grant of the supervisor above.
+
     It travels as the workflow's second argument, which only a parent workflow may give. The `report_key` of the
     terms is known to the two of them: a message without it is somebody else's, or of another attempt.
     """
 
-    root_id: str
-    store_id: str
+    run: RunRef
     subtask_id: str
     depth: int
     brief: SubtaskBrief
@@ -143,8 +146,7 @@ class NestedTerms(Model):
     """What a nested supervisor may use from now on, by its parent: its whole grant, its deadline.
 
     `answered` is the number of its last request that was decided; `changed` counts how often a person changed the
-    limits of the run. `slots_given` and `slots_cap` are those of its `Loan`; fewer given than it got are the word of a
-    parent that was reset, and is to be told all again.
+    limits of the run. `slots_given` and `slots_cap` are those of its `Loan`.
     """
 
     report_key: str = ""

@@ -65,7 +65,6 @@ class Handlers:
         """New totals for budget and deadline; a run that waits or works goes on with them."""
         state, new = self._run_state(), read_update(ExtendLimits, update)
         if state.once(new.request_id):
-            state.heard_at = workflow.now()
             state.extend(new.budget, new.deadline)
             if self._children is not None:
                 self._children.limits_changed()
@@ -104,7 +103,6 @@ class Handlers:
         """The report of a nested supervisor."""
         valid = _read(NestedReport, report)
         if valid is not None and self._children is not None and self._children.take(valid):
-            self._run_state().heard_at = workflow.now()
             self._limits_changed.set()  # of its slots some may be free now, or more may be wanted
             self._show()
 
@@ -125,10 +123,8 @@ class Handlers:
         if self._parent.take(valid):
             if self._children is not None and self._parent.limits_changes != before:
                 self._children.limits_changed()
-            self._run_state().heard_at = workflow.now()
             self._limits_changed.set()
-            if self._context is not None:  # before, a local activity is at work: see docs/decisions/0004
-                self._show()
+            self._show()
 
     @workflow.signal
     async def nested_resume(self, *surplus: object) -> None:
@@ -138,7 +134,6 @@ class Handlers:
 
     async def _resume(self, state: RunState) -> None:
         """Ends the waits for a person at the provider, here and on all levels below."""
-        state.heard_at = workflow.now()
         state.resumes += 1
         state.models.bring_back()
         if self._children is not None:

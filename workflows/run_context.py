@@ -18,6 +18,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.team import TeamCard
     from supervision.contract.usage import Usage
     from supervision.errors import ACCOUNT, ErrorKind, SupervisionError, run_kind
+    from supervision.provider.serving_models import Outage
     from supervision.run.run_state import RunState
     from supervision.run.slots import Slot
     from supervision.run.waits import ProviderWait
@@ -185,24 +186,28 @@ class RunContext:
                 raise SupervisionError(
                     ErrorKind.BUDGET_EXHAUSTED, f"the budget has no room for {label}: {budget.spent_line()}"
                 )
+        work = object()
         try:
-            return await self._patiently(label, activity, payload, last)
+            return await self._patiently(label, activity, payload, last, work)
         finally:  # when it is cancelled, too: the reservation would never end
             budget.ledger.settle_call(tokens, Usage())
+            self.leave(work)
 
     async def _patiently(
-        self, label: str, activity: Callable[[P, datetime], Awaitable[R]], payload: P, last: bool
+        self, label: str, activity: Callable[[P, datetime], Awaitable[R]], payload: P, last: bool, work: object
     ) -> R:
         """Repeats a call through outages, waits for `resume`, and deadlines that were extended while it ran.
 
         Another model of the chain takes over where there is one that can.
         """
-        state, pauses = self.state, 0
+        state = self.state
         model = state.models.choose(self.models)
         while True:
+            await self.wait_for_model(label, model, work, last=last)
             expires_at = self.expires_at(last)
             try:
                 reply = await activity(self._addressed(payload, model), expires_at)
+                self.model_answered(model, work)
                 self._book(model, reply.usage)
                 self.written_by[reply.head] = model
                 following = state.models.following(self.models, model)
@@ -219,13 +224,12 @@ class RunContext:
                 following = state.models.failed(model, self.models, problem.type, failed.retry_after)
                 if following != model:
                     self._replace(label, model, following, problem.type)
+                    self.leave(work)
                     model = following
-                    continue
-                if problem.type is ErrorKind.CIRCUIT_OPEN:
-                    await self.wait_for_provider(label, model, problem.message, failed.retry_after, pauses, last=last)
-                    pauses += 1
+                elif problem.type is ErrorKind.CIRCUIT_OPEN:
+                    self.model_away(model, work, problem.message, failed.retry_after)
                 elif problem.type in ACCOUNT and self.state.has_finding:
-                    await self.wait_for_resume(label, problem.message, last=last)
+                    self.model_away(model, work, problem.message)
                 # The end may come long before the deadline, if the provider asked for a longer wait than that.
                 elif problem.type is not ErrorKind.TIMEOUT or self.expires_at(last) <= expires_at:
                     raise SupervisionError(run_kind(problem.type), problem.message) from failed
@@ -246,52 +250,79 @@ class RunContext:
     def _replace(self, label: str, model: str, following: str, why: str) -> None:
         self.state.trace.note("model_replaced", work=label, model=model, by=following, why=why)
 
-    async def wait_for_provider(
-        self, name: str, model: str, why: str, remaining: float, pauses: int, *, last: bool = False
-    ) -> None:
-        """Waits durably until the breaker of a model may let a call through again, longer each time.
+    def model_away(self, model: str, work: object, why: str, seconds: float | None = None) -> None:
+        """Notes that a model is away for so many seconds, longer after each call in vain; None: until a `resume`."""
+        outage = self.state.models.went_away(model, work, cut(why, limits.COMPLAINT_BYTES))
+        if seconds is None:
+            outage.until = None
+            self.state.trace.note("waiting_provider", why=why)
+            return
+        own = limits.PROVIDER_PAUSE * limits.PROVIDER_PAUSE_FACTOR ** min(outage.rounds, 20)  # no date holds more
+        least = max(timedelta(seconds=seconds), min(own, limits.PROVIDER_PAUSE_MAX))
+        until = workflow.now() + least * (1 + limits.RETRY_JITTER * workflow.random().random())
+        outage.until = max(outage.until or until, until)
 
-        Raises SupervisionError `DeadlineExceeded` if the run's time is over first.
+    def model_answered(self, model: str, work: object) -> None:
+        """Notes that a call was answered: if it went first, the others follow."""
+        if self.state.models.answered(model, work):
+            self.limits_changed.set()
+
+    def leave(self, work: object) -> None:
+        """Ends the part of a piece of work in the waits for models."""
+        self.state.models.leave(work)
+        self.limits_changed.set()
+
+    async def wait_for_model(self, name: str, model: str, work: object, *, last: bool = False) -> None:
+        """Returns when `work` may call a model: at once, unless the run knows that it is away.
+
+        Then one piece of work waits for the time to come, shown under its `name`, and goes first; the others wait
+        until its call was answered. Raises SupervisionError `DeadlineExceeded` if the run's time is over first.
         """
-        own = limits.PROVIDER_PAUSE * limits.PROVIDER_PAUSE_FACTOR ** min(pauses, 20)  # powers grow out of datetimes
-        least = max(timedelta(seconds=remaining), min(own, limits.PROVIDER_PAUSE_MAX))
-        pause = least * (1 + limits.RETRY_JITTER * workflow.random().random())
-        until = workflow.now() + pause
+        models = self.state.models
+        while (outage := models.outage(model)) is not None and outage.first is not work:
+            if outage.first is None:
+                outage.first = work
+                await self._wait_for_turn(name, model, outage, last)
+                return
+            outage.waiting.add(id(work))
+
+            def is_my_turn(seen: Outage = outage) -> bool:
+                return models.outage(model) is not seen or seen.first is None
+
+            await workflow.wait_condition(is_my_turn)
+
+    async def _wait_for_turn(self, name: str, model: str, outage: Outage, last: bool) -> None:
+        """Waits until the time has come to call a model that is away, or a person resumes the run."""
+        resumes, state = self.state.resumes, self.state
         wait = ProviderWait(
             name=name,
             workflow_id=workflow.info().workflow_id,
             model=model,
-            why=cut(why, limits.COMPLAINT_BYTES),
-            retry_at=until.isoformat(),
+            why=outage.why,
+            retry_at=outage.until.isoformat() if outage.until else None,
         )
-        await self._wait(wait, f"{name}: wait for the model provider", last, lambda: workflow.now() >= until, until)
 
-    async def wait_for_resume(self, name: str, why: str, *, last: bool = False) -> None:
-        """Waits until a person has fixed the account and sends `resume`; raises as `wait_for_provider`."""
-        seen = self.state.resumes
-        shown = cut(why, limits.COMPLAINT_BYTES)  # it travels upward, and many may wait
-        wait = ProviderWait(name=name, workflow_id=workflow.info().workflow_id, why=shown)
-        self.state.trace.note("waiting_provider", why=why)
-        await self._wait(wait, f"{name}: wait for resume", last, lambda: self.state.resumes > seen)
+        def over() -> bool:
+            return state.resumes > resumes or (outage.until is not None and workflow.now() >= outage.until)
 
-    async def _wait(
-        self, wait: ProviderWait, label: str, last: bool, over: Callable[[], bool], until: datetime | None = None
-    ) -> None:
-        """Waits until it is `over`, at `until` at the latest."""
-        with self.state.waits.waiting(wait):
+        with state.waits.waiting(wait):
             self.show()
             while not over():
                 deadline = self.expires_at(last)
                 if workflow.now() >= deadline:
-                    raise SupervisionError(ErrorKind.DEADLINE_EXCEEDED, f"the deadline came first: {label}")
+                    raise SupervisionError(
+                        ErrorKind.DEADLINE_EXCEEDED, f"the deadline came first: {name} waits for {model}"
+                    )
 
                 # The deadline may move while this waits, by `extend_limits`: then the timer is set anew.
                 def over_or_moved(deadline: datetime = deadline) -> bool:
                     return over() or self.expires_at(last) != deadline
 
-                left = min(until or deadline, deadline) - workflow.now()
+                left = min(outage.until or deadline, deadline) - workflow.now()
                 with contextlib.suppress(TimeoutError):
-                    await workflow.wait_condition(over_or_moved, timeout=left, timeout_summary=label)
+                    await workflow.wait_condition(
+                        over_or_moved, timeout=left, timeout_summary=f"{name}: wait for the model provider"
+                    )
         self.show()
 
 

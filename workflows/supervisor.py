@@ -59,8 +59,6 @@ class SupervisorWorkflow(Handlers):
             request.clear()
 
     def _note_reset(self, seed: int) -> None:
-        if isinstance(self._state, RunState):  # at once: what goes on in the same task may start children
-            self._state.resets += 1
         self._reset.set()
 
     def _new_state(self, request: RunRequest) -> RunState:
@@ -88,7 +86,7 @@ class SupervisorWorkflow(Handlers):
             problem = _run_problem(error)
             if self._keep_findings(state, problem):
                 return await self._done(state)
-            raise await self._failed(state, problem) from error
+            raise await self._failed(state, problem) from None  # causes travel into history, with their stack traces
         except asyncio.CancelledError:
             # Temporal asks for a cancellation once: what closes the books below is not cancelled again.
             result = await self._cancelled(state)
@@ -137,13 +135,12 @@ class SupervisorWorkflow(Handlers):
             SetupInput(
                 run=run,
                 request=state.request,
-                began_at=state.started_at,
                 brief=self._nested.brief if self._nested else None,
-                first_run_id=workflow.info().first_execution_run_id,
+                own_first_run_id=workflow.info().first_execution_run_id,
             )
         )
-        run.store_id = setup.store_id or run.store_id
-        state.prepared(setup.began_at)
+        run = run.model_copy(update={"store_id": setup.store_id, "grant_ref": setup.grant_ref})
+        state.prepared()
         if setup.ceilings and not self._nested:
             state.keep_within(setup.ceilings)
         if setup.was_reset:
@@ -203,7 +200,8 @@ class SupervisorWorkflow(Handlers):
                     ErrorKind.BUDGET_EXHAUSTED, f"no finding within the budget: {budget.spent_line()}"
                 )
             if not budget.time_left:
-                raise SupervisionError(ErrorKind.DEADLINE_EXCEEDED, "the deadline came before there was any finding")
+                why = budget.stopped_because or "the deadline came before there was any finding"
+                raise SupervisionError(ErrorKind.DEADLINE_EXCEEDED, why)
             reasons = "; ".join(f"{gap.subtask_id}: {gap.reason}" for gap in state.gaps[:5])
             raise SupervisionError(ErrorKind.ALL_SUBTASKS_FAILED, f"no subtask succeeded ({reasons})")
         rule, reports, by_id = state.request.success, state.board.current(), importance(state.plan)
@@ -277,10 +275,12 @@ class SupervisorWorkflow(Handlers):
             self._children.update()
 
     def _run_ref(self) -> RunRef:
-        nested = self._nested
-        if nested is None:
-            return RunRef(run_id=workflow.info().workflow_id, store_id="")
-        return RunRef(run_id=nested.root_id, store_id=nested.store_id)
+        info = workflow.info()
+        return (
+            self._nested.run
+            if self._nested
+            else RunRef(run_id=info.workflow_id, first_run_id=info.first_execution_run_id)
+        )
 
 
 def _run_problem(error: SupervisionError | CallFailed) -> Problem:

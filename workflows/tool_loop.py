@@ -97,10 +97,21 @@ class ToolLoop:
             else:
                 raise self.failure(loop_problem(step, reply, agent.max_turns))
             # A note would get lost: the next execution's input has no place for it.
-            if note is None and workflow.info().is_continue_as_new_suggested():
-                progress.trace_seq = self._trace.last_seq
-                progress.worked_seconds = self._worked()
-                workflow.continue_as_new(agent)
+            if note is None and (so_far := self._handed_over()):
+                return so_far
+
+    def _handed_over(self) -> WorkerAgentResult | None:
+        """Returns the progress of a worker agent that went first; continues as new if the server suggests it."""
+        agent, progress = self._agent, self._progress
+        if agent.goes_first:
+            result = self._result(None)
+            result.progress = self._resumable()
+            return result
+        if workflow.info().is_continue_as_new_suggested():
+            progress.trace_seq = self._trace.last_seq
+            progress.worked_seconds = self._worked()
+            workflow.continue_as_new(agent)
+        return None
 
     def _objection(self, reply: TurnReply) -> str | None:
         """Returns what sends a conclusion back to its author, once and if there is a turn for it.
@@ -244,7 +255,6 @@ class ToolLoop:
 
     async def _run_tool(self, head: str, call: ToolCallRef) -> ToolReply:
         agent = self._agent
-        granted = {tool.name: tool for tool in agent.role.tools}
         payload = ToolInput(
             run=agent.run,
             team_ref=agent.team_ref,
@@ -254,7 +264,7 @@ class ToolLoop:
             attachments=agent.brief.attachments,
         )
         try:
-            reply = await activity_calls.run_tool(payload, granted.get(call.name), agent.tools_queue)
+            reply = await activity_calls.run_tool(payload, agent.tools_queue)
         except CallFailed as failed:
             if failed.problem.type in STORE | {ErrorKind.NOT_GRANTED}:
                 raise  # what the run needs is gone, which is no result of the tool

@@ -51,7 +51,7 @@ class WorkerAgentWorkflow:
         except TimeoutError:
             raise loop.failure(Problem(type=ErrorKind.TIMEOUT, message="the subtask's own time is over")) from None
         except CallFailed as error:
-            raise loop.failure(error.problem, error.retry_after) from error
+            raise loop.failure(error.problem, error.retry_after) from None  # causes travel into two histories
         except asyncio.CancelledError:
             return loop.stopped()
 

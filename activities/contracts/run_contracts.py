@@ -4,29 +4,28 @@ The models of all `*contracts` modules are history: fields may be added with def
 recorded runs live. A *reference* is a key of the artifact store; a *head* is that of a conversation's last entry.
 """
 
-from datetime import datetime
-
-from pydantic import JsonValue
-
 from activities.contracts.packed import FindingRefs
 from supervision import limits
 from supervision.contract.base import Model
 from supervision.contract.ceilings import Ceilings
 from supervision.contract.model_choice import Effort
 from supervision.contract.request import RunRequest
-from supervision.contract.result import Gap, Problem, RunResult
+from supervision.contract.result import Gap, RunResult
 from supervision.contract.team import TeamCard
 from supervision.contract.usage import Usage
 
 
 class RunRef(Model):
-    """The run that an activity works for, and the store that holds its content.
+    """The run that an activity works for: its id, its store, and what it may do, by the reference of its grant.
 
-    A nested supervisor works for its root's run.
+    A nested supervisor works for its root's run, with a grant of its own. `first_run_id` is the root's first run id,
+    which stays the same over resets: calls are journalled under it.
     """
 
     run_id: str
-    store_id: str
+    store_id: str = ""
+    first_run_id: str = ""
+    grant_ref: str = ""
 
 
 class SupervisorCall(Model):
@@ -66,28 +65,25 @@ class SubtaskBrief(Model):
 
 
 class SetupInput(Model):
-    """The first activity's input; a local activity, so the request is not written to history again.
+    """The first activity's input. A nested supervisor comes with its `brief`, and with its parent's grant in `run`.
 
-    `brief` is a nested supervisor's assignment by its parent, `first_run_id` the id before any reset, `began_at` the
-    time of the run's first workflow task.
+    `own_first_run_id` is the supervisor's own run id before any reset.
     """
 
     run: RunRef
     request: RunRequest
-    began_at: datetime | None = None
     brief: SubtaskBrief | None = None
-    first_run_id: str = ""
+    own_first_run_id: str = ""
 
 
 class RunSetup(Model):
     """Everything that a run depends on beside its request, fixed when it starts.
 
-    `prompt_tokens` is how many tokens of findings one prompt of the supervisor's models holds. `began_at` is what came
-    in: in a replay the first workflow task can seem later than it was (docs/decisions/0004).
+    `prompt_tokens` is how many tokens of findings one prompt of the supervisor's models holds.
     """
 
     store_id: str
-    began_at: datetime | None = None
+    grant_ref: str = ""
     goal_ref: str
     team_ref: str
     team: TeamCard
@@ -111,7 +107,7 @@ class RunSetup(Model):
 
 
 class PublishInput(Model):
-    """The result of a run, to be stored whole; a local activity, so not in history.
+    """The result of a run, to be stored whole.
 
     Texts that were shortened to fit an activity's input are read again by reference: the answer by `answer_ref`,
     descriptions by `plan_ref`, findings by their own references.
@@ -138,40 +134,15 @@ class PoolQuestion(Model):
     queue: str
 
 
-class ChildQuestion(Model):
-    """Asks for a child that an earlier execution of the same supervisor started.
-
-    `start` is the how-maniest start under that id it was, from 0: the child of an attempt starts anew after a wait.
-    """
-
-    run: RunRef
-    workflow_id: str
-    start: int
-
-
 class ChildRef(Model):
-    """A child workflow of a supervisor, by the first execution of its chain; `report_key` is a nested supervisor's."""
+    """A child workflow of a supervisor."""
 
     run: RunRef
     workflow_id: str
-    first_run_id: str
-    report_key: str = ""
-
-
-class ChildEnd(Model):
-    """How a child ended: with a result, or with a problem and the details of its error. `lost`: with neither.
-
-    `given_up`: it was lost before the reset, and the supervisor had begun another attempt in its place.
-    """
-
-    value: JsonValue = None
-    problem: Problem | None = None
-    lost: bool = False
-    given_up: bool = False
 
 
 class Consumed(Model):
-    """What a child consumed by the journal of its model calls, and how many turns it made."""
+    """What all executions of a child consumed by the journal of their model calls, and how many turns they made."""
 
     usage: Usage = Usage()
     turns: int = 0

@@ -1,8 +1,9 @@
 """One model call as an activity makes it: journal first, then the provider, then the journal again.
 
 The stored object is journal and conversation entry in one. It is written right after the answer is read,
-before anything else is awaited, so a call whose answer was stored is never sent again. Every attempt looks for it:
-an operator's reset makes the count of attempts begin anew.
+before anything else is awaited, so a call whose answer was stored is never sent again. Its key names the workflow, the
+step and the hash of what was asked, and every attempt looks for it first: so the answer is found by another attempt,
+after a reset, and by a child that is started again.
 
 An attempt that fails leaves its counts in the heartbeat's details, which Temporal hands to the next one in whichever
 process it runs. A prompt that the provider refuses for its length is shortened and sent once more, within the attempt.
@@ -12,11 +13,13 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Any, Protocol
 
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from activities.contracts.run_contracts import RunRef
+from activities.contracts.turn_contracts import arguments_sha256
 from activities.heartbeat import show
 from activities.model import call_errors
 from activities.model.conversation import ConversationStore, Entry, Opening
@@ -53,6 +56,38 @@ from supervision.errors import ErrorKind
 from supervision.store_keys import call_header, call_key
 
 CALL_HEADER = "x-supervisor-call"
+
+
+@dataclass(frozen=True)
+class CallName:
+    """The name of a call within its workflow: the step, and the hash of what is asked.
+
+    What is asked is the activity's input without its run: references, model, effort, not the words sent, so that a
+    Worker of another version finds the answer, too.
+    """
+
+    run: RunRef
+    step: str
+    sha256: str
+
+    @classmethod
+    def of(cls, asked: "Asked", step: str) -> "CallName":
+        """Returns the name of the call that an activity's input asks for."""
+        return cls(asked.run, step, arguments_sha256(asked.model_dump(mode="json", exclude={"run"})))
+
+    def key(self, workflow_id: str) -> str:
+        """Returns the key of the call's entry."""
+        return call_key(self.run.run_id, self.run.first_run_id, workflow_id, self.step, self.sha256)
+
+
+class Asked(Protocol):
+    """The input of an activity that calls the model."""
+
+    run: RunRef
+
+    def model_dump(self, *, mode: str, exclude: set[str]) -> dict[str, Any]:
+        """Returns the input as JSON values."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -101,8 +136,7 @@ class ModelCalls:
 
     async def begin(
         self,
-        run: RunRef,
-        step: str,
+        name: CallName,
         opening: Opening,
         text: str | PromptWriter,
         options: CallOptions,
@@ -113,19 +147,17 @@ class ModelCalls:
         async def beginning() -> CallDrafts:
             return Beginning(self.windows, First(opening, text), note)
 
-        return await self._call(run, step, beginning, options)
+        return await self._call(name, beginning, options)
 
-    async def go_on(self, run: RunRef, step: str, head: str, messages: list[Json], options: CallOptions) -> Answered:
+    async def go_on(self, name: CallName, head: str, messages: list[Json], options: CallOptions) -> Answered:
         """Makes a later call: the conversation at `head` with `messages` appended."""
 
         async def continuation() -> CallDrafts:
             return await Continuation.after(self.windows, self.conversations, head, messages)
 
-        return await self._call(run, step, continuation, options)
+        return await self._call(name, continuation, options)
 
-    async def correct(
-        self, run: RunRef, step: str, head: str, words: str, anew: First, options: CallOptions
-    ) -> Answered:
+    async def correct(self, name: CallName, head: str, words: str, anew: First, options: CallOptions) -> Answered:
         """Sends the reply at `head` back with what is wrong with it, or asks `anew` where there is no room for that."""
 
         async def correction() -> CallDrafts:
@@ -133,15 +165,13 @@ class ModelCalls:
             in_place = await Continuation.after(self.windows, self.conversations, head, added)
             return Correction(in_place, Beginning(self.windows, anew))
 
-        return await self._call(run, step, correction, options)
+        return await self._call(name, correction, options)
 
-    async def _call(
-        self, run: RunRef, step: str, drafting: Callable[[], Awaitable[CallDrafts]], how: CallOptions
-    ) -> Answered:
-        info, earlier = activity.info(), EarlierAttempts.of_this_call()
+    async def _call(self, name: CallName, drafting: Callable[[], Awaitable[CallDrafts]], how: CallOptions) -> Answered:
+        workflow_id, earlier = activity.info().workflow_id or "", EarlierAttempts.of_this_call()
         show(earlier.model_dump)  # a heartbeat replaces what the attempts before left behind
-        await self.store.require(run.store_id)
-        key = call_key(run.run_id, info.workflow_run_id or "", info.activity_id)
+        await self.store.require(name.run.store_id)
+        key = name.key(workflow_id)
         if entry := await self.conversations.find(key):
             return self._answered(key, entry)
         drafts = await drafting()
@@ -160,7 +190,7 @@ class ModelCalls:
             long_cache=how.long_cache,
             concludes=how.concludes,
             previous_message_id=drafts.past.message_id if drafts.past else None,
-            headers={CALL_HEADER: call_header(info.workflow_id or "", step)} if self._call_header else {},
+            headers={CALL_HEADER: call_header(workflow_id, name.step)} if self._call_header else {},
         )
         message, draft = await self._fitted(drafts, request, earlier)
         past = drafts.past

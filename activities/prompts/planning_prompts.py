@@ -120,18 +120,16 @@ def planner_request(
     plan_so_far: str = "",
     missing: Iterable[str] = (),
     last_words: str = "",
-    elsewhere: int = 0,
 ) -> str:
     """Returns the goal as the planner sees it; `plan_so_far` is the `history` of the plan that it adds to.
 
-    `missing` is what a review found to be missing from that plan, `elsewhere` how many worker agents other runs have.
+    `missing` is what a review found to be missing from that plan.
     """
     lines = [tag(GOAL, goal)]
     if names := [f"- {a.name} ({a.bytes} bytes)" for a in attachments]:
         lines.append(tag(ATTACHMENTS, "\n".join(names)))
     busy = [f"- {role}: {count}" for role, count in sorted(in_flight.items()) if count]
-    if busy or elsewhere:
-        busy += [f"- of other runs: {elsewhere}"] if elsewhere else []
+    if busy:
         lines.append(tag("at_work", "Worker agents that are busy now, by role:\n" + "\n".join(busy)))
     if plan_so_far:
         lines.append(plan_so_far)

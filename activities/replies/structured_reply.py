@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from activities.contracts.run_contracts import SupervisorCall
 from activities.model.conversation import Opening
-from activities.model.journalled_call import CallOptions, ModelCalls
+from activities.model.journalled_call import CallName, CallOptions, ModelCalls
 from activities.model.port import ModelMessage
 from activities.model.structured import first_json
 from activities.model.window.call_drafts import PromptWriter
@@ -47,7 +47,8 @@ async def ask(calls: ModelCalls, call: SupervisorCall, question: StructuredQuest
         effort=call.effort,
         output_schema=calls.model.output_schema(question.form),
     )
-    answered = await calls.begin(call.run, question.step, opening, question.text, CallOptions(question.max_tokens))
+    name, options = CallName.of(call, question.step), CallOptions(question.max_tokens)
+    answered = await calls.begin(name, opening, question.text, options)
     try:
         answer = read_reply(question.form, answered.message)
     except ValueError as error:

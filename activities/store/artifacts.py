@@ -24,6 +24,7 @@ from supervision.store_keys import (
     STORE_ID,
     UPLOADS,
     digest_of,
+    grant_key,
     is_ended,
     is_key,
     output_key,
@@ -150,6 +151,10 @@ class ArtifactStore:
     async def put_team(self, run_id: str, data: bytes) -> str:
         """Stores a team as frozen for a run, under its hash. Returns the key, which no other content can have."""
         return await self._put_hashed(partial(team_key, run_id), data)
+
+    async def put_grant(self, run_id: str, data: bytes) -> str:
+        """Stores a grant of a run under its hash. Returns the key."""
+        return await self._put_hashed(partial(grant_key, run_id), data)
 
     async def _put_hashed(self, key_for: Callable[[str], str], data: bytes) -> str:
         key = key_for(hashlib.sha256(data).hexdigest())

@@ -245,7 +245,6 @@ def team_card(loaded: LoadedTeam, default_models: list[str]) -> TeamCard:
                     ToolCard(
                         name=tool.name,
                         effects=tool.effects,
-                        local=tool.local,
                         reads_attachments=tool.reads_attachments,
                     )
                     for tool in tools

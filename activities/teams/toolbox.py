@@ -76,7 +76,7 @@ class Toolbox:
         except ValidationError as error:
             return _error(f"wrong arguments: {complaints(error)}")
         task = asyncio.create_task(_guarded(tool, parsed, context))
-        timeout = limits.LOCAL_TOOL_TIMEOUT if tool.local else limits.TOOL_TIMEOUT
+        timeout = limits.TOOL_TIMEOUT
         try:
             await asyncio.wait({task}, timeout=timeout.total_seconds())
         finally:

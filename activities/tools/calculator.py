@@ -43,7 +43,7 @@ def calculator(name: str, options: dict[str, Any], folder: Path) -> Tool[Calcula
     description = (
         "Computes one arithmetic expression exactly. Use it for every figure that is not copied from a source."
     )
-    return Tool(name, description, Calculate, _run, local=True, evidence="computed")
+    return Tool(name, description, Calculate, _run, evidence="computed")
 
 
 async def _run(arguments: Calculate, context: ToolContext) -> ToolOutput:

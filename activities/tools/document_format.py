@@ -37,7 +37,7 @@ def format_document(name: str, options: dict[str, Any], folder: Path) -> Tool[Fo
     """Returns a tool of the kind `document_format`. Raises ValueError on options."""
     NoOptions.model_validate(options)
     description = "Renders a title and sections as one Markdown document and stores it as a file for the user."
-    return Tool(name, description, FormatDocument, _run, local=True, evidence="nothing")
+    return Tool(name, description, FormatDocument, _run, evidence="nothing")
 
 
 async def _run(arguments: FormatDocument, context: ToolContext) -> ToolOutput:

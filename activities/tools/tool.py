@@ -73,7 +73,7 @@ class ToolContext:
 
 @dataclass(frozen=True)
 class Tool(Generic[A]):
-    """`local` marks a small pure tool that may run inside a workflow task (milliseconds, no I/O to speak of).
+    """A tool: what it is called, what it takes, how it runs.
 
     One that `waits` may take longer than five minutes: it asks a person, or something slow.
     A tool of a `tools.py` is marked `own` when it is loaded, and runs in its team's thread: nobody has bounded it.
@@ -92,7 +92,6 @@ class Tool(Generic[A]):
     run: Callable[[A, ToolContext], Awaitable[ToolOutput]] | Callable[[A, ToolContext], Any]
     effects: Effects = "read"
     evidence: Literal["data", "computed", "nothing"] = "data"
-    local: bool = False
     own: bool = False
     waits: bool = False
     catalogue: Callable[[], Awaitable[dict[str, str]]] | None = None

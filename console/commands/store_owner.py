@@ -4,7 +4,6 @@ import json
 import re
 from dataclasses import dataclass
 
-from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
@@ -12,6 +11,7 @@ from activities.store.artifacts import ArtifactStore
 from activities.store.contents import StoredRun
 from console import console_limits
 from console.run.run_handle import RUN_TYPE, is_open
+from runtime.connection import namespace_id
 from supervision.store_keys import home_name, run_of, run_prefix
 
 _UPLOAD = re.compile(r"uploads/([0-9a-f]{64})")
@@ -32,10 +32,7 @@ class Owner:
     @classmethod
     async def of(cls, client: Client, store: ArtifactStore) -> "Owner":
         """Returns the owner that a client speaks for."""
-        described = await client.workflow_service.describe_namespace(
-            DescribeNamespaceRequest(namespace=client.namespace), timeout=console_limits.RPC_TIMEOUT
-        )
-        return cls(client, store, described.namespace_info.id)
+        return cls(client, store, await namespace_id(client))
 
     def owns(self, run: StoredRun) -> bool:
         """True if no other namespace or server had a run of this id."""

@@ -16,7 +16,8 @@ from supervision.text import money
 class TimeAndBudget:
     """Deadline and budget of one supervisor. `now` is the run's clock; `grant` is a nested supervisor's slice.
 
-    `unfunded` is how many worker agents wait for budget that others may give back.
+    `unfunded` is how many worker agents wait for budget that others may give back, `stopped_because` why no more work
+    may begin, whatever time is left.
     """
 
     def __init__(
@@ -26,11 +27,11 @@ class TimeAndBudget:
         self._now = now
         self._started_at = started_at
         self.deadline = request.deadline
-        self._set_by_parent: datetime | None = None
         self.budget = Budget.model_construct(**grant.model_dump()) if grant else request.budget
         self.ledger = Ledger(self.budget.tokens, self.budget.usd)
         self._ceilings = Ceilings()
         self.unfunded = 0
+        self.stopped_because = ""
 
     @property
     def deadline_at(self) -> datetime:
@@ -56,7 +57,11 @@ class TimeAndBudget:
     @property
     def time_left(self) -> bool:
         """True if work on subtasks may still begin."""
-        return self._now() < self.work_until
+        return not self.stopped_because and self._now() < self.work_until
+
+    def stop(self, why: str) -> None:
+        """Ends the time for work on subtasks; that for the answer stays."""
+        self.stopped_because = why
 
     @property
     def out_of_budget(self) -> bool:
@@ -100,13 +105,7 @@ class TimeAndBudget:
     def set_slice(self, grant: Amount, deadline_at: datetime) -> None:
         """Sets the deadline of a nested supervisor, and raises its slice to `grant`."""
         self.budget = Budget.model_construct(**self.ledger.raise_to(grant).model_dump())
-        self.deadline, self._set_by_parent = deadline_at - self._started_at, deadline_at
-
-    def begin_at(self, started_at: datetime) -> None:
-        """Sets when the clock began; a deadline that the parent has set stays where it is."""
-        self._started_at = started_at
-        if self._set_by_parent is not None:
-            self.deadline = self._set_by_parent - started_at
+        self.deadline = deadline_at - self._started_at
 
     def restart_clock(self) -> None:
         """Lets the whole deadline begin anew: the run was reset, and the time until then is not its own."""

@@ -154,7 +154,6 @@ class ToolCard(Model):
 
     name: str
     effects: Effects = "read"
-    local: bool = False
     reads_attachments: bool = False
 
 

@@ -36,6 +36,19 @@ class Usage(Model):
             usd=usd,
         )
 
+    def __sub__(self, other: "Usage") -> "Usage":
+        """Returns what is left of it, nothing below 0; its cost is unknown if either cost is."""
+        usd = None if self.usd is None or other.usd is None else max(0.0, self.usd - other.usd)
+        return Usage(
+            model_calls=max(0, self.model_calls - other.model_calls),
+            tool_calls=max(0, self.tool_calls - other.tool_calls),
+            input_tokens=max(0, self.input_tokens - other.input_tokens),
+            output_tokens=max(0, self.output_tokens - other.output_tokens),
+            cache_read_tokens=max(0, self.cache_read_tokens - other.cache_read_tokens),
+            cache_write_tokens=max(0, self.cache_write_tokens - other.cache_write_tokens),
+            usd=usd,
+        )
+
     @property
     def tokens(self) -> int:
         """All tokens, cached ones included."""

@@ -1,6 +1,7 @@
-"""Which models of a fallback chain can be used, by what the calls of a run have met."""
+"""Which models of a fallback chain can be used, and which the run knows to be away, by what its calls have met."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from supervision.errors import ErrorKind
@@ -8,15 +9,65 @@ from supervision.errors import ErrorKind
 _LEAVING = (ErrorKind.CIRCUIT_OPEN, ErrorKind.MODEL_NOT_SERVED)
 
 
+@dataclass
+class Outage:
+    """A model that is away: when the time has come one piece of work calls it first, and the others follow its success.
+
+    The time has come at `until`, or without one when a person resumes the run. `rounds` counts the calls that went
+    first in vain, `waiting` is all work that waits, `first` that which goes first.
+    """
+
+    why: str
+    until: datetime | None = None
+    rounds: int = 0
+    first: object | None = None
+    waiting: set[int] = field(default_factory=set)
+
+
 class ServingModels:
     """The models that a run leaves out: until a time, or until a person has done something about it.
 
-    `now` is the run's clock.
+    `now` is the run's clock. Work is told apart by its identity.
     """
 
     def __init__(self, now: Callable[[], datetime]) -> None:
         self._now = now
         self._out: dict[str, datetime | None] = {}
+        self._outages: dict[str, Outage] = {}
+
+    def outage(self, model: str) -> Outage | None:
+        """Returns the outage of a model that the run knows to be away."""
+        return self._outages.get(model)
+
+    def is_away(self, chain: Sequence[str]) -> bool:
+        """True if work with these models would have to wait."""
+        return bool(chain) and self.choose(chain) in self._outages
+
+    def went_away(self, model: str, work: object, why: str) -> Outage:
+        """Notes that a call found the model away. Returns the outage, in which nobody goes first as yet."""
+        outage = self._outages.setdefault(model, Outage(why))
+        if outage.first is work:
+            outage.first, outage.rounds = None, outage.rounds + 1
+        outage.why = why
+        return outage
+
+    def answered(self, model: str, work: object) -> bool:
+        """True if this ends an outage: the work that went first was answered. A late answer to other work does not."""
+        outage = self._outages.get(model)
+        if outage is None or outage.first is not work:
+            return False
+        del self._outages[model]
+        self._out.pop(model, None)
+        return True
+
+    def leave(self, work: object) -> None:
+        """Ends the wait of a piece of work, and its turn; an outage that no work is left to wait for is forgotten."""
+        for model, outage in list(self._outages.items()):
+            outage.waiting.discard(id(work))
+            if outage.first is work:
+                outage.first = None
+            if outage.first is None and not outage.waiting:
+                del self._outages[model]
 
     def failed(self, model: str, chain: Sequence[str], why: ErrorKind, seconds: float) -> str:
         """Returns the model of the chain to go on with after a call of `model` failed for good.
@@ -52,10 +103,12 @@ class ServingModels:
         for model in chain:
             if self._serves(model):
                 return model
-        returning = [(until, model) for model in chain if (until := self._out[model]) is not None]
+        returning = [(until, model) for model in chain if (until := self._out.get(model)) is not None]
         return min(returning)[1] if returning else None
 
     def _serves(self, model: str) -> bool:
+        if model in self._outages:
+            return False
         if model not in self._out:
             return True
         until = self._out[model]

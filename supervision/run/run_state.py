@@ -44,7 +44,7 @@ class RunState:
     the reports of nested supervisors, `waits` the breakers and waits, `slots` how many work at a time, `trace` the
     events. `spending` has what was consumed by role and model, `models` those that can be used. `refused` are the
     subtasks whose model calls the provider refuses for all alike; `child_found` is True once any worker agent
-    returned a finding; `resets` counts how often the run was reset, `heard_at` is when the last message let work go on.
+    returned a finding.
     """
 
     def __init__(
@@ -67,8 +67,7 @@ class RunState:
         self.refused: set[str] = set()
         self.root_has_finding = False
         self.child_found = False
-        self.resets, self.resumes = 0, 0
-        self.heard_at: datetime | None = None
+        self.resumes = 0
         self.own_seconds = 0.0
         self.warnings: list[str] = []
         self.model_notice: str | None = None
@@ -121,11 +120,9 @@ class RunState:
         """True if a message with that id was taken."""
         return request_id in self._seen_requests
 
-    def prepared(self, began_at: datetime | None) -> None:
-        """Sets when the run began, and lets go of the request's content: a run may be open for days, one of many."""
+    def prepared(self) -> None:
+        """Lets go of the request's content: a run may be open for days, one of many."""
         self.request = self.request.without_content()
-        self.started_at = began_at or self.started_at
-        self.time_and_budget.begin_at(self.started_at)
 
     def keep_within(self, ceilings: Ceilings) -> None:
         """Lowers the request's numbers to the operator's ceilings."""
@@ -145,7 +142,6 @@ class RunState:
 
     def restart(self) -> None:
         """Goes on after `temporal workflow reset`, with the whole deadline anew."""
-        self.resets = max(self.resets, 1)  # one to the very first step is known by this alone
         self.time_and_budget.restart_clock()
         self.trace.note("run_reset", deadline_at=self.time_and_budget.deadline_at.isoformat())
 

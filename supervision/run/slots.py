@@ -26,15 +26,13 @@ class Loan:
 
     `given` and `returned` only grow: whoever learns of one late has counted too many as lent, never too few. `wanted`
     is how many it could use now, none if all its work waits. With a `cap`, 1 or more, others wait: it returns what it
-    does not use, and what is above that. It is not `settled` as long as the supervisor above, which was reset, does not
-    know how many it has given.
+    does not use, and what is above that.
     """
 
     given: int = 1
     returned: int = 0
     wanted: int = 1
     cap: int | None = None
-    settled: bool = True
 
     @property
     def out(self) -> int:
@@ -77,11 +75,7 @@ class Slots:
     @property
     def full(self) -> bool:
         """True if nobody else may begin."""
-        return self.held >= self.total or not self._settled
-
-    @property
-    def _settled(self) -> bool:
-        return all(loan.settled for loan in self.loans.values())
+        return self.held >= self.total
 
     @property
     def wanted(self) -> int:
@@ -145,8 +139,6 @@ class Slots:
         A nested run with more than its share gets a cap; one with less is given what is free. One that wants none
         returns what it has without a word.
         """
-        if not self._settled:
-            return
         shares = {key: min(1, loan.wanted) for key, loan in self.loans.items()}
         left = self.total - self._held.total() - self._waiting + sum(1 - share for share in shares.values())
         while left > 0 and (unmet := [key for key, loan in self.loans.items() if shares[key] < loan.wanted]):

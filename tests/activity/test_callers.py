@@ -4,7 +4,6 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-
 from activities.rights.callers import Caller, Callers
 
 NOBODY: Any = None  # a question to this client fails the test

@@ -13,6 +13,8 @@ from unittest.mock import AsyncMock
 import httpx2
 import pytest
 import sqlglot
+from activities.rights import guard
+from activities.rights.grants import RunGrant
 from temporalio.client import Client, WorkflowQueryFailedError
 from temporalio.contrib.pydantic import PydanticPayloadConverter
 from temporalio.service import RPCError
@@ -24,8 +26,6 @@ from activities.model import anthropic_model, journalled_call, reply_bounds, str
 from activities.prompts import agent_prompts
 from activities.replies import answer_schema
 from activities.replies.schema_rules import complaint
-from activities.rights import guard
-from activities.rights.grants import RunGrant
 from activities.store import artifacts
 from activities.teams import toolbox
 from activities.tools.sql.table_store import Rows, TableStore

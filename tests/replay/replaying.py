@@ -9,7 +9,7 @@ from temporalio.client import WorkflowHistory
 from temporalio.worker import Replayer
 
 from runtime.payloads import data_converter
-from runtime.queues.workers import workflow_runner
+from runtime.workers import workflow_runner
 from workflows.supervisor import SupervisorWorkflow
 from workflows.worker_agent import WorkerAgentWorkflow
 

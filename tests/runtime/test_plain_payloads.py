@@ -11,7 +11,7 @@ from temporalio.converter import PayloadCodec
 from temporalio.worker import Worker
 from temporalio.worker._command_aware_visitor import CommandAwarePayloadVisitor
 
-from runtime.queues.plain_payloads import leave_plain_payloads
+from runtime.sdk_patches import leave_plain_payloads
 
 
 @workflow.defn

@@ -37,12 +37,11 @@ with workflow.unsafe.imports_passed_through():
     from supervision import limits
     from supervision.agent.turn_rules import attempt_time
     from supervision.contract.result import Problem
-    from supervision.contract.team import ToolCard
     from supervision.contract.usage import Usage
-    from supervision.errors import AWAITED, ErrorKind, call_kind
+    from supervision.errors import ErrorKind, call_kind
     from supervision.queues import MODEL_QUEUE, fairness_key
     from supervision.text import label
-    from workflows.background import results_are_in
+    from workflows.background import let_ready_tasks_finish
     from workflows.failures import CallCancelled, CallFailed, Paid, cancelled, details_of, problem_of
 
 
@@ -60,9 +59,6 @@ _MODEL_RETRY = RetryPolicy(
     non_retryable_error_types=LASTING,
 )
 _TOOL_RETRY = RetryPolicy(initial_interval=limits.TOOL_RETRY_INITIAL, maximum_interval=limits.STORE_RETRY_MAX)
-_LOCAL_TOOL_RETRY = RetryPolicy(
-    initial_interval=limits.STORE_RETRY_INITIAL, maximum_attempts=limits.LOCAL_TOOL_ATTEMPTS
-)
 
 
 # --- Model calls of the supervisor ----------------------------------------------------------------
@@ -113,28 +109,13 @@ async def call_model(payload: TurnInput, turn: int, expires_at: datetime, queue:
     return await _model(workflow.start_activity_method(AgentTurnActivities.call_model, payload, **options))
 
 
-async def run_tool(payload: ToolInput, tool: ToolCard | None, queue: str) -> ToolReply:
-    """Returns the output of one tool call: small pure tools inside the workflow task, the others as activities.
+async def run_tool(payload: ToolInput, queue: str) -> ToolReply:
+    """Returns the output of one tool call.
 
-    An activity is tried until there is a Worker with the store and the team of the run; how often the tool itself may
-    begin is the activity's to count.
+    It is tried until there is a Worker with the store and the team of the run; how often the tool itself may begin is
+    the activity's to count.
     """
     summary = label(f"{payload.call.name}: {payload.call.preview}", limits.ARGUMENTS_PREVIEW_BYTES)
-    if tool is None or (tool.local and tool.effects == "read"):
-        try:
-            return await reply_of(
-                workflow.execute_local_activity_method(
-                    ToolActivities.run_tool,
-                    payload,
-                    start_to_close_timeout=limits.LOCAL_TOOL_TIMEOUT + limits.TOOL_MARGIN,
-                    retry_policy=_LOCAL_TOOL_RETRY,
-                    summary=summary,
-                )
-            )
-        except CallFailed as failed:
-            if failed.problem.type not in AWAITED | {ErrorKind.TIMEOUT}:
-                raise
-            # This Worker lacks the store or the team: any other one may have them.
     return await reply_of(
         workflow.execute_activity_method(
             ToolActivities.run_tool,
@@ -202,7 +183,7 @@ async def _model(call: workflow.ActivityHandle[P]) -> P:
         # Shielded: the SDK drops the result of a call that is cancelled in the workflow task that brings it.
         return await reply_of(asyncio.shield(call))
     except asyncio.CancelledError:
-        await results_are_in()
+        await let_ready_tasks_finish()
         if not call.done():
             call.cancel()
         raise CallCancelled(call) from None

@@ -1,10 +1,6 @@
-"""The calls about a run and its children, free and repeatable: local activities where no signal can come meanwhile.
+"""The calls about a run and its children: free and repeatable."""
 
-Those that end a run are not cancelled: see docs/decisions/0004.
-"""
-
-import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from datetime import timedelta
 from typing import Any, TypedDict, TypeVar
 
@@ -12,12 +8,9 @@ from temporalio import workflow
 from temporalio.common import RetryPolicy
 
 with workflow.unsafe.imports_passed_through():
-    from activities.child_records import ChildActivities
     from activities.contracts.run_contracts import (
         AdoptInput,
         AdoptReply,
-        ChildEnd,
-        ChildQuestion,
         ChildRef,
         Consumed,
         PoolQuestion,
@@ -27,7 +20,7 @@ with workflow.unsafe.imports_passed_through():
         RunSetup,
         SetupInput,
     )
-    from activities.pools import PoolActivities
+    from activities.lookups import Lookups
     from activities.publishing import PublishingActivities
     from activities.run_setup import RunSetupActivities
     from supervision import limits
@@ -47,27 +40,22 @@ _STORE_RETRY = RetryPolicy(
 
 
 async def prepare_run(payload: SetupInput) -> RunSetup:
-    """Fixes team, references and process facts for the run; local, so it costs no server round trip."""
-    return await reply_of(
-        workflow.execute_local_activity_method(
-            RunSetupActivities.prepare_run, payload, **_options(limits.SETUP_TIMEOUT, "prepare the run")
-        )
-    )
+    """Fixes team, references and process facts for the run."""
+    options = _options(limits.SETUP_TIMEOUT, "prepare the run")
+    return await reply_of(workflow.execute_activity_method(RunSetupActivities.prepare_run, payload, **options))
 
 
 async def adopt_finding(payload: AdoptInput) -> AdoptReply:
-    """Returns a finding as the answer, word for word; local, as it only reads. It is not cancelled."""
+    """Returns a finding as the answer, word for word."""
     options = _options(limits.PUBLISH_TIMEOUT, "take the finding as the answer")
-    return await _to_its_end(
-        workflow.execute_local_activity_method(PublishingActivities.adopt_finding, payload, **options)
-    )
+    return await reply_of(workflow.execute_activity_method(PublishingActivities.adopt_finding, payload, **options))
 
 
 async def publish_result(payload: PublishInput, trace: list[TraceEvent]) -> Published:
-    """Stores the whole result and trace; local, so the result is not written to history twice. It is not cancelled."""
+    """Stores the whole result and trace."""
     options = _options(limits.PUBLISH_TIMEOUT, "store result and trace")
-    return await _to_its_end(
-        workflow.execute_local_activity_method(PublishingActivities.publish_result, args=[payload, trace], **options)
+    return await reply_of(
+        workflow.execute_activity_method(PublishingActivities.publish_result, args=[payload, trace], **options)
     )
 
 
@@ -76,7 +64,7 @@ async def pool_backlog(run: RunRef, pool: str) -> float:
     try:
         return await reply_of(
             workflow.execute_activity_method(
-                PoolActivities.pool_backlog,
+                Lookups.pool_backlog,
                 PoolQuestion(run=run, queue=pool_queue(pool)),
                 schedule_to_close_timeout=limits.CONNECT_TIMEOUT,
                 retry_policy=RetryPolicy(maximum_attempts=1),
@@ -87,57 +75,40 @@ async def pool_backlog(run: RunRef, pool: str) -> float:
         return 0.0
 
 
-async def find_child(question: ChildQuestion) -> ChildRef | None:
-    """Returns the child that an execution before a reset started under an id; None if it started none there."""
-    return await reply_of(
-        workflow.execute_activity_method(
-            ChildActivities.find_child, question, **_options(limits.SETUP_TIMEOUT, f"find {question.workflow_id}")
-        )
-    )
-
-
-async def await_child(child: ChildRef, label: str) -> ChildEnd:
-    """Returns how a child of an execution before a reset ended, once it has."""
-    return await reply_of(
-        workflow.execute_activity_method(
-            ChildActivities.await_child,
-            child,
-            start_to_close_timeout=limits.MAX_DEADLINE,
-            heartbeat_timeout=limits.HEARTBEAT_TIMEOUT,
-            summary=label,
-        )
-    )
+async def end_earlier_child(child: ChildRef) -> bool:
+    """Ends the child that an execution before a reset left under an id. Returns False if it is a stranger's."""
+    return await _looked_up(Lookups.end_earlier_child, child, f"end the earlier {child.workflow_id}")
 
 
 async def child_consumed(child: ChildRef) -> Consumed:
-    """Returns what a child consumed that ended without saying so."""
+    """Returns what a child has consumed, for one that ended without saying so."""
+    return await _looked_up(Lookups.child_consumed, child, f"cost of {child.workflow_id}")
+
+
+async def _looked_up(activity: Callable[[Any, ChildRef], Coroutine[Any, Any, T]], child: ChildRef, summary: str) -> T:
     return await reply_of(
         workflow.execute_activity_method(
-            ChildActivities.child_consumed,
+            activity,
             child,
             schedule_to_close_timeout=limits.PUBLISH_TIMEOUT,
-            summary=f"cost of {child.workflow_id}",
+            heartbeat_timeout=limits.HEARTBEAT_TIMEOUT,
+            summary=summary,
         )
     )
 
 
 class _Options(TypedDict):
     start_to_close_timeout: timedelta
+    heartbeat_timeout: timedelta
     retry_policy: RetryPolicy
     summary: str
 
 
 def _options(timeout: timedelta, summary: str) -> _Options:
-    """Returns how a call is made that needs the store, or the server, for a moment."""
-    return {"start_to_close_timeout": timeout, "retry_policy": _STORE_RETRY, "summary": summary}
-
-
-async def _to_its_end(call: Coroutine[Any, Any, T]) -> T:
-    """Awaits a call that a cancellation comes too late for."""
-    task = asyncio.create_task(reply_of(call))
-    while not task.done():
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError:
-            workflow.logger.debug("the run ends already: it is not cancelled any more")
-    return task.result()
+    """Returns how a call is made that needs the store for a moment; one that is away is waited for."""
+    return {
+        "start_to_close_timeout": timeout,
+        "heartbeat_timeout": limits.HEARTBEAT_TIMEOUT,
+        "retry_policy": _STORE_RETRY,
+        "summary": summary,
+    }

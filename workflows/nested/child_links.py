@@ -66,36 +66,14 @@ class ChildLinks:
             changed=self._changed,
         )
         self._links[subtask_id] = _Link(account, terms, terms)
-        # After a reset it may be at work already, with more slots than the first one.
-        self._state.slots.loans[subtask_id] = Loan(settled=not self._state.resets)
+        self._state.slots.loans[subtask_id] = Loan()
         return terms
 
     def started(self, subtask_id: str, workflow_id: str) -> None:
         """Sends a nested supervisor that has started what changed while it did."""
         if link := self._links.get(subtask_id):
             link.workflow_id = workflow_id
-            self._settle(subtask_id)
             self.update()
-
-    def joined(self, subtask_id: str, key: str, workflow_id: str) -> None:
-        """Takes up the link to a nested supervisor that was at work before a reset; it then reports all again.
-
-        Until it has, nobody begins: it may have any number of slots.
-        """
-        link = self._links.get(subtask_id)
-        if link is None or not key:
-            self._settle(subtask_id)
-            return
-        self._state.nested.begin(subtask_id, key)
-        link.sent = link.terms
-        link.terms = link.terms.model_copy(update={"report_key": key, "slots_given": 0})
-        link.workflow_id = workflow_id
-        self.update()
-
-    def _settle(self, subtask_id: str) -> None:
-        if loan := self._state.slots.loans.get(subtask_id):
-            loan.settled = True
-            self._state.slots.serve()
 
     def close(self, subtask_id: str, run: NestedRun | None) -> None:
         """Closes the link to a nested supervisor that has ended; later messages of its are ignored."""
@@ -116,7 +94,7 @@ class ChildLinks:
         slots = self._state.slots
         if loan := slots.loans.get(report.subtask_id):
             loan.given, loan.returned = max(loan.given, report.slots_given), max(loan.returned, report.slots_returned)
-            loan.wanted, loan.settled = report.slots_wanted, True
+            loan.wanted = report.slots_wanted
             slots.serve()
         self._state.board.show_nested(report.subtask_id, report.run)
         return True
@@ -173,8 +151,6 @@ class ChildLinks:
         self._state.slots.lend()
         for subtask_id, link in self._links.items():
             loan = self._state.slots.loans[subtask_id]
-            if not loan.settled:
-                continue
             link.terms = link.terms.model_copy(update={"slots_given": loan.given, "slots_cap": loan.cap})
 
     def limits_changed(self) -> None:

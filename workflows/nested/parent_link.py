@@ -14,7 +14,6 @@ with workflow.unsafe.imports_passed_through():
     from supervision.run.run_state import RunState
     from supervision.run.slots import Loan
     from supervision.run.waits import ProviderWait
-    from workflows import versions
     from workflows.child_contracts import NestedInput, NestedReport, NestedRequest, NestedTerms
     from workflows.nested.nested_result import nested_run
 
@@ -40,7 +39,7 @@ class ParentLink:
     @property
     def root_id(self) -> str:
         """The run that the whole tree works for."""
-        return self._nested.root_id
+        return self._nested.run.run_id
 
     # --- reports ----------------------------------------------------------------------------------
 
@@ -112,9 +111,8 @@ class ParentLink:
             return False
         if self._asked == self._answered:
             self._asked += 1
-            if versions.budget_is_awaited_without_slot():
-                self._waits_for_budget = True
-                self.report()  # others may need its slots, to end and give back
+            self._waits_for_budget = True
+            self.report()  # others may need its slots, to end and give back
             request = NestedRequest(
                 subtask_id=self._nested.subtask_id,
                 report_key=self._nested.terms.report_key,
@@ -145,8 +143,6 @@ class ParentLink:
         if not terms.report_key or terms.report_key != self._nested.terms.report_key:
             return False
         state = self._state
-        if terms.slots_given < self._loan.given:
-            self._begin_anew()
         before = state.time_and_budget.budget
         state.root_has_finding = state.root_has_finding or terms.root_has_finding
         state.time_and_budget.set_slice(terms.grant, terms.deadline_at)
@@ -159,11 +155,6 @@ class ParentLink:
         self._answered, self.limits_changes = max(self._answered, terms.answered), terms.changed
         self._waits_for_budget &= self._answered < self._asked
         return True
-
-    def _begin_anew(self) -> None:
-        """Reports all again, to a parent that was reset; a request that it may not have heard of is made again."""
-        self._reported = self._reported_waits = None
-        self._answered = self._asked
 
     async def _signal(self, name: str, message: BaseModel) -> None:
         parent = workflow.info().parent

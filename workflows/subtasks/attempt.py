@@ -17,14 +17,13 @@ with workflow.unsafe.imports_passed_through():
     from supervision.run.attempt_rules import AfterAgent, after_agent, child_id
     from supervision.run.slots import Slot
     from supervision.text import one_line
-    from workflows import versions
     from workflows.background import stop_all
     from workflows.calls.finding_refs import as_refs, shown
     from workflows.calls.judge_calls import select
     from workflows.child_contracts import LoopProgress, WorkerAgentInput, WorkerAgentResult
     from workflows.run_context import RunContext
     from workflows.subtasks.assignment import Assignment
-    from workflows.subtasks.child_runs import AttemptOutcome, stopped
+    from workflows.subtasks.child_runs import AttemptOutcome, Booked, stopped
     from workflows.subtasks.children import run_nested, run_worker_agent
 
 
@@ -102,56 +101,79 @@ class _Attempt:
             return await self._run_candidate(candidate, slot)
         finally:
             self.context.free(slot)
+            self.context.leave(slot)
 
     async def _run_candidate(self, candidate: int, slot: Slot) -> AttemptOutcome:
         """Runs one worker agent to its end; it goes on from where it stood after each wait and each refill."""
         context, state = self.context, self.context.state
-        account, pauses, number = f"{self.subtask_id}.{candidate}", 0, 0
+        account, booked = f"{self.subtask_id}.{candidate}", Booked()
         progress = self._beginning(candidate)
         result = WorkerAgentResult()
         model = self._model()
         while True:
+            provider = model or account  # a nested supervisor waits for its models itself, each for its own
             try:
+                await self._until_served(provider, slot)
                 funding = await self._fund(account, slot, under_way=progress.turn > 0)
-            except asyncio.CancelledError:
+            except (asyncio.CancelledError, SupervisionError):  # the run was stopped, or its time is over
                 return stopped(result)
             if funding is None:
                 spent = Problem(type=ErrorKind.BUDGET_EXHAUSTED, message=state.time_and_budget.spent_line())
                 return AttemptOutcome(result, spent)
-            outcome = await self._run_agent(candidate, number, account, funding, progress, model)
+            outcome = await self._run_agent(candidate, booked, account, funding, progress, model)
             outcome = replace(outcome, model=model)
-            result, number = outcome.result, number + 1
+            result, booked = outcome.result, booked.plus(outcome.result)
             self._book(account, result, model)
             self.assignment.in_hand.keep(outcome)
-            if outcome.earlier and result.stopped:
-                progress = result.progress.booked() if result.progress else progress
-                continue
-            problem = outcome.problem
             if (following := self._following(model, outcome)) is not None:
                 # Thinking is bound to the model that thought it: the other one begins a conversation of its own.
+                context.leave(slot)
                 model, progress = following, LoopProgress()
                 continue
-            # A nested supervisor waits itself; one that was refused before there was any finding begins anew.
-            anew = bool(self.assignment.role.team) and problem is not None and problem.type in ACCOUNT
-            step = after_agent(
-                problem.type if problem else None,
-                can_go_on=(anew or result.progress is not None) and not result.stopped,
-                had_last_grant=funding.last,
-                has_finding=state.has_finding,
-            )
-            if step is AfterAgent.END or problem is None:
+            step = self._next_step(outcome, funding)
+            if step is AfterAgent.END and not result.stopped:
+                context.model_answered(provider, slot)
+            if step is AfterAgent.END and not _went_first(outcome):
                 return outcome
             progress = result.progress.booked() if result.progress else LoopProgress()
-            if step is not AfterAgent.RETRY_FUNDED:
-                context.free(slot)  # for others, while this one waits
             try:
-                if step is AfterAgent.FAIL_RUN and not await context.finding_comes(self.subtask_id):
-                    break
-                await self._wait(step, problem, result, pauses, model)
-                pauses += step is AfterAgent.WAIT_PROVIDER
-            except (asyncio.CancelledError, SupervisionError):  # the run was stopped, or its time is over
+                await self._settle(step, provider, slot, outcome)
+            except asyncio.CancelledError:
                 return stopped(result)
-        raise SupervisionError(run_kind(problem.type), problem.message)
+
+    async def _settle(self, step: AfterAgent, provider: str, slot: Slot, outcome: AttemptOutcome) -> None:
+        """Notes what the end of a worker agent says of its model, before it goes on.
+
+        Raises SupervisionError if the provider refuses all work and the run has no finding to lose.
+        """
+        context, problem = self.context, outcome.problem
+        if problem is None or step is AfterAgent.RETRY_FUNDED:
+            return
+        if step is AfterAgent.WAIT_PROVIDER:
+            context.model_away(provider, slot, problem.message, outcome.result.retry_after)
+            return
+        context.free(slot)  # for others, while this one waits
+        if step is AfterAgent.FAIL_RUN and not await context.finding_comes(self.subtask_id):
+            raise SupervisionError(run_kind(problem.type), problem.message)
+        context.model_away(provider, slot, problem.message)
+
+    def _next_step(self, outcome: AttemptOutcome, funding: _Funding) -> AfterAgent:
+        problem, result = outcome.problem, outcome.result
+        # A nested supervisor waits itself; one that was refused before there was any finding begins anew.
+        anew = bool(self.assignment.role.team) and problem is not None and problem.type in ACCOUNT
+        return after_agent(
+            problem.type if problem else None,
+            can_go_on=(anew or result.progress is not None) and not result.stopped,
+            had_last_grant=funding.last,
+            has_finding=self.context.state.has_finding,
+        )
+
+    async def _until_served(self, model: str, slot: Slot) -> None:
+        """Returns when the model may be called; work that waits for it holds no slot."""
+        outage = self.context.state.models.outage(model)
+        if outage is not None and outage.first is not slot:
+            self.context.free(slot)
+            await self.context.wait_for_model(self.subtask_id, model, slot)
 
     def _beginning(self, candidate: int) -> LoopProgress:
         """Returns where a worker agent begins: at the conversation of the finding that it should correct, or anew."""
@@ -177,15 +199,6 @@ class _Attempt:
         state.trace.note("model_replaced", self.subtask_id, model=model, by=following, why=problem.type, **head)
         return following
 
-    async def _wait(
-        self, step: AfterAgent, problem: Problem, result: WorkerAgentResult, pauses: int, model: str
-    ) -> None:
-        """Waits for the provider, or for a person who acts there, if the next start of the worker agent needs it."""
-        if step is AfterAgent.WAIT_PROVIDER:
-            await self.context.wait_for_provider(self.subtask_id, model, problem.message, result.retry_after, pauses)
-        elif step in (AfterAgent.WAIT_RESUME, AfterAgent.FAIL_RUN):
-            await self.context.wait_for_resume(self.subtask_id, problem.message)
-
     async def _fund(self, account: str, slot: Slot, *, under_way: bool) -> _Funding | None:
         """Returns a slice of the budget, and holds the slot; at its end the last grant for work `under_way`, else None.
 
@@ -205,18 +218,16 @@ class _Attempt:
 
     async def _wait_for_budget(self, slot: Slot) -> None:
         """Returns when there may be some. It holds no slot: those with budget may need it, to end and give back."""
-        budget, holds_none = self.context.state.time_and_budget, versions.budget_is_awaited_without_slot()
-        if holds_none:
-            self.context.free(slot)
-            budget.unfunded += 1
+        budget = self.context.state.time_and_budget
+        self.context.free(slot)
+        budget.unfunded += 1
         try:
             if not await self.context.more_budget(limits.LEAST_GRANT_TOKENS):
                 # Several may wake from this wait at once, and the first takes what is free: so they ask again.
                 await workflow.wait_condition(lambda: not budget.ledger.exhausted or not budget.ledger.open_grants)
         finally:
-            if holds_none:
-                budget.unfunded -= 1
-                self.context.slot_freed.set()
+            budget.unfunded -= 1
+            self.context.slot_freed.set()
 
     def _book(self, account: str, result: WorkerAgentResult, model: str) -> None:
         """Books what a worker agent consumed, whatever became of it: in the run's ledger and under its subtask."""
@@ -232,16 +243,17 @@ class _Attempt:
         state.board.set_gaps(self.subtask_id, result.gaps)
 
     async def _run_agent(
-        self, candidate: int, number: int, account: str, funding: _Funding, progress: LoopProgress, model: str
+        self, candidate: int, booked: Booked, account: str, funding: _Funding, progress: LoopProgress, model: str
     ) -> AttemptOutcome:
         """Runs the child: a worker agent, or the supervisor of a team. Its id is the same after each wait."""
         context, role = self.context, self.assignment.role
         if role.team:
-            return await run_nested(context, role, self._brief(), self.number, number, account, funding.grant)
+            return await run_nested(context, role, self._brief(), self.number, booked, account, funding.grant)
         description = context.state.board.subtask(self.subtask_id).description
         agent = self._agent_input(candidate, funding, progress, model)
+        agent.goes_first = context.state.models.outage(model) is not None
         context.state.board[self.subtask_id].model = model
-        return await run_worker_agent(context, agent, number, description)
+        return await run_worker_agent(context, agent, booked, description)
 
     def _brief(self) -> SubtaskBrief:
         context, board, assignment = self.context, self.context.state.board, self.assignment
@@ -279,3 +291,9 @@ class _Attempt:
             last_grant=funding.last,
             progress=progress,
         )
+
+
+def _went_first(outcome: AttemptOutcome) -> bool:
+    """True for the end of a worker agent that only was to see whether the model answers again: it goes on."""
+    result = outcome.result
+    return outcome.problem is None and not result.stopped and result.finding is None and result.progress is not None

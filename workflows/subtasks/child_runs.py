@@ -1,4 +1,4 @@
-"""A child workflow from its start to its end: a stop always reaches it, and a reset finds it again."""
+"""A child workflow from its start to its end: a stop always reaches it, and a reset ends what it would meet again."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -6,37 +6,47 @@ from dataclasses import dataclass
 from typing import Any
 
 from temporalio import workflow
-from temporalio.common import WorkflowIDReusePolicy
 from temporalio.exceptions import FailureError, WorkflowAlreadyStartedError
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts.run_contracts import ChildQuestion, ChildRef
+    from activities.contracts.run_contracts import ChildRef
     from supervision.contract.finding import Finding
     from supervision.contract.result import Problem
+    from supervision.contract.usage import Usage
     from supervision.errors import ErrorKind
-    from workflows.background import results_are_in
+    from workflows.background import let_ready_tasks_finish
     from workflows.calls import run_calls
     from workflows.child_contracts import WorkerAgentResult
     from workflows.failures import CallFailed, cancelled, details_of, problem_of
     from workflows.run_context import RunContext
 
-Start = Callable[[str, WorkflowIDReusePolicy], Coroutine[Any, Any, workflow.ChildWorkflowHandle[Any, Any]]]
+Start = Callable[[str], Coroutine[Any, Any, workflow.ChildWorkflowHandle[Any, Any]]]
 
-_CANCELLED = Problem(type=ErrorKind.CANCELLED, message="somebody cancelled its worker agent")
-_LOST = Problem(type=ErrorKind.UNEXPECTED, message="its worker agent was terminated")
+_CANCELLED = Problem(type=ErrorKind.CANCELLED, message="its worker agent was cancelled")
+_MAX_NAMESAKES = 100  # workflows of strangers that may stand in the way of one child
+
+
+@dataclass(frozen=True)
+class Booked:
+    """What the supervisor has booked of the earlier executions of a child, which began under the same id."""
+
+    usage: Usage = Usage()
+    turns: int = 0
+
+    def plus(self, result: WorkerAgentResult) -> "Booked":
+        """Returns the same with one more execution."""
+        return Booked(self.usage + result.usage, self.turns + result.turns)
 
 
 @dataclass(frozen=True)
 class AttemptOutcome:
     """How an attempt of a subtask ended. `problem` is None if it succeeded or the run stopped it: `result` says which.
 
-    `earlier`: this is how it ended before the run was reset; one that was stopped then goes on now. `model` is the
-    one that it worked with.
+    `model` is the one that it worked with.
     """
 
     result: WorkerAgentResult
     problem: Problem | None = None
-    earlier: bool = False
     model: str = ""
 
     @property
@@ -53,18 +63,16 @@ def stopped(result: WorkerAgentResult | None = None) -> AttemptOutcome:
 async def run_child(
     context: RunContext,
     workflow_id: str,
-    number: int,
+    booked: Booked,
     start: Start,
     read: Callable[[object], WorkerAgentResult],
-    join: Callable[[ChildRef], None] = lambda _: None,
 ) -> AttemptOutcome:
     """Runs a child to its end; when the caller is cancelled, the child is stopped and what it had is returned.
 
-    `number` counts the starts under this id, from 0. `read` takes the child's result, or the details of its error.
-    `join` takes a child that is not started, because it was at work before a reset.
-    The caller that is cancelled once more does not wait for the child any longer: its cost comes from the journal.
+    `read` takes the child's result, or the details of its error. A caller that is cancelled a second time does not
+    wait for the child any longer: its cost then comes from the journal, less what is `booked`.
     """
-    child = _Child(context, workflow_id, number, start, read, join)
+    child = _Child(context, workflow_id, booked, start, read)
     try:
         # Shielded here and below: a cancellation must not end the child's task, on which its start or end depends.
         return await asyncio.shield(child.life)
@@ -74,7 +82,7 @@ async def run_child(
             outcome = await asyncio.shield(child.life)  # whole, if it had finished before the cancellation came
         except asyncio.CancelledError:
             consumed = await child.consumed()
-            await results_are_in()
+            await let_ready_tasks_finish()
             if not child.life.done():
                 return stopped(consumed)
             outcome = child.life.result()  # it came meanwhile, with this, or together with the second cancellation
@@ -93,23 +101,21 @@ class _Child:
         self,
         context: RunContext,
         workflow_id: str,
-        number: int,
+        booked: Booked,
         start: Start,
         read: Callable[[object], WorkerAgentResult],
-        join: Callable[[ChildRef], None],
     ) -> None:
-        self._context = context
         self._id = workflow_id
-        self._number = number
+        self._run = context.run
+        self._booked = booked
         self._start = start
         self._read = read
-        self._join = join
-        self._ref: ChildRef | None = None
+        self._is_started = False
         self.life = asyncio.create_task(self._live())
 
     async def cancel(self) -> None:
         """Asks the child to stop, as soon as it can be reached."""
-        await workflow.wait_condition(lambda: self._ref is not None or self.life.done())
+        await workflow.wait_condition(lambda: self._is_started or self.life.done())
         if self.life.done():
             return
         try:
@@ -119,20 +125,20 @@ class _Child:
 
     async def consumed(self) -> WorkerAgentResult:
         """Returns what the child consumed by the journal of its calls: it can't say so itself."""
-        if self._ref is None:
+        if not self._is_started:
             return WorkerAgentResult()
         try:
-            consumed = await run_calls.child_consumed(self._ref)
+            consumed = await run_calls.child_consumed(ChildRef(run=self._run, workflow_id=self._id))
         except CallFailed as failed:
             workflow.logger.warning("the cost of %s is not known: %s", self._id, failed)
             return WorkerAgentResult()
-        return WorkerAgentResult(usage=consumed.usage, turns=consumed.turns)
+        return WorkerAgentResult(
+            usage=consumed.usage - self._booked.usage, turns=max(0, consumed.turns - self._booked.turns)
+        )
 
     async def _live(self) -> AttemptOutcome:
         try:
             handle = await self._started()
-            if handle is None:
-                return await self._joined()
             result = self._read(await handle)
         except FailureError as error:
             if cancelled(error):
@@ -142,56 +148,30 @@ class _Child:
             return AttemptOutcome(result, problem_of(error))
         return AttemptOutcome(result, _CANCELLED if result.stopped else None)
 
-    async def _started(self) -> workflow.ChildWorkflowHandle[Any, Any] | None:
-        """Starts the child. Returns None if this run had started it before a reset: nothing is done twice."""
-        state = self._context.state
-        try:
-            # A reset is told after the messages of its workflow task, which it brings again.
-            if state.resets or state.heard_at == workflow.now():
-                return await self._begin(self._id, WorkflowIDReusePolicy.REJECT_DUPLICATE)
-            return await self._begin(self._id)
-        except WorkflowAlreadyStartedError:
-            if state.resets and await self._find():
-                return None
-        try:
-            return await self._begin(self._id)
-        except WorkflowAlreadyStartedError:
-            # Ids of children can be guessed: whoever has taken this one must not be able to end the subtask.
-            return await self._begin(f"{self._id}.{workflow.random().getrandbits(40)}")
+    async def _started(self) -> workflow.ChildWorkflowHandle[Any, Any]:
+        """Starts the child.
 
-    async def _begin(
-        self, workflow_id: str, reuse: WorkflowIDReusePolicy = WorkflowIDReusePolicy.ALLOW_DUPLICATE
-    ) -> workflow.ChildWorkflowHandle[Any, Any]:
-        handle = await self._start(workflow_id, reuse)
-        self._id = workflow_id
-        first_run_id = handle.first_execution_run_id or ""
-        self._ref = ChildRef(run=self._context.run, workflow_id=workflow_id, first_run_id=first_run_id)
-        return handle
-
-    async def _find(self) -> bool:
-        """True if an execution of this run before a reset had started this child.
-
-        That one may have started it right after it had asked itself: an answer from before a reset is asked for anew.
+        An open workflow of the same id is the child of an execution before a reset, which is ended, or a stranger's:
+        ids of children can be guessed, and a stranger must not be able to end the subtask. Then the id is another one.
         """
-        question = ChildQuestion(run=self._context.run, workflow_id=self._id, start=self._number)
-        asked_after = None
-        while self._ref is None and asked_after != self._context.state.resets:
-            asked_after = self._context.state.resets
+        wanted, number = self._id, 0
+        while True:
             try:
-                self._ref = await run_calls.find_child(question)
-            except CallFailed as failed:
-                workflow.logger.warning("%s can't be looked up: %s", self._id, failed)
-        return self._ref is not None
+                handle = await self._start(self._id)
+            except WorkflowAlreadyStartedError:
+                if number > _MAX_NAMESAKES:
+                    raise
+                if not await self._end_earlier():
+                    number += 1
+                    self._id = f"{wanted}.{number}x"
+                continue
+            self._is_started = True
+            return handle
 
-    async def _joined(self) -> AttemptOutcome:
-        """Awaits the child that was started before a reset."""
-        assert self._ref is not None
-        self._join(self._ref)
-        end = await run_calls.await_child(self._ref, f"{self._id}: at work since before the reset")
-        if end.given_up:
-            return AttemptOutcome(await self.consumed(), _LOST, earlier=True)
-        if end.lost:
-            result = (await self.consumed()).model_copy(update={"stopped": True})
-        else:
-            result = self._read(end.value) if isinstance(end.value, dict) else WorkerAgentResult()
-        return AttemptOutcome(result, end.problem, earlier=True)
+    async def _end_earlier(self) -> bool:
+        """True if the id is free now."""
+        try:
+            return await run_calls.end_earlier_child(ChildRef(run=self._run, workflow_id=self._id))
+        except CallFailed as failed:
+            workflow.logger.warning("%s can't be looked up: %s", self._id, failed)
+            return False

@@ -6,10 +6,9 @@ from datetime import timedelta
 from typing import Any
 
 from temporalio import workflow
-from temporalio.common import WorkflowIDReusePolicy
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts.run_contracts import ChildRef, SubtaskBrief
+    from activities.contracts.run_contracts import SubtaskBrief
     from supervision import limits
     from supervision.budget.amount import Amount
     from supervision.contract.request import RunRequest
@@ -25,16 +24,16 @@ with workflow.unsafe.imports_passed_through():
     )
     from workflows.nested.nested_result import as_agent_result
     from workflows.run_context import RunContext
-    from workflows.subtasks.child_runs import AttemptOutcome, run_child, stopped
+    from workflows.subtasks.child_runs import AttemptOutcome, Booked, run_child, stopped
     from workflows.worker_agent import WorkerAgentWorkflow
 
 _Start = Coroutine[Any, Any, workflow.ChildWorkflowHandle[Any, Any]]
 
 
 async def run_worker_agent(
-    context: RunContext, agent: WorkerAgentInput, number: int, description: str
+    context: RunContext, agent: WorkerAgentInput, booked: Booked, description: str
 ) -> AttemptOutcome:
-    """Runs a worker agent and returns its outcome; see `run_child` for `number`, and for how it is stopped."""
+    """Runs a worker agent and returns its outcome; see `run_child` for `booked`, and for how it is stopped."""
     workflow_id = child_id(workflow.info().workflow_id, agent.subtask_id, agent.attempt, agent.candidate)
     summary = label(f"{agent.subtask_id} · {agent.role.name}: {description}", limits.LABEL_BYTES)
 
@@ -43,14 +42,17 @@ async def run_worker_agent(
     except asyncio.CancelledError:
         return stopped()
 
-    def start(as_id: str, reuse: WorkflowIDReusePolicy) -> _Start:
+    def start(as_id: str) -> _Start:
         return lease.until_started(
             workflow.start_child_workflow(
-                WorkerAgentWorkflow.run, agent, id=as_id, id_reuse_policy=reuse, static_summary=summary
+                WorkerAgentWorkflow.run,
+                agent,
+                id=as_id,
+                static_summary=summary,
             )
         )
 
-    return await run_child(context, workflow_id, number, start, WorkerAgentResult.model_validate)
+    return await run_child(context, workflow_id, booked, start, WorkerAgentResult.model_validate)
 
 
 def _nested_input(
@@ -75,8 +77,7 @@ def _nested_input(
         }
     )
     nested = NestedInput(
-        root_id=context.run.run_id,
-        store_id=context.run.store_id,
+        run=context.run,
         subtask_id=subtask_id,
         depth=context.depth + 1,
         brief=brief,
@@ -90,14 +91,14 @@ async def run_nested(
     role: RoleCard,
     brief: SubtaskBrief,
     attempt: int,
-    number: int,
+    booked: Booked,
     account: str,
     grant: Amount,
 ) -> AttemptOutcome:
     """Runs the supervisor of a role that is a team, and returns its outcome, its answer as the finding.
 
     `grant` is that of `account` in the ledger: it grows while the nested supervisor runs, if it asks for more.
-    `number`: see `run_child`.
+    `booked`: see `run_child`.
     """
     subtask_id, links = brief.subtask_id, context.children
     request, nested = _nested_input(context, subtask_id, role, brief, links.open(subtask_id, account, grant))
@@ -108,27 +109,21 @@ async def run_nested(
     try:
         lease = await context.starts.lease(size(request.model_dump_json()) + size(nested.model_dump_json()))
 
-        async def start(as_id: str, reuse: WorkflowIDReusePolicy) -> workflow.ChildWorkflowHandle[Any, Any]:
+        async def start(as_id: str) -> workflow.ChildWorkflowHandle[Any, Any]:
             handle = await lease.until_started(
                 workflow.start_child_workflow(
                     "SupervisorWorkflow",
                     args=[request, nested],
                     id=as_id,
-                    id_reuse_policy=reuse,
                     static_summary=summary,
                     result_type=NestedResult,
                 )
             )
             links.started(subtask_id, as_id)
-            if context.state.resets:
-                context.slot_freed.set()  # nobody has begun meanwhile
             return handle
 
-        def join(child: ChildRef) -> None:
-            links.joined(subtask_id, child.report_key, child.workflow_id)
-
         workflow_id = child_id(workflow.info().workflow_id, subtask_id, attempt)
-        outcome = await run_child(context, workflow_id, number, start, as_agent_result, join)
+        outcome = await run_child(context, workflow_id, booked, start, as_agent_result)
     except asyncio.CancelledError:  # it waited for its start
         return stopped()
     finally:

@@ -12,13 +12,13 @@ with workflow.unsafe.imports_passed_through():
     from supervision import limits
     from supervision.contract.result import Problem
     from supervision.errors import ErrorKind, SupervisionError
-    from workflows import versions
-    from workflows.background import BackgroundTask, results_are_in
+    from workflows.background import BackgroundTask, let_ready_tasks_finish
     from workflows.run_context import RunContext
     from workflows.subtasks.assignment import Assignment, assign, next_probe_at, take_role, warm_start
     from workflows.subtasks.retries import give_up, run_with_retries
 
-_LEVELS_OF_A_SUBTASK = 3  # of tasks that await one another: the child's, its candidate's, the subtask's
+
+_HISTORY_FULL = "the run's history is nearly as long as the server allows, so no more work begins"
 
 
 class Timers:
@@ -48,6 +48,14 @@ class Timers:
 
 def _sleep(seconds: float, summary: str) -> Coroutine[Any, Any, None]:
     return workflow.sleep(seconds, summary=summary)
+
+
+def _history_is_full() -> bool:
+    info = workflow.info()
+    return (
+        info.get_current_history_length() >= limits.HISTORY_EVENTS
+        or info.get_current_history_size() >= limits.HISTORY_BYTES
+    )
 
 
 def _all_done(tasks: list[asyncio.Task[None]]) -> bool:
@@ -96,7 +104,10 @@ class Dispatch:
             raise
         timers.cancel()
         self._state.slots.left_waiting = 0
-        why_stopped = Problem(type=ErrorKind.DEADLINE_EXCEEDED, message="the run's deadline came first")
+        why_stopped = Problem(
+            type=ErrorKind.DEADLINE_EXCEEDED,
+            message=self._state.time_and_budget.stopped_because or "the run's deadline came first",
+        )
         if in_time:
             self._state.board.close(why_stopped)  # a wait that the deadline ended stops its subtask without a reason
         else:
@@ -104,8 +115,14 @@ class Dispatch:
             await self._stop(why_stopped)
 
     async def _dispatch(self, timers: Timers) -> bool:
-        """Starts what may start and awaits what ends. Returns True when all has ended, False at the deadline."""
+        """Starts what may start and awaits what ends. Returns True when all has ended, False at the deadline.
+
+        The end of the history is a deadline, too: the server terminates a run that goes beyond it.
+        """
         while self._state.time_and_budget.time_left or self._is_complete():
+            if _history_is_full():
+                self._state.time_and_budget.stop(_HISTORY_FULL)
+                continue
             for subtask_id in self._state.board.skip_hopeless():
                 self._state.trace.note("subtask_skipped", subtask_id)
             # Before subtasks start: one that lacks a dependency waits for the revision that may replace it.
@@ -175,6 +192,8 @@ class Dispatch:
             if self._replanning.running and board.missing_for(subtask_id):
                 continue
             assignment = self._assignments.get(subtask_id) or assign(self._context, subtask_id)
+            if self._running and self._state.models.is_away(assignment.models):
+                continue  # those that run wait for it already, and one of them tries it first
             if take_role(self._context, assignment):
                 self._start(subtask_id, assignment)
             elif probe_at := next_probe_at(self._context, assignment):
@@ -260,5 +279,4 @@ class Dispatch:
             try:
                 await workflow.wait_condition(partial(_all_done, running), timeout=left, timeout_summary=summary)
             except TimeoutError:
-                if versions.what_came_with_the_end_of_a_wait_counts():
-                    await results_are_in(_LEVELS_OF_A_SUBTASK)
+                await let_ready_tasks_finish()

@@ -67,7 +67,7 @@ def list_tables(name: str, options: dict[str, Any], folder: Path) -> Tool[ListTa
         "of queries. "
         "Call it before the first query."
     )
-    return Tool(name, description, ListTables, run, local=True, catalogue=_catalogue(folder, settings))
+    return Tool(name, description, ListTables, run, catalogue=_catalogue(folder, settings))
 
 
 def query_data(name: str, options: dict[str, Any], folder: Path) -> Tool[QueryData]:

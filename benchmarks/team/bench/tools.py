@@ -27,6 +27,6 @@ async def lookup_long(arguments: Lookup, context: ToolContext) -> ToolOutput:
 
 
 TOOLS = [
-    Tool("lookup", "Look something up.", Lookup, lookup, local=True),
-    Tool("lookup_long", "Look something up at length.", Lookup, lookup_long, local=True),
+    Tool("lookup", "Look something up.", Lookup, lookup),
+    Tool("lookup_long", "Look something up at length.", Lookup, lookup_long),
 ]

@@ -6,15 +6,15 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from activities.child_records import ChildActivities
 from temporalio import activity
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowHistory
 from temporalio.worker import Replayer
 
-from activities.child_records import ChildActivities
 from activities.store.artifacts import open_store
-from runtime.queues.workers import workflow_runner
 from runtime.settings import Settings
+from runtime.workers import workflow_runner
 from supervision.contract.result import RunResult
 from supervision.contract.updates import ExtendLimits, Resume
 from tests.scripted_model import Reply, ScriptedModel, Step, plan, script, status, text, tools, when

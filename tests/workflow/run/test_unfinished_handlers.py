@@ -8,7 +8,7 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle, WorkflowUpdateStage
 from temporalio.worker import Worker
 
-from runtime.queues.workers import workflow_runner
+from runtime.workers import workflow_runner
 from tests.waiting import until
 from tests.workflow.run.unfinished import EndsTooEarly
 

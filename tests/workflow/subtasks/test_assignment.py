@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from activities.pools import PoolActivities
 from temporalio.client import Client
 
 from activities.contracts.run_contracts import PoolQuestion, RunRef
-from activities.pools import PoolActivities
 from console.run.pollers import ACTIVITIES, WORKFLOWS, pollers
 from runtime.settings import Settings
 from supervision.queues import pool_queue

@@ -16,7 +16,7 @@ async def fetch(arguments: Thing, context: ToolContext) -> ToolOutput:
 
 
 TOOLS = [
-    Tool("weigh", "Weighs a thing.", Thing, weigh, local=True),
+    Tool("weigh", "Weighs a thing.", Thing, weigh),
     Tool("fetch", "Fetches a thing.", Thing, fetch),
     Tool("ignite", "Sets fire to a thing.", Thing, fetch),
 ]

@@ -37,7 +37,7 @@ async def note(arguments: Note, context: ToolContext) -> ToolOutput:
 
 
 TOOLS = [
-    Tool("lookup", "Looks a thing up.", Query, lookup, local=True),
+    Tool("lookup", "Looks a thing up.", Query, lookup),
     Tool("wait_for_file", "Waits for a file.", Waiting, wait_for_file),
-    Tool("note", "Notes a text.", Note, note, local=True),
+    Tool("note", "Notes a text.", Note, note),
 ]

@@ -39,7 +39,7 @@ async def scale(arguments: Nothing, context: ToolContext) -> ToolOutput:
 
 
 TOOLS = [
-    Tool("harvest", "Returns the harvest of a year.", Year, harvest, local=True),
-    Tool("notes", "Returns a page of the notes.", Page, notes, local=True),
-    Tool("scale", "Weighs what is on the scale.", Nothing, scale, local=True),
+    Tool("harvest", "Returns the harvest of a year.", Year, harvest),
+    Tool("notes", "Returns a page of the notes.", Page, notes),
+    Tool("scale", "Weighs what is on the scale.", Nothing, scale),
 ]

@@ -5,19 +5,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from temporalio.client import Client
-from temporalio.worker import (
-    FixedSizeSlotSupplier,
-    Interceptor,
-    UnsandboxedWorkflowRunner,
-    Worker,
-    WorkerTuner,
-    WorkflowRunner,
-)
+from temporalio.worker import Interceptor, UnsandboxedWorkflowRunner, Worker, WorkflowRunner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
-from runtime.queues.plain_payloads import leave_plain_payloads
-from runtime.queues.task_slots import TaskSlots
-from runtime.queues.whole_tasks import WholeTasks
+from runtime.sdk_patches import WholeTasks, leave_plain_payloads
 from runtime.shown_details import ShownDetails
 from supervision import limits
 from supervision.queues import MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE, pool_queue
@@ -44,7 +35,6 @@ def workers(
     roles: Sequence[WorkerRole],
     *,
     workflows: Sequence[type],
-    large_workflows: Sequence[type],
     run_activities: Sequence[Callable[..., Any]],
     model_activities: Sequence[Callable[..., Any]],
     tool_activities: Sequence[Callable[..., Any]],
@@ -54,11 +44,10 @@ def workers(
     pool: str | None = None,
     strict_sandbox: bool = True,
 ) -> list[Worker]:
-    """Returns one Worker per queue. Workflow processes also run tools: small pure ones run inside workflow tasks.
+    """Returns one Worker per queue. Workflow processes also run tools: on their own queue these start eagerly.
 
     A process of a `pool` serves that pool's queue alone, with model calls and tools. `model_rate` is the highest rate
-    of a queue with model calls, per second, until the queue's own configuration says another. `large_workflows` are
-    those that are replayed one after the other.
+    of a queue with model calls, per second, until the queue's own configuration says another.
     """
     leave_plain_payloads()
     sys.setswitchinterval(limits.SWITCH_INTERVAL.total_seconds())
@@ -79,27 +68,15 @@ def workers(
         return [Worker(**paced, task_queue=pool_queue(pool), activities=[*model_activities, *tool_activities])]
     serving = []
     if "workflows" in roles:
-        task_slots = TaskSlots(
-            limits.WORKFLOW_TASK_SLOTS,
-            most=limits.HELD_TASK_SLOTS,
-            in_turn={workflow.__name__ for workflow in large_workflows},
-            patience=limits.REPLAY_PATIENCE.total_seconds(),
-            longest=limits.REPLAY_LONGEST.total_seconds(),
-        )
-        runner = WholeTasks(workflow_runner(strict=strict_sandbox), task_slots)
-        activity_slots = FixedSizeSlotSupplier(limits.ACTIVITY_SLOTS)
+        runner = WholeTasks(workflow_runner(strict=strict_sandbox))
         worker = Worker(
             **common,
             task_queue=WORKFLOW_QUEUE,
             workflows=workflows,
             activities=[*run_activities, *tool_activities],
             workflow_runner=runner,
-            tuner=WorkerTuner.create_composite(
-                workflow_supplier=task_slots,
-                activity_supplier=activity_slots,
-                local_activity_supplier=activity_slots,
-                nexus_supplier=FixedSizeSlotSupplier(1),  # none are used, but a Worker wants to know
-            ),
+            max_concurrent_workflow_tasks=limits.WORKFLOW_TASK_SLOTS,
+            max_concurrent_activities=limits.ACTIVITY_SLOTS,
             max_cached_workflows=limits.CACHED_WORKFLOWS,
             sticky_queue_schedule_to_start_timeout=limits.STICKY_TIMEOUT,
         )

@@ -6,6 +6,7 @@ from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any, cast
 
+from runtime.queues.whole_tasks import WholeTasks
 from temporalio import activity, workflow
 from temporalio.bridge.proto.workflow_activation import WorkflowActivation
 from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
@@ -18,9 +19,6 @@ from temporalio.worker import (
     WorkflowInstanceDetails,
     WorkflowRunner,
 )
-
-from runtime.queues import whole_tasks
-from runtime.queues.whole_tasks import WholeTasks
 
 RUNS = 12  # by chance the server gives a Worker the workflow task first, or the query
 
@@ -165,17 +163,12 @@ def brought(events: int, task: int, *, replaying: bool = False, query: bool = Fa
     return act
 
 
-def local(events: int, task: int) -> WorkflowActivation:
-    """An activation of a replay, with the result of a local activity."""
-    act = brought(events, task, replaying=True)
-    act.jobs[0].resolve_activity.is_local = True
-    return act
-
-
 def seen(*activations: WorkflowActivation) -> tuple[list[int], list[str]]:
     """Returns the events that reach a workflow, and the messages of failed activations."""
     runner = Counting()
-    instance = WholeTasks(runner).create_instance(cast(WorkflowInstanceDetails, None))
+    gate = WholeTasks(runner)
+    gate.serve(cast(Worker, SimpleNamespace(_bridge_worker=None)))
+    instance = gate.create_instance(cast(WorkflowInstanceDetails, None))
     failed = [instance.activate(act).failed.failure.message for act in activations]
     return runner.brought, [message for message in failed if message]
 
@@ -190,23 +183,3 @@ def test_events_without_a_task_are_held_back_and_the_workflow_still_answers() ->
         acts = [brought(3, 1, replaying=replaying), brought(8, 1), brought(8, 1, query=True)]
         assert seen(*acts) == ([3, 8], [])
         assert seen(*acts, brought(14, 2)) == ([3, 8], ["the workflow goes on from its history"])
-
-
-def test_what_a_query_may_have_brought_after_a_local_activity_leaves_the_cache() -> None:
-    """The task at 2 brought nothing in the replay, so that it can't be told whether these events have one later."""
-    evicted: list[str] = []
-    gate = whole_tasks._Gate(Counting().create_instance(None).activate, evicted.append)
-    for act in (brought(3, 1, replaying=True), local(3, 1), brought(13, 2)):
-        gate.activate(act)
-    assert evicted == []
-    gate.activate(brought(13, 2, query=True))
-    assert evicted == ["r"]
-    assert gate.activate(brought(20, 3)).failed.failure.message
-
-
-def test_a_query_long_after_a_local_activity_changes_nothing() -> None:
-    evicted: list[str] = []
-    gate = whole_tasks._Gate(Counting().create_instance(None).activate, evicted.append)
-    for act in (local(3, 1), brought(13, 2), brought(20, 3), brought(20, 3, query=True)):
-        assert not gate.activate(act).failed.failure.message
-    assert evicted == []

@@ -1,0 +1,110 @@
+"""The guard before every activity: what an input asks for must be within the grant of its run.
+
+Workflows can be started with any input, and models may obey an attacker. A grant is named by its hash, so an input can
+only refer to one that was issued; references, team, models, depth and expiry are compared with it. Whoever may poll the
+task queues of the namespace can do anything that a run may do: see docs/decisions/0016.
+"""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from opentelemetry import metrics
+from pydantic import BaseModel
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
+
+from activities.contracts.run_contracts import RunRef, SetupInput
+from activities.store.artifacts import ArtifactStore
+from activities.store.grants import Grants, RunGrant
+from supervision import limits
+from supervision.errors import ErrorKind
+from supervision.store_keys import is_key, is_team, run_prefix
+
+_REFERENCES = ("ref", "head")
+
+_refusals = metrics.get_meter("temporal-supervisor").create_counter(
+    "supervisor.refused_calls", description="activities that were scheduled without a right to them"
+)
+
+
+class NotGranted(Exception):
+    """The caller has no right to what it asks for."""
+
+
+class Guard(Interceptor):
+    """Refuses every activity that goes beyond the grant of its run."""
+
+    def __init__(self, store: ArtifactStore) -> None:
+        self._store = store
+        self._grants = Grants(store)
+
+    def intercept_activity(self, inner: ActivityInboundInterceptor) -> ActivityInboundInterceptor:
+        """Returns `inner` with this guard before it."""
+        return _Guarded(inner, self)
+
+    async def check(self, info: activity.Info, argument: object) -> None:
+        """Raises NotGranted if the caller may not have this done."""
+        run = getattr(argument, "run", None)
+        if not isinstance(run, RunRef) or info.workflow_id is None:
+            raise NotGranted("only a run itself may do this")
+        if run.store_id:
+            await self._store.require(run.store_id)
+        if isinstance(argument, SetupInput) and argument.brief is None:
+            if run.run_id != info.workflow_id:
+                raise NotGranted(f"workflow '{info.workflow_id}' is not the run '{run.run_id}'")
+            return
+        grant = await self._grants.find(run.run_id, run.grant_ref)
+        if grant is None or not grant.covers(info.workflow_id):
+            raise NotGranted(f"workflow '{info.workflow_id}' does not belong to run '{run.run_id}'")
+        if beyond := excess(grant, argument, datetime.now(UTC)):
+            raise NotGranted(beyond)
+
+
+class _Guarded(ActivityInboundInterceptor):
+    def __init__(self, inner: ActivityInboundInterceptor, guard: Guard) -> None:
+        super().__init__(inner)
+        self._guard = guard
+
+    async def execute_activity(self, call: ExecuteActivityInput) -> Any:
+        info = activity.info()
+        try:
+            await self._guard.check(info, call.args[0] if call.args else None)
+        except NotGranted as refused:
+            _refusals.add(1, {"activity": info.activity_type})
+            activity.logger.warning("refused %s: %s", info.activity_type, refused)
+            raise ApplicationError(str(refused), type=ErrorKind.NOT_GRANTED, non_retryable=True) from None
+        return await super().execute_activity(call)
+
+
+def excess(grant: RunGrant, argument: object, now: datetime) -> str | None:
+    """Returns what in an activity's input goes beyond the grant; None if nothing does."""
+    prefix = run_prefix(grant.run_id)
+    for name, ref in references(argument):
+        if not (is_key(ref) and ref.startswith(prefix)):
+            return f"{name} belongs to another run"
+    team_ref = getattr(argument, "team_ref", None)
+    if team_ref is not None and not is_team(team_ref, grant.run_id):
+        return "team_ref is no team of this run"
+    model = getattr(argument, "model", None)
+    if model is not None and model not in grant.models:
+        return f"model '{model}' is not one of the run's"
+    if isinstance(argument, SetupInput):
+        if grant.depth >= limits.MAX_DEPTH:
+            return f"nested supervisors end at level {limits.MAX_DEPTH}"
+        if argument.request.team not in grant.nested_teams:
+            return "its team is not one of the roles of the supervisor above it"
+    return "the run's time is over" if now > grant.expires_at else None
+
+
+def references(value: object, name: str = "") -> Iterator[tuple[str, str]]:
+    """Yields every reference in a value, found by the names that fields for references have."""
+    if isinstance(value, BaseModel):
+        for field in type(value).model_fields:
+            yield from references(getattr(value, field), field)
+    elif isinstance(value, list):
+        for item in value:
+            yield from references(item, name)
+    elif isinstance(value, str) and value and (name.endswith("_ref") or name in _REFERENCES):
+        yield name, value

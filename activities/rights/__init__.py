@@ -1,1 +1,0 @@
-"""Who may do what: an activity serves the run that its caller belongs to, and nobody else."""

@@ -1,0 +1,53 @@
+"""What a run may do, granted once when it is prepared: data that nobody can change, as its name is its hash."""
+
+from datetime import datetime
+
+from cachetools import LRUCache
+
+from activities.store.artifacts import ArtifactStore
+from supervision import limits
+from supervision.contract.base import Model
+from supervision.store_keys import is_grant
+
+
+class RunGrant(Model):
+    """What one supervisor and its worker agents may do.
+
+    `workflow_id` is the supervisor's, `depth` is 1 for a root. `models` are those that may be called, `nested_teams`
+    those of its roles that are teams.
+    """
+
+    run_id: str
+    workflow_id: str
+    depth: int
+    models: list[str]
+    nested_teams: list[str]
+    expires_at: datetime
+
+    def covers(self, workflow_id: str) -> bool:
+        """True for the supervisor's own workflow and for all below it: ids of children begin with their parent's."""
+        return workflow_id == self.workflow_id or workflow_id.startswith(f"{self.workflow_id}/")
+
+
+class Grants:
+    """The grants in a store."""
+
+    def __init__(self, store: ArtifactStore) -> None:
+        self._store = store
+        self._known: LRUCache[str, RunGrant] = LRUCache(limits.KNOWN_GRANTS)
+
+    async def write(self, grant: RunGrant) -> str:
+        """Stores a grant. Returns its reference."""
+        return await self._store.put_grant(grant.run_id, grant.model_dump_json().encode())
+
+    async def find(self, run_id: str, ref: str) -> RunGrant | None:
+        """Returns the grant at `ref`; None if this run has no such grant. Raises as the store does."""
+        grant = self._known.get(ref)
+        if grant is None:
+            if not is_grant(ref, run_id):
+                return None
+            stored = await self._store.find(ref)
+            if stored is None:
+                return None
+            grant = self._known[ref] = RunGrant.model_validate_json(stored)
+        return grant if grant.run_id == run_id else None

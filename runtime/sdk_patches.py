@@ -1,0 +1,144 @@
+"""What leans on parts of temporalio that are private or experimental: this module, and no other.
+
+Each patch asks for the version that it was written for and for the names that it uses. With another version, or without
+them, it says so once in the log and leaves the SDK as it is. `docs/upstream/` describes the faults behind them.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import temporalio.bridge.worker as bridge
+from temporalio.bridge.proto.workflow_activation import WorkflowActivation
+from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
+from temporalio.converter import DataConverter
+from temporalio.service import __version__ as version
+from temporalio.worker import Worker, WorkflowInstance, WorkflowInstanceDetails, WorkflowRunner
+
+if TYPE_CHECKING:
+    from temporalio.contrib.opentelemetry import OpenTelemetryPlugin
+
+log = logging.getLogger(__name__)
+
+_WRITTEN_FOR = "1.35.0"
+_QUIET = {"query_workflow", "remove_from_cache"}
+
+
+def _fits(patch: str, owner: object, *names: str) -> bool:
+    """True if a patch is for this SDK."""
+    lacking = [name for name in names if not hasattr(owner, name)]
+    if version == _WRITTEN_FOR and not lacking:
+        return True
+    why = f"it lacks {', '.join(lacking)}" if lacking else f"the patch is for {_WRITTEN_FOR}"
+    log.warning("temporalio %s is used without the patch '%s': %s", version, patch, why)
+    return False
+
+
+# --- Tracing, which the SDK calls experimental ----------------------------------------------------
+
+
+def tracer_provider(**options: Any) -> Any:
+    """Returns a provider of tracers for workflow code, too. Imported late: few processes trace."""
+    from temporalio.contrib.opentelemetry import create_tracer_provider
+
+    return create_tracer_provider(**options)
+
+
+def tracing_plugin() -> "OpenTelemetryPlugin":
+    """Returns the plugin of a client whose workflows and activities have spans."""
+    from temporalio.contrib.opentelemetry import OpenTelemetryPlugin
+
+    return OpenTelemetryPlugin(add_temporal_spans=True)
+
+
+# --- Payloads that nothing encodes are not visited ------------------------------------------------
+
+
+def leave_plain_payloads() -> None:
+    """Has the Workers of this process visit payloads only where a codec or external storage is set.
+
+    For each activation of a workflow the SDK goes through all payloads six times, to decode and encode them and to
+    keep them elsewhere. Without a codec and external storage that changes nothing: a fifth of what a replay costs.
+    """
+    for name in ("decode_activation", "encode_completion"):
+        if not _fits("plain payloads", bridge, name):
+            return
+        visit = getattr(bridge, name)
+        if not hasattr(visit, "visits_all"):
+            setattr(bridge, name, _where_needed(visit))
+
+
+def _where_needed(visit: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    async def visited(message: Any, converter: DataConverter, **options: Any) -> Any:
+        if converter.payload_codec is None and converter.external_storage is None:
+            from temporalio.converter._extstore import StorageOperationMetrics
+
+            return StorageOperationMetrics()
+        return await visit(message, converter, **options)
+
+    visited.visits_all = visit  # type: ignore[attr-defined]
+    return visited
+
+
+# --- Workflows go on with whole workflow tasks alone ----------------------------------------------
+
+
+class WholeTasks(WorkflowRunner):
+    """Runs workflows as `runner` does, but holds back what a query brings ahead of its workflow task.
+
+    A query that waits for a Worker comes with all events there are by then, of a workflow task that was not given out
+    yet. The SDK lets the workflow go on with them, and with the rest of that task when it comes; a replay has all in
+    one, signals and updates first, so that commands come in another order (`TMPRL1100`). Here the workflow answers as
+    its last task left it, and leaves the cache before the next one. See docs/decisions/0004.
+    """
+
+    def __init__(self, runner: WorkflowRunner) -> None:
+        self._runner = runner
+        self._worker: Worker | None = None
+
+    def serve(self, worker: Worker) -> None:
+        """Names the Worker that workflows are run for. Without it nothing is held back."""
+        if _fits("whole tasks", worker, "_bridge_worker"):
+            self._worker = worker
+
+    def prepare_workflow(self, defn: Any) -> None:
+        """Prepares what runs the workflow."""
+        self._runner.prepare_workflow(defn)
+
+    def set_worker_level_failure_exception_types(self, types: Sequence[type[BaseException]]) -> None:
+        """Passes the types on."""
+        self._runner.set_worker_level_failure_exception_types(types)
+
+    def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
+        """Returns an instance that goes on with whole workflow tasks alone."""
+        instance = self._runner.create_instance(det)
+        go_on, events, task, held = instance.activate, 0, 0, False
+
+        def activate(act: WorkflowActivation) -> WorkflowActivationCompletion:
+            nonlocal events, task, held
+            kinds = {job.WhichOneof("variant") for job in act.jobs}
+            completion = WorkflowActivationCompletion(run_id=act.run_id)
+            if kinds <= _QUIET:
+                completion = go_on(act)
+                if held and "query_workflow" in kinds:
+                    self._evict(act.run_id)
+                return completion
+            if held:  # it is to be evicted: without what is held back it must not go on
+                completion.failed.failure.message = "the workflow goes on from its history"
+                completion.failed.failure.application_failure_info.SetInParent()
+                return completion
+            started = act.timestamp.ToNanoseconds()
+            # More events, but no later task that brings them.
+            if self._worker and not act.is_replaying and started == task and act.history_length > events > 0:
+                held = True
+                completion.successful.SetInParent()
+                return completion
+            events, task = act.history_length, started
+            return go_on(act)
+
+        instance.activate = activate  # type: ignore[method-assign]
+        return instance
+
+    def _evict(self, run_id: str) -> None:
+        if self._worker is not None and self._worker._bridge_worker is not None:
+            self._worker._bridge_worker.request_workflow_eviction(run_id)
