@@ -39,7 +39,7 @@ class WorkerAgentWorkflow:
     async def run(self, agent: WorkerAgentInput | None = None, *surplus: object) -> WorkerAgentResult:
         """Works until there is a finding; a cancelled worker agent returns what it has."""
         loop = self._loop
-        if loop is None:
+        if loop is None or workflow.info().parent is None:
             raise ApplicationError(
                 "worker agents are started by a SupervisorWorkflow only",
                 type=ErrorKind.INVALID_REQUEST,

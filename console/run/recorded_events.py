@@ -18,7 +18,7 @@ from supervision.contract.status import TraceEvent
 from supervision.text import cut, one_line
 
 _CALLS = {"plan": "plan_requested", "synthesize": "synthesis_started"}
-_CHILD = re.compile(r"/(?P<subtask>[^/]+)/(?P<attempt>\d+)(?:\.\d+)?$")
+_CHILD = re.compile(r"/(?P<subtask>[^/]+)/(?P<attempt>\d+)(?:\.\w+)*$")
 
 
 class _Verdicts(Model):

@@ -9,10 +9,8 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.api.enums.v1 import WorkflowTaskFailedCause as Cause
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client, WorkflowExecutionStatus
-from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from supervision.contract.result import RunResult
-from tests.corpus.foreign import EVIL, Forger
 from tests.scripted_model import ScriptedModel, plan, script, text
 from tests.workflow import runs
 
@@ -53,13 +51,6 @@ async def retried(client: Client, began: datetime) -> list[str]:
 def _is_a_failure(event: HistoryEvent) -> bool:
     """True unless the server gave the task back itself: for a message while the run closed, or too many at once."""
     return event.event_type == FAILED and event.workflow_task_failed_event_attributes.cause not in SERVERS_OWN
-
-
-@pytest.fixture(scope="module")
-async def foreign(client: Client) -> AsyncIterator[None]:
-    """A Worker of somebody else's in the same namespace."""
-    async with Worker(client, task_queue=EVIL, workflows=[Forger], workflow_runner=UnsandboxedWorkflowRunner()):
-        yield
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """The gate: each guard is taken away once, and the case named for it turns red. A guard nobody would miss is none."""
 
 import contextlib
+import dataclasses
 import inspect
 import re
 import shutil
@@ -8,18 +9,16 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
-from unittest.mock import AsyncMock
 
 import httpx2
 import pytest
 import sqlglot
-from activities.rights import guard
-from activities.rights.grants import RunGrant
 from temporalio.client import Client, WorkflowQueryFailedError
 from temporalio.contrib.pydantic import PydanticPayloadConverter
 from temporalio.service import RPCError
+from temporalio.testing import ActivityEnvironment
 
-from activities import tool_calls
+from activities import guard, tool_calls
 from activities.contracts.run_contracts import RunRef
 from activities.contracts.turn_contracts import ToolCallRef, arguments_sha256
 from activities.model import anthropic_model, journalled_call, reply_bounds, stream
@@ -27,6 +26,7 @@ from activities.prompts import agent_prompts
 from activities.replies import answer_schema
 from activities.replies.schema_rules import complaint
 from activities.store import artifacts
+from activities.store.grants import Grants, RunGrant
 from activities.teams import toolbox
 from activities.tools.sql.table_store import Rows, TableStore
 from runtime import connection
@@ -95,18 +95,30 @@ def no_request_is_nested_too_deeply() -> None:
         parse_request({"goal": "Weigh the pears", "answer_schema": schema})
 
 
+GRANT = RunGrant(
+    run_id="own", workflow_id="own", depth=1, models=["m"], nested_teams=[], expires_at=datetime(9000, 1, 1, tzinfo=UTC)
+)
+
+
 def no_activity_takes_a_reference_of_another_run() -> None:
-    grant = RunGrant(
-        run_id="own",
-        workflow_id="own",
-        depth=1,
-        models=["m"],
-        nested_teams=[],
-        expires_at=datetime(9000, 1, 1, tzinfo=UTC),
-    )
-    assert guard.excess(grant, {"no": "references"}, datetime.now(UTC)) is None
+    assert guard.excess(GRANT, {"no": "references"}, datetime.now(UTC)) is None
     loot = Loot(run=RunRef(run_id="own", store_id=""), head="victim/x/1")
-    assert guard.excess(grant, loot, datetime.now(UTC)) == "head belongs to another run"
+    assert guard.excess(GRANT, loot, datetime.now(UTC)) == "head belongs to another run"
+
+
+async def no_activity_serves_a_foreign_workflow(settings: Settings) -> None:
+    store = artifacts.open_store(settings.artifacts_url)
+    ref = await Grants(store).write(GRANT)
+    for workflow_id, served in (("own", True), ("own/t1/1", True), ("ownership", False), ("evil", False)):
+        environment = ActivityEnvironment()
+        environment.info = dataclasses.replace(environment.info, workflow_id=workflow_id)
+        loot = Loot(run=RunRef(run_id="own", grant_ref=ref), head="own/x/1")
+        try:
+            await guard.Guard(store).check(environment.info, loot)
+        except guard.NotGranted:
+            assert not served
+        else:
+            assert served
 
 
 class Loot(Model):
@@ -204,8 +216,7 @@ GUARDS = [
         no_payload_without_a_type_raises,
     ),
     Guard("depth of requests", gone(request, "depth_exceeds", lambda *_: False), no_request_is_nested_too_deeply),
-    Guard("caller", gone(guard.Guard, "check", AsyncMock()), principals.test_no_activity_serves_a_foreign_workflow,
-          {"name": "publish_result"}),
+    Guard("caller", gone(RunGrant, "covers", lambda *_: True), no_activity_serves_a_foreign_workflow),
     Guard("grant", gone(guard, "references", lambda *_: []), no_activity_takes_a_reference_of_another_run),
     Guard("hash before the effect", gone(tool_calls, "arguments_sha256", lambda _: arguments_sha256({"to": "Ann"})),
           no_call_is_run_with_other_arguments),
@@ -264,7 +275,6 @@ def red() -> Iterator[None]:
     raise AssertionError("the case is green without its guard")
 
 
-@pytest.mark.usefixtures("foreign")
 @pytest.mark.parametrize("guarded", GUARDS, ids=lambda guarded: guarded.name)
 async def test_a_case_is_red_without_its_guard_and_green_with_it(
     guarded: Guard,

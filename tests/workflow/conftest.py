@@ -58,3 +58,18 @@ async def _histories(client: Client) -> AsyncIterator[WorkflowHistory]:
         if left.get(root, 0) > 0 or run.id in left:
             left[root] -= 1
             yield await client.get_workflow_handle(run.id, run_id=run.run_id).fetch_history()
+
+
+@pytest.fixture
+def own_models(run_id: str) -> dict[str, str]:
+    """Models of this test's own: a provider's breaker belongs to a model and outlives the run."""
+    return {"supervisor": f"{run_id}-supervisor", "workers": f"{run_id}-workers"}
+
+
+@pytest.fixture
+def short_outages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seconds in place of half minutes; an outage of a second is long."""
+    monkeypatch.setattr(limits, "BREAKER_COOLDOWN", timedelta(seconds=0.8))
+    monkeypatch.setattr(limits, "CIRCUIT_RETRY_BELOW", timedelta(seconds=1))
+    monkeypatch.setattr(limits, "PROVIDER_PAUSE", timedelta(seconds=1))
+    monkeypatch.setattr(limits, "MODEL_RETRY_INITIAL", timedelta(seconds=0.1))

@@ -6,10 +6,7 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from activities.child_records import ChildActivities
-from temporalio import activity
-from temporalio.api.enums.v1 import EventType
-from temporalio.client import Client, WorkflowHistory
+from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHistory
 from temporalio.worker import Replayer
 
 from activities.store.artifacts import open_store
@@ -27,7 +24,6 @@ from tests.workflow.runs import (
     closed,
     events,
     failure,
-    scheduled,
     sent,
     started_children,
     status_of,
@@ -46,6 +42,11 @@ AT_ONCE, TURNS = ("t1", "t2", "t3"), 2
 
 def agents_calls(model: ScriptedModel, run_id: str) -> Counter[str]:
     return Counter(step for step in model.steps(run_id) if "/turn." in step)
+
+
+def repeated(model: ScriptedModel, run_id: str) -> list[str]:
+    """Returns the calls that were sent more than once."""
+    return [step for step, times in Counter(model.steps(run_id)).items() if times > 1]
 
 
 def two_turns(step: Step) -> Reply:
@@ -67,133 +68,84 @@ def books_all(result: RunResult, model: ScriptedModel, run_id: str) -> bool:
     return sum(report.usage.model_calls for report in result.subtasks) == sum(agents_calls(model, run_id).values())
 
 
-async def test_a_reset_to_any_workflow_task_repeats_no_finished_subtask(
+async def test_a_reset_to_any_workflow_task_pays_nothing_again(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
     shape = plan(*[{"id": subtask_id} for subtask_id in AT_ONCE], {"id": "t4", "after": ["t1"]})
     model.play(run_id, script(shape, dict.fromkeys((*AT_ONCE, "t4"), two_turns)))
-    base = await start(client, run_id)
-    await base.result()
-    points = await workflow_tasks(base)
-    for point in points:
+    base = await runs.start(client, run_id, team="lab", max_reviews=1)
+    whole = await base.result()
+    for point in await workflow_tasks(base):
         handle = await reset(client, base, point)
         result = await handle.result()
-        assert result.status == "completed"
+        assert (result.status, result.answer) == ("completed", whole.answer)
         assert {report.attempts for report in result.subtasks} == {1}
-        assert set(agents_calls(model, run_id).values()) == {1}
+        assert repeated(model, run_id) == []
         assert books_all(result, model, run_id)
-        assert "refine.t1.2" not in model.steps(run_id)
         await replays(client, handle)
 
 
-async def test_a_reset_awaits_the_worker_agents_that_are_under_way(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
-    released = asyncio.Event()
-    shape = plan(*[{"id": subtask_id} for subtask_id in AT_ONCE])
-    model.play(run_id, script(shape, dict.fromkeys(AT_ONCE, lambda step: when(released, text("found")))))
-    base = await start(client, run_id)
-    await until(sent(model, run_id, *(f"{subtask_id}/1/turn.1" for subtask_id in AT_ONCE)))
-    handle = await reset(client, base, (await workflow_tasks(base))[0])
-    await until(lambda: model.steps(run_id).count("plan.1.1") == 2)
-
-    async def are_joined() -> bool:
-        described = await handle.describe()
-        return len(described.raw_description.pending_activities) == len(AT_ONCE)
-
-    await until(are_joined)
-    released.set()
-    result = await handle.result()
-    assert result.status == "completed"
-    assert set(agents_calls(model, run_id).values()) == {1}
-    assert books_all(result, model, run_id)
-
-
-async def test_a_reset_goes_on_with_the_attempt_that_followed_a_terminated_one(
+async def test_a_reset_starts_worker_agents_again_and_repeats_only_the_calls_in_flight(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
     released = asyncio.Event()
 
     def turns(step: Step) -> Reply:
-        return when(asyncio.Event() if step.attempt == 1 else released, text("found"))
+        return two_turns(step) if step.number == 1 else when(released, text("found"))
 
-    model.play(run_id, script(plan({"id": "t1"}), {"t1": turns}))
+    shape = plan(*[{"id": subtask_id} for subtask_id in AT_ONCE])
+    model.play(run_id, script(shape, dict.fromkeys(AT_ONCE, turns)))
     base = await start(client, run_id)
-    await until(sent(model, run_id, "t1/1/turn.1"))
-    await client.get_workflow_handle(f"{run_id}/t1/1").terminate()
-    await until(sent(model, run_id, "t1/2/turn.1"))
+    await until(sent(model, run_id, *(f"{subtask_id}/1/turn.2" for subtask_id in AT_ONCE)))
     handle = await reset(client, base, (await workflow_tasks(base))[0])
-
-    async def is_joined() -> bool:
-        return [subtask.attempts for subtask in (await status_of(handle)).subtasks] == [2]
-
-    await until(is_joined)
+    await until(lambda: all(model.steps(run_id).count(f"{subtask_id}/1/turn.2") == 2 for subtask_id in AT_ONCE))
     released.set()
     result = await handle.result()
-    assert (result.status, result.subtasks[0].attempts) == ("completed", 2)
-    assert agents_calls(model, run_id) == {"t1/1/turn.1": 1, "t1/2/turn.1": 1}
+    assert result.status == "completed"
+    assert sorted(repeated(model, run_id)) == [f"{subtask_id}/1/turn.2" for subtask_id in AT_ONCE]
+    assert {report.usage.model_calls for report in result.subtasks} == {TURNS}
     await replays(client, handle)
 
 
-async def test_what_was_looked_up_before_a_reset_is_looked_up_again(
-    client: Client, model: ScriptedModel, run_id: str, monkeypatch: pytest.MonkeyPatch
+async def test_a_reset_awaits_the_worker_agents_that_had_started_before_it(
+    client: Client, model: ScriptedModel, run_id: str
 ) -> None:
-    """The execution before the second reset finds no child, which has one started right after that."""
-    released, asking, chains = asyncio.Event(), list[str](), ChildActivities._own_chains
-
-    async def none_at_first(children: ChildActivities, workflow_id: str) -> list[str]:
-        if activity.info().workflow_id == run_id:
-            asking.append(activity.info().workflow_run_id or "")
-            if asking[-1] == asking[0]:
-                return []
-        return await chains(children, workflow_id)
-
-    monkeypatch.setattr(ChildActivities, "_own_chains", none_at_first)
+    released = asyncio.Event()
     model.play(run_id, script(plan({"id": "t1"}), {"t1": lambda step: when(released, text("found"))}))
     base = await start(client, run_id)
     await until(sent(model, run_id, "t1/1/turn.1"))
-    second = await reset(client, base, (await workflow_tasks(base))[0])
-
-    async def looked_up() -> list[int]:
-        """The ends of the workflow tasks after the look-up."""
-        events = [event async for event in second.fetch_history_events()]
-        done = [event.event_id for event in events if event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED]
-        return [task for task in await workflow_tasks(second) if len(done) > 1 and task > done[-1]]
-
-    async def is_looked_up() -> bool:
-        return bool(await looked_up())
-
-    await until(is_looked_up)
-    third = await reset(client, second, (await looked_up())[0])
-    await until(lambda: len(set(asking)) == 2)
+    handle = await reset(client, base, (await workflow_tasks(base))[-1])
     released.set()
-    result = await third.result()
+    result = await handle.result()
     assert (result.status, result.subtasks[0].attempts) == ("completed", 1)
-    awaited = await scheduled(client, run_id, "activity")
-    names = [event.activity_task_scheduled_event_attributes.activity_type.name for event in awaited]
-    assert names == ["plan", "find_child", "find_child", "await_child", "synthesize"]
-    await replays(client, third)
+    assert repeated(model, run_id) == []
+    await replays(client, handle)
 
 
-async def test_a_cancel_reaches_worker_agents_from_before_the_reset(
+async def test_a_cancel_after_a_reset_reaches_the_worker_agents(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
     model.play(run_id, script(plan({"id": "t1"}), {"t1": lambda step: when(asyncio.Event(), text("never"))}))
     base = await start(client, run_id)
     await until(sent(model, run_id, "t1/1/turn.1"))
     handle = await reset(client, base, (await workflow_tasks(base))[0])
-
-    async def is_joined() -> bool:
-        return bool((await handle.describe()).raw_description.pending_activities) and (
-            model.steps(run_id).count("plan.1.1") == 2 and (await status_of(handle)).counts.running == 1
-        )
-
-    await until(is_joined)
+    await until(lambda: model.steps(run_id).count("t1/1/turn.1") == 2)
     await handle.cancel()
     await until(functools.partial(closed, handle))
     calls = [call for call in model.of(run_id) if call.step.subtask_id]
-    assert len(calls) == 1
-    await until(lambda: calls[0].aborted_at is not None)
+    await until(lambda: all(call.aborted_at is not None for call in calls))
+
+
+async def test_a_workflow_of_a_stranger_under_a_childs_id_ends_no_subtask_and_is_left_alone(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    model.play(run_id, script(plan({"id": "t1"}), {"t1": lambda step: text("found")}))
+    stranger = await client.start_workflow("Nothing", id=f"{run_id}/t1/1", task_queue=f"{run_id}-nobody")
+    handle = await start(client, run_id)
+    assert (await handle.result()).status == "completed"
+    assert (await started_children(client, run_id))[-1] == f"{run_id}/t1/1.1x"
+    assert (await stranger.describe()).status == WorkflowExecutionStatus.RUNNING
+    await stranger.terminate()
 
 
 async def test_an_expired_run_goes_on_after_a_reset_with_new_limits(

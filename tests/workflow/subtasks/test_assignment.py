@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from activities.pools import PoolActivities
 from temporalio.client import Client
 
 from activities.contracts.run_contracts import PoolQuestion, RunRef
+from activities.lookups import Lookups
+from activities.model.conversation import ConversationStore
+from activities.store.artifacts import open_store
 from console.run.pollers import ACTIVITIES, WORKFLOWS, pollers
 from runtime.settings import Settings
 from supervision.queues import pool_queue
@@ -295,11 +297,12 @@ async def test_a_subtask_goes_to_the_backup_while_work_waits_too_long_for_the_po
     client: Client, model: ScriptedModel, settings: Settings, run_id: str
 ) -> None:
     ready = asyncio.Event()
-    pool = PoolActivities(client)
+    store = open_store(settings.artifacts_url)
+    lookups = Lookups(client, store, ConversationStore(store))
     question = PoolQuestion(run=RunRef(run_id=run_id, store_id=""), queue=pool_queue("far"))
 
     async def waits_too_long() -> bool:
-        return await pool.pool_backlog(question) > 0.5
+        return await lookups.pool_backlog(question) > 0.5
 
     planned = subtasks(item("t1", "far"), item("t2"), item("t3", "far", depends_on=["t2"]))
     turns: dict[str, Callable[[Step], Reply]] = {"t1": fetches, "t2": lambda step: when(ready, text("ready"))}

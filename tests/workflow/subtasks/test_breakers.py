@@ -43,21 +43,6 @@ NO_CREDIT = http_error(402, "billing_error")
 
 
 @pytest.fixture
-def own_models(run_id: str) -> dict[str, str]:
-    """Models of this test's own: a provider's breaker belongs to a model and outlives the run."""
-    return {"supervisor": f"{run_id}-supervisor", "workers": f"{run_id}-workers"}
-
-
-@pytest.fixture
-def short_outages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seconds in place of half minutes; an outage of a second is long."""
-    monkeypatch.setattr(limits, "BREAKER_COOLDOWN", timedelta(seconds=0.8))
-    monkeypatch.setattr(limits, "CIRCUIT_RETRY_BELOW", timedelta(seconds=1))
-    monkeypatch.setattr(limits, "PROVIDER_PAUSE", timedelta(seconds=1))
-    monkeypatch.setattr(limits, "MODEL_RETRY_INITIAL", timedelta(seconds=0.1))
-
-
-@pytest.fixture
 def long_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keeps a role's breaker open long enough for the test to look at it."""
     monkeypatch.setattr(limits, "ROLE_BREAKER_COOLDOWN", timedelta(seconds=4))

@@ -1,0 +1,113 @@
+"""While a model is known to be away a run waits once: no child is started to fail, then one call goes first."""
+
+import functools
+
+import pytest
+from temporalio.api.enums.v1 import EventType
+from temporalio.client import Client
+
+from supervision import limits
+from supervision.contract.updates import Resume
+from tests.scripted_model import Reply, ScriptedModel, Step, plan, script, status, text, tools
+from tests.waiting import until
+from tests.workflow import runs
+from tests.workflow.runs import Handle, labels, scheduled, started_children, status_of, waits_for_provider
+from workflows.supervisor import SupervisorWorkflow
+
+start = functools.partial(runs.start, team="lab")
+
+pytestmark = pytest.mark.usefixtures("worker")
+
+SUBTASKS, PARALLEL = 12, 3
+AWAY = status(529, "overloaded_error", retry_after="2")
+SHAPE = plan(*[{"id": f"t{number}"} for number in range(1, SUBTASKS + 1)])
+ROUND_EVENTS = 20
+
+
+def two_turns(step: Step) -> Reply:
+    return tools(("lookup", {"query": "x"})) if step.number == 1 else text(f"found by {step.subtask_id}")
+
+
+async def length(handle: Handle) -> int:
+    return (await handle.describe()).history_length
+
+
+async def test_an_outage_costs_one_wait_whatever_the_number_of_subtasks(
+    client: Client, model: ScriptedModel, run_id: str, own_models: dict[str, str], short_outages: None
+) -> None:
+    away = {"on": True}
+
+    def turns(step: Step) -> Reply:
+        return AWAY if away["on"] else two_turns(step)
+
+    model.play(run_id, script(SHAPE, {f"t{number}": turns for number in range(1, SUBTASKS + 1)}))
+    handle = await start(client, run_id, models=own_models, max_subtasks=SUBTASKS, max_parallel=PARALLEL)
+    await until(functools.partial(waits_for_provider, handle))
+    await until(lambda: len(model.of(run_id)) > PARALLEL + 1)  # the first one that went first, in vain
+    before, rounds = await length(handle), len(model.of(run_id))
+    await until(lambda: len(model.of(run_id)) >= rounds + 2, 60)
+    assert await length(handle) - before <= 3 * ROUND_EVENTS
+    assert len(set(await started_children(client, run_id))) == PARALLEL
+    assert len([wait for wait in (await status_of(handle)).breakers if wait["state"] == "open"]) == 1
+    away["on"] = False
+    result = await handle.result()
+    assert (result.status, len(result.subtasks)) == ("completed", SUBTASKS)
+    assert {report.attempts for report in result.subtasks} == {1}
+    assert all(model.steps(run_id).count(f"t{n}/1/turn.2") == 1 for n in range(1, SUBTASKS + 1))
+    assert all("wait for the model provider" in label for label in (await labels(client, run_id, "timer"))[1:])
+
+
+async def test_an_account_that_is_refused_is_waited_for_once(
+    client: Client, model: ScriptedModel, run_id: str, own_models: dict[str, str]
+) -> None:
+    refused = {"on": True}
+
+    def turns(step: Step) -> Reply:
+        return status(401, "authentication_error") if refused["on"] and step.subtask_id != "t1" else two_turns(step)
+
+    shape = plan({"id": "t1"}, *[{"id": f"t{n}", "after": ["t1"]} for n in range(2, SUBTASKS + 1)])
+    model.play(run_id, script(shape, {f"t{n}": turns for n in range(1, SUBTASKS + 1)}))
+    handle = await start(client, run_id, models=own_models, max_subtasks=SUBTASKS, max_parallel=PARALLEL)
+    await until(functools.partial(waits_for_provider, handle))
+    calls = len(model.of(run_id))
+    refused["on"] = False
+    assert [wait.kind for wait in (await status_of(handle)).waiting] == ["resume"]
+    assert len(set(await started_children(client, run_id))) <= 1 + PARALLEL
+    assert len(model.of(run_id)) == calls
+    await handle.execute_update(SupervisorWorkflow.resume, Resume())
+    result = await handle.result()
+    assert (result.status, {report.attempts for report in result.subtasks}) == ("completed", {1})
+
+
+async def test_a_typed_failure_travels_without_stack_traces(
+    client: Client, model: ScriptedModel, run_id: str, own_models: dict[str, str], short_outages: None
+) -> None:
+    replies = [AWAY]
+    good = script(plan({"id": "t1"}), {"t1": lambda step: replies.pop() if replies else text("found")})
+    model.play(run_id, good)
+    handle = await start(client, run_id, models=own_models)
+    assert (await handle.result()).status == "completed"
+    failed = [
+        event
+        async for event in handle.fetch_history_events()
+        if event.event_type == EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_FAILED
+    ]
+    assert len(failed) == 1
+    assert failed[0].ByteSize() < 2048
+    failure = failed[0].child_workflow_execution_failed_event_attributes.failure
+    assert (failure.application_failure_info.type, failure.stack_trace) == ("CircuitOpen", "")
+
+
+async def test_a_history_that_is_nearly_full_ends_in_a_partial_answer(
+    client: Client, model: ScriptedModel, run_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "HISTORY_EVENTS", 60)
+    model.play(run_id, script(SHAPE, {f"t{number}": two_turns for number in range(1, SUBTASKS + 1)}))
+    handle = await start(client, run_id, max_subtasks=SUBTASKS, max_parallel=1)
+    result = await handle.result()
+    assert (result.status, result.answer.startswith("the answer")) == ("partial", True)
+    done = [report for report in result.subtasks if report.state == "completed"]
+    assert 0 < len(done) < SUBTASKS
+    assert len(result.gaps) == SUBTASKS - len(done)
+    assert all("the run's history is nearly as long as the server allows" in gap.reason for gap in result.gaps)
+    assert not await scheduled(client, run_id, "timer") or await length(handle) < 150
