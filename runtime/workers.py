@@ -5,10 +5,17 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from temporalio.client import Client
-from temporalio.worker import Interceptor, UnsandboxedWorkflowRunner, Worker, WorkflowRunner
+from temporalio.worker import (
+    FixedSizeSlotSupplier,
+    Interceptor,
+    UnsandboxedWorkflowRunner,
+    Worker,
+    WorkerTuner,
+    WorkflowRunner,
+)
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
-from runtime.sdk_patches import WholeTasks, leave_plain_payloads
+from runtime.sdk_patches import TaskSlots, WholeTasks, leave_plain_payloads
 from runtime.shown_details import ShownDetails
 from supervision import limits
 from supervision.queues import MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE, pool_queue
@@ -75,8 +82,12 @@ def workers(
             workflows=workflows,
             activities=[*run_activities, *tool_activities],
             workflow_runner=runner,
-            max_concurrent_workflow_tasks=limits.WORKFLOW_TASK_SLOTS,
-            max_concurrent_activities=limits.ACTIVITY_SLOTS,
+            tuner=WorkerTuner.create_composite(
+                workflow_supplier=TaskSlots(limits.CACHED_TASK_SLOTS, limits.REPLAY_SLOTS),
+                activity_supplier=FixedSizeSlotSupplier(limits.ACTIVITY_SLOTS),
+                local_activity_supplier=FixedSizeSlotSupplier(1),  # none are used, but a Worker wants to know
+                nexus_supplier=FixedSizeSlotSupplier(1),
+            ),
             max_cached_workflows=limits.CACHED_WORKFLOWS,
             sticky_queue_schedule_to_start_timeout=limits.STICKY_TIMEOUT,
         )

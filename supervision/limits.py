@@ -344,7 +344,8 @@ WORKER_CONNECT_WAIT = timedelta(seconds=60)  # a Worker may be started together 
 # --- Worker processes -----------------------------------------------------------------------------
 ACTIVITY_SLOTS = 1000  # more than live children, so that waiting for a tool never queues
 MODEL_SLOTS = 200  # model calls in flight: as many as one run may have agents; more streams than a process reads well
-WORKFLOW_TASK_SLOTS = 3  # they share one interpreter: side by side, large replays would outlast their ten seconds
+CACHED_TASK_SLOTS = 10  # polls that wait hold one each: with fewer a task waits for a poll
+REPLAY_SLOTS = 3  # they share one interpreter: side by side, large replays would outlast their ten seconds
 # Made and not let go of, before Python looks for garbage: its own 700 had two runs of 1,000 subtasks spend a sixth of
 # their Worker's time on looking through the workflows in its cache, which are nearly all alive.
 NEW_OBJECTS = 10_000

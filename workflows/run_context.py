@@ -294,6 +294,7 @@ class RunContext:
     async def _wait_for_turn(self, name: str, model: str, outage: Outage, last: bool) -> None:
         """Waits until the time has come to call a model that is away, or a person resumes the run."""
         resumes, state = self.state.resumes, self.state
+        label = f"{name}: wait for {'the model provider' if outage.until else 'resume'}"
         wait = ProviderWait(
             name=name,
             workflow_id=workflow.info().workflow_id,
@@ -310,9 +311,7 @@ class RunContext:
             while not over():
                 deadline = self.expires_at(last)
                 if workflow.now() >= deadline:
-                    raise SupervisionError(
-                        ErrorKind.DEADLINE_EXCEEDED, f"the deadline came first: {name} waits for {model}"
-                    )
+                    raise SupervisionError(ErrorKind.DEADLINE_EXCEEDED, f"the deadline came first: {label}")
 
                 # The deadline may move while this waits, by `extend_limits`: then the timer is set anew.
                 def over_or_moved(deadline: datetime = deadline) -> bool:
@@ -320,9 +319,7 @@ class RunContext:
 
                 left = min(outage.until or deadline, deadline) - workflow.now()
                 with contextlib.suppress(TimeoutError):
-                    await workflow.wait_condition(
-                        over_or_moved, timeout=left, timeout_summary=f"{name}: wait for the model provider"
-                    )
+                    await workflow.wait_condition(over_or_moved, timeout=left, timeout_summary=label)
         self.show()
 
 

@@ -280,3 +280,4 @@ class Dispatch:
                 await workflow.wait_condition(partial(_all_done, running), timeout=left, timeout_summary=summary)
             except TimeoutError:
                 await let_ready_tasks_finish()
+                await let_ready_tasks_finish()  # a subtask that is stopping waits for that, too, and then ends

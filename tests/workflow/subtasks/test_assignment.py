@@ -2,7 +2,6 @@
 
 import asyncio
 import functools
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -113,23 +112,6 @@ async def test_a_role_that_is_unknown_and_one_without_capabilities_go_to_the_gen
     await handle.result()
     assert await roles(handle) == {"t1": "hand", "t2": "hand"}
     assert "You are the hand." in system(model, run_id, "t1/1/turn.1")
-
-
-async def test_the_planner_sees_how_busy_other_runs_are(client: Client, model: ScriptedModel, run_id: str) -> None:
-    busy, other = asyncio.Event(), f"{run_id}-other"
-    model.play(other, plans(subtasks(item("t1")), turns={"t1": lambda step: when(busy, text("read"))}))
-    handle = await start(client, other)
-
-    async def listed() -> bool:
-        query = f"WorkflowType = 'WorkerAgentWorkflow' AND ExecutionStatus = 'Running' AND RootWorkflowId = '{other}'"
-        return (await client.count_workflows(query)).count == 1
-
-    await until(listed)
-    model.play(run_id, plans(subtasks(item("t1"))))
-    await (await start(client, run_id)).result()
-    assert re.search(r"<at_work>\n.*\n- of other runs: [1-9]", prompt(model, run_id, "plan.1.1"))
-    busy.set()
-    await handle.result()
 
 
 async def test_the_planner_of_a_revision_sees_who_is_at_work(client: Client, model: ScriptedModel, run_id: str) -> None:

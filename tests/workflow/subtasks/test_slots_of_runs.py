@@ -12,7 +12,7 @@ from tests.scripted_model import Reply, ScriptedModel, Step, text, when
 from tests.scripted_model import status as http_error
 from tests.waiting import until
 from tests.workflow import runs
-from tests.workflow.runs import Handle, failure, partial_result, sent, states, waits_for_provider
+from tests.workflow.runs import failure, partial_result, sent, states, waits_for_provider
 from tests.workflow.scripts import FOUND, GIVES_UP, in_order, item, plans, subtasks
 from workflows.supervisor import SupervisorWorkflow
 
@@ -71,28 +71,19 @@ async def test_candidates_are_worker_agents_of_their_role(client: Client, model:
     assert most == [1, 1, 1]
 
 
-async def test_a_subtask_that_waits_for_a_person_holds_no_slot_and_takes_one_to_go_on(
+async def test_while_a_subtask_waits_for_a_person_at_the_provider_no_other_begins_and_it_goes_first(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
-    third = asyncio.Event()
-    turns = {"t2": in_order(NO_KEY, FOUND), "t4": lambda step: when(third, FOUND)}
-    shape = subtasks(item("t1"), item("t2", depends_on=["t1"]), item("t3", depends_on=["t1"]), item("t4"))
+    turns = {"t2": in_order(NO_KEY, FOUND)}
+    shape = subtasks(item("t1"), item("t2", depends_on=["t1"]), item("t3", depends_on=["t1"]))
     model.play(run_id, plans(shape, turns=turns))
     handle = await start(client, run_id, max_parallel=1)
-    await until(sent(model, run_id, "t3/1/turn.1", "t4/1/turn.1"))
-    assert await waits_for_provider(handle)
+    await until(lambda: waits_for_provider(handle))
+    assert model.steps(run_id) == ["plan.1.1", "t1/1/turn.1", "t2/1/turn.1"]
     await handle.execute_update(SupervisorWorkflow.resume, Resume())
-    await until(lambda: not_waiting(handle))
-    assert model.steps(run_id).count("t2/1/turn.1") == 1
-    third.set()
     result = await handle.result()
-    assert (result.status, [r.attempts for r in result.subtasks]) == ("completed", [1, 1, 1, 1])
-    assert model.steps(run_id)[-2:] == ["t2/1/turn.1", "synthesis.1"]
-
-
-async def not_waiting(handle: Handle) -> bool:
-    """True if a run waits for no provider."""
-    return not await waits_for_provider(handle)
+    assert (result.status, [r.attempts for r in result.subtasks]) == ("completed", [1, 1, 1])
+    assert model.steps(run_id)[3:] == ["t2/1/turn.1", "t3/1/turn.1", "synthesis.1"]
 
 
 async def test_a_rejected_request_fails_its_subtask_whoever_answers_first(

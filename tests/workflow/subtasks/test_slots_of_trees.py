@@ -1,15 +1,13 @@
 """`max_parallel` counts the worker agents of the whole tree: slots are lent to nested runs, and none is stuck there."""
 
 import asyncio
-from typing import Any
 
 import pytest
 from temporalio.client import Client
 
 from standin.server.api_reply import ApiReply
-from tests.scripted_model import Reply, Script, ScriptedModel, Step
+from tests.scripted_model import Reply, Script, ScriptedModel
 from tests.waiting import until
-from tests.workflow.resets import reset, workflow_tasks
 from tests.workflow.runs import start, status_of, waits_for_provider
 from tests.workflow.scripts import item, subtasks
 from tests.workflow.subtasks.trees import STOREY_BESIDE_T2, Account, tree
@@ -130,39 +128,3 @@ async def test_a_nested_run_that_waits_with_its_plan_gives_its_slot_to_others(
     await handle.execute_update(SupervisorWorkflow.resume)
     result = await handle.result()
     assert (result.status, result.gaps) == ("completed", [])
-
-
-async def test_slots_that_were_lent_before_a_reset_still_count(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
-    """Of four slots three are the nested run's and one t2's when the root is reset; then t2 makes way for t3 and t4."""
-    done, go_on = asyncio.Event(), asyncio.Event()
-    after: dict[str, Any] = {"depends_on": ["t2"]}
-    shape = subtasks(item("t1", "storey"), item("t2"), item("t3", **after), item("t4", **after))
-    usual = tree({"": shape, "t1/1": subtasks(*[item(f"f{n}", "walker") for n in range(6)])})
-
-    at_work: set[str] = set()
-    most = 0
-
-    def turn(step: Step) -> Reply:
-        async def reply() -> ApiReply:
-            nonlocal most
-            at_work.add(step.call)
-            most = max(most, len(at_work))
-            await (done if step.call.endswith("/t2/1/turn.1") else go_on).wait()
-            at_work.discard(step.call)
-            return await usual(step)()
-
-        return reply
-
-    model.play(run_id, lambda step: turn(step) if step.kind == "turn" else usual(step))
-    base = await start(client, run_id, "house", max_parallel=4)
-    await until(lambda: len(at_work) == 4)
-    handle = await reset(client, base, (await workflow_tasks(base))[0])
-    await until(lambda: model.steps(run_id).count("plan.1.1") == 2)
-    done.set()
-    await until(lambda: bool({"t3/1/turn.1", "t4/1/turn.1"} & set(model.steps(run_id))))
-    go_on.set()
-    result = await handle.result()
-    assert (result.status, result.gaps, most) == ("completed", [], 4)
-    assert max(model.steps(run_id).count(f"t1/1/f{n}/1/turn.1") for n in range(6)) == 1
