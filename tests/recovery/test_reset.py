@@ -3,15 +3,17 @@
 import asyncio
 import subprocess
 
+from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 
+from activities.contracts.turn_contracts import TurnInput
 from activities.model.conversation import ConversationStore, Entry, Opening
+from activities.model.journalled_call import CallName
 from activities.model.port import ModelMessage, ModelUsage, user_message
 from activities.store.artifacts import open_store
 from runtime.server.temporal_binary import find_temporal
 from supervision.contract.request import RunRequest
 from supervision.contract.result import RunResult
-from supervision.store_keys import call_key
 from tests.scripted_model import Reply, ScriptedModel, Step, answer, plan, script, status
 from tests.serving import WorkerProcesses
 from tests.waiting import until
@@ -31,7 +33,7 @@ async def test_a_reset_call_with_a_stored_answer_is_not_sent_again(
     agent = f"{run_id}/t1/1"
     await until(lambda: "t1/1/turn.1" in lone_model.steps(run_id), 30)
     activity_id = await _waiting(lone_client, agent)
-    await _store_answer(lone_client, workers, run_id, agent, activity_id)
+    await _store_answer(lone_client, workers, run_id, agent)
     address = lone_client.service_client.config.target_host
     command = [str(find_temporal()), "activity", "reset", "--address", address]
     command += ["--workflow-id", agent, "--activity-id", activity_id]
@@ -51,16 +53,26 @@ async def _waiting(client: Client, workflow_id: str) -> str:
             return str(pending[0].activity_id)
 
 
-async def _store_answer(
-    client: Client, workers: WorkerProcesses, run_id: str, workflow_id: str, activity_id: str
-) -> None:
+async def _store_answer(client: Client, workers: WorkerProcesses, run_id: str, agent: str) -> None:
     """Stores the answer to a call, as the attempt would have whose process died right after."""
-    description = await client.get_workflow_handle(workflow_id).describe()
+    run = await client.get_workflow_handle(run_id).describe()
     content = [{"type": "text", "text": "12 pears\n\nConfidence: 0.8\nLimitations: none"}]
     reply = ModelMessage(
         content=content, stop_reason="end_turn", usage=ModelUsage(input_tokens=9), model="m", message_id="msg_1"
     )
     opening = Opening(system="You look things up.", model="m")
-    key = call_key(run_id, description.run_id, activity_id)
+    name = CallName.of(await _asked(client, agent), "turn.1")
+    assert name.run.first_run_id == run.run_id
     store = ConversationStore(open_store(str(workers.artifacts)))
-    await store.save(key, Entry(opening=opening, input=[user_message("Go.")], reply=reply))
+    await store.save(name.key(agent), Entry(opening=opening, input=[user_message("Go.")], reply=reply))
+
+
+async def _asked(client: Client, agent: str) -> TurnInput:
+    """Returns the input of a worker agent's first activity."""
+    async for event in client.get_workflow_handle(agent).fetch_history_events():
+        if event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
+            payloads = event.activity_task_scheduled_event_attributes.input.payloads
+            (asked,) = await client.data_converter.decode(payloads, [TurnInput])
+            assert isinstance(asked, TurnInput)
+            return asked
+    raise LookupError(agent)
