@@ -240,7 +240,6 @@ MODEL_WIRE_BYTES = 64 * KIB * KIB  # a reply with its framing, which is up to th
 MODEL_REPLY_DEPTH = 100  # JSON in JSON: parsers give up at 200, and stored replies are nested in other objects
 MODEL_NAME_BYTES = 200  # ids, model names and stop reasons of a reply
 MODEL_USAGE_TOKENS = 10**9  # of one call: a thousand times the largest window
-SECRET_WINDOW = 12  # so many letters of a credential in a row count as the credential
 SCHEMA_OPTIONAL = 24  # parameters of a schema that may be left out: the API compiles no more
 SCHEMA_UNIONS = 16  # and those of several types
 STRICT_TOOLS = 20  # of one request, by the API's documentation

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import zlib
 from collections.abc import AsyncIterator, Mapping
 from contextvars import ContextVar
 from datetime import timedelta
@@ -14,11 +15,10 @@ import httpx2
 from activities.model import structured
 from activities.model.call_errors import classify, failure, no_credential, request_limits
 from activities.model.port import Json, LanguageModel, ModelFailure, ModelMessage, ModelRequest, StreamProgress
-from activities.model.reply_bounds import StreamBounds, checked
 from activities.model.request.model_traits import ModelTraits, traits_of
 from activities.model.request.refused_parts import RefusedParts, room_left
 from activities.model.request.request_body import request_body, rung_of
-from activities.model.stream import StreamReader, StreamWatch, whole_message
+from activities.model.stream import StreamBounds, StreamReader, StreamWatch, checked, whole_message
 from activities.model.structured import Rung
 from supervision import limits
 from supervision.agent.turn_rules import attempt_time
@@ -32,6 +32,8 @@ _DEFAULT_URL = "https://api.anthropic.com"
 _NO_KEY = "none"  # endpoints without keys ignore it; the SDK refuses to send a request without one
 _NOT_COUNTED = ("max_tokens", "diagnostics")  # parts of a request that its tokens are not counted with
 _WINDOW_NAMES = ("max_input_tokens", "max_model_len", "context_length")  # the API's, and those of other servers
+_UNPACKED = ("gzip", "x-gzip", "deflate")
+_PIECE = 64 * limits.KIB  # of an unpacked answer, before its size is looked at
 _watch: ContextVar[StreamWatch | None] = ContextVar("_watch", default=None)  # of the call that this task makes
 
 
@@ -90,7 +92,7 @@ class AnthropicModel(LanguageModel):
                     timeout=self._timeout(),
                     **(http_options or {}),
                 ),
-                default_headers={"accept-encoding": "identity"},  # what is not packed cannot burst
+                default_headers={"accept-encoding": "identity"},  # packing delays events
                 # trace ids and content stay with us
                 open_telemetry={"traces": {"content_mode": "metadata_only"}, "propagation": False},
             )
@@ -236,7 +238,7 @@ _form_of = lru_cache(limits.KNOWN_FORMS)(_form)
 
 
 class _BoundedClient(anthropic.DefaultAioHttpClient):
-    """The SDK's HTTP client for an endpoint that may mean harm: nothing is followed, unpacked or read without end.
+    """The SDK's HTTP client for an endpoint that may mean harm: nothing is followed, or read without end.
 
     Over aiohttp a call takes a third less CPU. `send` is what the SDK calls, whatever the environment chooses below.
     """
@@ -251,11 +253,11 @@ class _BoundedClient(anthropic.DefaultAioHttpClient):
             options["auth"] = httpx2.BasicAuth(request.url.username, request.url.password)
             request.url = request.url.copy_with(userinfo=b"")
         raw = await super().send(request, stream=True, **{**options, "follow_redirects": False})
-        packed = raw.headers.pop("content-encoding", "identity").strip().lower() != "identity"
+        encoding = raw.headers.pop("content-encoding", "").lower().replace("identity", "").strip(" ,")
         response = httpx2.Response(
             raw.status_code,
             headers=raw.headers,
-            stream=_BoundedBody(raw, packed, self._endpoint),
+            stream=_BoundedBody(raw, encoding, self._endpoint),
             request=request,
             extensions=raw.extensions,
         )
@@ -267,33 +269,42 @@ class _BoundedClient(anthropic.DefaultAioHttpClient):
 class _BoundedBody(httpx2.AsyncByteStream):
     """The body of an answer: an error's up to its cap, since its status says the most; ModelFailure for others."""
 
-    def __init__(self, raw: httpx2.Response, packed: bool, endpoint: str) -> None:
+    def __init__(self, raw: httpx2.Response, encoding: str, endpoint: str) -> None:
         self._raw = raw
-        self._packed = packed
+        self._encoding = encoding
         self._endpoint = endpoint
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         if self._raw.status_code >= 300:
-            async for chunk in self._beginning():
-                yield chunk
+            left = limits.MODEL_ERROR_BODY_BYTES
+            with contextlib.suppress(zlib.error, ModelFailure):
+                async for piece in self._pieces():
+                    yield piece[:left]
+                    left -= len(piece)
+                    if left <= 0:
+                        break
             return
-        if self._packed:
-            raise failure(ErrorKind.BAD_RESPONSE, endpoint=self._endpoint, detail="it compresses, though asked not to")
         bounds, watch = StreamBounds(self._endpoint), _watch.get()
-        async for chunk in self._raw.aiter_raw():
-            bounds.count(chunk)
+        async for piece in self._pieces():
+            bounds.count(piece)
             if watch is not None:
                 watch.bytes_came()
-            yield chunk
+            yield piece
 
-    async def _beginning(self) -> AsyncIterator[bytes]:
-        if self._packed:
-            return
-        left = limits.MODEL_ERROR_BODY_BYTES
+    async def _pieces(self) -> AsyncIterator[bytes]:
+        """Yields the body, unpacked where a gateway compresses although asked not to: never much at once."""
+        if self._encoding not in ("", *_UNPACKED):
+            detail = f"it compresses ({one_line(self._encoding, limits.MODEL_NAME_BYTES)}), though asked not to"
+            raise failure(ErrorKind.BAD_RESPONSE, endpoint=self._endpoint, detail=detail)
+        inflater = zlib.decompressobj(zlib.MAX_WBITS | 32)  # gzip or zlib, as the first bytes say
         async for chunk in self._raw.aiter_raw():
-            yield chunk[:left]
-            left -= len(chunk)
-            if left <= 0:
+            if not self._encoding:
+                yield chunk
+                continue
+            while piece := inflater.decompress(chunk, _PIECE):
+                yield piece
+                chunk = inflater.unconsumed_tail
+            if inflater.eof:
                 break
 
     async def aclose(self) -> None:

@@ -215,7 +215,7 @@ def _status_failure(error: Any, model: str, endpoint: str, credentials: Credenti
         retryable=retryable,
         retry_after=retry_after_seconds(headers) if retryable else None,
         status=status,
-        request_id=None if credentials.are_in(error.request_id) else error.request_id,
+        request_id=credentials.withheld(error.request_id) if error.request_id else None,
     )
 
 

@@ -20,7 +20,7 @@ from temporalio.service import RPCError
 from activities import tool_calls
 from activities.contracts.run_contracts import RunRef
 from activities.contracts.turn_contracts import ToolCallRef, arguments_sha256
-from activities.model import anthropic_model, journalled_call, reply_bounds, stream
+from activities.model import anthropic_model, journalled_call, stream
 from activities.prompts import agent_prompts
 from activities.replies import answer_schema
 from activities.replies.schema_rules import complaint
@@ -223,12 +223,12 @@ GUARDS = [
     Guard("redirects", following, endpoint.test_a_redirect_is_a_bad_response_and_is_not_followed, {"status": 302}),
     Guard("usage", gone(stream, "_tokens", lambda value, _: value or 0), endpoint.test_usage_that_cannot_be_is_refused,
           {"field": "input_tokens", "value": 10**9 + 1}),
-    Guard("depth of replies", gone(reply_bounds, "depth_exceeds", lambda *_: False),
+    Guard("depth of replies", gone(stream, "depth_exceeds", lambda *_: False),
           endpoint.test_an_answer_that_could_not_be_read_again_is_refused, {"value": endpoint.UNREADABLE["too deep"]}),
     Guard("names of replies", gone(limits, "MODEL_NAME_BYTES", 10**9),
           endpoint.test_names_of_any_length_are_refused, {"field": "id"}),
-    Guard("key in replies", gone(Credentials, "are_in", lambda *_: False),
-          endpoint.test_a_reply_with_the_key_is_refused, {"echo": endpoint.KEY}),
+    Guard("key in replies", gone(Credentials, "withheld", lambda _, text: text),
+          endpoint.test_a_reply_is_kept_without_the_key, {"echo": endpoint.KEY}),
     Guard("ceilings", gone(ceilings, "_compare", lambda *_: []), no_request_is_above_a_ceiling),
     Guard("tools of one team alone", gone(toolbox, "replace", lambda tool, **_: tool),
           teams.test_a_tool_for_its_own_team_is_not_given_to_inline_teams, {"wanted": "calculate", "own": False}),

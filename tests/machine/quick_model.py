@@ -13,7 +13,7 @@ from urllib.parse import unquote
 from activities.model.call_errors import classify
 from activities.model.journalled_call import CALL_HEADER
 from activities.model.port import Json, ModelMessage, ModelRequest, ModelUsage, StreamProgress
-from activities.model.reply_bounds import checked
+from activities.model.stream import checked
 from standin.server.api_reply import ApiReply, ErrorReply
 from supervision.contract.base import Model
 from supervision.provider.credentials import NO_CREDENTIALS

@@ -116,8 +116,8 @@ def test_a_ramp_limit_only_asks_for_patience() -> None:
 
 
 def test_a_message_holds_neither_body_nor_secret_nor_line_breaks_and_stays_short() -> None:
-    error = APIStatusError(422, api_message="bad\nfield k3y " + "x" * 5000, body={"prompt": "secret plans"})
-    message = classify(error, credentials=Credentials(["k3y"])).message
+    error = APIStatusError(422, api_message="bad\nfield the-key-itself " + "x" * 5000, body={"prompt": "secret plans"})
+    message = classify(error, credentials=Credentials(["the-key-itself"])).message
     assert "[secret]" in message
     assert "\n" not in message
     assert "prompt" not in message
