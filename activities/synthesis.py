@@ -11,8 +11,8 @@ from activities.contracts.judgement_contracts import SynthesisInput, SynthesisRe
 from activities.model.conversation import Opening
 from activities.model.journalled_call import Answered, CallOptions, ModelCalls
 from activities.model.port import Json
+from activities.model.prompt_fit import PromptWriter
 from activities.model.structured import first_json
-from activities.model.window.call_drafts import First, PromptWriter, corrected
 from activities.prompts.judgement_prompts import (
     DIGEST_SYSTEM,
     DIGEST_WORDS,
@@ -105,8 +105,7 @@ class SynthesisActivities:
         if call.head is None:
             return await self._calls.begin(call.run, step, opening, text, options)
         words = answer_repair(call.problems)
-        anew = First(opening, corrected(text, words))
-        return await self._calls.correct(call.run, step, call.head, words, anew, options)
+        return await self._calls.correct(call.run, step, call.head, words, opening, text, options)
 
     def _request(self, call: SynthesisInput, plan: Plan, schema: Json | None) -> PromptWriter:
         """Returns what writes the prompt: it reads its parts when it is written, which a repair seldom needs."""

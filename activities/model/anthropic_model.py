@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import zlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextvars import ContextVar
 from datetime import timedelta
 from functools import lru_cache
@@ -15,8 +15,7 @@ import httpx2
 from activities.model import structured
 from activities.model.call_errors import classify, failure, no_credential, request_limits
 from activities.model.port import Json, LanguageModel, ModelFailure, ModelMessage, ModelRequest, StreamProgress
-from activities.model.request.model_traits import ModelTraits, traits_of
-from activities.model.request.refused_parts import RefusedParts, room_left
+from activities.model.request.endpoint_profile import profile_of
 from activities.model.request.request_body import request_body, rung_of
 from activities.model.stream import StreamBounds, StreamReader, StreamWatch, checked, whole_message
 from activities.model.structured import Rung
@@ -30,8 +29,6 @@ from supervision.trust import host_and_port, require_private
 
 _DEFAULT_URL = "https://api.anthropic.com"
 _NO_KEY = "none"  # endpoints without keys ignore it; the SDK refuses to send a request without one
-_NOT_COUNTED = ("max_tokens", "diagnostics")  # parts of a request that its tokens are not counted with
-_WINDOW_NAMES = ("max_input_tokens", "max_model_len", "context_length")  # the API's, and those of other servers
 _UNPACKED = ("gzip", "x-gzip", "deflate")
 _PIECE = 64 * limits.KIB  # of an unpacked answer, before its size is looked at
 _watch: ContextVar[StreamWatch | None] = ContextVar("_watch", default=None)  # of the call that this task makes
@@ -41,10 +38,10 @@ class AnthropicModel(LanguageModel):
     """A Messages API endpoint, real or compatible.
 
     `idle_timeout` bounds the wait for the next sign of life (see StreamWatch). `structured` is the way of asking for
-    JSON that the endpoint understands. `cache` asks for prompt caching. `max_output` caps what a reply may have, in
-    tokens. `max_connections` must not be below the number of concurrent calls. `plain_http` lets a credential go to
-    another machine unencrypted.
-    `http_options` go to the HTTP client (proxy, verify, trust_env).
+    JSON that the endpoint understands; `without` names the other parts of requests that it does not take, which are
+    booleans of EndpointProfile. `max_output` caps what a reply may have, in tokens. `max_connections` must not be below
+    the number of concurrent calls. `plain_http` lets a credential go to another machine unencrypted. `http_options` go
+    to the HTTP client (proxy, verify, trust_env).
 
     Without key, token and `base_url` the object can be built, and every call fails as ProviderAuthentication.
     Raises ValueError for an address that is none or may not be sent the key, or a key that no header can carry.
@@ -58,7 +55,7 @@ class AnthropicModel(LanguageModel):
         base_url: str | None = None,
         idle_timeout: timedelta = limits.MODEL_IDLE_TIMEOUT,
         structured: Rung = "format",
-        cache: bool = True,
+        without: Collection[str] = (),
         max_output: int | None = None,
         max_connections: int = limits.ACTIVITY_SLOTS,
         plain_http: bool = False,
@@ -70,10 +67,8 @@ class AnthropicModel(LanguageModel):
             raise ValueError("ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN holds characters that no header can carry")
         self._idle = idle_timeout.total_seconds()
         self._rung = structured
-        self._cache = cache
+        self._without = without
         self._max_output = max_output
-        self._refused = RefusedParts()
-        self._counts = True
         self.endpoint = host_and_port(base_url or _DEFAULT_URL)
         if secrets and not plain_http:
             require_private(base_url or _DEFAULT_URL)
@@ -101,16 +96,7 @@ class AnthropicModel(LanguageModel):
         """Sends one request. Returns the answer or raises ModelFailure; cancelling closes the connection."""
         if self._client is None:
             raise no_credential()
-        most_output = self._max_output
-        while True:
-            try:
-                return await self._send(self._client, request, progress, most_output)
-            except ModelFailure as refused:
-                room = room_left(refused)
-                if room is not None and limits.LEAST_OUTPUT_TOKENS <= room < (most_output or request.max_tokens):
-                    most_output = room
-                elif not self._refused.learn(request.model, request.output_schema, refused):
-                    raise
+        return await self._send(self._client, request, progress)
 
     def output_schema(self, model: type[Model]) -> Json:
         """Returns the JSON schema of `model` as the API accepts it: limits become descriptions, objects are closed.
@@ -119,51 +105,17 @@ class AnthropicModel(LanguageModel):
         """
         return _form_of(model)
 
-    async def count(self, request: ModelRequest) -> int | None:
-        """Returns the tokens of the prompt as the provider counts them; None if it does not, or not now."""
-        if self._client is None or not self._counts:
-            return None
-        body = self._body(request, None)[0]
-        counted = {name: value for name, value in body.items() if name not in _NOT_COUNTED}
-        try:
-            told = await self._client.messages.count_tokens(**counted, timeout=limits.COUNT_TIMEOUT.total_seconds())
-            return told.input_tokens
-        except anthropic.APIStatusError as error:
-            self._counts = error.status_code not in (404, 405, 501)  # compatible servers often have no such address
-            return None
-        except (anthropic.AnthropicError, httpx2.HTTPError, ValueError):
-            return None
-
-    async def look_up(self, model: str) -> int | None:
-        """Asks the provider's list of models: what it says that the model can't do is left out of requests.
-
-        Returns the tokens that it takes at once; None if the list does not say.
-        """
-        if self._client is None:
-            return None
-        try:
-            info = await self._client.models.retrieve(model, timeout=limits.COUNT_TIMEOUT.total_seconds())
-        except (anthropic.AnthropicError, httpx2.HTTPError, ValueError):
-            return None
-        self._refused.told(model, info)
-        told = (getattr(info, name, None) for name in _WINDOW_NAMES)
-        return next((tokens for tokens in told if type(tokens) is int and tokens > 0), None)
-
     async def close(self) -> None:
         """Closes the connections."""
         if self._client is not None:
             await self._client.close()
 
     async def _send(
-        self,
-        client: anthropic.AsyncAnthropic,
-        request: ModelRequest,
-        progress: StreamProgress,
-        most_output: int | None,
+        self, client: anthropic.AsyncAnthropic, request: ModelRequest, progress: StreamProgress
     ) -> ModelMessage:
         try:
             async with asyncio.timeout(self._idle) as end:
-                return await self._read(client, request, progress, most_output, StreamWatch(end, self._idle))
+                return await self._read(client, request, progress, StreamWatch(end, self._idle))
         except Exception as error:
             if isinstance(error, anthropic.APIStatusError):
                 progress.request_limits = request_limits(error.response.headers)
@@ -176,10 +128,11 @@ class AnthropicModel(LanguageModel):
         client: anthropic.AsyncAnthropic,
         request: ModelRequest,
         progress: StreamProgress,
-        most_output: int | None,
         watch: StreamWatch,
     ) -> ModelMessage:
-        body, rung, traits = self._body(request, most_output)
+        profile = profile_of(request.model, self._without, self._max_output)
+        rung = rung_of(request, self._rung)
+        body = request_body(request, profile, rung, _form)
         reader = StreamReader(progress, self.endpoint, self._credentials)
         _watch.set(watch)
         async with client.messages.stream(**body, extra_headers=request.headers) as stream:
@@ -199,22 +152,10 @@ class AnthropicModel(LanguageModel):
             message = whole_message(stream.current_message_snapshot, stream.request_id, self.endpoint)
         if request.output_schema is not None:
             message = structured.normalised(message, rung)
-        limit = min(filter(None, (most_output or traits.most_output, request.room)), default=None)
+        limit = min(filter(None, (profile.most_output, request.room)), default=None)
         if limit is not None and body["max_tokens"] >= limit:
             message = message.model_copy(update={"fullest": True})
         return checked(message, self.endpoint, self._credentials)
-
-    def _body(self, request: ModelRequest, most_output: int | None) -> tuple[Json, Rung, ModelTraits]:
-        schema = request.output_schema
-        refused = schema is not None and self._refused.takes_no(schema, request.model)
-        rung = rung_of(request, self._rung, refused=refused)
-        traits, caching = self._traits(request.model)
-        return request_body(request, traits, rung, form=_form, caching=caching, most_output=most_output), rung, traits
-
-    def _traits(self, model: str) -> tuple[ModelTraits, bool]:
-        """Returns what the model takes at this endpoint, and whether it takes cache breakpoints."""
-        refusals = self._refused.of(model)
-        return refusals.applied(traits_of(model)), self._cache and refusals.take_caching
 
     def _unfinished(self, reader: StreamReader, content_type: str) -> Exception:
         if reader.started or content_type.startswith("text/event-stream"):

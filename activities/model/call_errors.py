@@ -36,6 +36,28 @@ _MEANINGS: dict[ErrorKind, str] = {
     ErrorKind.CIRCUIT_OPEN: "{endpoint} is in an outage: not sent",
 }
 
+# What an endpoint may not know, by its age or behind a gateway, and the setting that leaves it out. The API has no
+# error codes for these: its words are all there is. The first that fits decides.
+_LACKING = tuple(
+    (re.compile(words, re.IGNORECASE), setting)
+    for words, setting in (
+        (r"max_tokens: \d+ > \d+", "SUPERVISOR_MODEL_MAX_TOKENS"),
+        (r"\bstrict\b", "SUPERVISOR_MODEL_WITHOUT=strict"),
+        (r"\beffort\b", "SUPERVISOR_MODEL_WITHOUT=effort"),
+        (r"^(?!.*schema).*(output_config|output_format|structured output)", "SUPERVISOR_MODEL_STRUCTURED=tool"),
+        (r"eager_input_streaming", "SUPERVISOR_MODEL_WITHOUT=eager_input_streaming"),
+        (r"\bdiagnostics\b", "SUPERVISOR_MODEL_WITHOUT=diagnostics"),
+        (r"\bcache_control\b|prompt caching", "SUPERVISOR_MODEL_WITHOUT=cache_control"),
+        (r"role[s ].{0,20}\bsystem\b", "SUPERVISOR_MODEL_WITHOUT=system_messages"),
+        (r"\bthinking\b", "SUPERVISOR_MODEL_WITHOUT=thinking"),
+    )
+)
+_NOT_TAKEN = re.compile(
+    r"max_tokens: \d+ >|extra input|unknown|unexpected|unrecogni[sz]ed|unsupported"
+    r"|n[o']t (be )?(permitted|allowed|support)",
+    re.IGNORECASE,
+)
+
 _BY_STATUS_MEANINGS: dict[int, str] = {
     3: "{endpoint} sends this call elsewhere, and redirects are not followed: check ANTHROPIC_BASE_URL",
     404: "{endpoint} does not know the model '{model}': check its name and ANTHROPIC_BASE_URL",
@@ -204,7 +226,14 @@ def _status_failure(error: Any, model: str, endpoint: str, credentials: Credenti
         retryable = kind in WAITING
     elif should_retry == "true" and kind in (ErrorKind.MODEL_NOT_SERVED, ErrorKind.PROVIDER_REJECTED):
         kind, retryable = ErrorKind.PROVIDER_ERROR, True
-    text = _BY_STATUS_MEANINGS.get(status // 100 if status < 400 else status, _MEANINGS[kind])
+    lacking = _lacking(_explanation(error)) if kind == ErrorKind.PROVIDER_REJECTED and status in (400, 422) else None
+    if lacking is not None:
+        kind = ErrorKind.MODEL_NOT_SERVED  # every call to this model would be refused alike
+    text = (
+        f"{{endpoint}} does not take a part of this request: set {lacking}"
+        if lacking
+        else _BY_STATUS_MEANINGS.get(status // 100 if status < 400 else status, _MEANINGS[kind])
+    )
     text = text.format(endpoint=endpoint, model=model)
     # A provider's message about a key may quote it: that kind gets our words only.
     detail = "" if kind == ErrorKind.PROVIDER_AUTHENTICATION else credentials.withheld(_explanation(error))
@@ -217,6 +246,13 @@ def _status_failure(error: Any, model: str, endpoint: str, credentials: Credenti
         status=status,
         request_id=credentials.withheld(error.request_id) if error.request_id else None,
     )
+
+
+def _lacking(words: str) -> str | None:
+    """Returns the setting that leaves out what an endpoint says it does not take; None if it says something else."""
+    if not _NOT_TAKEN.search(words):
+        return None
+    return next((setting for pattern, setting in _LACKING if pattern.search(words)), None)
 
 
 def _kind_of_answer(code: object, error_type: object, status: int) -> ErrorKind:

@@ -74,14 +74,6 @@ class QuickModel:
         """Returns a schema without content: the scripts know what to reply."""
         return {"type": "object", "title": model.__name__}
 
-    async def count(self, request: ModelRequest) -> int | None:
-        """Returns None, as a server without that address does."""
-        return None
-
-    async def look_up(self, model: str) -> int | None:
-        """Returns None: no list of models."""
-        return None
-
     async def close(self) -> None:
         """Has nothing to close."""
 

@@ -421,7 +421,9 @@ async def test_a_request_holds_what_was_asked_and_no_sampling_parameters() -> No
 
 
 async def test_caching_can_be_turned_off_and_empty_parts_are_left_out() -> None:
-    body = (await answer(http.message(http.text("Hi")), ask(system="", cache="conversation"), cache=False)).body
+    body = (
+        await answer(http.message(http.text("Hi")), ask(system="", cache="conversation"), without=["cache_control"])
+    ).body
     assert sorted(body) == ["max_tokens", "messages", "model", "stream", "thinking"]
 
 
