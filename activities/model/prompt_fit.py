@@ -3,7 +3,8 @@
 A prompt has the tokens that the provider counted at the last call of its conversation, and those of what is new, by
 its bytes. Above a share of the window the oldest tool outputs are shown as previews. After such a clearing the
 provider's cache holds nothing of the conversation, so there are few of them, and each frees much. A prompt that the
-provider refuses for its length is shortened once more: a conversation by all its old outputs, a first prompt to half.
+provider refuses for its length is shortened once more: a conversation by all its old outputs, a first prompt to a
+third.
 """
 
 import json
@@ -85,8 +86,8 @@ class FirstPrompt:
         return draft if excess <= 0 else await self._written(max(0, room - excess))
 
     async def shorter(self, draft: CallDraft) -> CallDraft | None:
-        """Returns the prompt with half of that at most; None if nothing can be cut."""
-        written = await self._written(min(self._windows.prompt_tokens(self.opening.model), draft.tokens) // 2)
+        """Returns the prompt with a third of that at most; None if nothing can be cut."""
+        written = await self._written(min(self._windows.prompt_tokens(self.opening.model), draft.tokens) // 3)
         return written if written.messages != draft.messages else None
 
     async def _written(self, room: int) -> CallDraft:

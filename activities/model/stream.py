@@ -216,10 +216,11 @@ def checked(message: ModelMessage, endpoint: str, credentials: Credentials) -> M
     if depth_exceeds([message.content, message.stop_details], limits.MODEL_REPLY_DEPTH):
         raise _bad(endpoint, "the answer is nested too deeply")
     try:
+        message.text()  # its texts are texts
         json.dumps(message.model_dump(), allow_nan=False)  # nor do readers take any number of digits
         data = message.model_dump_json()
         unchanged = ModelMessage.model_validate_json(data) == message
-    except ValueError:
+    except (ValueError, TypeError):
         unchanged = False
     if not unchanged:
         raise _bad(endpoint, "the answer would not come back from the store as it was")
