@@ -14,7 +14,6 @@ GOAL_BYTES = 48 * KIB  # a goal is a question, not a document: longer text is an
 ATTACHMENT_TEXT_BYTES = 16 * KIB  # inline text travels in the start event; longer ones go by `starter.py put`
 ATTACHMENTS = 32  # each is named in a prompt
 ANSWER_SCHEMA_BYTES = 16 * KIB  # it is part of every prompt that asks for the answer
-ANSWER_SCHEMA_PARTS = 2000  # with references resolved: they double a schema with each line
 MAX_BUDGET_TOKENS = 10**15  # beyond, numbers no longer count exactly
 MAX_BUDGET_USD = 10.0**9
 REQUEST_BYTES = 200 * KIB  # the start event must stay below PAYLOAD_HARD_BYTES

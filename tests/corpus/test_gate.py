@@ -23,7 +23,6 @@ from activities.contracts.turn_contracts import ToolCallRef, arguments_sha256
 from activities.model import anthropic_model, journalled_call, stream
 from activities.prompts import agent_prompts
 from activities.replies import answer_schema
-from activities.replies.schema_rules import complaint
 from activities.rights import guard
 from activities.rights.grants import RunGrant
 from activities.store import artifacts
@@ -123,10 +122,6 @@ def no_call_is_run_with_other_arguments() -> None:
     assert tool_calls._shown_block([{**block, "input": {"to": "Eve"}}], shown_call) is None
 
 
-def no_schema_unfolds_without_end() -> None:
-    assert "more than" in (complaint(hostages.doubling("prefixItems", 11)) or "")
-
-
 async def no_pattern_holds_the_event_loop() -> None:
     _, spent = await hostages.captive(answer_schema.problems({"pattern": "(a+)+$"}, "a" * 24 + "!", "run"))
     assert spent < hostages.LOOP_CPU
@@ -215,7 +210,6 @@ GUARDS = [
     Guard("tags", gone(agent_prompts, "plain", str.strip), texts.test_a_finding_cannot_speak_for_another_one),
     Guard("attributes", gone(agent_prompts, "_attribute", str), texts.test_a_reason_stays_in_its_attribute),
     Guard("SQL in a child process", gone(TableStore, "query", parsed_here), no_query_is_parsed_on_the_event_loop),
-    Guard("parts of schemas", gone(limits, "ANSWER_SCHEMA_PARTS", 10**9), no_schema_unfolds_without_end),
     Guard("schemas in a child process", gone(answer_schema, "run_bounded", inline), no_pattern_holds_the_event_loop),
     Guard("linear parsers", lambda patch: patch.setitem(growth.PARSERS, "first_json", cubic),
           growth.test_twice_the_text_takes_at_most_three_times_as_long,
