@@ -23,9 +23,8 @@ from supervision import limits
 from supervision.agent.turn_rules import attempt_time
 from supervision.contract.base import Model
 from supervision.errors import ErrorKind
-from supervision.provider.credentials import Credentials
 from supervision.text import one_line
-from supervision.trust import host_and_port, require_private
+from supervision.trust import Credentials, host_and_port, require_private
 
 _DEFAULT_URL = "https://api.anthropic.com"
 _NO_KEY = "none"  # endpoints without keys ignore it; the SDK refuses to send a request without one

@@ -15,8 +15,8 @@ from typing import Any
 from activities.model.port import ModelFailure, RequestLimits
 from supervision import limits
 from supervision.errors import RETRIED, WAITING, ErrorKind
-from supervision.provider.credentials import NO_CREDENTIALS, Credentials
 from supervision.text import one_line
+from supervision.trust import NO_CREDENTIALS, Credentials
 
 _MEANINGS: dict[ErrorKind, str] = {
     ErrorKind.RATE_LIMITED: "{endpoint} asks for fewer calls",
@@ -38,20 +38,12 @@ _MEANINGS: dict[ErrorKind, str] = {
 
 # What an endpoint may not know, by its age or behind a gateway, and the setting that leaves it out. The API has no
 # error codes for these: its words are all there is. The first that fits decides.
-_LACKING = tuple(
-    (re.compile(words, re.IGNORECASE), setting)
-    for words, setting in (
-        (r"max_tokens: \d+ > \d+", "SUPERVISOR_MODEL_MAX_TOKENS"),
-        (r"\bstrict\b", "SUPERVISOR_MODEL_WITHOUT=strict"),
-        (r"\beffort\b", "SUPERVISOR_MODEL_WITHOUT=effort"),
-        (r"^(?!.*schema).*(output_config|output_format|structured output)", "SUPERVISOR_MODEL_STRUCTURED=tool"),
-        (r"eager_input_streaming", "SUPERVISOR_MODEL_WITHOUT=eager_input_streaming"),
-        (r"\bdiagnostics\b", "SUPERVISOR_MODEL_WITHOUT=diagnostics"),
-        (r"\bcache_control\b|prompt caching", "SUPERVISOR_MODEL_WITHOUT=cache_control"),
-        (r"role[s ].{0,20}\bsystem\b", "SUPERVISOR_MODEL_WITHOUT=system_messages"),
-        (r"\bthinking\b", "SUPERVISOR_MODEL_WITHOUT=thinking"),
-    )
-)
+_SETTINGS: Mapping[str, str] = {
+    r"max_tokens: \d+ > \d+": "SUPERVISOR_MODEL_MAX_TOKENS",
+    r"role[s ].{0,20}\bsystem\b": "SUPERVISOR_MODEL_WITHOUT=system_messages",
+    r"\b(strict|effort|eager_input_streaming|diagnostics|cache_control|thinking)\b": r"SUPERVISOR_MODEL_WITHOUT=\1",
+    r"(?!.*schema).*(?:output_config|output_format|structured output)": "SUPERVISOR_MODEL_STRUCTURED=tool",
+}
 _NOT_TAKEN = re.compile(
     r"max_tokens: \d+ >|extra input|unknown|unexpected|unrecogni[sz]ed|unsupported"
     r"|n[o']t (be )?(permitted|allowed|support)",
@@ -65,27 +57,19 @@ _BY_STATUS_MEANINGS: dict[int, str] = {
 
 # A code names the cause, whatever the status. Spend limits arrive as 429: waiting does not lift them, an operator does.
 # `ramp_limit_exceeded` is absent: it is a rate limit like others.
+_BILLING = """
+enforced_spend_limit_reached contract_spend_limit_reached linked_organization_spend_limit_reached organization_on_hold
+linked_organization_billing_unavailable user_profile_not_billable user_profile_billing_not_authorized
+"""
+# What belongs to the account and not to the request, though it comes as 400.
+_ACCOUNT = """
+cmek_key_disabled cmek_key_network_blocked cmek_feature_unsupported key_profile_mismatch workspace_policy_violation
+claude_code_key_creator_not_member claude_code_version_too_old organization_not_enrolled_in_beta
+organization_type_not_supported parent_organization_required user_profile_not_found user_profile_required
+"""
 _BY_CODE: dict[str, ErrorKind] = {
-    "enforced_spend_limit_reached": ErrorKind.PROVIDER_BILLING,
-    "contract_spend_limit_reached": ErrorKind.PROVIDER_BILLING,
-    "linked_organization_spend_limit_reached": ErrorKind.PROVIDER_BILLING,
-    "linked_organization_billing_unavailable": ErrorKind.PROVIDER_BILLING,
-    "user_profile_not_billable": ErrorKind.PROVIDER_BILLING,
-    "user_profile_billing_not_authorized": ErrorKind.PROVIDER_BILLING,
-    "organization_on_hold": ErrorKind.PROVIDER_BILLING,
-    # What belongs to the account and not to the request, though it comes as 400.
-    "cmek_key_disabled": ErrorKind.PROVIDER_AUTHENTICATION,
-    "cmek_key_network_blocked": ErrorKind.PROVIDER_AUTHENTICATION,
-    "cmek_feature_unsupported": ErrorKind.PROVIDER_AUTHENTICATION,
-    "claude_code_key_creator_not_member": ErrorKind.PROVIDER_AUTHENTICATION,
-    "claude_code_version_too_old": ErrorKind.PROVIDER_AUTHENTICATION,
-    "key_profile_mismatch": ErrorKind.PROVIDER_AUTHENTICATION,
-    "organization_not_enrolled_in_beta": ErrorKind.PROVIDER_AUTHENTICATION,
-    "organization_type_not_supported": ErrorKind.PROVIDER_AUTHENTICATION,
-    "parent_organization_required": ErrorKind.PROVIDER_AUTHENTICATION,
-    "user_profile_not_found": ErrorKind.PROVIDER_AUTHENTICATION,
-    "user_profile_required": ErrorKind.PROVIDER_AUTHENTICATION,
-    "workspace_policy_violation": ErrorKind.PROVIDER_AUTHENTICATION,
+    **dict.fromkeys(_BILLING.split(), ErrorKind.PROVIDER_BILLING),
+    **dict.fromkeys(_ACCOUNT.split(), ErrorKind.PROVIDER_AUTHENTICATION),
     # What is in the request.
     "image_dimensions_too_large": ErrorKind.PROVIDER_REJECTED,
     "request_body_too_large_after_decoding": ErrorKind.CONTEXT_OVERFLOW,
@@ -252,7 +236,8 @@ def _lacking(words: str) -> str | None:
     """Returns the setting that leaves out what an endpoint says it does not take; None if it says something else."""
     if not _NOT_TAKEN.search(words):
         return None
-    return next((setting for pattern, setting in _LACKING if pattern.search(words)), None)
+    matches = ((re.search(pattern, words.lower()), setting) for pattern, setting in _SETTINGS.items())
+    return next((match.expand(setting) for match, setting in matches if match), None)
 
 
 def _kind_of_answer(code: object, error_type: object, status: int) -> ErrorKind:

@@ -15,8 +15,8 @@ from activities.model.port import Json, ModelFailure, ModelMessage, ModelUsage, 
 from supervision import limits
 from supervision.contract.base import depth_exceeds
 from supervision.errors import ErrorKind
-from supervision.provider.credentials import NO_CREDENTIALS, Credentials
 from supervision.text import one_line, size
+from supervision.trust import NO_CREDENTIALS, Credentials
 
 _EVENT_ENDS = (b"\r\r", b"\n\n", b"\r\n\r\n")  # as the SDK sees it: what it gathers is what counts
 

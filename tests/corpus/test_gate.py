@@ -41,8 +41,8 @@ from supervision.contract.ceilings import Ceilings
 from supervision.contract.request import RunRequest, parse_request
 from supervision.contract.result import RunResult
 from supervision.errors import SupervisionError
-from supervision.provider.credentials import Credentials
 from supervision.run import web_details
+from supervision.trust import Credentials
 from tests.activity.model import test_hostile_endpoint as endpoint
 from tests.activity.teams import test_team_files as teams
 from tests.corpus import test_forged_principals as principals

@@ -16,7 +16,7 @@ from activities.model.port import Json, ModelMessage, ModelRequest, ModelUsage, 
 from activities.model.stream import checked
 from standin.server.api_reply import ApiReply, ErrorReply
 from supervision.contract.base import Model
-from supervision.provider.credentials import NO_CREDENTIALS
+from supervision.trust import NO_CREDENTIALS
 from tests.scripted_model import Call, ScriptedModel, step_of
 
 

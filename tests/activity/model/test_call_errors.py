@@ -13,7 +13,7 @@ from activities.model.call_errors import classify, failure, request_limits, retr
 from activities.model.port import ModelFailure, RequestLimits
 from supervision import limits
 from supervision.errors import ErrorKind
-from supervision.provider.credentials import Credentials
+from supervision.trust import Credentials
 
 LONGEST = limits.RETRY_AFTER_MAX.total_seconds()
 

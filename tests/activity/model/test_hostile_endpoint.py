@@ -15,7 +15,7 @@ from activities.model.anthropic_model import AnthropicModel
 from activities.model.port import ModelFailure, ModelMessage, ModelRequest, ModelUsage, StreamProgress
 from activities.model.stream import checked
 from supervision import limits
-from supervision.provider.credentials import Credentials
+from supervision.trust import Credentials
 from tests.activity.model import http_fixture as http
 from tests.activity.model.http_fixture import Exchange, Json, Reply
 

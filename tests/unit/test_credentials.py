@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from supervision.provider.credentials import Credentials
+from supervision.trust import Credentials
 
 SECRET = 'Zq7-Lm2_"Xw9\\Tb4/Rk6=Vd1.Hs8~'
 WORDS = "it is ", " and that is that"
