@@ -160,6 +160,8 @@ class NextPrompt:
         replies = [entry.reply.content for entry in self._past.entries]
         messages = visible_messages([*self._past.inputs, self._whole], replies, view)
         last = self._past.entries[-1].reply.usage
+        if not last.prompt_tokens:  # the endpoint does not count
+            return CallDraft(self._past, self._added, messages, view, opening_tokens(self.opening, messages))
         tokens = last.prompt_tokens + last.output_tokens + _json_tokens(messages[len(messages) - len(self._whole) :])
         if view.cleared > self._past.view.cleared:
             tokens -= sum(self._gains[self._past.view.cleared : min(view.cleared, len(self._gains) - self._new)])

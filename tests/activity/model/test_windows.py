@@ -269,6 +269,15 @@ async def test_what_the_provider_counted_decides(desk: Desk) -> None:
         assert (await talk.go_on(LONG)).view.cleared == cleared
 
 
+async def test_without_a_count_the_whole_prompt_is_estimated(desk: Desk) -> None:
+    uncounted = message([{"type": "tool_use", "id": "c1", "name": "look", "input": {}}], "tool_use", tokens=0)
+    desk.say(uncounted)
+    talk = Talk(desk)
+    await talk.begin()
+    for cleared in (0, 0, 2):
+        assert (await talk.go_on(LONG)).view.cleared == cleared
+
+
 @pytest.mark.parametrize(
     "words",
     [
