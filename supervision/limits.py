@@ -237,7 +237,7 @@ MODEL_USAGE_TOKENS = 10**9  # of one call: a thousand times the largest window
 SCHEMA_OPTIONAL = 24  # parameters of a schema that may be left out: the API compiles no more
 SCHEMA_UNIONS = 16  # and those of several types
 STRICT_TOOLS = 20  # of one request, by the API's documentation
-KNOWN_MODELS = 256  # models and schemas of which a process remembers what was refused: more than a fleet uses
+KNOWN_MODELS = 256  # models of which a process remembers something: more than a fleet uses
 MODEL_CONNECT_TIMEOUT = timedelta(seconds=5)
 MODEL_LINGER = timedelta(seconds=1)  # a finished answer waits this long for its connection to become reusable
 GROUNDED_CHARS = 200_000  # of one text, when its figures are looked up: a chapter of a book, about a second of CPU

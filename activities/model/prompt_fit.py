@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
-from itertools import chain
 
 from activities.model.conversation import Conversation, ConversationStore, Opening
 from activities.model.conversation_view import ConversationView, outputs_shown, tool_results, visible_messages
@@ -27,7 +26,7 @@ PromptWriter = Callable[[int], Awaitable[str]]
 _PROMPT_SHARE = 0.8  # of the window: the rest is for thinking and the reply
 _CLEARED_SHARE = 0.33  # of that, to which a clearing cuts
 _CLEARED_LEAST_SHARE = 0.1  # and which it must free: a smaller gain is not worth reading all of it again
-_USED: Mapping[str, int] = {"*claude-haiku-5-5*": 120_000}  # of its million: above 100,000 a prompt costs five times
+_CHEAP: Mapping[str, int] = {"*claude-haiku-5-5*": 95_000}  # of its million: above 100,000 each token costs five times
 _ALL = 10**9
 
 
@@ -39,9 +38,7 @@ class KnownWindows:
 
     def of(self, model: str) -> int:
         """Returns the tokens that a prompt and its reply may have together."""
-        stated = chain(self._settings.items(), _USED.items())
-        named = next((tokens for name, tokens in stated if fnmatchcase(model, name)), None)
-        return named or listed_window(model) or limits.UNKNOWN_WINDOW_TOKENS
+        return _named(self._settings, model) or listed_window(model) or limits.UNKNOWN_WINDOW_TOKENS
 
     def prompt_tokens(self, model: str) -> int:
         """Returns how many tokens of findings, and of other texts that can be cut, one prompt holds."""
@@ -49,7 +46,8 @@ class KnownWindows:
 
     def target(self, model: str) -> int:
         """Returns the tokens that a prompt should have at most."""
-        return int(self.of(model) * _PROMPT_SHARE)
+        share = int(self.of(model) * _PROMPT_SHARE)
+        return min(share, _named(_CHEAP, model) or share)
 
     def reply_tokens(self, model: str, prompt: int) -> int:
         """Returns the tokens that a prompt leaves for its reply: some endpoints refuse a request for more."""
@@ -215,6 +213,10 @@ def opening_tokens(opening: Opening, messages: Sequence[Json] = ()) -> int:
 def brief_tokens(tokens: int) -> int:
     """Returns how many of a prompt's tokens are for findings in a worker agent's brief, which every turn reads."""
     return min(limits.AGENT_CONTEXT_TOKENS, int(tokens * limits.AGENT_CONTEXT_SHARE))
+
+
+def _named(table: Mapping[str, int], model: str) -> int | None:
+    return next((tokens for name, tokens in table.items() if fnmatchcase(model, name)), None)
 
 
 def _json_tokens(values: Sequence[Json]) -> int:

@@ -303,7 +303,9 @@ def test_settings_go_before_the_list() -> None:
     assert list(known.values()) == [32_768, 500_000, 200_000, limits.UNKNOWN_WINDOW_TOKENS]
     assert windows.prompt_tokens("mine") == 16_384
     assert windows.target("claude-haiku-5-5") < 100_000, "longer prompts cost five times as much"
-    assert KnownWindows({"*": 200_000}).of("claude-haiku-5-5") == 200_000
+    assert windows.of("claude-haiku-5-5") == 1_000_000
+    assert (windows.target("mine"), windows.reply_tokens("mine", 30_000)) == (26_214, 2_768)
+    assert windows.reply_tokens("mine", 40_000) == limits.LEAST_OUTPUT_TOKENS
 
 
 # --- which outputs give way -------------------------------------------------------------------------
