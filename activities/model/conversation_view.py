@@ -17,7 +17,10 @@ _NOTHING_LEFT: Json = {"type": "text", "text": "(thinking only)"}  # the API ref
 
 
 class ConversationView(Model):
-    """How a conversation is shown: its first `cleared` tool outputs as previews, its first replies unthought."""
+    """How a conversation is shown.
+
+    Its first `cleared` tool outputs are previews, its first `thinking_removed_before` replies are without thinking.
+    """
 
     cleared: int = 0
     thinking_removed_before: int = 0
@@ -37,12 +40,8 @@ def visible_messages(inputs: Sequence[list[Json]], replies: Sequence[list[Json]]
         left = iter(texts)
         messages += [_with_texts(message, left) for message in added]
         if number < len(replies) and replies[number]:  # the provider refuses an empty message
-            messages.append(
-                {
-                    "role": "assistant",
-                    "content": assistant_blocks(replies[number], thinking=number >= view.thinking_removed_before),
-                }
-            )
+            blocks = assistant_blocks(replies[number], thinking=number >= view.thinking_removed_before)
+            messages.append({"role": "assistant", "content": blocks})
     return messages
 
 

@@ -57,11 +57,6 @@ class ModelUsage(Model):
         """All that the model read, from the cache or not."""
         return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
 
-    def __add__(self, other: "ModelUsage") -> "ModelUsage":
-        """Returns the sum."""
-        counts = other.model_dump()
-        return ModelUsage(**{name: count + counts[name] for name, count in self.model_dump().items()})
-
 
 class ModelMessage(Model):
     """A whole answer. `content` holds the blocks as plain JSON, unknown ones included.
