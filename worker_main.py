@@ -34,7 +34,7 @@ from activities.model.conversation import ConversationStore
 from activities.model.gate import ModelGate
 from activities.model.journalled_call import ModelCalls
 from activities.model.pace.queue_pace import QueuePace
-from activities.model.window.known_windows import KnownWindows
+from activities.model.prompt_fit import KnownWindows
 from activities.planning import PlanningActivities
 from activities.publishing import PublishingActivities
 from activities.run_setup import ProcessFacts, RunSetupActivities
@@ -172,7 +172,7 @@ def anthropic_model(settings: Settings) -> AnthropicModel:
         base_url=settings.anthropic_base_url,
         idle_timeout=idle,
         structured=settings.model_structured,
-        cache=settings.model_cache,
+        without=settings.model_without,
         max_output=settings.model_max_tokens,
         plain_http=settings.model_plain_http,
     )

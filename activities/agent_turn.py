@@ -9,8 +9,7 @@ from activities.contracts.turn_contracts import ConclusionRef, ToolCallRef, Turn
 from activities.model.conversation import Opening
 from activities.model.journalled_call import Answered, CallName, CallOptions, ModelCalls
 from activities.model.port import Json, system_note, user_message
-from activities.model.window.call_drafts import PromptWriter
-from activities.model.window.known_windows import brief_tokens
+from activities.model.prompt_fit import PromptWriter, brief_tokens
 from activities.prompts.agent_opening import agent_opening
 from activities.prompts.agent_prompts import correction_request, is_correction_request, worker_request
 from activities.replies.finding_grounds import read_grounds

@@ -7,7 +7,6 @@ from temporalio import activity
 from activities.contracts.planning_contracts import PlanInput, PlanReply, Strategy
 from activities.model.conversation import Opening
 from activities.model.journalled_call import Answered, CallName, CallOptions, ModelCalls
-from activities.model.window.call_drafts import First, corrected
 from activities.prompts.planning_prompts import history, plan_repair, planner_request, planner_system
 from activities.replies.plan_checks import CheckedPlan, PlanningTeam, check_plan, shortened
 from activities.replies.plan_modes import PlanContext, PlanMode, PlanReading, fixed_route, mode_of
@@ -89,8 +88,7 @@ class PlanningActivities:
 
         if call.head is not None:
             words, options = plan_repair(call.problems), CallOptions(limits.PLAN_MAX_TOKENS)
-            anew = First(opening, corrected(within, words))
-            return await self._calls.correct(name, call.head, words, anew, options)
+            return await self._calls.correct(name, call.head, words, opening, within, options)
         # One step at a time asks with the same system text again and again.
         options = CallOptions(limits.PLAN_MAX_TOKENS, cache="prefix" if call.strategy == "step" else "none")
         return await self._calls.begin(name, opening, within, options)

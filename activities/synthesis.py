@@ -11,8 +11,8 @@ from activities.contracts.judgement_contracts import SynthesisInput, SynthesisRe
 from activities.model.conversation import Opening
 from activities.model.journalled_call import Answered, CallName, CallOptions, ModelCalls
 from activities.model.port import Json
+from activities.model.prompt_fit import PromptWriter
 from activities.model.structured import first_json
-from activities.model.window.call_drafts import First, PromptWriter, corrected
 from activities.prompts.judgement_prompts import (
     DIGEST_SYSTEM,
     DIGEST_WORDS,
@@ -101,12 +101,11 @@ class SynthesisActivities:
 
     async def _ask(self, call: SynthesisInput, plan: Plan, schema: Json | None) -> Answered:
         name, options = CallName.of(call, f"synthesis.{call.number}"), CallOptions(call.max_tokens)
-        text, opening = self._request(call, plan, schema), await self._opening(call, schema)
+        text, opening = self._request(call, plan, schema), self._opening(call, schema)
         if call.head is None:
             return await self._calls.begin(name, opening, text, options)
         words = answer_repair(call.problems)
-        anew = First(opening, corrected(text, words))
-        return await self._calls.correct(name, call.head, words, anew, options)
+        return await self._calls.correct(name, call.head, words, opening, text, options)
 
     def _request(self, call: SynthesisInput, plan: Plan, schema: Json | None) -> PromptWriter:
         """Returns what writes the prompt: it reads its parts when it is written, which a repair seldom needs."""
@@ -135,12 +134,12 @@ class SynthesisActivities:
 
         return within
 
-    async def _opening(self, call: SynthesisInput, schema: Json | None) -> Opening:
+    def _opening(self, call: SynthesisInput, schema: Json | None) -> Opening:
         if call.mode == "digest":
             return Opening(system=DIGEST_SYSTEM, model=call.model, effort=call.effort)
         form: type[Model] = AnswerDraft
         if schema is not None:
-            value: Any = Annotated[JsonValue, WithJsonSchema(await answer_schema.sendable(schema, call.run.run_id))]
+            value: Any = Annotated[JsonValue, WithJsonSchema(answer_schema.sendable(schema))]
             form = create_model("AnswerDraft", __base__=AnswerDraft, answer_json=(value, ...))
         return Opening(
             system=SYNTHESIS_SYSTEM,
@@ -195,7 +194,7 @@ async def _take_json(reply: SynthesisReply, fields: Json, schema: Json, run_id: 
     if "answer_json" not in fields:
         reply.problems = ["answer_json is missing"]
         return
-    value = await answer_schema.value_of(schema, fields["answer_json"], run_id)
+    value = answer_schema.value_of(schema, fields["answer_json"])
     reply.problems = await answer_schema.problems(schema, value, run_id)
     reply.answer_json = None if reply.problems else value
 

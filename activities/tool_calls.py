@@ -13,7 +13,7 @@ from activities.call_record import CallRecord
 from activities.contracts.turn_contracts import ToolCallRef, ToolInput, ToolReply, ToolResultRef, arguments_sha256
 from activities.model.conversation import ConversationStore, Entry
 from activities.model.port import Json
-from activities.model.window.known_windows import KnownWindows
+from activities.model.prompt_fit import KnownWindows
 from activities.prompts.agent_prompts import DEADLY_CALL, FINISH_MISUSE, UNKNOWN_OUTCOME
 from activities.replies.tool_uses import earlier_output
 from activities.store.artifacts import ArtifactError, ArtifactStore, ArtifactUnavailable

@@ -17,6 +17,9 @@ _HOME = Path(__file__).resolve().parents[1]
 BUILTIN_TEAMS = _HOME / "teams"
 ENV_FILE = _HOME / ".env"
 """Read when no other is named: beside the program, since a working directory may be anybody's."""
+RequestPart = Literal[
+    "cache_control", "diagnostics", "effort", "eager_input_streaming", "strict", "system_messages", "thinking"
+]
 
 
 class Settings(BaseSettings):
@@ -50,8 +53,8 @@ class Settings(BaseSettings):
     """Tokens per minute of this process's model calls, those read from the cache not counted; None is no limit."""
     model_structured: Literal["format", "forced_tool", "tool", "text"] = "format"
     """How the endpoint is asked for JSON."""
-    model_cache: bool = True
-    """Prompt caching; off for endpoints that refuse `cache_control`."""
+    model_without: Annotated[list[RequestPart], NoDecode] = []
+    """Other parts of requests that the endpoint does not take, separated by commas."""
     model_idle_seconds: float | None = Field(default=None, gt=0)
     """No sign of life for this long ends an attempt of a call; None is the project's default."""
     model_max_tokens: int | None = Field(default=None, ge=limits.LEAST_OUTPUT_TOKENS)
@@ -77,7 +80,7 @@ class Settings(BaseSettings):
     anthropic_auth_token: SecretStr | None = Field(default=None, validation_alias=AliasChoices("ANTHROPIC_AUTH_TOKEN"))
     anthropic_base_url: str | None = Field(default=None, validation_alias=AliasChoices("ANTHROPIC_BASE_URL"))
 
-    @field_validator("allowed_models", mode="before")
+    @field_validator("allowed_models", "model_without", mode="before")
     @classmethod
     def _names(cls, value: object) -> object:
         return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value

@@ -120,7 +120,11 @@ TABLE: tuple[_KindRow, ...] = (
     _KindRow(_K.BAD_RESPONSE, "no valid answer: HTML, no content, unreadable JSON", _T.RETRIED | _T.ODD),
     _KindRow(_K.PROVIDER_AUTHENTICATION, "the key is wrong, missing or forbidden", _T.RUN | _PERSON),
     _KindRow(_K.PROVIDER_BILLING, "no credit, or a spend limit is reached", _PERSON),
-    _KindRow(_K.MODEL_NOT_SERVED, "the endpoint does not know the model, or is no model endpoint", _PERSON),
+    _KindRow(
+        _K.MODEL_NOT_SERVED,
+        "the endpoint is none, or does not know the model or a part of the request",
+        _PERSON,
+    ),
     _KindRow(
         _K.PROVIDER_REJECTED,
         "the provider rejects the request for what is in it; of a run: it rejects the planner's, or serves no model",

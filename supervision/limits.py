@@ -14,7 +14,6 @@ GOAL_BYTES = 48 * KIB  # a goal is a question, not a document: longer text is an
 ATTACHMENT_TEXT_BYTES = 16 * KIB  # inline text travels in the start event; longer ones go by `starter.py put`
 ATTACHMENTS = 32  # each is named in a prompt
 ANSWER_SCHEMA_BYTES = 16 * KIB  # it is part of every prompt that asks for the answer
-ANSWER_SCHEMA_PARTS = 2000  # with references resolved: they double a schema with each line
 MAX_BUDGET_TOKENS = 10**15  # beyond, numbers no longer count exactly
 MAX_BUDGET_USD = 10.0**9
 REQUEST_BYTES = 200 * KIB  # the start event must stay below PAYLOAD_HARD_BYTES
@@ -218,13 +217,8 @@ CONTEXT_TOKENS = 100_000  # of findings in one prompt, however large the window:
 CONTEXT_SHARE = 0.5  # of the window, where that is less: the rest is for instructions, thinking and the reply
 AGENT_CONTEXT_TOKENS = 17_000  # of findings in a worker agent's brief: every turn reads them again
 AGENT_CONTEXT_SHARE = 0.4  # of the room that a prompt has for findings, where that is less: tool outputs come on top
-UNKNOWN_WINDOW_TOKENS = 128_000  # of a model that nobody knows: most have it; a smaller one says so and is remembered
-WINDOW_ASKED_TOKENS = 6_000  # of a prompt, from which on a provider is asked for a window that nobody knows
-REPLY_SHARE = 0.2  # of the window, kept free for thinking and the reply: 40,000 of 200,000
-CLEARED_SHARE = 0.33  # of the rest, to which a clearing cuts: less often, as each makes the provider read all anew
-CLEARED_LEAST_SHARE = 0.1  # of the rest that a clearing must free; a smaller gain waits until the window is full
+UNKNOWN_WINDOW_TOKENS = 128_000  # of a model without a known window: most have it, and a smaller one refuses
 CLEARED_OUTPUT_CHARS = 600  # of a tool output that has made room: enough to know whether to read it again
-ESTIMATE_ERROR = 0.05  # of a prompt's tokens: estimates nearer to a decision than this are counted by the provider
 REDUCE_BYTES = 40_000  # of findings in one prompt when the plan asks for reduction: ~10k tokens, a dozen of them
 FINDING_SUMMARY_CHARS = 1200  # what findings of less weight are cut to before others are: two paragraphs
 MODEL_CALL_TIMEOUT = timedelta(minutes=5)  # one attempt, beside the time for what it may write
@@ -240,12 +234,10 @@ MODEL_WIRE_BYTES = 64 * KIB * KIB  # a reply with its framing, which is up to th
 MODEL_REPLY_DEPTH = 100  # JSON in JSON: parsers give up at 200, and stored replies are nested in other objects
 MODEL_NAME_BYTES = 200  # ids, model names and stop reasons of a reply
 MODEL_USAGE_TOKENS = 10**9  # of one call: a thousand times the largest window
-SECRET_WINDOW = 12  # so many letters of a credential in a row count as the credential
 SCHEMA_OPTIONAL = 24  # parameters of a schema that may be left out: the API compiles no more
 SCHEMA_UNIONS = 16  # and those of several types
 STRICT_TOOLS = 20  # of one request, by the API's documentation
-KNOWN_MODELS = 256  # models and schemas of which a process remembers what was refused: more than a fleet uses
-COUNT_TIMEOUT = timedelta(seconds=10)  # of counting a prompt: an estimate does as well
+KNOWN_MODELS = 256  # models of which a process remembers something: more than a fleet uses
 MODEL_CONNECT_TIMEOUT = timedelta(seconds=5)
 MODEL_LINGER = timedelta(seconds=1)  # a finished answer waits this long for its connection to become reusable
 GROUNDED_CHARS = 200_000  # of one text, when its figures are looked up: a chapter of a book, about a second of CPU

@@ -1,11 +1,15 @@
-"""What may be trusted: files that nobody else can change, and hosts that are this machine."""
+"""What may be trusted, and with what: files, hosts that may get a credential, and credentials in what is kept."""
 
+import base64
+import json
 import stat
+from collections.abc import Iterable, Iterator
 from ipaddress import ip_address
 from typing import Protocol
 from urllib.parse import urlsplit
 
 _ROOT = 0
+_LEAST = 12  # letters: a shorter one may be a word, as the keys of endpoints without any are
 
 
 class FileStatus(Protocol):
@@ -72,3 +76,28 @@ def host_and_port(url: str) -> str:
     if not parts.hostname:
         raise ValueError("ANTHROPIC_BASE_URL names no host")
     return f"{parts.hostname}:{port}"
+
+
+class Credentials:
+    """The credentials that calls are made with, as they are and in base64."""
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        self._forms = {form for secret in secrets if len(secret) >= _LEAST for form in _forms(secret)}
+
+    def withheld(self, text: str) -> str:
+        """Returns a text, or JSON, with "[secret]" in place of each credential."""
+        for form in self._forms:
+            text = text.replace(form, "[secret]")
+        return text
+
+
+NO_CREDENTIALS = Credentials()
+
+
+def _forms(secret: str) -> Iterator[str]:
+    yield secret
+    yield json.dumps(secret)[1:-1]
+    for before in range(3):  # base64 of a longer text, in which the secret begins at any of three places
+        for encode in (base64.b64encode, base64.urlsafe_b64encode):
+            whole = encode(bytes(before) + secret.encode()).decode()
+            yield whole[-(-before * 4 // 3) : (before + len(secret)) * 4 // 3]  # others depend on the neighbours

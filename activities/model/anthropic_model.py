@@ -2,7 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+import zlib
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextvars import ContextVar
 from datetime import timedelta
 from functools import lru_cache
@@ -14,24 +15,21 @@ import httpx2
 from activities.model import structured
 from activities.model.call_errors import classify, failure, no_credential, request_limits
 from activities.model.port import Json, LanguageModel, ModelFailure, ModelMessage, ModelRequest, StreamProgress
-from activities.model.reply_bounds import StreamBounds, checked
-from activities.model.request.model_traits import ModelTraits, traits_of
-from activities.model.request.refused_parts import RefusedParts, room_left
+from activities.model.request.endpoint_profile import profile_of
 from activities.model.request.request_body import request_body, rung_of
-from activities.model.stream import StreamReader, StreamWatch, whole_message
+from activities.model.stream import StreamBounds, StreamReader, StreamWatch, checked, whole_message
 from activities.model.structured import Rung
 from supervision import limits
 from supervision.agent.turn_rules import attempt_time
 from supervision.contract.base import Model
 from supervision.errors import ErrorKind
-from supervision.provider.credentials import Credentials
 from supervision.text import one_line
-from supervision.trust import host_and_port, require_private
+from supervision.trust import Credentials, host_and_port, require_private
 
 _DEFAULT_URL = "https://api.anthropic.com"
 _NO_KEY = "none"  # endpoints without keys ignore it; the SDK refuses to send a request without one
-_NOT_COUNTED = ("max_tokens", "diagnostics")  # parts of a request that its tokens are not counted with
-_WINDOW_NAMES = ("max_input_tokens", "max_model_len", "context_length")  # the API's, and those of other servers
+_UNPACKED = ("gzip", "x-gzip", "deflate")
+_PIECE = 64 * limits.KIB  # of an unpacked answer, before its size is looked at
 _watch: ContextVar[StreamWatch | None] = ContextVar("_watch", default=None)  # of the call that this task makes
 
 
@@ -39,10 +37,10 @@ class AnthropicModel(LanguageModel):
     """A Messages API endpoint, real or compatible.
 
     `idle_timeout` bounds the wait for the next sign of life (see StreamWatch). `structured` is the way of asking for
-    JSON that the endpoint understands. `cache` asks for prompt caching. `max_output` caps what a reply may have, in
-    tokens. `max_connections` must not be below the number of concurrent calls. `plain_http` lets a credential go to
-    another machine unencrypted.
-    `http_options` go to the HTTP client (proxy, verify, trust_env).
+    JSON that the endpoint understands; `without` names the other parts of requests that it does not take, which are
+    booleans of EndpointProfile. `max_output` caps what a reply may have, in tokens. `max_connections` must not be below
+    the number of concurrent calls. `plain_http` lets a credential go to another machine unencrypted. `http_options` go
+    to the HTTP client (proxy, verify, trust_env).
 
     Without key, token and `base_url` the object can be built, and every call fails as ProviderAuthentication.
     Raises ValueError for an address that is none or may not be sent the key, or a key that no header can carry.
@@ -56,7 +54,7 @@ class AnthropicModel(LanguageModel):
         base_url: str | None = None,
         idle_timeout: timedelta = limits.MODEL_IDLE_TIMEOUT,
         structured: Rung = "format",
-        cache: bool = True,
+        without: Collection[str] = (),
         max_output: int | None = None,
         max_connections: int = limits.ACTIVITY_SLOTS,
         plain_http: bool = False,
@@ -68,10 +66,8 @@ class AnthropicModel(LanguageModel):
             raise ValueError("ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN holds characters that no header can carry")
         self._idle = idle_timeout.total_seconds()
         self._rung = structured
-        self._cache = cache
+        self._without = without
         self._max_output = max_output
-        self._refused = RefusedParts()
-        self._counts = True
         self.endpoint = host_and_port(base_url or _DEFAULT_URL)
         if secrets and not plain_http:
             require_private(base_url or _DEFAULT_URL)
@@ -90,7 +86,7 @@ class AnthropicModel(LanguageModel):
                     timeout=self._timeout(),
                     **(http_options or {}),
                 ),
-                default_headers={"accept-encoding": "identity"},  # what is not packed cannot burst
+                default_headers={"accept-encoding": "identity"},  # packing delays events
                 # trace ids and content stay with us
                 open_telemetry={"traces": {"content_mode": "metadata_only"}, "propagation": False},
             )
@@ -99,16 +95,7 @@ class AnthropicModel(LanguageModel):
         """Sends one request. Returns the answer or raises ModelFailure; cancelling closes the connection."""
         if self._client is None:
             raise no_credential()
-        most_output = self._max_output
-        while True:
-            try:
-                return await self._send(self._client, request, progress, most_output)
-            except ModelFailure as refused:
-                room = room_left(refused)
-                if room is not None and limits.LEAST_OUTPUT_TOKENS <= room < (most_output or request.max_tokens):
-                    most_output = room
-                elif not self._refused.learn(request.model, request.output_schema, refused):
-                    raise
+        return await self._send(self._client, request, progress)
 
     def output_schema(self, model: type[Model]) -> Json:
         """Returns the JSON schema of `model` as the API accepts it: limits become descriptions, objects are closed.
@@ -117,51 +104,17 @@ class AnthropicModel(LanguageModel):
         """
         return _form_of(model)
 
-    async def count(self, request: ModelRequest) -> int | None:
-        """Returns the tokens of the prompt as the provider counts them; None if it does not, or not now."""
-        if self._client is None or not self._counts:
-            return None
-        body = self._body(request, None)[0]
-        counted = {name: value for name, value in body.items() if name not in _NOT_COUNTED}
-        try:
-            told = await self._client.messages.count_tokens(**counted, timeout=limits.COUNT_TIMEOUT.total_seconds())
-            return told.input_tokens
-        except anthropic.APIStatusError as error:
-            self._counts = error.status_code not in (404, 405, 501)  # compatible servers often have no such address
-            return None
-        except (anthropic.AnthropicError, httpx2.HTTPError, ValueError):
-            return None
-
-    async def look_up(self, model: str) -> int | None:
-        """Asks the provider's list of models: what it says that the model can't do is left out of requests.
-
-        Returns the tokens that it takes at once; None if the list does not say.
-        """
-        if self._client is None:
-            return None
-        try:
-            info = await self._client.models.retrieve(model, timeout=limits.COUNT_TIMEOUT.total_seconds())
-        except (anthropic.AnthropicError, httpx2.HTTPError, ValueError):
-            return None
-        self._refused.told(model, info)
-        told = (getattr(info, name, None) for name in _WINDOW_NAMES)
-        return next((tokens for tokens in told if type(tokens) is int and tokens > 0), None)
-
     async def close(self) -> None:
         """Closes the connections."""
         if self._client is not None:
             await self._client.close()
 
     async def _send(
-        self,
-        client: anthropic.AsyncAnthropic,
-        request: ModelRequest,
-        progress: StreamProgress,
-        most_output: int | None,
+        self, client: anthropic.AsyncAnthropic, request: ModelRequest, progress: StreamProgress
     ) -> ModelMessage:
         try:
             async with asyncio.timeout(self._idle) as end:
-                return await self._read(client, request, progress, most_output, StreamWatch(end, self._idle))
+                return await self._read(client, request, progress, StreamWatch(end, self._idle))
         except Exception as error:
             if isinstance(error, anthropic.APIStatusError):
                 progress.request_limits = request_limits(error.response.headers)
@@ -174,10 +127,11 @@ class AnthropicModel(LanguageModel):
         client: anthropic.AsyncAnthropic,
         request: ModelRequest,
         progress: StreamProgress,
-        most_output: int | None,
         watch: StreamWatch,
     ) -> ModelMessage:
-        body, rung, traits = self._body(request, most_output)
+        profile = profile_of(request.model, self._without, self._max_output)
+        rung = rung_of(request, self._rung)
+        body = request_body(request, profile, rung, _form)
         reader = StreamReader(progress, self.endpoint, self._credentials)
         _watch.set(watch)
         async with client.messages.stream(**body, extra_headers=request.headers) as stream:
@@ -197,22 +151,10 @@ class AnthropicModel(LanguageModel):
             message = whole_message(stream.current_message_snapshot, stream.request_id, self.endpoint)
         if request.output_schema is not None:
             message = structured.normalised(message, rung)
-        limit = min(filter(None, (most_output or traits.most_output, request.room)), default=None)
+        limit = min(filter(None, (profile.most_output, request.room)), default=None)
         if limit is not None and body["max_tokens"] >= limit:
             message = message.model_copy(update={"fullest": True})
         return checked(message, self.endpoint, self._credentials)
-
-    def _body(self, request: ModelRequest, most_output: int | None) -> tuple[Json, Rung, ModelTraits]:
-        schema = request.output_schema
-        refused = schema is not None and self._refused.takes_no(schema, request.model)
-        rung = rung_of(request, self._rung, refused=refused)
-        traits, caching = self._traits(request.model)
-        return request_body(request, traits, rung, form=_form, caching=caching, most_output=most_output), rung, traits
-
-    def _traits(self, model: str) -> tuple[ModelTraits, bool]:
-        """Returns what the model takes at this endpoint, and whether it takes cache breakpoints."""
-        refusals = self._refused.of(model)
-        return refusals.applied(traits_of(model)), self._cache and refusals.take_caching
 
     def _unfinished(self, reader: StreamReader, content_type: str) -> Exception:
         if reader.started or content_type.startswith("text/event-stream"):
@@ -236,7 +178,7 @@ _form_of = lru_cache(limits.KNOWN_FORMS)(_form)
 
 
 class _BoundedClient(anthropic.DefaultAioHttpClient):
-    """The SDK's HTTP client for an endpoint that may mean harm: nothing is followed, unpacked or read without end.
+    """The SDK's HTTP client for an endpoint that may mean harm: nothing is followed, or read without end.
 
     Over aiohttp a call takes a third less CPU. `send` is what the SDK calls, whatever the environment chooses below.
     """
@@ -251,11 +193,11 @@ class _BoundedClient(anthropic.DefaultAioHttpClient):
             options["auth"] = httpx2.BasicAuth(request.url.username, request.url.password)
             request.url = request.url.copy_with(userinfo=b"")
         raw = await super().send(request, stream=True, **{**options, "follow_redirects": False})
-        packed = raw.headers.pop("content-encoding", "identity").strip().lower() != "identity"
+        encoding = raw.headers.pop("content-encoding", "").lower().replace("identity", "").strip(" ,")
         response = httpx2.Response(
             raw.status_code,
             headers=raw.headers,
-            stream=_BoundedBody(raw, packed, self._endpoint),
+            stream=_BoundedBody(raw, encoding, self._endpoint),
             request=request,
             extensions=raw.extensions,
         )
@@ -267,33 +209,42 @@ class _BoundedClient(anthropic.DefaultAioHttpClient):
 class _BoundedBody(httpx2.AsyncByteStream):
     """The body of an answer: an error's up to its cap, since its status says the most; ModelFailure for others."""
 
-    def __init__(self, raw: httpx2.Response, packed: bool, endpoint: str) -> None:
+    def __init__(self, raw: httpx2.Response, encoding: str, endpoint: str) -> None:
         self._raw = raw
-        self._packed = packed
+        self._encoding = encoding
         self._endpoint = endpoint
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         if self._raw.status_code >= 300:
-            async for chunk in self._beginning():
-                yield chunk
+            left = limits.MODEL_ERROR_BODY_BYTES
+            with contextlib.suppress(zlib.error, ModelFailure):
+                async for piece in self._pieces():
+                    yield piece[:left]
+                    left -= len(piece)
+                    if left <= 0:
+                        break
             return
-        if self._packed:
-            raise failure(ErrorKind.BAD_RESPONSE, endpoint=self._endpoint, detail="it compresses, though asked not to")
         bounds, watch = StreamBounds(self._endpoint), _watch.get()
-        async for chunk in self._raw.aiter_raw():
-            bounds.count(chunk)
+        async for piece in self._pieces():
+            bounds.count(piece)
             if watch is not None:
                 watch.bytes_came()
-            yield chunk
+            yield piece
 
-    async def _beginning(self) -> AsyncIterator[bytes]:
-        if self._packed:
-            return
-        left = limits.MODEL_ERROR_BODY_BYTES
+    async def _pieces(self) -> AsyncIterator[bytes]:
+        """Yields the body, unpacked where a gateway compresses although asked not to: never much at once."""
+        if self._encoding not in ("", *_UNPACKED):
+            detail = f"it compresses ({one_line(self._encoding, limits.MODEL_NAME_BYTES)}), though asked not to"
+            raise failure(ErrorKind.BAD_RESPONSE, endpoint=self._endpoint, detail=detail)
+        inflater = zlib.decompressobj(zlib.MAX_WBITS | 32)  # gzip or zlib, as the first bytes say
         async for chunk in self._raw.aiter_raw():
-            yield chunk[:left]
-            left -= len(chunk)
-            if left <= 0:
+            if not self._encoding:
+                yield chunk
+                continue
+            while piece := inflater.decompress(chunk, _PIECE):
+                yield piece
+                chunk = inflater.unconsumed_tail
+            if inflater.eof:
                 break
 
     async def aclose(self) -> None:

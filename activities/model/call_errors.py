@@ -15,8 +15,8 @@ from typing import Any
 from activities.model.port import ModelFailure, RequestLimits
 from supervision import limits
 from supervision.errors import RETRIED, WAITING, ErrorKind
-from supervision.provider.credentials import NO_CREDENTIALS, Credentials
 from supervision.text import one_line
+from supervision.trust import NO_CREDENTIALS, Credentials
 
 _MEANINGS: dict[ErrorKind, str] = {
     ErrorKind.RATE_LIMITED: "{endpoint} asks for fewer calls",
@@ -36,6 +36,20 @@ _MEANINGS: dict[ErrorKind, str] = {
     ErrorKind.CIRCUIT_OPEN: "{endpoint} is in an outage: not sent",
 }
 
+# What an endpoint may not know, by its age or behind a gateway, and the setting that leaves it out. The API has no
+# error codes for these: its words are all there is. The first that fits decides.
+_SETTINGS: Mapping[str, str] = {
+    r"max_tokens: \d+ > \d+": "SUPERVISOR_MODEL_MAX_TOKENS",
+    r"role[s ].{0,20}\bsystem\b": "SUPERVISOR_MODEL_WITHOUT=system_messages",
+    r"\b(strict|effort|eager_input_streaming|diagnostics|cache_control|thinking)\b": r"SUPERVISOR_MODEL_WITHOUT=\1",
+    r"(?!.*schema).*(?:output_config|output_format|structured output)": "SUPERVISOR_MODEL_STRUCTURED=tool",
+}
+_NOT_TAKEN = re.compile(
+    r"max_tokens: \d+ >|extra input|unknown|unexpected|unrecogni[sz]ed|unsupported"
+    r"|n[o']t (be )?(permitted|allowed|support)",
+    re.IGNORECASE,
+)
+
 _BY_STATUS_MEANINGS: dict[int, str] = {
     3: "{endpoint} sends this call elsewhere, and redirects are not followed: check ANTHROPIC_BASE_URL",
     404: "{endpoint} does not know the model '{model}': check its name and ANTHROPIC_BASE_URL",
@@ -43,27 +57,19 @@ _BY_STATUS_MEANINGS: dict[int, str] = {
 
 # A code names the cause, whatever the status. Spend limits arrive as 429: waiting does not lift them, an operator does.
 # `ramp_limit_exceeded` is absent: it is a rate limit like others.
+_BILLING = """
+enforced_spend_limit_reached contract_spend_limit_reached linked_organization_spend_limit_reached organization_on_hold
+linked_organization_billing_unavailable user_profile_not_billable user_profile_billing_not_authorized
+"""
+# What belongs to the account and not to the request, though it comes as 400.
+_ACCOUNT = """
+cmek_key_disabled cmek_key_network_blocked cmek_feature_unsupported key_profile_mismatch workspace_policy_violation
+claude_code_key_creator_not_member claude_code_version_too_old organization_not_enrolled_in_beta
+organization_type_not_supported parent_organization_required user_profile_not_found user_profile_required
+"""
 _BY_CODE: dict[str, ErrorKind] = {
-    "enforced_spend_limit_reached": ErrorKind.PROVIDER_BILLING,
-    "contract_spend_limit_reached": ErrorKind.PROVIDER_BILLING,
-    "linked_organization_spend_limit_reached": ErrorKind.PROVIDER_BILLING,
-    "linked_organization_billing_unavailable": ErrorKind.PROVIDER_BILLING,
-    "user_profile_not_billable": ErrorKind.PROVIDER_BILLING,
-    "user_profile_billing_not_authorized": ErrorKind.PROVIDER_BILLING,
-    "organization_on_hold": ErrorKind.PROVIDER_BILLING,
-    # What belongs to the account and not to the request, though it comes as 400.
-    "cmek_key_disabled": ErrorKind.PROVIDER_AUTHENTICATION,
-    "cmek_key_network_blocked": ErrorKind.PROVIDER_AUTHENTICATION,
-    "cmek_feature_unsupported": ErrorKind.PROVIDER_AUTHENTICATION,
-    "claude_code_key_creator_not_member": ErrorKind.PROVIDER_AUTHENTICATION,
-    "claude_code_version_too_old": ErrorKind.PROVIDER_AUTHENTICATION,
-    "key_profile_mismatch": ErrorKind.PROVIDER_AUTHENTICATION,
-    "organization_not_enrolled_in_beta": ErrorKind.PROVIDER_AUTHENTICATION,
-    "organization_type_not_supported": ErrorKind.PROVIDER_AUTHENTICATION,
-    "parent_organization_required": ErrorKind.PROVIDER_AUTHENTICATION,
-    "user_profile_not_found": ErrorKind.PROVIDER_AUTHENTICATION,
-    "user_profile_required": ErrorKind.PROVIDER_AUTHENTICATION,
-    "workspace_policy_violation": ErrorKind.PROVIDER_AUTHENTICATION,
+    **dict.fromkeys(_BILLING.split(), ErrorKind.PROVIDER_BILLING),
+    **dict.fromkeys(_ACCOUNT.split(), ErrorKind.PROVIDER_AUTHENTICATION),
     # What is in the request.
     "image_dimensions_too_large": ErrorKind.PROVIDER_REJECTED,
     "request_body_too_large_after_decoding": ErrorKind.CONTEXT_OVERFLOW,
@@ -204,7 +210,14 @@ def _status_failure(error: Any, model: str, endpoint: str, credentials: Credenti
         retryable = kind in WAITING
     elif should_retry == "true" and kind in (ErrorKind.MODEL_NOT_SERVED, ErrorKind.PROVIDER_REJECTED):
         kind, retryable = ErrorKind.PROVIDER_ERROR, True
-    text = _BY_STATUS_MEANINGS.get(status // 100 if status < 400 else status, _MEANINGS[kind])
+    lacking = _lacking(_explanation(error)) if kind == ErrorKind.PROVIDER_REJECTED and status in (400, 422) else None
+    if lacking is not None:
+        kind = ErrorKind.MODEL_NOT_SERVED  # every call to this model would be refused alike
+    text = (
+        f"{{endpoint}} does not take a part of this request: set {lacking}"
+        if lacking
+        else _BY_STATUS_MEANINGS.get(status // 100 if status < 400 else status, _MEANINGS[kind])
+    )
     text = text.format(endpoint=endpoint, model=model)
     # A provider's message about a key may quote it: that kind gets our words only.
     detail = "" if kind == ErrorKind.PROVIDER_AUTHENTICATION else credentials.withheld(_explanation(error))
@@ -215,8 +228,16 @@ def _status_failure(error: Any, model: str, endpoint: str, credentials: Credenti
         retryable=retryable,
         retry_after=retry_after_seconds(headers) if retryable else None,
         status=status,
-        request_id=None if credentials.are_in(error.request_id) else error.request_id,
+        request_id=credentials.withheld(error.request_id) if error.request_id else None,
     )
+
+
+def _lacking(words: str) -> str | None:
+    """Returns the setting that leaves out what an endpoint says it does not take; None if it says something else."""
+    if not _NOT_TAKEN.search(words):
+        return None
+    matches = ((re.search(pattern, words.lower()), setting) for pattern, setting in _SETTINGS.items())
+    return next((match.expand(setting) for match, setting in matches if match), None)
 
 
 def _kind_of_answer(code: object, error_type: object, status: int) -> ErrorKind:

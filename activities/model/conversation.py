@@ -16,8 +16,8 @@ from typing import Generic, TypeVar
 from cachetools import LRUCache
 
 from activities.contracts.turn_contracts import ToolResultRef
+from activities.model.conversation_view import ConversationView
 from activities.model.port import Json, ModelMessage
-from activities.model.window.view import View
 from activities.store.artifacts import ArtifactChanged, ArtifactStore
 from supervision import limits
 from supervision.contract.base import Model
@@ -53,7 +53,7 @@ class Entry(Model):
     ancestors: list[str] = []
     input: list[Json]
     reply: ModelMessage
-    view: View = View()
+    view: ConversationView = ConversationView()
     spent: Usage = Usage()
     at: str | None = None
 
@@ -78,7 +78,7 @@ class Conversation:
         return self.entries[-1].reply.message_id
 
     @property
-    def view(self) -> View:
+    def view(self) -> ConversationView:
         """How the last call showed the conversation."""
         return self.entries[-1].view
 

@@ -7,8 +7,8 @@ from pydantic import ValidationError
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
+from activities.model.conversation_view import ConversationView
 from activities.model.port import Json, ModelFailure
-from activities.model.window.view import View
 from supervision import limits
 from supervision.contract.base import Model
 from supervision.contract.usage import Usage
@@ -26,7 +26,7 @@ class EarlierAttempts(Model):
 
     failures: dict[str, int] = {}
     spent: Usage = Usage()
-    view: View | None = None
+    view: ConversationView | None = None
 
     @classmethod
     def of_this_call(cls) -> "EarlierAttempts":

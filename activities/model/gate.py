@@ -85,14 +85,6 @@ class ModelGate(LanguageModel):
         """Returns the schema that the model gives."""
         return self._model.output_schema(model)
 
-    async def count(self, request: ModelRequest) -> int | None:
-        """Returns the count that the model gives; None while its provider is in an outage."""
-        return await self._model.count(request) if self._serves(request.model) else None
-
-    async def look_up(self, model: str) -> int | None:
-        """Looks a model up, and returns its window; None while its provider is in an outage."""
-        return await self._model.look_up(model) if self._serves(model) else None
-
     async def close(self) -> None:
         """Closes the model's connections."""
         await self._model.close()
@@ -170,10 +162,6 @@ class ModelGate(LanguageModel):
     async def _spaced(self) -> None:
         if self._pace:
             await self._pace.spaced()
-
-    def _serves(self, model: str) -> bool:
-        breaker = self._breakers.get(model)
-        return breaker is None or breaker.state(self._clock()) == "closed"
 
     def _breaker(self, model: str) -> ProviderBreaker:
         breaker: ProviderBreaker = self._breakers.setdefault(model, ProviderBreaker())

@@ -23,6 +23,7 @@ from activities.contracts.turn_contracts import arguments_sha256
 from activities.heartbeat import show
 from activities.model import call_errors
 from activities.model.conversation import ConversationStore, Entry, Opening
+from activities.model.conversation_view import ConversationView
 from activities.model.failed_attempts import EarlierAttempts, to_application_error
 from activities.model.port import (
     CacheUse,
@@ -36,18 +37,15 @@ from activities.model.port import (
     user_message,
 )
 from activities.model.pricing import price
-from activities.model.window.call_drafts import (
-    Beginning,
+from activities.model.prompt_fit import (
     CallDraft,
-    CallDrafts,
-    Continuation,
-    Correction,
-    First,
+    FirstPrompt,
+    KnownWindows,
+    NextPrompt,
     PromptWriter,
+    corrected,
+    lasting,
 )
-from activities.model.window.known_windows import KnownWindows, lasting, refused_size
-from activities.model.window.prompt_size import opening_tokens
-from activities.model.window.view import View
 from activities.store.artifacts import ArtifactStore, ArtifactUnavailable
 from supervision import limits
 from supervision.agent.turn_rules import WINDOW_FULL
@@ -110,7 +108,7 @@ class Answered:
     head: str
     message: ModelMessage
     usage: Usage
-    view: View
+    view: ConversationView
 
 
 class ModelCalls:
@@ -144,58 +142,57 @@ class ModelCalls:
     ) -> Answered:
         """Makes the first call of a conversation; `note` is the system's own word after the text."""
 
-        async def beginning() -> CallDrafts:
-            return Beginning(self.windows, First(opening, text), note)
+        async def beginning() -> FirstPrompt:
+            return FirstPrompt(self.windows, opening, text, note)
 
         return await self._call(name, beginning, options)
 
     async def go_on(self, name: CallName, head: str, messages: list[Json], options: CallOptions) -> Answered:
         """Makes a later call: the conversation at `head` with `messages` appended."""
 
-        async def continuation() -> CallDrafts:
-            return await Continuation.after(self.windows, self.conversations, head, messages)
+        async def continuation() -> NextPrompt:
+            return await NextPrompt.after(self.windows, self.conversations, head, messages)
 
         return await self._call(name, continuation, options)
 
-    async def correct(self, name: CallName, head: str, words: str, anew: First, options: CallOptions) -> Answered:
-        """Sends the reply at `head` back with what is wrong with it, or asks `anew` where there is no room for that."""
+    async def correct(
+        self, name: CallName, head: str, words: str, opening: Opening, text: PromptWriter, options: CallOptions
+    ) -> Answered:
+        """Sends the reply at `head` back with what is wrong with it, or asks again where there is no room for that."""
 
-        async def correction() -> CallDrafts:
-            added = [user_message(words)]
-            in_place = await Continuation.after(self.windows, self.conversations, head, added)
-            return Correction(in_place, Beginning(self.windows, anew))
+        async def correction() -> NextPrompt:
+            anew = FirstPrompt(self.windows, opening, corrected(text, words))
+            return await NextPrompt.after(self.windows, self.conversations, head, [user_message(words)], anew)
 
         return await self._call(name, correction, options)
 
-    async def _call(self, name: CallName, drafting: Callable[[], Awaitable[CallDrafts]], how: CallOptions) -> Answered:
+    async def _call(
+        self, name: CallName, prompting: Callable[[], Awaitable[FirstPrompt | NextPrompt]], how: CallOptions
+    ) -> Answered:
         workflow_id, earlier = activity.info().workflow_id or "", EarlierAttempts.of_this_call()
         show(earlier.model_dump)  # a heartbeat replaces what the attempts before left behind
         await self.store.require(name.run.store_id)
         key = name.key(workflow_id)
         if entry := await self.conversations.find(key):
             return self._answered(key, entry)
-        drafts = await drafting()
-        matters = drafts.is_long or drafts.opening.output_schema is not None
-        if matters and self.windows.is_unknown(drafts.opening.model):
-            await self.windows.find_out(drafts.opening.model, self.model.look_up)
+        prompt = await prompting()
         request = ModelRequest(
-            model=drafts.opening.model,
-            system=drafts.opening.system,
+            model=prompt.opening.model,
+            system=prompt.opening.system,
             messages=[],
             max_tokens=how.max_tokens,
-            effort=drafts.opening.effort,
-            tools=drafts.opening.tools,
-            output_schema=drafts.opening.output_schema,
+            effort=prompt.opening.effort,
+            tools=prompt.opening.tools,
+            output_schema=prompt.opening.output_schema,
             cache=how.cache,
             long_cache=how.long_cache,
             concludes=how.concludes,
-            previous_message_id=drafts.past.message_id if drafts.past else None,
             headers={CALL_HEADER: call_header(workflow_id, name.step)} if self._call_header else {},
         )
-        message, draft = await self._fitted(drafts, request, earlier)
-        past = drafts.past
+        message, draft = await self._fitted(prompt, request, earlier)
+        past = draft.past
         entry = Entry(
-            opening=None if past else drafts.opening,
+            opening=None if past else prompt.opening,
             ancestors=[*past.ancestors, past.head] if past else [],
             input=draft.added,
             reply=message,
@@ -206,23 +203,19 @@ class ModelCalls:
         return self._answered(key, await self._save(key, entry, earlier))
 
     async def _fitted(
-        self, drafts: CallDrafts, request: ModelRequest, earlier: EarlierAttempts
+        self, prompt: FirstPrompt | NextPrompt, request: ModelRequest, earlier: EarlierAttempts
     ) -> tuple[ModelMessage, CallDraft]:
         """Returns the answer to a call, and the draft with which it was sent: the second one if the first was too long.
 
         A reply that ended because the window was full counts as refused, unless nothing can be left out. Then a text
         is better than none; half of a fixed form is not.
         """
-
-        async def count(messages: list[Json]) -> int | None:
-            return await self.model.count(replace(request, messages=messages))
-
-        draft = await drafts.first(earlier.view, count)
-        message, refusal = await self._try(drafts, request, draft, earlier)
-        if refusal is not None and (shorter := await drafts.shorter(draft, refusal)) is not None:
+        draft = await prompt.first(earlier.view)
+        message, refusal = await self._try(request, draft, earlier)
+        if refusal is not None and (shorter := await prompt.shorter(draft)) is not None:
             self._spend(message, earlier)
             earlier.view, draft = shorter.view, shorter
-            message, refusal = await self._try(drafts, request, draft, earlier)
+            message, refusal = await self._try(request, draft, earlier)
         if message is not None and (refusal is None or request.output_schema is None):
             return message, draft
         assert refusal is not None
@@ -230,19 +223,20 @@ class ModelCalls:
         raise self._error(lasting(refusal), earlier) from refusal
 
     async def _try(
-        self, drafts: CallDrafts, request: ModelRequest, draft: CallDraft, earlier: EarlierAttempts
+        self, request: ModelRequest, draft: CallDraft, earlier: EarlierAttempts
     ) -> tuple[ModelMessage | None, ModelFailure | None]:
         """Returns the answer to a draft, and why it has no room in the window: refused, or with half an answer."""
-        room = self.windows.reply_tokens(request.model, lambda: opening_tokens(drafts.opening, draft.shown))
+        room = self.windows.reply_tokens(request.model, draft.tokens)
+        previous = draft.past.message_id if draft.past else None
         try:
-            message = await self._complete(replace(request, messages=draft.shown, room=room), earlier)
+            message = await self._complete(
+                replace(request, messages=draft.messages, room=room, previous_message_id=previous), earlier
+            )
         except ModelFailure as failure:
             if failure.kind is not ErrorKind.CONTEXT_OVERFLOW:
                 raise self._error(failure, earlier) from failure
-            if (window := refused_size(failure)[1]) is not None:
-                self.windows.learn(request.model, window)
             return None, failure
-        cut = message.stop_reason == "max_tokens" and room is not None and message.usage.output_tokens >= room
+        cut = message.stop_reason == "max_tokens" and message.usage.output_tokens >= room
         full = cut or message.stop_reason == WINDOW_FULL
         return message, call_errors.failure(ErrorKind.CONTEXT_OVERFLOW, model=request.model) if full else None
 

@@ -25,7 +25,7 @@ class ModelRequest:
 
     `concludes` forbids tool calls. `long_cache` is for conversations that pause for longer than five minutes.
     `previous_message_id` is the reply before this call, if there is one. `effort` None is the model's default.
-    `room` is what a small window has left for the reply.
+    `room` is what the window has left for the reply.
     """
 
     model: str
@@ -56,11 +56,6 @@ class ModelUsage(Model):
     def prompt_tokens(self) -> int:
         """All that the model read, from the cache or not."""
         return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
-
-    def __add__(self, other: "ModelUsage") -> "ModelUsage":
-        """Returns the sum."""
-        counts = other.model_dump()
-        return ModelUsage(**{name: count + counts[name] for name, count in self.model_dump().items()})
 
 
 class ModelMessage(Model):
@@ -190,17 +185,6 @@ class LanguageModel(Protocol):
 
     def output_schema(self, model: type[Model]) -> Json:
         """Returns the JSON schema of `model` in the form that the provider accepts."""
-        ...
-
-    async def count(self, request: ModelRequest) -> int | None:
-        """Returns how many tokens the provider counts in the prompt; None if it does not say."""
-        ...
-
-    async def look_up(self, model: str) -> int | None:
-        """Looks a model up in the provider's list: later requests leave out what it can't do.
-
-        Returns how many tokens it takes at once; None if the provider does not say.
-        """
         ...
 
     async def close(self) -> None:

@@ -46,14 +46,6 @@ def provider_name(model: str) -> str:
     return re.sub(r"(?<=\d)\.(?=\d)", "-", match["name"]) if match else model
 
 
-@lru_cache(limits.KNOWN_MODELS)
-def dearer_from(model: str) -> int | None:
-    """Returns the tokens of a prompt from which on all of its tokens cost more; None if the list knows of no such."""
-    entry = _listed(model, PricedUsage())
-    tiers = getattr(entry.model_price.input_mtok, "tiers", []) if entry else []
-    return min((tier.start for tier in tiers), default=None)
-
-
 def is_priced(model: str) -> bool:
     """True if calls of `model` have a known price."""
     return price(model, ModelUsage()) is not None

@@ -1,6 +1,8 @@
-"""Reading a streamed answer: its content, its text so far, and the whole message at the end.
+"""Reading a streamed answer within bounds: its content, its text so far, and the whole message at the end.
 
-Works on the SDK's events and message by their public fields, so it does not import the SDK.
+Beyond the bounds the connection is closed, before anything of it fills the memory. The last look at a reply makes sure
+that it can be read again and holds no credential. Works on the SDK's events and message by their public fields, so it
+does not import the SDK.
 """
 
 import asyncio
@@ -9,12 +11,39 @@ from collections import Counter
 from typing import Any
 
 from activities.model.call_errors import failure
-from activities.model.port import Json, ModelMessage, ModelUsage, StreamProgress
-from activities.model.reply_bounds import too_large
+from activities.model.port import Json, ModelFailure, ModelMessage, ModelUsage, StreamProgress
 from supervision import limits
+from supervision.contract.base import depth_exceeds
 from supervision.errors import ErrorKind
-from supervision.provider.credentials import NO_CREDENTIALS, Credentials
 from supervision.text import one_line, size
+from supervision.trust import NO_CREDENTIALS, Credentials
+
+_EVENT_ENDS = (b"\r\r", b"\n\n", b"\r\n\r\n")  # as the SDK sees it: what it gathers is what counts
+
+
+class StreamBounds:
+    """Counts the bytes of one event stream as they come."""
+
+    def __init__(self, endpoint: str) -> None:
+        self._endpoint = endpoint
+        self._total = 0
+        self._event = 0
+        self._lines = 0
+        self._tail = b""
+
+    def count(self, chunk: bytes) -> None:
+        """Takes one piece in; ModelFailure `BadResponse` when the stream, or one event of it, is too large."""
+        self._total += len(chunk)
+        if self._total > limits.MODEL_WIRE_BYTES:
+            raise _too_large(self._endpoint, "the stream", limits.MODEL_WIRE_BYTES)
+        for line in chunk.splitlines(keepends=True):
+            self._event += len(line)
+            self._lines += 1
+            self._tail = (self._tail + line)[-4:]
+            if self._tail.endswith(_EVENT_ENDS):
+                self._event, self._lines, self._tail = 0, 0, b""
+            elif self._event > limits.MODEL_EVENT_BYTES or self._lines > limits.MODEL_EVENT_LINES:
+                raise _too_large(self._endpoint, "one event", limits.MODEL_EVENT_BYTES)
 
 
 class StreamWatch:
@@ -93,16 +122,15 @@ class StreamReader:
         if arguments:
             self._arguments[index] += size(arguments)
         if self._bytes > limits.MODEL_REPLY_BYTES:
-            raise too_large(self._endpoint, "the answer", limits.MODEL_REPLY_BYTES)
+            raise _too_large(self._endpoint, "the answer", limits.MODEL_REPLY_BYTES)
         if self._arguments[index] > limits.MODEL_TOOL_INPUT_BYTES:
-            raise too_large(self._endpoint, "a tool call", limits.MODEL_TOOL_INPUT_BYTES)
+            raise _too_large(self._endpoint, "a tool call", limits.MODEL_TOOL_INPUT_BYTES)
         self._chars += len(shown)
         self._count_output(round(self._chars / limits.CHARS_PER_TOKEN))
         if text:
             # Twice what is shown: a credential at the edge must be seen whole.
             self._tail = (self._tail + text)[-2 * limits.HEARTBEAT_TAIL_CHARS :]
-            shown = "" if self._credentials.are_in(self._tail) else self._tail
-            self._progress.tail = _joined(shown[-limits.HEARTBEAT_TAIL_CHARS :])
+            self._progress.tail = _joined(self._credentials.withheld(self._tail)[-limits.HEARTBEAT_TAIL_CHARS :])
 
     def _count_output(self, tokens: int) -> None:
         self._progress.usage = self._progress.usage.model_copy(update={"output_tokens": tokens})
@@ -114,12 +142,12 @@ def whole_message(message: Any, request_id: str | None, endpoint: str) -> ModelM
     Raises ModelFailure: StreamBroken without a stop reason, BadResponse without content or usage.
     """
     if not isinstance(message.content, list):
-        raise failure(ErrorKind.BAD_RESPONSE, endpoint=endpoint, detail="the message has no content")
+        raise _bad(endpoint, "the message has no content")
     if message.stop_reason is None:
         raise failure(ErrorKind.STREAM_BROKEN, endpoint=endpoint, detail="the message has no stop reason")
     usage = message.usage
     if usage is None or usage.output_tokens is None:
-        raise failure(ErrorKind.BAD_RESPONSE, endpoint=endpoint, detail="the message has no usage")
+        raise _bad(endpoint, "the message has no usage")
     return ModelMessage(
         content=[_plain(block) for block in message.content],
         stop_reason=message.stop_reason,
@@ -158,7 +186,7 @@ def _tokens(value: Any, endpoint: str) -> int:
     if value is None:
         return 0
     if type(value) is not int or not 0 <= value <= limits.MODEL_USAGE_TOKENS:
-        raise failure(ErrorKind.BAD_RESPONSE, endpoint=endpoint, detail="its usage is no possible number of tokens")
+        raise _bad(endpoint, "its usage is no possible number of tokens")
     return value
 
 
@@ -175,3 +203,36 @@ def _plain(value: Any) -> Json:
 def _joined(text: str) -> str:
     """Returns `text` with split surrogate pairs joined and single ones replaced: neither can be stored as UTF-8."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def checked(message: ModelMessage, endpoint: str, credentials: Credentials) -> ModelMessage:
+    """Returns `message` without credentials. Raises ModelFailure `BadResponse` if it may not be stored.
+
+    A journal that holds what cannot be read would stop its run for good: each attempt would find it.
+    """
+    names = (message.model, message.message_id, message.stop_reason, message.request_id or "")
+    if any(size(name) > limits.MODEL_NAME_BYTES for name in names):
+        raise _bad(endpoint, "its id, model or stop reason is too long")
+    if depth_exceeds([message.content, message.stop_details], limits.MODEL_REPLY_DEPTH):
+        raise _bad(endpoint, "the answer is nested too deeply")
+    try:
+        message.text()  # its texts are texts
+        json.dumps(message.model_dump(), allow_nan=False)  # nor do readers take any number of digits
+        data = message.model_dump_json()
+        unchanged = ModelMessage.model_validate_json(data) == message
+    except (ValueError, TypeError):
+        unchanged = False
+    if not unchanged:
+        raise _bad(endpoint, "the answer would not come back from the store as it was")
+    if size(data) > limits.MODEL_REPLY_BYTES:
+        raise _too_large(endpoint, "the answer", limits.MODEL_REPLY_BYTES)
+    shown = credentials.withheld(data)
+    return message if shown == data else ModelMessage.model_validate_json(shown)
+
+
+def _bad(endpoint: str, detail: str) -> ModelFailure:
+    return failure(ErrorKind.BAD_RESPONSE, endpoint=endpoint, detail=detail)
+
+
+def _too_large(endpoint: str, part: str, limit: int) -> ModelFailure:
+    return _bad(endpoint, f"{part} has more than {limit} bytes")

@@ -1,7 +1,7 @@
 """The part of a worker agent's prompts that is the same in all of a role's conversations: its prompt and its tools."""
 
 from activities.model.conversation import Opening
-from activities.model.window.prompt_size import opening_tokens
+from activities.model.prompt_fit import opening_tokens
 from activities.prompts.agent_prompts import worker_system
 from activities.teams.toolbox import Toolbox
 from supervision.agent.finish_call import finish_tool

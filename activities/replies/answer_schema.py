@@ -1,7 +1,7 @@
 """Structured answers: the user's JSON schema, as it is checked, as it is sent, and as it is enforced.
 
-Schemas and answers are foreign: references may unfold without end and patterns may search without end. So the rules
-(`schema_rules`) run in a child process, with a bound on time and memory.
+Schemas and answers are foreign: references may unfold without end and patterns may search without end. So they are
+checked (`schema_rules`) in a child process, with a bound on time and memory.
 """
 
 import json
@@ -32,18 +32,15 @@ async def check_schema(schema: Json, run_id: str) -> None:
         raise _refused(complaint)
 
 
-async def sendable(schema: Json, run_id: str) -> Json:
-    """Returns the schema in the part that providers take: references resolved, what is beyond that part left out.
-
-    A schema that cannot be said that way becomes a string that holds JSON.
-    """
+def sendable(schema: Json) -> Json:
+    """Returns the schema as the provider's client takes it: references resolved, and one that it can't take as text."""
     words = f"{JSON_AS_TEXT}{json.dumps(schema, ensure_ascii=False)}"
-    return await _as_taken(schema, run_id) or {"type": "string", "description": words}
+    return schema_rules.as_sent(schema) or {"type": "string", "description": words}
 
 
-async def value_of(schema: Json, answered: Any, run_id: str) -> Any:
+def value_of(schema: Json, answered: Any) -> Any:
     """Returns the value that a reply gave; where the schema was sent as text, the JSON in that text."""
-    if not isinstance(answered, str) or await _as_taken(schema, run_id) is not None:
+    if not isinstance(answered, str) or schema_rules.as_sent(schema) is not None:
         return answered
     try:
         return json.loads(answered)
@@ -63,13 +60,6 @@ async def problems(schema: Json, value: Any, run_id: str) -> list[str]:
         return await run_bounded(schema_rules.problems, schema, value, owner=run_id)
     except BoundExceeded as error:
         return [f"answer_json can't be checked, {error}: make its texts and lists shorter"]
-
-
-async def _as_taken(schema: Json, run_id: str) -> Json | None:
-    try:
-        return await run_bounded(schema_rules.as_taken, schema, owner=run_id)
-    except BoundExceeded:
-        return None
 
 
 def _refused(problem: str) -> SupervisionError:

@@ -1,29 +1,30 @@
-"""The rules of the user's JSON schema for answers, as `answer_schema` runs them in a child process.
+"""The rules of the user's JSON schema for answers, as `answer_schema` applies them, most of them in a child process.
 
-Providers accept a part of JSON Schema only. A schema within that part is sent as it is; another one asks for JSON text
-instead. Either way the whole schema is enforced here.
+The provider's client takes a part of JSON Schema. A schema within that part is sent as it is; another one asks for
+JSON text instead. Either way the whole schema is enforced here.
 """
 
-from itertools import islice
+from collections.abc import Callable, Iterator
+from itertools import count, islice
 from typing import Any
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError, best_match
 from referencing import Registry
 
-from supervision import limits
 from supervision.text import one_line
 
 Json = dict[str, Any]
 
+_PARTS = 2000  # of a schema that is sent, with references resolved: they double it with each line
 _PLAIN = ("string", "integer", "number", "boolean", "null")
-_BRANCHES = ("anyOf", "oneOf")
+_BRANCHES = {"anyOf", "oneOf", "allOf"}
 _REFERENCES = ("$ref", "$dynamicRef")
 _NAMES_ONLY = ("properties", "$defs", "definitions", "patternProperties", "dependentSchemas")
 _DATA = ("enum", "const", "default", "examples")
-_COMMENTS = {"type", "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"}
-_OBJECT_WORDS = {*_COMMENTS, "properties", "required", "additionalProperties", "unevaluatedProperties"}
-_ARRAY_WORDS = {*_COMMENTS, "items", "minItems", "maxItems", "uniqueItems"}
+_WORDS = {"type", "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"}
+_OBJECT_RULES = {"properties", "required", "additionalProperties"}
+_ARRAY_RULES = {"items", "minItems", "maxItems", "uniqueItems"}
 _SHOWN = 5  # complaints about one answer
 
 
@@ -32,9 +33,7 @@ class _Beyond(Exception):
 
 
 def complaint(schema: Json) -> str | None:
-    """Returns why the schema is refused: none, too large with references resolved, or referring outside itself."""
-    if _unfolded(schema, schema, {}) > limits.ANSWER_SCHEMA_PARTS:
-        return f"it has more than {limits.ANSWER_SCHEMA_PARTS} parts with its references resolved"
+    """Returns why the schema is refused: it is none, or refers outside itself, or to itself without end."""
     try:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
@@ -69,86 +68,60 @@ def problems(schema: Json, value: Any) -> list[str]:
     return sentences
 
 
-def as_taken(schema: Json) -> Json | None:
-    """Returns the schema in the part that providers take, references resolved; None when it is beyond that part."""
-    if _unfolded(schema, schema, {}) > limits.ANSWER_SCHEMA_PARTS:
-        return None
-    try:
-        return _reduced(schema, schema, ())
-    except _Beyond:
-        return None
+def as_sent(schema: Json) -> Json | None:
+    """Returns the schema with its references resolved; None if the provider's client would lose some of its structure.
 
-
-def _unfolded(part: Any, root: Json, known: dict[str, int]) -> int:
-    """Returns how many objects and lists there are with references resolved, those inside themselves once.
-
-    Each reference is counted once and then `known`, so that counting is fast where unfolding is not.
+    Limits stay: the client moves them into descriptions.
     """
-    if not isinstance(part, dict | list):
-        return 0
-    total = 1 + sum(_unfolded(inner, root, known) for inner in (part.values() if isinstance(part, dict) else part))
-    for reference in (part.get(name) for name in _REFERENCES) if isinstance(part, dict) else ():
-        if isinstance(reference, str):
-            if reference not in known:
-                known[reference] = 0  # while it is being counted: a reference to itself adds nothing
-                known[reference] = _unfolded(_held(root, reference), root, known)
-            total += known[reference]
-    return total
-
-
-def _held(root: Json, reference: str) -> Any:
     try:
-        return _target(root, reference)
-    except _Beyond:  # data may look like a reference
+        return _plain(schema, schema, (), count())
+    except (_Beyond, RecursionError):
         return None
 
 
-def _reduced(schema: Any, root: Json, inside: tuple[str, ...]) -> Json:
+def _plain(part: Any, root: Json, inside: tuple[str, ...], parts: Iterator[int]) -> Json:
     """`inside` are the references being resolved: one that comes again has no end."""
-    if not isinstance(schema, dict):
+    if not isinstance(part, dict) or next(parts) >= _PARTS:
         raise _Beyond
-    if "$ref" in schema:
-        if schema["$ref"] in inside or set(schema) & {*_BRANCHES, "allOf", "type", "properties"}:
+    if isinstance(reference := part.get("$ref"), str):
+        if reference in inside or part.keys() & {*_BRANCHES, "type", "properties"}:
             raise _Beyond
-        return _reduced(_target(root, schema["$ref"]), root, (*inside, schema["$ref"]))
-    rest = {key: value for key, value in schema.items() if not key.startswith("$") and key != "definitions"}
-    if "const" in rest or "enum" in rest:
-        values = rest.get("enum", [rest.get("const")])
-        if not all(value is None or isinstance(value, str | int | float | bool) for value in values):
-            raise _Beyond
-        return {key: value for key, value in rest.items() if key in ("const", "enum", "title", "description")}
-    if branch := next((name for name in _BRANCHES if name in rest), None):
-        if set(rest) - {branch, *_COMMENTS - {"type"}}:
-            raise _Beyond  # siblings of alternatives narrow each of them
-        return {"anyOf": [_reduced(one, root, inside) for one in rest[branch]], **_words(rest)}
-    if isinstance(kinds := rest.get("type"), list):
-        return {"anyOf": [_reduced({**rest, "type": kind}, root, inside) for kind in kinds]}
-    return _typed(rest, root, inside)
+        return _plain(_target(root, reference), root, (*inside, reference), parts)
+    own = {name: value for name, value in part.items() if not name.startswith("$") and name != "definitions"}
+
+    def inner(one: Any) -> Json:
+        return _plain(one, root, inside, parts)
+
+    rules, kind = own.keys() - _WORDS, own.get("type")
+    if rules and rules <= {"enum", "const"}:
+        return _literal(own)
+    if isinstance(kind, list):
+        return {"anyOf": [inner({**own, "type": one}) for one in kind]}
+    if kind is None and rules in ({"anyOf"}, {"oneOf"}):
+        return {"anyOf": [inner(one) for one in own.pop(rules.pop())], **own}
+    return _typed(own, rules, inner)
 
 
-def _typed(schema: Json, root: Json, inside: tuple[str, ...]) -> Json:
-    """Returns a schema of one type. Limits stay: the provider's client moves them into descriptions."""
-    kind = schema.get("type", "object" if "properties" in schema else "array" if "items" in schema else None)
-    if kind == "object":
-        named = schema.get("properties", {})
-        free = schema.get("additionalProperties") is not False and not named
-        if free or set(schema) - _OBJECT_WORDS or set(schema.get("required", [])) - set(named):
-            raise _Beyond  # names that nobody knows beforehand, or rules across properties
-        parts = {name: _reduced(part, root, inside) for name, part in named.items()}
-        bounds = {key: schema[key] for key in ("required",) if key in schema}
-        return {"type": "object", "properties": parts, **bounds, "additionalProperties": False, **_words(schema)}
-    if kind == "array":
-        if "items" not in schema or set(schema) - _ARRAY_WORDS:
-            raise _Beyond
-        bounds = {key: schema[key] for key in ("minItems", "maxItems", "uniqueItems") if key in schema}
-        return {"type": "array", "items": _reduced(schema["items"], root, inside), **bounds, **_words(schema)}
-    if kind not in _PLAIN or "allOf" in schema:
-        raise _Beyond
-    return {**schema, "type": kind}
+def _typed(own: Json, rules: set[str], inner: Callable[[Any], Json]) -> Json:
+    kind = own.get("type")
+    if kind == "object" and rules <= _OBJECT_RULES:
+        named = own.get("properties", {})
+        # Without names, or with a rule for others, it takes properties that the client would forbid.
+        if (named or own.get("additionalProperties") is False) and set(own.get("required", [])) <= set(named):
+            properties = {name: inner(one) for name, one in named.items()}
+            return {**own, "properties": properties, "additionalProperties": False}
+    if kind == "array" and "items" in rules and rules <= _ARRAY_RULES:
+        return {**own, "items": inner(own["items"])}
+    if kind in _PLAIN and not rules & {*_BRANCHES, "enum", "const"}:
+        return own
+    raise _Beyond
 
 
-def _words(schema: Json) -> Json:
-    return {key: schema[key] for key in ("title", "description") if key in schema}
+def _literal(schema: Json) -> Json:
+    values = schema.get("enum", [schema.get("const")])
+    if all(value is None or isinstance(value, str | int | float) for value in values):
+        return schema
+    raise _Beyond
 
 
 def _references(schema: Any, data: bool = False) -> list[str]:

@@ -9,8 +9,8 @@ from activities.contracts.run_contracts import SupervisorCall
 from activities.model.conversation import Opening
 from activities.model.journalled_call import CallName, CallOptions, ModelCalls
 from activities.model.port import ModelMessage
+from activities.model.prompt_fit import PromptWriter
 from activities.model.structured import first_json
-from activities.model.window.call_drafts import PromptWriter
 from supervision.contract.base import Model
 from supervision.contract.request import describe_errors
 from supervision.contract.usage import Usage

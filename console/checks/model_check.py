@@ -7,17 +7,19 @@ from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Any
 
-from activities.model.request.refused_parts import Part, denied
+from activities.model.request.endpoint_profile import profile_of
 from console import console_limits
 from console.access import endpoint
 from console.checks.check_row import CheckRow
 from console.checks.provider_probe import UNANSWERED, Reply, ask_about, ask_for_models
 from runtime.settings import Settings
+from supervision import limits
 from supervision.contract.model_choice import chain_of
 from supervision.text import clean, one_line
 
 _STANDIN = "the stand-in model, which extracts and does not reason"
-_ABILITIES = {Part.FORMAT: "structured outputs", Part.EFFORT: "effort", Part.THINKING: "thinking"}
+_STRUCTURED = ("structured_outputs", "supported")  # abilities as the API's list of models has them
+_ABILITIES = {"effort": ("effort", "supported"), "thinking": ("thinking", "types", "adaptive", "supported")}
 
 
 async def model_rows(settings: Settings) -> AsyncIterator[CheckRow]:
@@ -65,7 +67,9 @@ async def _listed_rows(settings: Settings) -> list[CheckRow]:
     """Returns a row for each model of which the endpoint says something."""
     users = _configured(settings)
     replies = await asyncio.gather(*(_asked(settings, model) for model in users))
-    rows = [_listed_row(model, users[model], reply) for model, reply in zip(users, replies, strict=True) if reply]
+    rows = [
+        _listed_row(settings, model, users[model], reply) for model, reply in zip(users, replies, strict=True) if reply
+    ]
     told = [row for row in rows if row is not None]
     if told:
         return told
@@ -95,7 +99,7 @@ async def _asked(settings: Settings, model: str) -> Reply | None:
         return None
 
 
-def _listed_row(model: str, users: list[tuple[str, str]], reply: Reply) -> CheckRow | None:
+def _listed_row(settings: Settings, model: str, users: list[tuple[str, str]], reply: Reply) -> CheckRow | None:
     name = f"{model}, for {', '.join(who for who, _ in users)}"
     fix = f"name another one: {', '.join(where for _, where in users)}"
     error = reply.body.get("error")
@@ -106,10 +110,17 @@ def _listed_row(model: str, users: list[tuple[str, str]], reply: Reply) -> Check
     lifecycle, retires = reply.body.get("lifecycle"), _date(reply.body.get("retires_at"))
     if lifecycle == "retired":
         return CheckRow("problem", "models", f"{name}: retired, the provider serves it no more", fix)
-    said = "; ".join([*_sizes(reply.body), *_lacking(reply.body)])
+    said = "; ".join(_sizes(reply.body))
     if lifecycle == "deprecated" or retires:
         when = f"it retires on {retires}" if retires else "it is to be retired"
         return CheckRow("warning", "models", f"{name}: {when}" + (f"; {said}" if said else ""), fix)
+    if needed := _needed(settings, model, reply.body):
+        return CheckRow(
+            "warning",
+            "models",
+            f"{name}: it takes less than requests hold" + (f"; {said}" if said else ""),
+            f"set {', '.join(needed)} where Workers run",
+        )
     return CheckRow("ok", "models", f"{name}: {said or 'the provider serves it'}")
 
 
@@ -119,10 +130,29 @@ def _sizes(listed: dict[str, Any]) -> list[str]:
     return [*words, f"writes {written:,}"] if type(written) is int else words
 
 
-def _lacking(listed: dict[str, Any]) -> list[str]:
-    parts = denied(listed)
-    missing = [words for part, words in _ABILITIES.items() if part in parts]
-    return [f"without {', '.join(missing)}: calls do without"] if missing else []
+def _needed(settings: Settings, model: str, listed: dict[str, Any]) -> list[str]:
+    """Returns the settings that leave out of requests what the list of models says that a model does not take."""
+    from activities.model.prompt_fit import KnownWindows  # loads the price list: for some commands only
+
+    able, profile = listed.get("capabilities"), profile_of(model, settings.model_without, settings.model_max_tokens)
+    needed = []
+    if settings.model_structured == "format" and _read(able, _STRUCTURED) is False:
+        needed.append("SUPERVISOR_MODEL_STRUCTURED=tool")
+    if lacks := [part for part, path in _ABILITIES.items() if getattr(profile, part) and _read(able, path) is False]:
+        needed.append(f"SUPERVISOR_MODEL_WITHOUT={','.join([*settings.model_without, *lacks])}")
+    taken, written = listed.get("max_input_tokens"), listed.get("max_tokens")
+    if type(taken) is int and taken < KnownWindows(settings.model_window).of(model):
+        needed.append(f"SUPERVISOR_MODEL_WINDOW={model}={taken}")
+    usual = limits.TURN_MAX_TOKENS
+    if type(written) is int and written < min(usual, profile.most_output or usual * limits.UNKNOWN_OUTPUT_SHARE):
+        needed.append(f"SUPERVISOR_MODEL_MAX_TOKENS={written}")
+    return needed
+
+
+def _read(value: object, path: tuple[str, ...]) -> object:
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
 
 
 def _date(value: object) -> str | None:

@@ -7,7 +7,7 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from activities.contracts.run_contracts import RunSetup, SetupInput
-from activities.model.window.known_windows import KnownWindows
+from activities.model.prompt_fit import KnownWindows
 from activities.run_setup import ProcessFacts, RunSetupActivities
 from supervision import limits
 from supervision.contract.ceilings import Ceilings

@@ -21,10 +21,9 @@ from temporalio.testing import ActivityEnvironment
 from activities import guard, tool_calls
 from activities.contracts.run_contracts import RunRef
 from activities.contracts.turn_contracts import ToolCallRef, arguments_sha256
-from activities.model import anthropic_model, journalled_call, reply_bounds, stream
+from activities.model import anthropic_model, journalled_call, stream
 from activities.prompts import agent_prompts
 from activities.replies import answer_schema
-from activities.replies.schema_rules import complaint
 from activities.store import artifacts
 from activities.store.grants import Grants, RunGrant
 from activities.teams import toolbox
@@ -42,8 +41,8 @@ from supervision.contract.ceilings import Ceilings
 from supervision.contract.request import RunRequest, parse_request
 from supervision.contract.result import RunResult
 from supervision.errors import SupervisionError
-from supervision.provider.credentials import Credentials
 from supervision.run import web_details
+from supervision.trust import Credentials
 from tests.activity.model import test_hostile_endpoint as endpoint
 from tests.activity.teams import test_team_files as teams
 from tests.corpus import test_forged_principals as principals
@@ -135,10 +134,6 @@ def no_call_is_run_with_other_arguments() -> None:
     assert tool_calls._shown_block([{**block, "input": {"to": "Eve"}}], shown_call) is None
 
 
-def no_schema_unfolds_without_end() -> None:
-    assert "more than" in (complaint(hostages.doubling("prefixItems", 11)) or "")
-
-
 async def no_pattern_holds_the_event_loop() -> None:
     _, spent = await hostages.captive(answer_schema.problems({"pattern": "(a+)+$"}, "a" * 24 + "!", "run"))
     assert spent < hostages.LOOP_CPU
@@ -226,7 +221,6 @@ GUARDS = [
     Guard("tags", gone(agent_prompts, "plain", str.strip), texts.test_a_finding_cannot_speak_for_another_one),
     Guard("attributes", gone(agent_prompts, "_attribute", str), texts.test_a_reason_stays_in_its_attribute),
     Guard("SQL in a child process", gone(TableStore, "query", parsed_here), no_query_is_parsed_on_the_event_loop),
-    Guard("parts of schemas", gone(limits, "ANSWER_SCHEMA_PARTS", 10**9), no_schema_unfolds_without_end),
     Guard("schemas in a child process", gone(answer_schema, "run_bounded", inline), no_pattern_holds_the_event_loop),
     Guard("linear parsers", lambda patch: patch.setitem(growth.PARSERS, "first_json", cubic),
           growth.test_twice_the_text_takes_at_most_three_times_as_long,
@@ -234,12 +228,12 @@ GUARDS = [
     Guard("redirects", following, endpoint.test_a_redirect_is_a_bad_response_and_is_not_followed, {"status": 302}),
     Guard("usage", gone(stream, "_tokens", lambda value, _: value or 0), endpoint.test_usage_that_cannot_be_is_refused,
           {"field": "input_tokens", "value": 10**9 + 1}),
-    Guard("depth of replies", gone(reply_bounds, "depth_exceeds", lambda *_: False),
+    Guard("depth of replies", gone(stream, "depth_exceeds", lambda *_: False),
           endpoint.test_an_answer_that_could_not_be_read_again_is_refused, {"value": endpoint.UNREADABLE["too deep"]}),
     Guard("names of replies", gone(limits, "MODEL_NAME_BYTES", 10**9),
           endpoint.test_names_of_any_length_are_refused, {"field": "id"}),
-    Guard("key in replies", gone(Credentials, "are_in", lambda *_: False),
-          endpoint.test_a_reply_with_the_key_is_refused, {"echo": endpoint.KEY}),
+    Guard("key in replies", gone(Credentials, "withheld", lambda _, text: text),
+          endpoint.test_a_reply_is_kept_without_the_key, {"echo": endpoint.KEY}),
     Guard("ceilings", gone(ceilings, "_compare", lambda *_: []), no_request_is_above_a_ceiling),
     Guard("tools of one team alone", gone(toolbox, "replace", lambda tool, **_: tool),
           teams.test_a_tool_for_its_own_team_is_not_given_to_inline_teams, {"wanted": "calculate", "own": False}),

@@ -69,7 +69,7 @@ def sql_tokens(text: str) -> object:
 
 def schema(text: str) -> object:
     value = json.loads(text)
-    return schema_rules.complaint(value), schema_rules.as_taken(value)
+    return schema_rules.complaint(value), schema_rules.as_sent(value)
 
 
 PARSERS: dict[str, Callable[[str], object]] = {

@@ -13,10 +13,10 @@ from urllib.parse import unquote
 from activities.model.call_errors import classify
 from activities.model.journalled_call import CALL_HEADER
 from activities.model.port import Json, ModelMessage, ModelRequest, ModelUsage, StreamProgress
-from activities.model.reply_bounds import checked
+from activities.model.stream import checked
 from standin.server.api_reply import ApiReply, ErrorReply
 from supervision.contract.base import Model
-from supervision.provider.credentials import NO_CREDENTIALS
+from supervision.trust import NO_CREDENTIALS
 from tests.scripted_model import Call, ScriptedModel, step_of
 
 
@@ -73,14 +73,6 @@ class QuickModel:
     def output_schema(self, model: type[Model]) -> Json:
         """Returns a schema without content: the scripts know what to reply."""
         return {"type": "object", "title": model.__name__}
-
-    async def count(self, request: ModelRequest) -> int | None:
-        """Returns None, as a server without that address does."""
-        return None
-
-    async def look_up(self, model: str) -> int | None:
-        """Returns None: no list of models."""
-        return None
 
     async def close(self) -> None:
         """Has nothing to close."""

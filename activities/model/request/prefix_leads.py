@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable
 from cachetools import LRUCache
 
 from activities.model.port import ModelRequest, StreamProgress
-from activities.model.request.model_traits import traits_of
+from activities.model.request.endpoint_profile import profile_of
 from supervision import limits
 
 Clock = Callable[[], float]
@@ -73,7 +73,7 @@ def _key(request: ModelRequest) -> str | None:
     if request.cache == "none":
         return None
     prefix = json.dumps([request.model, request.tools, request.system])
-    least = max(limits.LED_PREFIX_TOKENS, traits_of(request.model).least_cached)
+    least = max(limits.LED_PREFIX_TOKENS, profile_of(request.model).least_cached)
     if len(prefix) < least * limits.CHARS_PER_TOKEN:
         return None
     return hashlib.sha256(prefix.encode("utf-8", "surrogatepass")).hexdigest()

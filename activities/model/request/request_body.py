@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from activities.model import structured
 from activities.model.port import CacheUse, Json, ModelRequest, SchemaForm
-from activities.model.request.model_traits import ModelTraits, output_limit
+from activities.model.request.endpoint_profile import EndpointProfile
 from activities.model.structured import Rung
 from supervision import limits
 
@@ -20,54 +20,49 @@ _TAIL_MARKS = 2
 _THINKING: Json = {"type": "adaptive", "display": "summarized"}  # a model's own default may be to think unseen
 
 
-def request_body(
-    request: ModelRequest,
-    traits: ModelTraits,
-    rung: Rung,
-    *,
-    form: SchemaForm | None = None,
-    caching: bool = True,
-    most_output: int | None = None,
-) -> Json:
+def request_body(request: ModelRequest, profile: EndpointProfile, rung: Rung, form: SchemaForm | None = None) -> Json:
     """Returns the body.
 
     `rung` is how JSON is asked for; `form` makes tools' schemas ones that the API compiles, without it no tool is
-    strict. `most_output` caps what any model may write.
+    strict.
     """
-    most = output_limit(request.max_tokens, traits, most_output)
+    # A model whose limit is unknown may refuse what is above it. A reply that is cut is asked for again with more room.
+    unknown = max(1, round(request.max_tokens * limits.UNKNOWN_OUTPUT_SHARE))
+    most = min(request.max_tokens, profile.most_output or unknown)
     body: Json = {
         "model": request.model,
         "max_tokens": min(most, request.room or most),
-        "messages": request.messages if traits.notes else _notes_as_text(request.messages),
+        "messages": request.messages if profile.system_messages else _notes_as_text(request.messages),
     }
     if request.system:
         body["system"] = request.system
     if request.tools:
         schema = request.output_schema if rung == "format" else None
         known = json.dumps([request.tools, schema], ensure_ascii=False)
-        body["tools"] = _tools(known, traits.eager_tools, form if traits.strict_tools else None)
+        body["tools"] = _tools(known, profile.eager_input_streaming, form if profile.strict else None)
         if request.concludes:
             body["tool_choice"] = {"type": "none"}
-    if request.effort is not None and traits.effort:
+    if request.effort is not None and profile.effort:
         body["output_config"] = {"effort": request.effort}
     if request.output_schema is not None:
         body = structured.ask(body, request.output_schema, rung)
-    if traits.thinks and (body.get("tool_choice") or {}).get("type") != "tool":  # the API refuses both at once
+    if profile.thinking and (body.get("tool_choice") or {}).get("type") != "tool":  # the API refuses both at once
         body["thinking"] = _THINKING
-    if caching and request.cache == "conversation" and traits.diagnostics:
+    use = request.cache if profile.cache_control else "none"
+    if use == "conversation" and profile.diagnostics:
         body["diagnostics"] = {"previous_message_id": request.previous_message_id}
-    return _marked(body, request.cache if caching else "none", long=request.long_cache)
+    return _marked(body, use, long=request.long_cache)
 
 
-def rung_of(request: ModelRequest, configured: Rung, *, refused: bool) -> Rung:
+def rung_of(request: ModelRequest, configured: Rung) -> Rung:
     """Returns how a call asks for JSON: a schema that the API does not compile is a tool's, which is not compiled.
 
-    `refused` says that the API did not. A conversation keeps to the way in which its first answer came.
+    A conversation keeps to the way in which its first answer came.
     """
     schema = request.output_schema
     if configured != "format" or schema is None:
         return configured
-    as_tool = refused or structured.too_complex(schema) or structured.came_by_tool(request.messages)
+    as_tool = structured.too_complex(schema) or structured.came_by_tool(request.messages)
     return "tool" if as_tool else configured
 
 

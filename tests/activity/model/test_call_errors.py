@@ -13,7 +13,7 @@ from activities.model.call_errors import classify, failure, request_limits, retr
 from activities.model.port import ModelFailure, RequestLimits
 from supervision import limits
 from supervision.errors import ErrorKind
-from supervision.provider.credentials import Credentials
+from supervision.trust import Credentials
 
 LONGEST = limits.RETRY_AFTER_MAX.total_seconds()
 
@@ -110,14 +110,9 @@ def test_a_spend_limit_is_a_matter_of_billing_whatever_its_status_and_type(code:
     assert (judged.kind, judged.retryable) == ("ProviderBilling", False)
 
 
-def test_a_ramp_limit_only_asks_for_patience() -> None:
-    judged = classify(APIStatusError(429, type="rate_limit_error", error_code="ramp_limit_exceeded"))
-    assert (judged.kind, judged.retryable) == ("RateLimited", True)
-
-
 def test_a_message_holds_neither_body_nor_secret_nor_line_breaks_and_stays_short() -> None:
-    error = APIStatusError(422, api_message="bad\nfield k3y " + "x" * 5000, body={"prompt": "secret plans"})
-    message = classify(error, credentials=Credentials(["k3y"])).message
+    error = APIStatusError(422, api_message="bad\nfield the-key-itself " + "x" * 5000, body={"prompt": "secret plans"})
+    message = classify(error, credentials=Credentials(["the-key-itself"])).message
     assert "[secret]" in message
     assert "\n" not in message
     assert "prompt" not in message

@@ -2,19 +2,21 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+import typing
+from dataclasses import fields
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from activities.model.port import CacheUse, Json, ModelFailure, ModelRequest, StreamProgress, system_note, user_message
-from activities.model.request.model_traits import ModelTraits, traits_of
+from activities.model.request.endpoint_profile import EndpointProfile, profile_of
 from activities.model.request.request_body import request_body
+from runtime.settings import RequestPart
 from supervision import limits
 from tests.activity.model import http_fixture as http
 from tests.activity.model.http_fixture import Exchange, Reply
-from tests.activity.model.test_anthropic_model import GOOD, IDLE, SCHEMA, adapter, answer, ask
+from tests.activity.model.test_anthropic_model import GOOD, IDLE, SCHEMA, adapter, answer, ask, fail
 
 MARK = {"cache_control": {"type": "ephemeral"}}
 THOUGHT: Json = {"type": "thinking", "thinking": "", "signature": "c2ln"}
@@ -113,8 +115,8 @@ def test_the_limit_of_silence_is_the_one_that_dead_streams_have() -> None:
 def test_a_model_is_known_by_its_name(
     model: str, thinks: bool, notes: bool, most_output: int | None, least_cached: int
 ) -> None:
-    traits = traits_of(model)
-    assert (traits.thinks, traits.notes, traits.most_output, traits.least_cached) == (
+    profile = profile_of(model)
+    assert (profile.thinking, profile.system_messages, profile.most_output, profile.least_cached) == (
         thinks, notes, most_output, least_cached,
     )  # fmt: skip
 
@@ -160,75 +162,83 @@ NOTED = [
 
 def test_notes_are_the_systems_own_where_the_model_takes_them() -> None:
     request = ask(messages=NOTED)
-    assert request_body(request, ModelTraits(notes=True), "format")["messages"] == NOTED
-    plain = request_body(request, ModelTraits(), "format")["messages"]
+    assert request_body(request, EndpointProfile(system_messages=True), "format")["messages"] == NOTED
+    plain = request_body(request, EndpointProfile(), "format")["messages"]
     assert [message["role"] for message in plain] == ["user", "assistant"]
     assert plain[0]["content"] == [http.text("Do it."), http.text("Two turns are left.")]
     assert NOTED[0] == user_message("Do it.")
 
 
-# --- what an endpoint refused ---------------------------------------------------------------------
+# --- endpoints that take less ---------------------------------------------------------------------
+
+KINDS = {
+    "fields": typing.get_args(RequestPart),
+    "settings": [f.name for f in fields(EndpointProfile) if f.type is bool],
+}
 
 
-def refusing(words: str, has: Callable[[Json], bool], status: int = 400) -> Reply:
-    """An endpoint that refuses requests of some kind and answers the others."""
-
-    async def reply(exchange: Exchange) -> None:
-        refusal = http.error(status, "invalid_request_error", words)
-        await (refusal if has(exchange.body) else http.message(http.text("Hi")))(exchange)
-
-    return reply
-
-
-def holds(text: str) -> Callable[[Json], bool]:
-    return lambda body: text in json.dumps(body)
+def test_the_setting_names_the_parts_that_a_profile_has() -> None:
+    assert sorted(KINDS["fields"]) == sorted(KINDS["settings"])
 
 
 @pytest.mark.parametrize(
-    ("words", "refused", "model"),
+    ("part", "words"),
     [
-        ("thinking: Extra inputs are not permitted", holds('"thinking"'), "claude-haiku-5-5"),
-        ("adaptive thinking is not supported on this model", holds('"thinking"'), "claude-haiku-5-5"),
-        ("tools.0.eager_input_streaming: Extra inputs are not permitted", holds("eager_input"), "claude-haiku-5-5"),
-        ("diagnostics: Extra inputs are not permitted", holds('"diagnostics"'), "claude-haiku-5-5"),
-        ("system.0.cache_control: Extra inputs are not permitted", holds("cache_control"), "claude-haiku-5-5"),
-        ("role 'system' is not supported on this model", holds('"role": "system"'), OPUS),
-        ('messages: Unexpected role "system".', holds('"role": "system"'), OPUS),
-        ("max_tokens: 64000 > 8192, which is the maximum", lambda body: body["max_tokens"] > 8192, "claude-haiku-5-5"),
+        ("thinking", '"thinking"'),
+        ("eager_input_streaming", "eager_input"),
+        ("diagnostics", '"diagnostics"'),
+        ("cache_control", "cache_control"),
+        ("system_messages", '"role": "system"'),
+        ("effort", '"effort"'),
+        ("strict", '"strict"'),
     ],
-)  # fmt: skip
-async def test_a_part_that_an_endpoint_refuses_is_left_out_from_then_on(
-    words: str, refused: Callable[[Json], bool], model: str
-) -> None:
-    request = ask(model=model, max_tokens=64_000, tools=[ADD], messages=NOTED[:2], cache="conversation")
-    async with http.model_server(refusing(words, refused)) as server, adapter(server) as client:
-        for _ in range(3):
-            assert (await client.complete(request, StreamProgress())).text() == "Hi"
-    assert [refused(exchange.body) for exchange in server.requests] == [True, False, False, False]
+)
+async def test_a_part_that_the_endpoint_does_not_take_is_left_out_by_setting(part: str, words: str) -> None:
+    request = ask(model=OPUS, tools=[tool_of(CLOSED)], messages=NOTED[:2], cache="conversation", effort="low")
+    for without, sent in ((), True), ((part,), False):
+        body = json.dumps((await answer(http.message(http.text("Hi")), request, without=without)).body)
+        assert (words in body) is sent
 
 
-async def test_an_endpoint_that_refuses_whatever_it_gets_is_asked_once_for_each_part() -> None:
-    reply = http.error(400, "invalid_request_error", "thinking: no. Nor anything else")
-    async with http.model_server(reply) as server, adapter(server) as client:
-        with pytest.raises(ModelFailure) as caught:
-            await client.complete(ask(), StreamProgress())
-    assert (caught.value.kind, len(server.requests)) == ("ProviderRejected", 2)
+@pytest.mark.parametrize(
+    ("words", "setting"),
+    [
+        ("thinking: Extra inputs are not permitted", "SUPERVISOR_MODEL_WITHOUT=thinking"),
+        ("adaptive thinking is not supported on this model", "SUPERVISOR_MODEL_WITHOUT=thinking"),
+        ("tools.0.eager_input_streaming: Extra inputs", "SUPERVISOR_MODEL_WITHOUT=eager_input_streaming"),
+        ("diagnostics: Extra inputs are not permitted", "SUPERVISOR_MODEL_WITHOUT=diagnostics"),
+        ("system.0.cache_control: Extra inputs are not permitted", "SUPERVISOR_MODEL_WITHOUT=cache_control"),
+        ("output_config.effort: Extra inputs are not permitted", "SUPERVISOR_MODEL_WITHOUT=effort"),
+        ("output_config: Extra inputs are not permitted", "SUPERVISOR_MODEL_STRUCTURED=tool"),
+        ("Structured outputs are not supported by this model", "SUPERVISOR_MODEL_STRUCTURED=tool"),
+        ("tools.0.custom.strict: Extra inputs are not permitted", "SUPERVISOR_MODEL_WITHOUT=strict"),
+        ('messages: Unexpected role "system".', "SUPERVISOR_MODEL_WITHOUT=system_messages"),
+        ("max_tokens: 64000 > 8192, which is the maximum", "SUPERVISOR_MODEL_MAX_TOKENS"),
+    ],
+)
+async def test_a_refusal_of_a_part_names_the_setting_that_leaves_it_out(words: str, setting: str) -> None:
+    failure = await fail(http.error(400, "invalid_request_error", words))
+    assert (failure.kind, failure.retryable) == ("ModelNotServed", False)
+    assert f"does not take a part of this request: set {setting} (400" in failure.message
+    assert words in failure.message
 
 
-async def test_a_prompt_that_leaves_little_room_gets_a_shorter_reply() -> None:
-    words = "input length and `max_tokens` exceed context limit: 188240 + 64000 > 200000, decrease input length"
-    reply = refusing(words, lambda body: body["max_tokens"] > 20_000)
-    async with http.model_server(reply) as server, adapter(server) as client:
-        await client.complete(ask(max_tokens=64_000), StreamProgress())
-    assert [exchange.body["max_tokens"] for exchange in server.requests] == [64_000, 11_760]
+@pytest.mark.parametrize(
+    "words",
+    [
+        "messages.3.content.0: `thinking` blocks in the latest assistant message cannot be modified",
+        "The compiled grammar is too large",
+        "output_config.format.schema: the keyword 'if' is not supported",
+        "messages.0.content.1: Extra inputs are not permitted",
+    ],
+)
+async def test_a_refusal_of_what_is_in_a_request_is_the_requests(words: str) -> None:
+    assert (await fail(http.error(400, "invalid_request_error", words))).kind == "ProviderRejected"
 
 
-async def test_a_prompt_that_leaves_no_room_is_an_overflow() -> None:
+async def test_a_prompt_that_leaves_too_little_room_is_an_overflow() -> None:
     words = "input length and `max_tokens` exceed context limit: 199900 + 64000 > 200000"
-    async with http.model_server(http.error(400, "invalid_request_error", words)) as server, adapter(server) as client:
-        with pytest.raises(ModelFailure) as caught:
-            await client.complete(ask(), StreamProgress())
-    assert (caught.value.kind, len(server.requests)) == ("ContextOverflow", 1)
+    assert (await fail(http.error(400, "invalid_request_error", words))).kind == "ContextOverflow"
 
 
 def wide_schema(optional: int = 0, unions: int = 0) -> Json:
@@ -253,70 +263,6 @@ async def test_a_schema_too_complex_for_the_api_takes_the_next_rung_at_once(sche
     assert "tool_choice" not in outcome.body
     if as_tool:
         assert json.loads(outcome.message.text()) == GOOD
-
-
-@pytest.mark.parametrize(
-    "words", ["The compiled grammar is too large", "Schemas contains too many optional parameters"]
-)
-async def test_a_schema_that_the_api_refuses_takes_the_next_rung_once(words: str) -> None:
-    async with http.model_server(refusing(words, holds("output_config"))) as server, adapter(server) as client:
-        for _ in range(2):
-            await client.complete(ask(output_schema=SCHEMA), StreamProgress())
-        await client.complete(ask(output_schema=wide_schema(1)), StreamProgress())
-    kinds = ["output_config" in exchange.body for exchange in server.requests]
-    assert kinds == [True, False, False, True, False]
-
-
-@pytest.mark.parametrize(
-    "words", ["output_config: Extra inputs are not permitted", "Structured outputs are not supported by this model"]
-)
-async def test_an_endpoint_without_structured_outputs_takes_the_next_rung_for_every_schema(words: str) -> None:
-    async with http.model_server(refusing(words, holds("output_config"))) as server, adapter(server) as client:
-        for schema in (SCHEMA, SCHEMA, wide_schema(1)):
-            await client.complete(ask(output_schema=schema), StreamProgress())
-    assert ["output_config" in exchange.body for exchange in server.requests] == [True, False, False, False]
-
-
-LISTED = {"type": "model", "id": "local", "max_input_tokens": 32_000, "max_tokens": 9_000}
-NO_EFFORT = {"effort": {"supported": False}}
-ODD = {"capabilities": [1], "max_tokens": "many", "max_input_tokens": -1}
-NOTHING = {
-    "structured_outputs": {"supported": False},
-    "effort": {"supported": False},
-    "thinking": {"supported": False, "types": {"adaptive": {"supported": False}}},
-}
-
-
-@pytest.mark.parametrize(
-    ("listed", "window", "sent"),
-    [
-        ({**LISTED, "capabilities": NOTHING}, 32_000, set()),
-        ({**LISTED, "capabilities": {}}, 32_000, {"format", "effort", "thinking"}),
-        ({**LISTED, "capabilities": NO_EFFORT, "max_input_tokens": None}, None, {"format", "thinking"}),
-        ({**LISTED, **ODD}, None, {"format", "effort", "thinking"}),
-        ({"id": "local"}, None, {"format", "effort", "thinking"}),
-    ],
-)  # fmt: skip
-async def test_what_the_list_of_models_says_that_a_model_cannot_do_is_not_asked_of_it(
-    listed: Json, window: int | None, sent: set[str]
-) -> None:
-    request = ask(model=OPUS, output_schema=SCHEMA, effort="high", max_tokens=64_000)
-
-    async def reply(exchange: Exchange) -> None:
-        if exchange.path.startswith("/v1/models/"):
-            data = json.dumps(listed).encode()
-            await exchange.head(200, content_type="application/json", content_length=str(len(data)))
-            await exchange.send(data)
-        else:
-            await http.message(http.text("Hi"))(exchange)
-
-    async with http.model_server(reply) as server, adapter(server) as client:
-        assert await client.look_up(OPUS) == window
-        await client.complete(request, StreamProgress())
-    body = server.requests[-1].body
-    parts = {*body.get("output_config", {}), *(["thinking"] if "thinking" in body else [])}
-    assert parts == sent
-    assert body["max_tokens"] == (9_000 if listed.get("max_tokens") == 9_000 else 64_000)
 
 
 async def test_a_repair_keeps_to_the_rung_of_the_first_answer() -> None:
@@ -349,7 +295,7 @@ def turn(number: int, calls: int = 3) -> list[Json]:
 def body_of(use: CacheUse, turns: int, **changes: Any) -> Json:
     messages = [user_message("brief"), *(message for n in range(turns) for message in turn(n))]
     request: ModelRequest = ask(model=OPUS, messages=messages, tools=[ADD], cache=use, **changes)
-    return request_body(request, traits_of(OPUS), "format")
+    return request_body(request, profile_of(OPUS), "format")
 
 
 def marks(body: Json) -> list[str]:
@@ -383,7 +329,7 @@ def test_the_last_breakpoint_of_a_call_is_one_of_the_next() -> None:
 def test_breakpoints_change_no_message_that_others_share() -> None:
     request = ask(messages=[user_message("brief"), *turn(1)], cache="conversation")
     before = json.dumps(request.messages)
-    request_body(request, traits_of(OPUS), "format")
+    request_body(request, profile_of(OPUS), "format")
     assert json.dumps(request.messages) == before
 
 
@@ -399,7 +345,7 @@ def test_conversations_that_pause_are_kept_for_an_hour() -> None:
 
 def test_a_note_by_the_system_gets_no_breakpoint() -> None:
     request = ask(model=OPUS, messages=NOTED[:2], cache="conversation")
-    first, note = request_body(request, traits_of(OPUS), "format")["messages"]
+    first, note = request_body(request, profile_of(OPUS), "format")["messages"]
     assert first["content"][-1]["cache_control"] == MARK["cache_control"]
     assert note == NOTED[1]
 
@@ -436,14 +382,6 @@ async def test_effort_goes_to_models_that_have_it(model: str, sent: str | None) 
     config = outcome.body.get("output_config", {})
     assert config.get("effort") == sent
     assert config["format"]["schema"] == SCHEMA
-
-
-async def test_an_endpoint_that_refuses_effort_is_asked_without_it() -> None:
-    reply = refusing("output_config.effort: Extra inputs are not permitted", holds('"effort"'))
-    async with http.model_server(reply) as server, adapter(server) as model:
-        await model.complete(ask(effort="high"), StreamProgress())
-        await model.complete(ask(effort="high"), StreamProgress())
-    assert [request.body.get("output_config") for request in server.requests] == [{"effort": "high"}, None, None]
 
 
 async def test_own_tools_are_strict_in_the_form_that_the_api_compiles() -> None:

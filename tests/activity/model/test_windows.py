@@ -3,18 +3,18 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from temporalio.exceptions import ApplicationError
 
 from activities.contracts.turn_contracts import ToolResultRef
 from activities.model.conversation import Opening
 from activities.model.journalled_call import Answered, CallOptions
-from activities.model.port import Json, ModelFailure
-from activities.model.window.call_drafts import First, corrected
-from activities.model.window.known_windows import KnownWindows, refused_size
+from activities.model.port import Json
+from activities.model.prompt_fit import KnownWindows, outputs_to_clear
 from runtime.settings import Settings
 from standin.server.api_reply import ApiReply
 from supervision import limits
-from supervision.errors import ErrorKind
 from tests.activity.supervising import Desk
 from tests.scripted_model import Reply, message, status, text
 
@@ -30,13 +30,17 @@ def looks(turn: int, calls: int = 1, stop_reason: str = "tool_use") -> Reply:
     """A reply that thinks and calls a tool."""
     uses = [{"type": "tool_use", "id": f"c{turn}_{n}", "name": "look", "input": {}} for n in range(calls)]
     thought = {"type": "thinking", "thinking": f"before call {turn}", "signature": "c2ln"}
-    return message([thought, *uses], stop_reason)
+
+    async def reply() -> ApiReply:
+        return ApiReply([thought, *uses], stop_reason)  # its tokens are counted from the texts
+
+    return reply
 
 
 class Talk:
-    """A conversation with a model of a window of 20,000 tokens, one call after the other."""
+    """A conversation with a model of a window of 18,000 tokens, one call after the other."""
 
-    def __init__(self, desk: Desk, window: int | None = 20_000) -> None:
+    def __init__(self, desk: Desk, window: int | None = 18_000) -> None:
         self.desk = desk
         self.answered: Answered | None = None
         desk.calls.windows = KnownWindows({"*": window} if window else None)
@@ -88,7 +92,7 @@ async def test_old_outputs_and_the_thinking_after_them_give_way_and_the_store_ke
         await talk.go_on(LONG)
         assert [block["content"] for block in talk.of("tool_result")] == [LONG[:20_000]] * len(talk.of("tool_result"))
     assert [block["thinking"] for block in talk.of("thinking")] == ["before call 1", "before call 2"]
-    answered = await talk.go_on(LONG)  # 17,000 tokens of outputs, where 16,000 are for the prompt
+    answered = await talk.go_on(LONG)  # 16,000 tokens of outputs, where 14,400 are for the prompt
     lengths = [len(block["content"]) for block in talk.of("tool_result")]
     assert (lengths[0] < 700, lengths[1] < 700, lengths[2]) == (True, True, 20_000)
     assert 'read_output with output "1-1" and offset 450' in talk.of("tool_result")[0]["content"]
@@ -139,18 +143,15 @@ async def test_a_refused_conversation_is_cleared_and_sent_again_in_the_same_atte
     assert len(desk.asked) == 4
     assert [len(block["content"]) > 1000 for block in talk.of("tool_result")] == [False, True]
     entry = await desk.calls.conversations.entry(answered.head)
-    assert (entry.view.cleared, entry.view.quiet) == (1, 2)
+    assert (entry.view.cleared, entry.view.thinking_removed_before) == (1, 2)
 
 
-async def test_a_window_that_the_provider_named_is_kept_to_from_then_on(desk: Desk) -> None:
-    desk.say(looks(1), REFUSAL, *[looks(n) for n in range(2, 9)])
-    talk = Talk(desk, window=None)
+async def test_outputs_that_are_all_new_give_way_after_a_refusal_where_no_older_one_can(desk: Desk) -> None:
+    desk.say(looks(1, calls=2), REFUSAL, text("done"))
+    talk = Talk(desk, window=100_000)
     await talk.begin()
-    for _ in range(5):
-        await talk.go_on(LONG)
-        assert sum(len(block["content"]) for block in talk.of("tool_result")) < 50_000
-    assert len(desk.asked) == 7
-    assert desk.calls.windows.of(MODEL) == 15_000
+    assert (await talk.go_on(LONG, LONG)).view.cleared == 2
+    assert [len(block["content"]) > 1000 for block in talk.of("tool_result")] == [False, False]
 
 
 async def test_a_conversation_refused_again_or_without_anything_to_leave_out_fails_for_good(desk: Desk) -> None:
@@ -210,10 +211,10 @@ async def test_a_reply_that_cannot_be_sent_back_in_its_conversation_is_asked_for
     desk.say(text("a wrong reply"), REFUSAL, text("a right one"))
     talk = Talk(desk)
     first = await talk.begin(write)
-    run, anew = await desk.run_ref(), First(OPENING, corrected(write, "It has no ids."))
+    run = await desk.run_ref()
 
     async def correct(_: object) -> Answered:
-        return await desk.calls.correct(run, "plan.1.2", first.head, "It has no ids.", anew, OPTIONS)
+        return await desk.calls.correct(run, "plan.1.2", first.head, "It has no ids.", OPENING, write, OPTIONS)
 
     answered = await desk.do(correct, None)
     assert answered.message.text() == "a right one"
@@ -252,9 +253,7 @@ async def test_a_reply_has_no_more_tokens_than_a_small_window_leaves(desk: Desk)
     assert desk.asked[-1].step.body["max_tokens"] == 16_000
 
 
-async def test_the_last_counted_prompt_tells_how_many_tokens_a_text_has(desk: Desk) -> None:
-    """The same texts are cleared or not, by what the provider counted of the ones before."""
-
+async def test_what_the_provider_counted_decides(desk: Desk) -> None:
     def counted(turn: int, tokens: int) -> Reply:
         async def reply() -> ApiReply:
             made = await looks(turn)()
@@ -262,86 +261,89 @@ async def test_the_last_counted_prompt_tells_how_many_tokens_a_text_has(desk: De
 
         return reply
 
-    for tokens, cleared in ((4_500, 0), (8_500, 1)):  # of 20,000 characters: 4.4 or 2.4 characters to a token
+    for tokens, cleared in ((8_600, 0), (8_700, 1)):  # beside 5,730 for the new output, where 14,400 are for the prompt
         desk.say(looks(1), counted(2, tokens), looks(3))
         talk = Talk(desk)
         await talk.begin()
         await talk.go_on(LONG)
-        answered = await talk.go_on(LONG)
-        assert answered.view.cleared == cleared, tokens
+        assert (await talk.go_on(LONG)).view.cleared == cleared
 
 
-async def test_an_estimate_near_the_end_of_the_room_is_counted_by_the_provider(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    desk.say(*[looks(n) for n in range(1, 9)])
-    for counts, cleared in ((True, 0), (False, 2)):  # it counts an eighth less than the estimate
-        talk = Talk(desk)
-        await talk.begin()
-        await talk.go_on(LONG)
-        await talk.go_on(LONG)
-        if not counts:
-            monkeypatch.setattr(desk.calls.model, "_counts", False)
-        answered = await talk.go_on(LONG[:17_000])
-        assert answered.view.cleared == cleared
-
-
-async def test_a_window_that_nobody_knows_is_asked_of_the_provider_once(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[str] = []
-
-    async def window(model: str) -> int:
-        asked.append(model)
-        return 20_000
-
-    monkeypatch.setattr(desk.calls.model, "look_up", window)
-    desk.say(*[looks(n) for n in range(1, 6)])
-    talk = Talk(desk, window=None)
+async def test_without_a_count_the_whole_prompt_is_estimated(desk: Desk) -> None:
+    uncounted = message([{"type": "tool_use", "id": "c1", "name": "look", "input": {}}], "tool_use", tokens=0)
+    desk.say(uncounted)
+    talk = Talk(desk)
     await talk.begin()
-    assert asked == [], "a short prompt fits anywhere"
     for cleared in (0, 0, 2):
         assert (await talk.go_on(LONG)).view.cleared == cleared
-    assert asked == [MODEL]
-
-
-async def test_the_providers_list_of_models_has_windows(desk: Desk) -> None:
-    assert await desk.calls.model.look_up("claude-haiku-5-5") == 1_000_000
-    assert await desk.calls.model.look_up("claude-haiku-4-5") == 200_000
 
 
 @pytest.mark.parametrize(
-    ("words", "known"),
+    "words",
     [
-        ("prompt is too long: 213462 tokens > 200000 maximum", (213_462, 200_000)),
-        ("input length and `max_tokens` exceed context limit: 190000 + 21333 > 200000, decrease", (190_000, 200_000)),
-        ("This model's maximum context length is 8192 tokens. However, you requested 9000", (None, 8192)),
-        ("This model's maximum prompt length is 131072 but the request contains 136973 tokens.", (None, 131_072)),
-        ("the request exceeds the available context size (4096 tokens), try increasing it", (None, 4096)),
-        ("Your request exceeded model token limit: 262144 (requested: 275363)", (None, 262_144)),
-        ("Request size exceeds model context window", (None, None)),
+        "prompt is too long: 213462 tokens > 200000 maximum",
+        "input length and `max_tokens` exceed context limit: 190000 + 21333 > 200000, decrease",
+        "This model's maximum context length is 8192 tokens. However, you requested 9000",
+        "This model's maximum prompt length is 131072 but the request contains 136973 tokens.",
+        "the request exceeds the available context size (4096 tokens), try increasing it",
+        "Your request exceeded model token limit: 262144 (requested: 275363)",
+        "Request size exceeds model context window",
     ],
 )
-async def test_the_words_of_providers_for_a_prompt_that_is_too_long(
-    desk: Desk, words: str, known: tuple[int | None, int | None]
-) -> None:
+async def test_the_words_of_providers_for_a_prompt_that_is_too_long(desk: Desk, words: str) -> None:
     desk.say(status(400, "invalid_request_error", words))
-    with pytest.raises(ApplicationError) as caught:
+    with pytest.raises(ApplicationError, match="SUPERVISOR_MODEL_WINDOW") as caught:
         await Talk(desk, window=None).begin()
     assert caught.value.type == "ContextOverflow"
-    failed = ModelFailure(ErrorKind.CONTEXT_OVERFLOW, caught.value.message, retryable=False)
-    assert refused_size(failed) == known
 
 
-def test_settings_go_before_the_list_and_what_is_smaller_before_both() -> None:
+def test_settings_go_before_the_list() -> None:
     windows = KnownWindows({"mine": 32_768, "claude-opus*": 500_000})
     known = {model: windows.of(model) for model in ("mine", "claude-opus-5-5", "anthropic/claude-haiku-4-5", "odd")}
     assert list(known.values()) == [32_768, 500_000, 200_000, limits.UNKNOWN_WINDOW_TOKENS]
-    for model, told, window in (("mine", 16_384, 16_384), ("odd", 8_192, 8_192), ("claude-opus-5-5", 10**6, 500_000)):
-        windows.learn(model, told)
-        assert windows.of(model) == window
-    assert windows.room("claude-haiku-5-5").usual < 100_000, "longer prompts cost five times as much"
-    assert windows.prompt_tokens("odd") == 4_096
+    assert windows.prompt_tokens("mine") == 16_384
+    assert windows.target("claude-haiku-5-5") < 100_000, "longer prompts cost five times as much"
+    assert windows.of("claude-haiku-5-5") == 1_000_000
+    assert (windows.target("mine"), windows.reply_tokens("mine", 30_000)) == (26_214, 2_768)
+    assert windows.reply_tokens("mine", 40_000) == limits.LEAST_OUTPUT_TOKENS
+
+
+# --- which outputs give way -------------------------------------------------------------------------
+
+TARGET = 80_000
+gains = st.lists(st.integers(0, 30_000), max_size=30)
+
+
+@given(gains, st.integers(0, 30), st.integers(0, 30), st.integers(0, 120_000))
+def test_a_clearing_frees_much_or_nothing_and_what_was_cleared_stays(
+    freed: list[int], cleared: int, new: int, more: int
+) -> None:
+    cleared = min(cleared, len(freed))
+    new = min(new, len(freed) - cleared)
+    tokens = more + sum(freed[cleared:])
+    chosen = outputs_to_clear(tokens, freed, cleared, new, TARGET)
+    left = tokens - sum(freed[cleared:chosen])
+    assert cleared <= chosen <= len(freed)
+    if chosen > cleared:
+        assert tokens > TARGET
+        assert tokens - left >= TARGET / 10
+        assert left <= TARGET or chosen == len(freed)
+    if chosen > len(freed) - new:
+        assert left + freed[chosen - 1] > TARGET, "an unseen output gives way only where it does not fit"
+    if tokens > TARGET and tokens - sum(freed[cleared:]) <= TARGET / 2:
+        assert left <= TARGET, "a prompt that can be made to fit fits"
+
+
+def test_a_conversation_is_cleared_in_few_large_steps() -> None:
+    cleared, steps = 0, []
+    for turn in range(1, 201):
+        tokens = 3_000 + 150 * cleared + 5_000 * (turn - cleared)
+        now = outputs_to_clear(tokens, [4_850] * turn, cleared, 1, TARGET)
+        if now > cleared:
+            steps.append(turn)
+        cleared = now
+    assert 15 <= len(steps) <= 25
+    assert min(later - earlier for earlier, later in zip(steps, steps[1:], strict=False)) >= 6
 
 
 @pytest.mark.parametrize(

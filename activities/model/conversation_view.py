@@ -12,18 +12,21 @@ from supervision import limits
 from supervision.agent.output_reading import beginning, output_name
 from supervision.contract.base import Model
 
-THINKING = ("thinking", "redacted_thinking")
+_THINKING = ("thinking", "redacted_thinking")
 _NOTHING_LEFT: Json = {"type": "text", "text": "(thinking only)"}  # the API refuses a message without content
 
 
-class View(Model):
-    """How a conversation is shown: its first `cleared` outputs as previews, its first `quiet` replies unthought."""
+class ConversationView(Model):
+    """How a conversation is shown.
+
+    Its first `cleared` tool outputs are previews, its first `thinking_removed_before` replies are without thinking.
+    """
 
     cleared: int = 0
-    quiet: int = 0
+    thinking_removed_before: int = 0
 
 
-def shown(inputs: Sequence[list[Json]], replies: Sequence[list[Json]], view: View) -> list[Json]:
+def visible_messages(inputs: Sequence[list[Json]], replies: Sequence[list[Json]], view: ConversationView) -> list[Json]:
     """Returns the messages of a conversation as its model gets them.
 
     `inputs` are the messages that its calls added, whole, and `replies` the contents of what came back; the call that
@@ -37,7 +40,8 @@ def shown(inputs: Sequence[list[Json]], replies: Sequence[list[Json]], view: Vie
         left = iter(texts)
         messages += [_with_texts(message, left) for message in added]
         if number < len(replies) and replies[number]:  # the provider refuses an empty message
-            messages.append({"role": "assistant", "content": said(replies[number], thinking=number >= view.quiet)})
+            blocks = assistant_blocks(replies[number], thinking=number >= view.thinking_removed_before)
+            messages.append({"role": "assistant", "content": blocks})
     return messages
 
 
@@ -46,20 +50,20 @@ def outputs_shown(added: list[Json], number: int, cleared: int) -> Iterator[str]
 
     `number` is that of the reply which asked for them, from 1.
     """
-    for at, block in enumerate(block for message in added for block in results(message)):
+    for at, block in enumerate(block for message in added for block in tool_results(message)):
         limit = limits.CLEARED_OUTPUT_CHARS if at < cleared else limits.TOOL_OUTPUT_CHARS
         yield beginning(str(block.get("content", "")), output_name(number, at + 1), limit)
 
 
-def results(message: Json) -> list[Json]:
+def tool_results(message: Json) -> list[Json]:
     """Returns the tool outputs of a message."""
     content = message["content"]
     return [block for block in content if block.get("type") == "tool_result"] if isinstance(content, list) else []
 
 
-def said(content: list[Json], *, thinking: bool) -> list[Json]:
+def assistant_blocks(content: list[Json], *, thinking: bool) -> list[Json]:
     """Returns the blocks of a reply, with or without what was thought."""
-    kept = [dict(block) for block in content if thinking or block.get("type") not in THINKING]
+    kept = [dict(block) for block in content if thinking or block.get("type") not in _THINKING]
     return kept or [dict(_NOTHING_LEFT)]
 
 

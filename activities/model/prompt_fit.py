@@ -1,0 +1,223 @@
+"""Prompts that fit into their model's window.
+
+A prompt has the tokens that the provider counted at the last call of its conversation, and those of what is new, by
+its bytes. Above a share of the window the oldest tool outputs are shown as previews. After such a clearing the
+provider's cache holds nothing of the conversation, so there are few of them, and each frees much. A prompt that the
+provider refuses for its length is shortened once more: a conversation by all its old outputs, a first prompt to a
+third.
+"""
+
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cached_property
+
+from activities.model.conversation import Conversation, ConversationStore, Opening
+from activities.model.conversation_view import ConversationView, outputs_shown, tool_results, visible_messages
+from activities.model.port import Json, ModelFailure, system_note, user_message
+from activities.model.pricing import listed_window
+from supervision import limits
+from supervision.text import cut, size
+
+PromptWriter = Callable[[int], Awaitable[str]]
+"""Writes a prompt; the texts in it that can be cut have at most so many tokens."""
+
+_PROMPT_SHARE = 0.8  # of the window: the rest is for thinking and the reply
+_CLEARED_SHARE = 0.33  # of that, to which a clearing cuts
+_CLEARED_LEAST_SHARE = 0.1  # and which it must free: a smaller gain is not worth reading all of it again
+_CHEAP: Mapping[str, int] = {"*claude-haiku-5-5*": 95_000}  # of its million: above 100,000 each token costs five times
+_ALL = 10**9
+
+
+class KnownWindows:
+    """The windows of models: the first of `settings` (tokens by name or pattern) that fits, else the price list's."""
+
+    def __init__(self, settings: Mapping[str, int] | None = None) -> None:
+        self._settings = dict(settings or {})
+
+    def of(self, model: str) -> int:
+        """Returns the tokens that a prompt and its reply may have together."""
+        return _named(self._settings, model) or listed_window(model) or limits.UNKNOWN_WINDOW_TOKENS
+
+    def prompt_tokens(self, model: str) -> int:
+        """Returns how many tokens of findings, and of other texts that can be cut, one prompt holds."""
+        return min(limits.CONTEXT_TOKENS, int(self.of(model) * limits.CONTEXT_SHARE))
+
+    def target(self, model: str) -> int:
+        """Returns the tokens that a prompt should have at most."""
+        share = int(self.of(model) * _PROMPT_SHARE)
+        return min(share, _named(_CHEAP, model) or share)
+
+    def reply_tokens(self, model: str, prompt: int) -> int:
+        """Returns the tokens that a prompt leaves for its reply: some endpoints refuse a request for more."""
+        return max(self.of(model) - prompt, limits.LEAST_OUTPUT_TOKENS)
+
+
+@dataclass(frozen=True)
+class CallDraft:
+    """A call to be sent: the conversation that it continues, the messages that it adds, and all as they are shown."""
+
+    past: Conversation | None
+    added: list[Json]
+    messages: list[Json]
+    view: ConversationView
+    tokens: int
+
+
+class FirstPrompt:
+    """The first call of a conversation: a text, or what writes it, and a note by the system after it."""
+
+    def __init__(
+        self, windows: KnownWindows, opening: Opening, text: str | PromptWriter, note: str | None = None
+    ) -> None:
+        self.opening = opening
+        self._windows = windows
+        self._text = text
+        self._note = note
+
+    async def first(self, earlier: ConversationView | None) -> CallDraft:
+        """Returns the prompt with as much of the texts that can be cut as the window has room for."""
+        room = self._windows.prompt_tokens(self.opening.model)
+        draft = await self._written(room)
+        excess = draft.tokens - self._windows.target(self.opening.model)
+        return draft if excess <= 0 else await self._written(max(0, room - excess))
+
+    async def shorter(self, draft: CallDraft) -> CallDraft | None:
+        """Returns the prompt with a third of that at most; None if nothing can be cut."""
+        written = await self._written(min(self._windows.prompt_tokens(self.opening.model), draft.tokens) // 3)
+        return written if written.messages != draft.messages else None
+
+    async def _written(self, room: int) -> CallDraft:
+        text = self._text if isinstance(self._text, str) else await self._text(room)
+        messages = [user_message(text), *([system_note(self._note)] if self._note else [])]
+        return CallDraft(None, messages, messages, ConversationView(), opening_tokens(self.opening, messages))
+
+
+class NextPrompt:
+    """A later call: a conversation with messages appended, whose tool outputs are `added` by reference.
+
+    `whole` are these messages with their tool outputs. `anew` asks the question in a conversation of its own, where
+    this one has no room for it.
+    """
+
+    def __init__(
+        self, windows: KnownWindows, past: Conversation, added: list[Json], whole: list[Json], anew: FirstPrompt | None
+    ) -> None:
+        self.opening = past.opening
+        self._windows = windows
+        self._past = past
+        self._added = added
+        self._whole = whole
+        self._anew = anew
+        self._new = sum(len(tool_results(message)) for message in whole)
+
+    @classmethod
+    async def after(
+        cls,
+        windows: KnownWindows,
+        conversations: ConversationStore,
+        head: str,
+        added: list[Json],
+        anew: FirstPrompt | None = None,
+    ) -> "NextPrompt":
+        """Returns the prompt that continues the conversation at `head`."""
+        return cls(windows, await conversations.load(head), added, await conversations.resolve(added), anew)
+
+    async def first(self, earlier: ConversationView | None) -> CallDraft:
+        """Returns the conversation as it was shown last, or after a clearing where it gets too long.
+
+        `earlier` is the view with which an attempt before this one had to be sent.
+        """
+        draft, target = self._shown(earlier or self._past.view), self._windows.target(self.opening.model)
+        if earlier is not None or draft.tokens <= target:
+            return draft
+        cleared = outputs_to_clear(draft.tokens, self._gains, self._past.view.cleared, self._new, target)
+        return draft if cleared == self._past.view.cleared else self._cleared(cleared)
+
+    async def shorter(self, draft: CallDraft) -> CallDraft | None:
+        """Returns the conversation with previews of its old outputs, else of all; None if that frees nothing."""
+        for cleared in (len(self._gains) - self._new, len(self._gains)):
+            if sum(self._gains[draft.view.cleared : cleared]) > 0:
+                return self._cleared(cleared)
+        return await self._anew.shorter(draft) if self._anew else None
+
+    @cached_property
+    def _gains(self) -> list[int]:
+        """The tokens that each tool output, the oldest first, frees as a preview."""
+        gains = []
+        for number, added in enumerate([*self._past.inputs, self._whole]):
+            shown, previews = outputs_shown(added, number, 0), outputs_shown(added, number, _ALL)
+            gains += [tokens_of(text) - tokens_of(preview) for text, preview in zip(shown, previews, strict=True)]
+        return gains
+
+    def _cleared(self, count: int) -> CallDraft:
+        return self._shown(ConversationView(cleared=count, thinking_removed_before=len(self._past.entries)))
+
+    def _shown(self, view: ConversationView) -> CallDraft:
+        replies = [entry.reply.content for entry in self._past.entries]
+        messages = visible_messages([*self._past.inputs, self._whole], replies, view)
+        last = self._past.entries[-1].reply.usage
+        if not last.prompt_tokens:  # the endpoint does not count
+            return CallDraft(self._past, self._added, messages, view, opening_tokens(self.opening, messages))
+        tokens = last.prompt_tokens + last.output_tokens + _json_tokens(messages[len(messages) - len(self._whole) :])
+        if view.cleared > self._past.view.cleared:
+            tokens -= sum(self._gains[self._past.view.cleared : min(view.cleared, len(self._gains) - self._new)])
+        return CallDraft(self._past, self._added, messages, view, tokens)
+
+
+def outputs_to_clear(tokens: int, gains: Sequence[int], cleared: int, new: int, target: int) -> int:
+    """Returns how many tool outputs, from the oldest on, should be previews: as many as before, if not many more.
+
+    `gains` are the tokens that each frees. The last `new` ones, which the model has not seen yet, give way only as
+    far as the prompt does not fit otherwise.
+    """
+    left, count = tokens, cleared
+    while count < len(gains) and left > (target if count >= len(gains) - new else target * _CLEARED_SHARE):
+        left -= gains[count]
+        count += 1
+    return count if tokens > target and tokens - left >= target * _CLEARED_LEAST_SHARE else cleared
+
+
+def corrected(write: PromptWriter, words: str) -> PromptWriter:
+    """Returns a writer of the prompt with what was wrong with an earlier reply to it."""
+
+    async def within(tokens: int) -> str:
+        return f"{await write(tokens)}\n\nYour previous reply was removed to save space. {words}"
+
+    return within
+
+
+def lasting(refusal: ModelFailure) -> ModelFailure:
+    """Returns the refusal of a prompt from which nothing more can be left out, with what helps."""
+    message = (
+        f"{cut(refusal.message, limits.COMPLAINT_BYTES)}. Nothing more can be left out: use a model with a "
+        "larger window (models.supervisor for plans, reviews and answers, models.workers or a role's own model for "
+        "subtasks), or shorten the goal, the subtask or the prompts of the team. If the model's window is smaller "
+        "than the price list says, or is not in it, set SUPERVISOR_MODEL_WINDOW, and prompts are fitted to it."
+    )
+    return ModelFailure(refusal.kind, message, retryable=False, status=refusal.status, request_id=refusal.request_id)
+
+
+def tokens_of(text: str) -> int:
+    """Returns about how many tokens a text has: by its bytes, as scripts with more of them take more tokens."""
+    return round(size(text) / limits.CHARS_PER_TOKEN)
+
+
+def opening_tokens(opening: Opening, messages: Sequence[Json] = ()) -> int:
+    """Returns about how many tokens a conversation's first prompt has."""
+    schema = [opening.output_schema] if opening.output_schema else []
+    return tokens_of(opening.system) + _json_tokens([*opening.tools, *schema, *messages])
+
+
+def brief_tokens(tokens: int) -> int:
+    """Returns how many of a prompt's tokens are for findings in a worker agent's brief, which every turn reads."""
+    return min(limits.AGENT_CONTEXT_TOKENS, int(tokens * limits.AGENT_CONTEXT_SHARE))
+
+
+def _named(table: Mapping[str, int], model: str) -> int | None:
+    return next((tokens for name, tokens in table.items() if fnmatchcase(model, name)), None)
+
+
+def _json_tokens(values: Sequence[Json]) -> int:
+    return sum(tokens_of(json.dumps(value, ensure_ascii=False)) for value in values)

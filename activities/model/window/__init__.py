@@ -1,1 +1,0 @@
-"""The windows of models, and how conversations and prompts are fitted into them."""
