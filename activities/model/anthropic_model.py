@@ -12,7 +12,7 @@ import anthropic
 import httpx2
 
 from activities.model import structured
-from activities.model.call_errors import classify, failure, no_credential, request_limits
+from activities.model.call_errors import classify, failure, no_credential
 from activities.model.port import Json, LanguageModel, ModelFailure, ModelMessage, ModelRequest, StreamProgress
 from activities.model.reply_bounds import StreamBounds, checked
 from activities.model.request.model_traits import ModelTraits, traits_of
@@ -163,8 +163,6 @@ class AnthropicModel(LanguageModel):
             async with asyncio.timeout(self._idle) as end:
                 return await self._read(client, request, progress, most_output, StreamWatch(end, self._idle))
         except Exception as error:
-            if isinstance(error, anthropic.APIStatusError):
-                progress.request_limits = request_limits(error.response.headers)
             failed = classify(error, model=request.model, endpoint=self.endpoint, credentials=self._credentials)
         # Raised out here it carries no cause: the SDK's error holds the body, which may quote the prompt.
         raise failed
@@ -181,7 +179,6 @@ class AnthropicModel(LanguageModel):
         reader = StreamReader(progress, self.endpoint, self._credentials)
         _watch.set(watch)
         async with client.messages.stream(**body, extra_headers=request.headers) as stream:
-            progress.request_limits = request_limits(stream.response.headers)
             async for event in stream:
                 if reader.see(event):
                     watch.see(event)

@@ -191,6 +191,7 @@ class ModelCalls:
             concludes=how.concludes,
             previous_message_id=drafts.past.message_id if drafts.past else None,
             headers={CALL_HEADER: call_header(workflow_id, name.step)} if self._call_header else {},
+            run=name.run.run_id,
         )
         message, draft = await self._fitted(drafts, request, earlier)
         past = drafts.past
