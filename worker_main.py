@@ -55,7 +55,7 @@ from runtime.workers import ALL_ROLES, WorkerRole, workers
 from supervision import limits
 from supervision.contract.request import describe_errors
 from supervision.contract.team import is_pool
-from supervision.queues import MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE, pool_queue
+from supervision.queues import TOOLS_QUEUE, WORKFLOW_QUEUE
 from workflows.supervisor import SupervisorWorkflow
 from workflows.worker_agent import WorkerAgentWorkflow
 

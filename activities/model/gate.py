@@ -81,7 +81,7 @@ class ModelGate(LanguageModel):
         await self._model.close()
 
     def states(self) -> list[dict[str, Any]]:
-        """Returns the breakers: {model, state, failures, retry_in, paced_for, window}; times in seconds, 0 when over."""
+        """Returns the breakers: {model, state, failures, retry_in, paced_for, window}; times in seconds, 0 if over."""
         now = self._clock()
         return [
             {

@@ -1,7 +1,7 @@
 """How many calls of a model may be in flight, by what its provider grants and refuses. The clock is an argument."""
 
 _HALVINGS_APART = 1.0  # seconds: a burst is refused as one, within a moment
-_GRANTS = 4  # for one call more, at most. With as many as the window has, windows of slow calls would take hours to grow
+_GRANTS = 4  # for one call more, at most: with as many as a large window has, slow calls would take an hour to fill it
 
 
 class CallWindow:

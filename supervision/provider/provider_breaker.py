@@ -162,8 +162,10 @@ class ProviderBreaker:
         """Takes note of a failed call; `retry_after` is the wait that the provider asked for, in seconds."""
         asked = retry_after or 0.0
         if kind in PACING:
-            self._paced_until = max(self._paced_until, now + min(asked, limits.PACE_MAX.total_seconds()))
             self._window.refused(len(self._in_flight), now)
+            if self._window.size == 1:  # no narrower: less is later
+                asked = asked or limits.MODEL_RETRY_INITIAL.total_seconds()
+            self._paced_until = max(self._paced_until, now + min(asked, limits.PACE_MAX.total_seconds()))
             self._unanswered.discard(ticket)  # answered, not granted
         self._in_flight.discard(ticket)
         if kind not in OUTAGES | ODD:

@@ -91,6 +91,7 @@ class World:
 
     latency: float
     seed: int
+    names_wait: bool = True
     now: float = 0.0
     granted: list[float] = field(default_factory=list)
     refused: list[float] = field(default_factory=list)
@@ -152,9 +153,9 @@ class World:
 
         if wait := self.bucket.take(self.limit):
             self.refused.append(self.now)
-            retry_after = math.ceil(wait)
+            retry_after = math.ceil(wait) if self.names_wait else None
             self.later(0.02, refused)
-            self.later(retry_after * (1 + limits.RETRY_JITTER * self.random.random()), self.come)
+            self.later((retry_after or 1) * (1 + limits.RETRY_JITTER * self.random.random()), self.come)
         else:
             self.granted.append(self.now)
             takes = self.latency * self.random.uniform(0.6, 1.4)
@@ -163,10 +164,22 @@ class World:
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize(("latency", "minutes"), [(1.0, (2, 1, 1)), (20.0, (6, 3, 6))])
-def test_a_limit_that_moves_is_used(latency: float, minutes: tuple[float, ...], seed: int) -> None:
-    world = World(latency, seed)
+@pytest.mark.parametrize(
+    ("latency", "minutes", "names_wait", "refused"),
+    [(1.0, (2, 1, 1), True, 0.25), (1.0, (2, 1, 1), False, 0.75), (20.0, (6, 3, 6), True, 0.15)],
+)
+def test_a_limit_that_moves_is_used(
+    latency: float, minutes: tuple[float, ...], names_wait: bool, refused: float, seed: int
+) -> None:
+    world = World(latency, seed, names_wait)
     rates = (600, 200, 1000)
     shares = world.run([(rate, 60 * length) for rate, length in zip(rates, minutes, strict=True)])
     assert min(shares) >= 0.7
-    assert len(world.refused) < len(world.granted) / 4
+    assert len(world.refused) <= refused * len(world.granted)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_low_limit_is_used_and_not_stormed(seed: int) -> None:
+    world = World(1.0, seed, names_wait=False)
+    assert world.run([(60, 300)])[0] >= 0.9
+    assert len(world.refused) <= 5 * len(world.granted)

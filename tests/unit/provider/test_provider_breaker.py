@@ -50,9 +50,9 @@ def test_five_outages_in_a_row_open_it_for_ten_seconds(kind: ErrorKind) -> None:
 @pytest.mark.parametrize("kind", [*HARMLESS, ErrorKind.BAD_RESPONSE])
 def test_other_failures_never_open_it(kind: ErrorKind) -> None:
     breaker = ProviderBreaker()
-    for _ in range(50):
-        breaker.failed(_go(breaker), 0, kind)
-    assert (breaker.state(0), breaker.failures) == ("closed", 0)
+    for now in range(50):
+        breaker.failed(_go(breaker, now), now, kind)
+    assert (breaker.state(50), breaker.failures) == ("closed", 0)
 
 
 @pytest.mark.parametrize("trusted", [True, False])
@@ -201,7 +201,19 @@ def test_each_call_that_ends_leaves_its_room_to_another(outcome: str) -> None:
         breaker.released(ticket)
     else:
         breaker.failed(ticket, 0, ErrorKind(outcome))
-    assert isinstance(breaker.ask(0), Wait if outcome == ErrorKind.RATE_LIMITED else Go)
+    assert isinstance(breaker.ask(1), Wait if outcome == ErrorKind.RATE_LIMITED else Go)
+
+
+def test_where_the_window_gets_no_narrower_a_429_holds_the_next_call_back() -> None:
+    breaker = _trusted()
+    flying = [_go(breaker) for _ in range(5)]
+    breaker.failed(flying.pop(), 0, ErrorKind.RATE_LIMITED)
+    assert (breaker.window, breaker.ask(0)) == (2, Wait())
+    for ticket in flying:
+        breaker.released(ticket)
+    breaker.failed(_go(breaker), 3, ErrorKind.RATE_LIMITED)
+    assert (breaker.window, breaker.ask(3)) == (1, Paced(limits.MODEL_RETRY_INITIAL.total_seconds()))
+    assert isinstance(breaker.ask(4), Go)
 
 
 def test_a_429_halves_the_calls_in_flight_and_first_content_brings_them_back() -> None:
