@@ -34,7 +34,8 @@ async def test_a_run_is_answered_by_a_provider_that_refuses_a_third_of_its_calls
         return played(step)
 
     model.play(run_id, three_of_nine)
-    result = await runs.run(client, run_id, "lab", max_subtasks=SUBTASKS)
+    own = {"supervisor": f"{run_id}-supervisor", "workers": f"{run_id}-workers"}  # a gate remembers refusals by model
+    result = await runs.run(client, run_id, "lab", max_subtasks=SUBTASKS, models=own)
     assert result.status == "completed"
     assert len(model.of(run_id)) - len(refused) == CALLS
     assert result.timing.wall_seconds < 60
