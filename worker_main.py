@@ -33,7 +33,6 @@ from activities.model.anthropic_model import AnthropicModel
 from activities.model.conversation import ConversationStore
 from activities.model.gate import ModelGate
 from activities.model.journalled_call import ModelCalls
-from activities.model.pace.queue_pace import QueuePace
 from activities.model.prompt_fit import KnownWindows
 from activities.planning import PlanningActivities
 from activities.publishing import PublishingActivities
@@ -50,14 +49,13 @@ from runtime.health import shown_alive
 from runtime.imports import end_imports
 from runtime.paths import keep_files_private, make_command
 from runtime.process import check_ownership, exit_now, keep_private
-from runtime.queues.queue_config import QueueConfig
 from runtime.settings import Settings, load_settings
 from runtime.watchdog import Watchdog, stopping_by_signal
 from runtime.workers import ALL_ROLES, WorkerRole, workers
 from supervision import limits
 from supervision.contract.request import describe_errors
 from supervision.contract.team import is_pool
-from supervision.queues import MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE, pool_queue
+from supervision.queues import TOOLS_QUEUE, WORKFLOW_QUEUE
 from workflows.supervisor import SupervisorWorkflow
 from workflows.worker_agent import WorkerAgentWorkflow
 
@@ -83,21 +81,10 @@ async def serving(
     usable = await search_attributes.ensure(client) if attributes is None else list(attributes)
     own_id = await namespace_id(client)
     model = anthropic_model(settings)
-    queues = model_queues(settings, pool)
-    pace = QueuePace(
-        QueueConfig(client),
-        queues[0],
-        total=settings.model_rpm / 60 if settings.model_rpm else None,
-        queues=queues,
-        find=settings.model_find_rpm,
-    )
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(model.close)  # first in, last out: calls in flight may finish
-        if pool or "model" in roles:
-            await stack.enter_async_context(pace.kept())
-        gate = ModelGate(model, settings.model_tpm, pace=pace)
-        rate = settings.model_rpm / 60 / len(queues) if settings.model_rpm else None
-        for worker in compose(client, settings, gate, roles, usable, own_id, pool, strict_sandbox, rate):
+        gate = ModelGate(model, settings.model_calls)
+        for worker in compose(client, settings, gate, roles, usable, own_id, pool, strict_sandbox):
             await stack.enter_async_context(worker)
         yield usable
 
@@ -111,7 +98,6 @@ def compose(
     owner: str,
     pool: str | None = None,
     strict_sandbox: bool = True,
-    model_rate: float | None = None,
 ) -> list[Worker]:
     """Returns everything that a Worker process consists of, wired together."""
     store = open_store(settings.artifacts_url)
@@ -148,18 +134,18 @@ def compose(
         else [],
         tool_activities=[ToolActivities(store, conversations, teams, windows).run_tool],
         interceptors=[Attempts(), Guard(store)],
-        model_rate=model_rate,
+        model_rate=model_rate(settings),
         model_slots=settings.model_calls,
         pool=pool,
         strict_sandbox=strict_sandbox,
     )
 
 
-def model_queues(settings: Settings, pool: str | None) -> list[str]:
-    """Returns the queues of model calls, the process's own first: the model queue, and those of the teams' pools."""
-    own = pool_queue(pool) if pool else MODEL_QUEUE
-    pools = [pool_queue(name) for name in named_pools(settings.teams_folders)]
-    return [own, *sorted({MODEL_QUEUE, *pools} - {own})]
+def model_rate(settings: Settings) -> float | None:
+    """Returns the calls per second that each queue of model calls may hand out: equal parts for pools of team files."""
+    if settings.model_rpm is None:
+        return None
+    return settings.model_rpm / 60 / (1 + len(named_pools(settings.teams_folders)))
 
 
 def anthropic_model(settings: Settings) -> AnthropicModel:

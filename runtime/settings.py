@@ -45,12 +45,8 @@ class Settings(BaseSettings):
     """Which tools the team inside a request may combine: none at all, those of one team file, or any."""
     model_rpm: float | None = Field(default=None, gt=0)
     """Requests per minute over all queues of model calls and all Workers; None is no limit."""
-    model_find_rpm: bool = True
-    """True if a limit that nobody set is found: the queue's rate follows the provider's refusals."""
     model_calls: int = Field(default=limits.MODEL_SLOTS, ge=1, le=limits.ACTIVITY_SLOTS)
     """Model calls that this process has in flight, for each queue that it serves."""
-    model_tpm: int | None = Field(default=None, gt=0)
-    """Tokens per minute of this process's model calls, those read from the cache not counted; None is no limit."""
     model_structured: Literal["format", "forced_tool", "tool", "text"] = "format"
     """How the endpoint is asked for JSON."""
     model_without: Annotated[list[RequestPart], NoDecode] = []

@@ -258,48 +258,13 @@ BREAKER_WINDOW = 4  # unanswered calls while nothing proves that the provider se
 BREAKER_TRUST = timedelta(seconds=30)  # a provider that answered this recently gets any number of calls at once
 CIRCUIT_RETRY_BELOW = timedelta(seconds=30)  # longer outages are the workflow's to wait for, by contract
 PACE_MAX = timedelta(seconds=60)  # a 429 holds the model's other calls back for at most this
-GATE_WAIT = timedelta(seconds=5)  # wait in process for pacing and tokens; a longer one is a later attempt
+GATE_WAIT = timedelta(seconds=5)  # a known wait that long is spent in the process; a longer one is a later attempt
+GATE_PATIENCE = timedelta(seconds=60)  # in line for room: of an attempt's five minutes and more, most is left after it
 LED_PREFIX_TOKENS = 1500  # system and tools of a role: what shorter ones cost is not worth anybody's wait
 PREFIX_WAIT = timedelta(seconds=3)  # for the first content of the call that leads; most models begin sooner
 PREFIX_LIFE = timedelta(minutes=4)  # since a prefix was last used: providers keep it for five minutes
 KNOWN_PREFIXES = 1000  # prefixes of which a process knows when they were used
-TPM_BURST_SHARE = 0.1  # of a minute's tokens at once; the rest flows evenly, so that no minute has more than its own
-TPM_DELAY_MAX = timedelta(seconds=60)  # a caller sent away comes back after at most this
-# A limit that nobody set is found: see supervision/provider/found_limit.py. Tried out in its simulation, where
-# provider limits of 20 to 600 requests a minute move under closed loops of calls.
-FOUND_CUT = 0.5  # of the rate, at a refusal; most of it is back within a few calls
-FOUND_TOP = 0.93  # of the refused rate: at the rate itself the next refusal would come at once
-FOUND_RECOVERY_CALLS = 75  # until the rate is back at FOUND_TOP: each refusal pays for so many calls without one,
-FOUND_RECOVERY_MIN = timedelta(seconds=12)  # but not while the refused calls themselves still come back,
-FOUND_RECOVERY_MAX = timedelta(seconds=34)  # nor for so long that a raised limit is noticed too late
-FOUND_PROBE = timedelta(seconds=12)  # beyond it: then the rate has doubled, after twice this it is five times as high
-FOUND_BEYOND = 3.0  # times the rate that held: a refusal below it confirms the limit
-FOUND_DRIFT = 0.1  # and moves it up by this power of the rate that was tried
-FOUND_FIRST_RATE = 1.0  # a second: where the search begins, if no more calls went out before the first refusal
-FOUND_LEAST_RATE = 0.05  # three a minute: a queue never stands still
-FOUND_NAMED_SHARE = 0.97  # of a limit that the provider names: clocks differ
-FOUND_WINDOW = timedelta(seconds=2)  # after a refusal: more of them are the same one,
-FOUND_WINDOW_CALLS = 2.5  # also at low rates, where a few calls that come in a clump are all there are
-FOUND_USED = 0.4  # of a rate, at least, before it is raised; the server's average of half a minute lags behind
-FOUND_STEP = 0.03  # smaller changes of a rate are not worth a write
-FOUND_TICK = timedelta(seconds=2)  # how often a process with model calls looks at its queue
-FOUND_SAVE = timedelta(seconds=6)  # and keeps the time without a refusal for other processes, rate changed or not
-FOUND_ACTIVE = timedelta(seconds=20)  # after its last model call a process leaves the queue to others
-FOUND_RETRY = timedelta(minutes=1)  # between tries where the server did not let the rates be seen or changed
-FOUND_RPC_TIMEOUT = timedelta(seconds=5)
-FOUND_FORGOTTEN = 20  # times the refused rate, without another refusal: nobody limits any longer
-SPACING_SHARE = 0.9  # of the time that a queue's rate leaves between two calls: those of one process keep it
-NAMED_LIFE = timedelta(minutes=2)  # what a provider named for a model, without any newer word
-NAMED_SILENCE = 10  # answers in a row without a limit: none is named any longer
-NAMED_NEAR = 0.2  # of a named limit left: from here on it is kept
-NAMED_CHANGE = 0.05  # by so much a newly named limit differs from the last one, or it is the same
-NAMED_MODEL_SHARE = 0.1  # of a process's calls: models with fewer do not bound the queue
-QUEUE_REASON_CHARS = 900  # the server takes 1,000
-SHARE_RESERVE = 0.05  # of SUPERVISOR_MODEL_RPM, for a queue without calls
-SHARE_BUSY_RATE = 0.01  # calls a second: below it a queue counts as idle
-SHARE_HEADROOM = 1.5  # what a queue may have in place of what it used lately
 FAIRNESS_KEY_BYTES = 64  # the server refuses longer ones, and the workflow task with them
-OUTPUT_TOKENS_GUESS = 1000  # of a first answer, until there are recent ones to go by
 
 # --- Heartbeats and recovery ----------------------------------------------------------------------
 HEARTBEAT_EVERY = timedelta(seconds=1)  # carries cancellation to a call and the text's tail to `follow`; 4 may be late

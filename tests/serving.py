@@ -26,7 +26,6 @@ _OURS = ("ANTHROPIC_", "SUPERVISOR_", "OTEL_", "TEMPORAL_")
 def settings_for(model_url: str, artifacts: Path | str, **changes: Any) -> Settings:
     """Returns settings of Workers that serve the test teams with that model, whatever the environment says."""
     fixed = {"artifacts_url": str(artifacts), "teams_dir": TEAMS, "ANTHROPIC_BASE_URL": model_url}
-    fixed["model_find_rpm"] = False  # a scripted 429 would slow the other tests on the same server
     return Settings(_env_file=None, **{"ANTHROPIC_API_KEY": "test-key", **fixed, **changes})
 
 
@@ -105,7 +104,6 @@ def worker_processes(client: Client, model_url: str, artifacts: str, folder: Pat
         "ANTHROPIC_BASE_URL": model_url,
         "SUPERVISOR_ARTIFACTS_URL": artifacts,
         "SUPERVISOR_TEAMS_DIR": str(TEAMS),
-        "SUPERVISOR_MODEL_FIND_RPM": "false",
     }
     processes = WorkerProcesses(environ, folder)
     try:

@@ -57,7 +57,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "runtime": (
         *("imports", "paths", "process", "experimental", "telemetry", "settings", "payloads", "search_attributes"),
-        *("watchdog", "health", "shown_details", "queues"),
+        *("watchdog", "health", "shown_details"),
         *("server", "connection"),
     ),
     "standin": ("server", "extract", "__main__"),
@@ -83,6 +83,7 @@ EXCEPTIONS: dict[str, str] = {
     "supervision/planning/fixed_routes.py": "what a pattern of a team's route fits",
     "supervision/planning/team_hints.py": "hints for a team's author, for the Worker and the command line alike",
     "supervision/queues.py": "the names of the queues, for workflows, activities and clients alike",
+    "supervision/provider/call_window.py": "a rule of its own, for the breaker that asks it",
     "supervision/prompt_marks.py": "marks in prompts, shared by `activities` (writes them) and `standin` (reads them)",
     "supervision/agent/finding_budget.py": "the room for findings in a prompt: activities and workflows use it",
     "supervision/results/timing.py": "the critical path: a computation on reports, not a part of the run's state",

@@ -13,7 +13,7 @@ import anthropic
 import httpx2
 
 from activities.model import structured
-from activities.model.call_errors import classify, failure, no_credential, request_limits
+from activities.model.call_errors import classify, failure, no_credential
 from activities.model.port import Json, LanguageModel, ModelFailure, ModelMessage, ModelRequest, StreamProgress
 from activities.model.request.endpoint_profile import profile_of
 from activities.model.request.request_body import request_body, rung_of
@@ -116,8 +116,6 @@ class AnthropicModel(LanguageModel):
             async with asyncio.timeout(self._idle) as end:
                 return await self._read(client, request, progress, StreamWatch(end, self._idle))
         except Exception as error:
-            if isinstance(error, anthropic.APIStatusError):
-                progress.request_limits = request_limits(error.response.headers)
             failed = classify(error, model=request.model, endpoint=self.endpoint, credentials=self._credentials)
         # Raised out here it carries no cause: the SDK's error holds the body, which may quote the prompt.
         raise failed
@@ -135,7 +133,6 @@ class AnthropicModel(LanguageModel):
         reader = StreamReader(progress, self.endpoint, self._credentials)
         _watch.set(watch)
         async with client.messages.stream(**body, extra_headers=request.headers) as stream:
-            progress.request_limits = request_limits(stream.response.headers)
             async for event in stream:
                 if reader.see(event):
                     watch.see(event)

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from activities.model.port import ModelFailure, RequestLimits
+from activities.model.port import ModelFailure
 from supervision import limits
 from supervision.errors import RETRIED, WAITING, ErrorKind
 from supervision.text import one_line
@@ -168,15 +168,6 @@ def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
     if seconds is None or seconds <= 0:
         return None
     return min(seconds, limits.RETRY_AFTER_MAX.total_seconds())
-
-
-def request_limits(headers: Mapping[str, str]) -> RequestLimits | None:
-    """Returns what `anthropic-ratelimit-requests-limit` and `-remaining` say; None without a readable limit."""
-    limit = _number(headers.get("anthropic-ratelimit-requests-limit"), 1.0)
-    left = _number(headers.get("anthropic-ratelimit-requests-remaining"), 1.0)
-    if limit is None or not 0 < limit < math.inf:
-        return None
-    return RequestLimits(limit, limit if left is None else left)
 
 
 def _number(text: str | None, unit: float) -> float | None:

@@ -1,21 +1,20 @@
-"""The gate between this process and the provider: breakers by model, pacing after 429, tokens per minute."""
+"""The gate between this process and the provider: by model a breaker, a window of calls in flight, a wait after 429."""
 
 import asyncio
 import logging
 import time
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakValueDictionary
 
 from cachetools import LRUCache
 from opentelemetry import metrics
 
-from activities.model.pace.queue_pace import QueuePace, Refusal
-from activities.model.pace.token_limit import TokenLimit
 from activities.model.port import Json, LanguageModel, ModelFailure, ModelMessage, ModelRequest, StreamProgress
 from activities.model.request.prefix_leads import PrefixLeads
 from supervision import limits
 from supervision.contract.base import Model
-from supervision.errors import PACING, ErrorKind
+from supervision.errors import ErrorKind
 from supervision.provider.provider_breaker import (
     BreakerOpen,
     CallTicket,
@@ -40,46 +39,30 @@ class ModelGate(LanguageModel):
     """A model whose calls are sent only while its provider can serve them. One per process.
 
     Beside the failures of the model itself it raises ModelFailure CircuitOpen with the remaining seconds while the
-    breaker of the request's model is open, and RateLimited if a 429 or `tokens_per_minute` would make the call wait
-    for more than GATE_WAIT. It waits itself for less than that, for the outcome of calls that decide whether the
-    breaker opens, and for the first call with a prefix that many share; cancelling ends the wait.
+    breaker of the request's model is open, and RateLimited where the call would have to wait for more than GATE_WAIT
+    after a 429, or has waited for GATE_PATIENCE. It waits itself for less than that, for room among the calls in
+    flight, of which there are `most` of a model at first, for the outcome of calls that decide whether the breaker
+    opens, and for the first call with a prefix that many share; cancelling ends the wait. Runs are served in turn.
     """
 
     def __init__(
-        self,
-        model: LanguageModel,
-        tokens_per_minute: int | None = None,
-        clock: Callable[[], float] = time.monotonic,
-        pace: QueuePace | None = None,
+        self, model: LanguageModel, most: int = limits.MODEL_SLOTS, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._model = model
-        self._pace = pace
+        self._most = most
         self._clock = clock
-        self._tokens = TokenLimit(tokens_per_minute, clock) if tokens_per_minute else None
         self._leads = PrefixLeads(clock)
         # Bounded, as requests may name models of their own.
         self._breakers: LRUCache[str, ProviderBreaker] = LRUCache(limits.KNOWN_MODELS)
         self._seen: LRUCache[str, ProviderState] = LRUCache(limits.KNOWN_MODELS)
         self._last_failures: LRUCache[str, str] = LRUCache(limits.KNOWN_MODELS)
         self._changed = asyncio.Event()
+        self._lines: WeakValueDictionary[tuple[str, ...], asyncio.Lock] = WeakValueDictionary()
 
     async def complete(self, request: ModelRequest, progress: StreamProgress) -> ModelMessage:
         """Returns the answer to a request, which is sent as soon as it may be."""
-        sent = self._pace.handed_out(request.model) if self._pace else None
-        tokens = await self._tokens.reserve(request) if self._tokens else None
-        answered = False
-        try:
-            async with self._leads.turn(request, progress):
-                await self._spaced()
-                message = await self._send(request, progress, await self._admit(request.model), sent)
-            answered = True
-        finally:
-            # Content that has come is paid for, even if the call failed or was cancelled later.
-            if tokens and not answered and not progress.has_content:
-                tokens.unused()
-        if tokens:
-            tokens.used(message.usage)
-        return message
+        async with self._leads.turn(request, progress):
+            return await self._send(request, progress, await self._admit(request))
 
     def output_schema(self, model: type[Model]) -> Json:
         """Returns the schema that the model gives."""
@@ -90,7 +73,7 @@ class ModelGate(LanguageModel):
         await self._model.close()
 
     def states(self) -> list[dict[str, Any]]:
-        """Returns the breakers: {model, state, failures, retry_in, paced_for}; times in seconds, 0 when over."""
+        """Returns the breakers: {model, state, failures, retry_in, paced_for, window}; times in seconds, 0 if over."""
         now = self._clock()
         return [
             {
@@ -99,11 +82,24 @@ class ModelGate(LanguageModel):
                 "failures": breaker.failures,
                 "retry_in": breaker.remaining(now),
                 "paced_for": breaker.paced(now),
+                "window": breaker.window,
             }
             for name, breaker in self._breakers.items()
         ]
 
-    async def _admit(self, model: str) -> CallTicket:
+    async def _admit(self, request: ModelRequest) -> CallTicket:
+        """Returns the ticket of a call once it may be sent.
+
+        One call of each run stands in the line of its model, so a run with many calls is not served before others.
+        """
+        of_run, of_model = self._line(request.model, request.run), self._line(request.model)
+        try:
+            async with asyncio.timeout(limits.GATE_PATIENCE.total_seconds()), of_run, of_model:
+                return await self._first_in_line(request.model)
+        except TimeoutError:
+            raise _full(request.model) from None
+
+    async def _first_in_line(self, model: str) -> CallTicket:
         breaker = self._breaker(model)
         while True:
             now = self._clock()
@@ -118,14 +114,11 @@ class ModelGate(LanguageModel):
                     raise _paced(model, admission.seconds)
                 case Paced():
                     await asyncio.sleep(admission.seconds)
-                    await self._spaced()
                 case Wait():
-                    # Other callers ask and report meanwhile, so the breaker is asked again after every change.
+                    # Calls report meanwhile, so the breaker is asked again after every change.
                     await self._changed.wait()
 
-    async def _send(
-        self, request: ModelRequest, progress: StreamProgress, ticket: CallTicket, sent: Refusal | None
-    ) -> ModelMessage:
+    async def _send(self, request: ModelRequest, progress: StreamProgress, ticket: CallTicket) -> ModelMessage:
         """Sends the call and reports its outcome to the breaker, whatever it is."""
         breaker = self._breaker(request.model)
 
@@ -137,15 +130,9 @@ class ModelGate(LanguageModel):
         try:
             message = await self._model.complete(request, progress)
             breaker.succeeded(ticket, self._clock())
-            if self._pace:
-                self._pace.answered(request.model, progress.request_limits)
         except ModelFailure as failure:
             breaker.failed(ticket, self._clock(), failure.kind, failure.retry_after)
             self._last_failures[request.model] = failure.message
-            if self._pace and sent and failure.kind in PACING:
-                self._pace.answered(request.model, progress.request_limits)
-                # Before the call is given back: it returns to the queue, whose rate should be lower by then.
-                await self._pace.refused(sent, progress.request_limits)
             cooldown = breaker.remaining(self._clock())
             if failure.retryable and cooldown >= limits.CIRCUIT_RETRY_BELOW.total_seconds():
                 raise _circuit_open(request.model, cooldown, failure.message) from failure
@@ -159,13 +146,12 @@ class ModelGate(LanguageModel):
             self._wake()
         return message
 
-    async def _spaced(self) -> None:
-        if self._pace:
-            await self._pace.spaced()
-
     def _breaker(self, model: str) -> ProviderBreaker:
-        breaker: ProviderBreaker = self._breakers.setdefault(model, ProviderBreaker())
+        breaker: ProviderBreaker = self._breakers.setdefault(model, ProviderBreaker(self._most))
         return breaker
+
+    def _line(self, *of: str) -> asyncio.Lock:
+        return self._lines.setdefault(of, asyncio.Lock())
 
     def _wake(self) -> None:
         self._changed.set()
@@ -199,4 +185,13 @@ def _paced(model: str, seconds: float) -> ModelFailure:
         f"not sent: the provider of {model} asked for no calls for another {seconds:.0f} s",
         retryable=True,
         retry_after=seconds,
+    )
+
+
+def _full(model: str) -> ModelFailure:
+    return ModelFailure(
+        ErrorKind.RATE_LIMITED,
+        f"not sent: other calls of {model} are in flight, as many as its provider takes at present",
+        retryable=True,
+        retry_after=limits.GATE_WAIT.total_seconds(),
     )

@@ -188,6 +188,7 @@ class ModelCalls:
             long_cache=how.long_cache,
             concludes=how.concludes,
             headers={CALL_HEADER: call_header(workflow_id, name.step)} if self._call_header else {},
+            run=name.run.run_id,
         )
         message, draft = await self._fitted(prompt, request, earlier)
         past = draft.past

@@ -25,7 +25,7 @@ class ModelRequest:
 
     `concludes` forbids tool calls. `long_cache` is for conversations that pause for longer than five minutes.
     `previous_message_id` is the reply before this call, if there is one. `effort` None is the model's default.
-    `room` is what the window has left for the reply.
+    `room` is what the window has left for the reply, `run` the id of the run that asks.
     """
 
     model: str
@@ -41,6 +41,7 @@ class ModelRequest:
     concludes: bool = False
     previous_message_id: str | None = None
     headers: dict[str, str] = field(default_factory=dict)
+    run: str = ""
 
 
 class ModelUsage(Model):
@@ -97,27 +98,13 @@ def system_note(text: str) -> Json:
     return {"role": "system", "content": [{"type": "text", "text": text}]}
 
 
-@dataclass(frozen=True)
-class RequestLimits:
-    """What an answer's headers say of the provider's limit: requests a minute, and how many are left of them."""
-
-    per_minute: float
-    left: float
-
-    @property
-    def exhausted(self) -> bool:
-        """True if the limit of requests is used up: a refusal is then about it, and not about tokens."""
-        return self.left < 1
-
-
 @dataclass
 class StreamProgress:
     """The part of a call's answer that has come; the adapter updates it, the heartbeat reads it.
 
-    `usage` is what the call has cost so far, `request_limits` what the provider says of its limit, failures included.
+    `usage` is what the call has cost so far.
     """
 
-    request_limits: RequestLimits | None = None
     usage: ModelUsage = field(default_factory=ModelUsage)
     tail: str = ""
     has_content: bool = False

@@ -4,7 +4,6 @@ import math
 import re
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatch
 from typing import Any
 
@@ -100,14 +99,10 @@ def _parts(schema: Any) -> Iterator[_Json]:
 
 
 class RequestLimit(StrictModel):
-    """So many requests a minute, `burst_seconds` of them at once after a quiet time.
-
-    With `headers` every answer says so in `anthropic-ratelimit-requests-*`; refusals have `retry-after` in any case.
-    """
+    """So many requests a minute, `burst_seconds` of them at once after a quiet time; refusals have `retry-after`."""
 
     per_minute: float = Field(gt=0)
     burst_seconds: float = Field(default=5, ge=0)
-    headers: bool = False
 
 
 class RequestBucket:
@@ -128,16 +123,3 @@ class RequestBucket:
             return (1 - self._level) / rate
         self._level -= 1
         return 0.0
-
-    def headers(self, limit: RequestLimit, wait: float) -> dict[str, str]:
-        """Returns what the answer to a request says; `wait` is what `take` gave for it."""
-        refused = {"retry-after": str(math.ceil(wait))} if wait else {}
-        if not limit.headers:
-            return refused
-        rate = limit.per_minute / 60
-        full = datetime.now(UTC) + timedelta(seconds=max(0.0, limit.burst_seconds - self._level / rate))
-        return refused | {
-            "anthropic-ratelimit-requests-limit": f"{limit.per_minute:g}",
-            "anthropic-ratelimit-requests-remaining": str(int(self._level)),
-            "anthropic-ratelimit-requests-reset": full.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        }

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import inspect
 import json
+import math
 import secrets
 import sys
 from dataclasses import replace
@@ -82,9 +83,8 @@ class Endpoint:
         if config.require_key is not None and exchange.key != config.require_key:
             raise ErrorReply(401, "invalid API key")
         request = _request(exchange)
-        headers = self._limited(config.limit)
+        self._keep_to(config.limit)
         fault = self._script.fault(exchange.call, request.model) or Fault()
-        fault = fault.model_copy(update={"headers": headers | fault.headers})
         bill = self._cache.bill(request)  # on arrival: what others still write can't be read
         await asyncio.sleep((self._script.latency_ms + fault.delay_ms) / 1000)
         if fault.status is not None:
@@ -114,15 +114,11 @@ class Endpoint:
             return await stream(exchange, events, fault, pause / 1000)
         return await single(exchange, sse.message(reply, message_id, request.model, usage), fault)
 
-    def _limited(self, limit: RequestLimit | None) -> dict[str, str]:
-        """Returns the headers of an answer under a limit. Raises ErrorReply when it is reached."""
-        if limit is None:
-            return {}
-        wait = self._bucket.take(limit)
-        headers = self._bucket.headers(limit, wait)
-        if wait:
-            raise ErrorReply(429, "this request would exceed the limit of requests", "rate_limit_error", headers)
-        return headers
+    def _keep_to(self, limit: RequestLimit | None) -> None:
+        """Raises ErrorReply if the request exceeds the limit."""
+        if limit and (wait := self._bucket.take(limit)):
+            after = {"retry-after": str(math.ceil(wait))}
+            raise ErrorReply(429, "this request would exceed the limit of requests", "rate_limit_error", after)
 
     async def _think(self, request: ApiRequest) -> ApiReply:
         reply = self._brain(request)

@@ -1,5 +1,7 @@
 """The circuit breaker of one provider and model in a process: an outage costs a handful of requests, then probes.
 
+Refusals of a provider that serves (429) open nothing: they narrow the window of calls in flight.
+
 Every caller asks before it sends, and afterwards reports the outcome with its ticket. The clock is an argument, in
 seconds.
 """
@@ -9,6 +11,7 @@ from typing import Literal
 
 from supervision import limits
 from supervision.errors import ODD, OUTAGES, PACING, ErrorKind
+from supervision.provider.call_window import CallWindow
 
 ProviderState = Literal["closed", "open", "half_open"]
 
@@ -33,7 +36,7 @@ class Go:
 
 @dataclass(frozen=True)
 class Wait:
-    """Ask again after the next change: calls in flight will show if the provider serves."""
+    """Ask again after the next change: calls in flight will show if the provider serves, or make room."""
 
 
 @dataclass(frozen=True)
@@ -68,12 +71,16 @@ class ProviderBreaker:
     Half-open leases one probe at a time. A probe that is answered in any readable way closes the breaker, a 429 or a
     rejection too: the outage is over, and pacing or the caller takes over from there. An outage or an unreadable
     answer opens it for another cool-down.
+
+    While it is closed, no more calls are in flight than its CallWindow has, which begins with `most`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = limits.MODEL_SLOTS) -> None:
         self._epoch = 0  # how often the breaker has opened
         self._sent = 0  # calls admitted, ever: the number of the latest ticket
-        self._unanswered: set[CallTicket] = set()  # sent, without content or outcome yet
+        self._in_flight: set[CallTicket] = set()  # sent, without outcome yet
+        self._unanswered: set[CallTicket] = set()  # those of them without content
+        self._window = CallWindow(most)
         self._trusted_until = _NEVER  # any number of calls may be unanswered until then
         self._row_start = 0  # outcomes of calls up to this number say nothing about the present
         self._silent_failures = 0  # outages in the row that gave no content
@@ -87,6 +94,11 @@ class ProviderBreaker:
         if self._open_until is None:
             return "closed"
         return "open" if now < self._open_until else "half_open"
+
+    @property
+    def window(self) -> int:
+        """How many calls may be in flight while it is closed."""
+        return self._window.size
 
     @property
     def failures(self) -> int:
@@ -113,14 +125,16 @@ class ProviderBreaker:
             return Paced(wait)
         probing = self._open_until is not None
         if probing:
-            undecided = self._probe is not None
+            waits = self._probe is not None
         else:
             trusted = self.trusted(now) or (trusted_elsewhere and not self.failures)
             undecided = not trusted and len(self._unanswered) >= limits.BREAKER_WINDOW
-        if undecided:
+            waits = undecided or len(self._in_flight) >= self._window.size
+        if waits:
             return Wait()
         self._sent += 1
         ticket = CallTicket(self._epoch, self._sent, probing)
+        self._in_flight.add(ticket)
         self._unanswered.add(ticket)
         if probing:
             self._probe = ticket
@@ -128,7 +142,9 @@ class ProviderBreaker:
 
     def answering(self, ticket: CallTicket, now: float) -> None:
         """Takes note of a call's first content: the provider works, the call may still fail."""
-        self._unanswered.discard(ticket)
+        if ticket in self._unanswered:
+            self._unanswered.discard(ticket)
+            self._window.granted()
         if self._is_current(ticket):
             self._trust(now)
             self._silent_failures = 0
@@ -138,6 +154,7 @@ class ProviderBreaker:
         if ticket == self._probe:
             self._close(now)
         self.answering(ticket, now)
+        self._in_flight.discard(ticket)
         if self._is_current(ticket):
             self._broken_failures = 0
 
@@ -145,7 +162,12 @@ class ProviderBreaker:
         """Takes note of a failed call; `retry_after` is the wait that the provider asked for, in seconds."""
         asked = retry_after or 0.0
         if kind in PACING:
+            self._window.refused(len(self._in_flight), now)
+            if self._window.size == 1:  # no narrower: less is later
+                asked = asked or limits.MODEL_RETRY_INITIAL.total_seconds()
             self._paced_until = max(self._paced_until, now + min(asked, limits.PACE_MAX.total_seconds()))
+            self._unanswered.discard(ticket)  # answered, not granted
+        self._in_flight.discard(ticket)
         if kind not in OUTAGES | ODD:
             if ticket == self._probe:
                 self._close(now)
@@ -160,6 +182,7 @@ class ProviderBreaker:
 
     def released(self, ticket: CallTicket) -> None:
         """Takes note of a call that was given up: it proves nothing, and another call may be the probe."""
+        self._in_flight.discard(ticket)
         self._unanswered.discard(ticket)
         if ticket == self._probe:
             self._probe = None

@@ -171,17 +171,9 @@ async def test_a_wrong_configuration_is_refused_and_changes_nothing(served: Serv
     assert text_of(await served.ask()) == "kept"
 
 
-async def test_a_limit_of_requests_refuses_what_exceeds_it_and_names_itself_if_asked(served: Served) -> None:
-    limit = {"per_minute": 2, "burst_seconds": 30, "headers": True}
-    await served.config(limit=limit)
+async def test_a_limit_of_requests_refuses_what_exceeds_it(served: Served) -> None:
+    await served.config(limit={"per_minute": 2, "burst_seconds": 30})
     assert (await served.ask()).stop_reason == "end_turn"
     with pytest.raises(anthropic.RateLimitError) as caught:
         await served.ask()
-    headers = caught.value.response.headers
-    assert 0 < int(headers["retry-after"]) <= 30
-    assert headers["anthropic-ratelimit-requests-limit"] == "2"
-    assert headers["anthropic-ratelimit-requests-remaining"] == "0"
-    await served.config(limit={**limit, "headers": False})
-    with pytest.raises(anthropic.RateLimitError) as caught:
-        await served.ask()
-    assert "anthropic-ratelimit-requests-limit" not in caught.value.response.headers
+    assert 0 < int(caught.value.response.headers["retry-after"]) <= 30

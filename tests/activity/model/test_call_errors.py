@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activities.model.call_errors import classify, failure, request_limits, retry_after_seconds
-from activities.model.port import ModelFailure, RequestLimits
+from activities.model.call_errors import classify, failure, retry_after_seconds
+from activities.model.port import ModelFailure
 from supervision import limits
 from supervision.errors import ErrorKind
 from supervision.trust import Credentials
@@ -130,23 +130,3 @@ def test_a_failure_that_is_already_judged_stays_as_it_is() -> None:
     judged = failure(ErrorKind.STREAM_BROKEN, detail="cut")
     assert isinstance(judged, ModelFailure)
     assert classify(judged) is judged
-
-
-@pytest.mark.parametrize(
-    ("limit", "left", "read"),
-    [
-        ("50", "49", (50, 49)),
-        ("50", None, (50, 50)),
-        ("50", "soon", (50, 50)),
-        (None, "49", None),
-        ("many", "49", None),
-        ("0", "0", None),
-        ("-5", "0", None),
-        ("inf", "0", None),
-        ("nan", "0", None),
-    ],
-)
-def test_the_limit_that_headers_name(limit: str | None, left: str | None, read: tuple[float, float] | None) -> None:
-    named = {"limit": limit, "remaining": left}
-    headers = {f"anthropic-ratelimit-requests-{name}": value for name, value in named.items() if value is not None}
-    assert request_limits(headers) == (RequestLimits(*read) if read else None)

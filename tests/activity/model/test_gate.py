@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -200,25 +201,77 @@ async def test_a_short_wait_after_a_429_happens_in_the_process(clock: Clock) -> 
         assert (await waiting).text() == "fine"
 
 
-async def test_tokens_per_minute_hold_back_what_the_minute_has_no_room_for(clock: Clock) -> None:
-    spends = http.stream(http.start(), *http.block(0, http.text("fine")), *http.finish(output_tokens=5000))
-    async with gated(spends, clock, tokens_per_minute=10_000) as (server, gate):
+async def test_a_429_leaves_room_for_half_of_the_calls_in_flight(clock: Clock) -> None:
+    async with gated(GOOD, clock) as (server, gate):
         await call(gate)
+        held = server.reply = Held()
+        early = [asyncio.create_task(call(gate)) for _ in range(8)]
+        await until(lambda: len(server.requests) == 9)
+        server.reply = http.error(429, "rate_limit_error")
+        assert await failures(gate, 1) == ["RateLimited"]
+        assert gate.states()[0]["window"] == 4
+        late = [asyncio.create_task(call(gate)) for _ in range(20)]
+        held.tell(GOOD)
+        server.reply = GOOD
+        await asyncio.gather(*early, *late)
+    assert len(server.requests) == 1 + 8 + 1 + 20
+    assert gate.states()[0]["window"] == 4 + 28 // 4
+
+
+async def test_what_has_no_room_waits_in_the_process_and_is_sent_as_others_end(clock: Clock) -> None:
+    async with gated(GOOD, clock, most=3) as (server, gate):
+        await call(gate)
+        first = server.reply = Held()
+        calls = [asyncio.create_task(call(gate)) for _ in range(9)]
+        await until(lambda: len(server.requests) == 4)
+        server.reply = Held()
+        first.tell(GOOD)
+        await until(lambda: len(server.requests) == 7)
+        assert [call.done() for call in calls].count(True) == 3
+        server.reply.tell(GOOD)
+        await asyncio.gather(*calls)
+
+
+async def test_runs_are_served_in_turn(clock: Clock) -> None:
+    began: list[str] = []
+
+    async with gated(GOOD, clock, most=1) as (server, gate):
+        await call(gate)
+        held = server.reply = Held()
+        first = asyncio.create_task(call(gate))
+        await until(lambda: len(server.requests) == 2)
+        server.reply = GOOD
+
+        async def one(run: str) -> None:
+            await call(gate, run=run)
+            began.append(run)
+
+        calls = [asyncio.create_task(one(run)) for run in ["large"] * 10 + ["small"] * 2 + ["third"]]
+        await asyncio.sleep(0)
+        held.tell(GOOD)
+        await asyncio.gather(first, *calls)
+    assert began == ["large", "small", "third", "large", "small"] + ["large"] * 8
+
+
+async def test_who_finds_no_room_for_long_gives_its_slot_back(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "GATE_PATIENCE", timedelta(seconds=0.1))
+    async with gated(GOOD, clock, most=1) as (server, gate):
+        await call(gate)
+        held = server.reply = Held()
+        first = asyncio.create_task(call(gate))
+        await until(lambda: len(server.requests) == 2)
         with pytest.raises(ModelFailure) as caught:
             await call(gate)
-        assert caught.value.kind == "RateLimited"
-        assert caught.value.retry_after is not None
-        assert 20 < caught.value.retry_after <= limits.TPM_DELAY_MAX.total_seconds()
-        assert len(server.requests) == 1
-        clock.now += 60
-        await call(gate)
-    assert len(server.requests) == 2
-
-
-async def test_calls_that_the_provider_refused_cost_no_tokens(clock: Clock) -> None:
-    async with gated(http.error(400, "invalid_request_error"), clock, tokens_per_minute=10_000) as (_, gate):
-        for _ in range(20):
-            assert await failures(gate, 1) == ["ProviderRejected"]
+        assert (caught.value.kind, caught.value.retryable, caught.value.retry_after) == (
+            "RateLimited",
+            True,
+            limits.GATE_WAIT.total_seconds(),
+        )
+        assert len(server.requests) == 2
+        held.tell(GOOD)
+        await first
+        server.reply = GOOD
+        assert (await call(gate)).text() == "fine"
 
 
 @pytest.mark.parametrize(("seconds", "retried"), [(0.2, True), (29.9, True), (30.0, False), (300.0, False)])

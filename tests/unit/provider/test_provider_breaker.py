@@ -50,9 +50,9 @@ def test_five_outages_in_a_row_open_it_for_ten_seconds(kind: ErrorKind) -> None:
 @pytest.mark.parametrize("kind", [*HARMLESS, ErrorKind.BAD_RESPONSE])
 def test_other_failures_never_open_it(kind: ErrorKind) -> None:
     breaker = ProviderBreaker()
-    for _ in range(50):
-        breaker.failed(_go(breaker), 0, kind)
-    assert (breaker.state(0), breaker.failures) == ("closed", 0)
+    for now in range(50):
+        breaker.failed(_go(breaker, now), now, kind)
+    assert (breaker.state(50), breaker.failures) == ("closed", 0)
 
 
 @pytest.mark.parametrize("trusted", [True, False])
@@ -186,7 +186,63 @@ def test_a_429_holds_calls_back_for_a_bounded_time() -> None:
 def test_a_429_proves_that_the_provider_lives() -> None:
     breaker = ProviderBreaker()
     breaker.failed(_go(breaker), 0, ErrorKind.RATE_LIMITED)
-    assert [type(breaker.ask(0)) for _ in range(20)] == [Go] * 20
+    assert breaker.trusted(0)
+
+
+@pytest.mark.parametrize("outcome", ["success", "released", *ErrorKind])
+def test_each_call_that_ends_leaves_its_room_to_another(outcome: str) -> None:
+    breaker = ProviderBreaker(2)
+    breaker.answering(_go(breaker), 0)
+    ticket = _go(breaker)
+    assert breaker.ask(0) == Wait()
+    if outcome == "success":
+        breaker.succeeded(ticket, 0)
+    elif outcome == "released":
+        breaker.released(ticket)
+    else:
+        breaker.failed(ticket, 0, ErrorKind(outcome))
+    assert isinstance(breaker.ask(1), Wait if outcome == ErrorKind.RATE_LIMITED else Go)
+
+
+def test_where_the_window_gets_no_narrower_a_429_holds_the_next_call_back() -> None:
+    breaker = _trusted()
+    flying = [_go(breaker) for _ in range(5)]
+    breaker.failed(flying.pop(), 0, ErrorKind.RATE_LIMITED)
+    assert (breaker.window, breaker.ask(0)) == (2, Wait())
+    for ticket in flying:
+        breaker.released(ticket)
+    breaker.failed(_go(breaker), 3, ErrorKind.RATE_LIMITED)
+    assert (breaker.window, breaker.ask(3)) == (1, Paced(limits.MODEL_RETRY_INITIAL.total_seconds()))
+    assert isinstance(breaker.ask(4), Go)
+
+
+def test_a_429_halves_the_calls_in_flight_and_first_content_brings_them_back() -> None:
+    breaker = _trusted()
+    flying = [_go(breaker) for _ in range(8)]
+    breaker.failed(flying.pop(), 0, ErrorKind.RATE_LIMITED)
+    assert (breaker.window, breaker.ask(0)) == (4, Wait())
+    for ticket in flying[:4]:
+        breaker.succeeded(ticket, 0)
+        breaker.answering(ticket, 0)  # again: a call is granted once
+    assert breaker.window == 5
+    refused = _go(breaker)
+    breaker.answering(flying[4], 0)
+    breaker.failed(flying[4], 5, ErrorKind.RATE_LIMITED)  # refused in the middle of its answer
+    assert breaker.window == 2
+    breaker.failed(refused, 5, ErrorKind.RATE_LIMITED)
+    assert breaker.window == 2
+
+
+def test_a_probe_waits_for_no_room() -> None:
+    breaker = _trusted()
+    hanging = [_go(breaker) for _ in range(4)]
+    flying = [_go(breaker) for _ in range(FAILURES + 2)]
+    for now in (0, 1):
+        breaker.failed(flying.pop(), now, ErrorKind.RATE_LIMITED)
+    assert breaker.window < len(hanging)
+    for ticket in flying:
+        breaker.failed(ticket, 1, ErrorKind.OVERLOADED)
+    assert isinstance(breaker.ask(1 + COOLDOWN), Go)
 
 
 @given(st.integers(1, 300), st.booleans(), st.data())

@@ -1,20 +1,23 @@
-"""Behind a rate limit a large run does not starve small ones."""
+"""Behind a rate limit a large run does not starve small ones; the limit is shared out, and changed while runs go on."""
 
 import asyncio
+import subprocess
 
 import pytest
 from temporalio.client import Client
 
+from activities.teams.team_mentions import named_pools
+from runtime.server.temporal_binary import find_temporal
 from runtime.settings import Settings
 from supervision.queues import MODEL_QUEUE
 from tests.scripted_model import ScriptedModel, answer, plan, script
 from tests.serving import own_server
 from tests.waiting import until
 from tests.workflow import runs
-from worker_main import serving
+from worker_main import model_rate, serving
 
 LARGE, SMALL, BESIDE = 100, 2, 3
-RPM = 300
+RPM = 900  # the test teams name two pools: a third of it is the model queue's
 
 
 @pytest.mark.timeout(180)
@@ -35,6 +38,27 @@ async def test_small_runs_get_their_turn_beside_a_large_one(
     assert len(waits) == BESIDE * (SMALL + 2)
     # Without turns, each waits for all that the large run has queued before it.
     assert sum(scheduled < start < started for start in meanwhile for scheduled, started in waits) < LARGE / 2
+
+
+def test_a_limit_has_equal_parts_for_the_queues_of_model_calls(settings: Settings) -> None:
+    pools = len(named_pools(settings.teams_folders))
+    assert pools > 0
+    assert model_rate(settings) is None
+    assert model_rate(settings.model_copy(update={"model_rpm": 60 * (1 + pools)})) == 1
+
+
+@pytest.mark.timeout(120)
+async def test_a_limit_is_changed_while_a_run_goes_on(model: ScriptedModel, settings: Settings, run_id: str) -> None:
+    model.play(run_id, script(plan({"id": "t1"}, {"id": "t2"}), {}, answer(cites=["t1"])))
+    async with own_server() as client, serving(client, settings.model_copy(update={"model_rpm": 1})):
+        handle = await runs.start(client, run_id, "lab")
+        await until(lambda: len(model.of(run_id)) == 1, 30)
+        command = [str(find_temporal()), "task-queue", "config", "set", "--task-queue", MODEL_QUEUE]
+        command += ["--task-queue-type", "activity", "--queue-rps-limit", "100"]
+        command += ["--address", client.service_client.config.target_host]
+        await asyncio.to_thread(subprocess.run, command, check=True, capture_output=True)
+        result = await asyncio.wait_for(handle.result(), 30)
+    assert result.timing.wall_seconds < 60  # a call a minute before
 
 
 async def model_waits(client: Client, run_id: str) -> list[tuple[int, int]]:

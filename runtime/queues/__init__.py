@@ -1,1 +1,0 @@
-"""The task queues as this process serves and configures them."""

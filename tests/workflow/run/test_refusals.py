@@ -1,0 +1,41 @@
+"""A provider that refuses calls (429), whatever their rate: a run is slower by its waits, and nothing else."""
+
+from itertools import count
+
+import pytest
+from temporalio.client import Client
+
+from tests.scripted_model import Reply, ScriptedModel, Step, answer, plan, script, status, text, tools
+from tests.workflow import runs
+
+pytestmark = pytest.mark.usefixtures("worker")
+
+SUBTASKS, TURNS = 5, 3
+CALLS = 1 + SUBTASKS * TURNS + 1
+
+
+@pytest.mark.timeout(90)
+@pytest.mark.parametrize("wish", [{}, {"retry_after": "1"}], ids=["unnamed", "named"])
+async def test_a_run_is_answered_by_a_provider_that_refuses_a_third_of_its_calls(
+    client: Client, model: ScriptedModel, run_id: str, wish: dict[str, str]
+) -> None:
+    ids = [f"t{number}" for number in range(SUBTASKS)]
+
+    def turn(step: Step) -> Reply:
+        return tools(("lookup", {"query": f"{step.number}"})) if step.number < TURNS else text("found")
+
+    played = script(plan(*[{"id": subtask_id} for subtask_id in ids]), dict.fromkeys(ids, turn), answer(cites=ids[:1]))
+    requests, refused = count(), list[str]()
+
+    def three_of_nine(step: Step) -> Reply:
+        if 3 <= next(requests) % 9 < 6:
+            refused.append(step.call)
+            return status(429, "rate_limit_error", **wish)
+        return played(step)
+
+    model.play(run_id, three_of_nine)
+    own = {"supervisor": f"{run_id}-supervisor", "workers": f"{run_id}-workers"}  # a gate remembers refusals by model
+    result = await runs.run(client, run_id, "lab", max_subtasks=SUBTASKS, models=own)
+    assert result.status == "completed"
+    assert len(model.of(run_id)) - len(refused) == CALLS
+    assert result.timing.wall_seconds < 60
