@@ -94,7 +94,6 @@ LOCAL_TOOL_TIMEOUT = timedelta(seconds=10)  # pure tools finish in milliseconds;
 TEAM_FILE_BYTES = KIB * KIB  # a team file is written by hand
 TEAM_READ_TIMEOUT = timedelta(seconds=20)  # team.toml, the import of tools.py, the index of documents; in a thread
 TEAM_THREAD_PATIENCE = timedelta(seconds=1)  # a loop that is silent for so long after a call's timeout is blocked
-STUCK_THREADS = 8  # of a process, in native code that never returns: with more it is no Worker any longer
 TEAM_DATA_BYTES = 64 * KIB * KIB  # one data file or document of a team: loaded into each Worker process
 TEAM_DATA_FILES = 1000  # a wider glob is a mistake
 TOOL_SOURCES = 50  # sources of one tool result: they travel in history
