@@ -1,4 +1,8 @@
-"""Units and scales of figures: how they are written, and which of them exclude each other."""
+"""Units and scales of figures: how they are written, and which of them exclude each other.
+
+Units are symbols and English words: a figure with another word is compared without its unit. Percent, years and
+scales are known in further languages, because a figure with such a word is another number.
+"""
 
 import re
 from decimal import Decimal
@@ -26,31 +30,31 @@ _UNITS: dict[str, dict[str, str]] = {
         "ft": r"ft|feet|foot",
     },
     "mass": {
-        "g": r"grams?|gramm",
-        "kg": r"kg|kilograms?|kilogramm",
-        "t": r"tonnes?|tons?|tonnen",
+        "g": r"grams?",
+        "kg": r"kg|kilograms?",
+        "t": r"tonnes?|tons?",
         "lb": r"lbs?|pounds",
     },
     "energy": {
-        "kWh": r"kwh|kilowatt[- ]?hours?|kilowattstunden",
-        "MWh": r"mwh|megawatt[- ]?hours?|megawattstunden",
-        "GWh": r"gwh|gigawatt[- ]?hours?|gigawattstunden",
-        "TWh": r"twh|terawatt[- ]?hours?|terawattstunden",
+        "kWh": r"kwh|kilowatt[- ]?hours?",
+        "MWh": r"mwh|megawatt[- ]?hours?",
+        "GWh": r"gwh|gigawatt[- ]?hours?",
+        "TWh": r"twh|terawatt[- ]?hours?",
     },
     "power": {"kW": r"kw|kilowatts?", "MW": r"mw|megawatts?", "GW": r"gw|gigawatts?"},
     "temperature": {
-        "C": r"°\s?C|degrees celsius|celsius|grad celsius",
+        "C": r"°\s?C|degrees celsius|celsius",
         "F": r"°\s?F|degrees fahrenheit|fahrenheit",
     },
     "data": {"MB": r"mb|megabytes?", "GB": r"gb|gigabytes?", "TB": r"tb|terabytes?"},
     "time": {
-        "seconds": r"seconds?|sekunden?|secs?",
-        "minutes": r"minutes?|minuten?|mins?",
-        "hours": r"hours?|stunden?|hrs?",
-        "days": r"days?|tagen?",
-        "weeks": r"weeks?|wochen?",
-        "months": r"months?|monaten?",
-        "years": r"years?|jahren?",
+        "seconds": r"seconds?|secs?",
+        "minutes": r"minutes?|mins?",
+        "hours": r"hours?|hrs?",
+        "days": r"days?",
+        "weeks": r"weeks?",
+        "months": r"months?",
+        "years": r"years?|jahren?|ans|années?|años",
     },
 }
 _SCALES: dict[Decimal, str] = {
