@@ -32,7 +32,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
 # the rooms of each package from the lowest to the highest: a room imports only lower ones
 ROOMS: dict[str, tuple[str, ...]] = {
     "supervision": (
-        *("limits", "text", "queues", "prompt_marks", "errors", "store_keys", "trust", "team_references"),
+        *("limits", "text", "queues", "prompt_marks", "errors", "store_keys", "trust"),
         *("contract", "planning", "provider", "grounding", "agent", "budget", "results", "run"),
     ),
     "activities": (

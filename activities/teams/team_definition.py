@@ -13,7 +13,6 @@ from supervision import limits
 from supervision.contract.request import complaint_lines
 from supervision.contract.team import Team
 from supervision.errors import ErrorKind, SupervisionError
-from supervision.team_references import reference_problems
 from supervision.text import one_line, quoted
 
 
@@ -52,9 +51,7 @@ def as_team(read: dict[str, Any], folder: Path) -> tuple[Team | None, list[str]]
     try:
         team = Team.model_validate(read)
     except ValidationError as error:
-        told = [line.removeprefix("request: ") for line in complaint_lines(error, value=read)]
-        known = "; ".join(told)
-        problems = [*told, *(problem for problem in reference_problems(read) if problem not in known)]
+        problems = [line.removeprefix("request: ") for line in complaint_lines(error, value=read)]
     if isinstance(name := read.get("name"), str) and name != folder.name:
         problems.append(f"name: {quoted(name)} must be the folder's name, '{folder.name}'")
     return team, problems

@@ -40,10 +40,9 @@ from activities.teams.whole_team import read_team
 from activities.tools.files import Fingerprint, fingerprint
 from activities.tools.tool import Tool
 from supervision import limits
-from supervision.contract.team import RoleCard, Team, TeamCard, ToolCard, is_name
+from supervision.contract.team import RoleCard, Table, Team, TeamCard, ToolCard, is_name, tables
 from supervision.errors import ErrorKind
 from supervision.planning.team_hints import team_hints
-from supervision.team_references import Table, tables
 from supervision.text import did_you_mean, quoted
 
 log = logging.getLogger(__name__)

@@ -12,9 +12,8 @@ from activities.teams.team_definition import TeamError, as_team, naming, read_ta
 from activities.teams.toolbox import Toolbox, set_up_tools
 from activities.tools.tool import Tool
 from supervision import limits
-from supervision.contract.team import Team, ToolEntry
+from supervision.contract.team import Table, Team, ToolEntry, names_of, tables, texts
 from supervision.errors import ErrorKind
-from supervision.team_references import Table, names_of, tables, texts
 from supervision.text import did_you_mean, one_line, quoted
 
 

@@ -53,6 +53,22 @@ def test_a_bad_team_is_told_what_is_wrong(changes: dict[str, Any], complaint: st
     assert describe_errors(caught.value, root="team").startswith(complaint)
 
 
+def test_what_is_wrong_with_fields_and_between_roles_is_told_at_once() -> None:
+    broken = {**ROLE, "max_turns": 0, "fallback": "analist", "system_prompt": " "}
+    with pytest.raises(ValidationError) as caught:
+        Team.model_validate(team(roles=[broken, role("writer")], generalist="boss"))
+    told = describe_errors(caught.value)
+    for part in ("max_turns", "needs a system_prompt", "generalist 'boss'", "did you mean 'analyst'"):
+        assert told.count(part) == 1, told
+
+
+@pytest.mark.parametrize("roles", [[{"system_prompt": "x"}, ROLE], ["analyst"], [], "analyst", None])
+def test_where_a_role_has_no_name_no_other_name_is_called_unknown(roles: object) -> None:
+    with pytest.raises(ValidationError) as caught:
+        Team.model_validate(team(roles=roles, generalist="boss", routes=[{"pattern": "a", "role": "boss"}]))
+    assert "is not one of the roles" not in describe_errors(caught.value)
+
+
 def test_tools_may_be_shared_when_the_team_says_so_and_named_twice_by_one_role() -> None:
     shared = team(roles=[role("analyst", "sql"), role("writer", "sql")], share_tools=True)
     assert Team.model_validate(shared).share_tools
