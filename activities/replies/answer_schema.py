@@ -7,7 +7,7 @@ Schemas and answers are foreign: references may unfold without end and patterns 
 import json
 from typing import Any
 
-from activities.bounded.children import BoundExceeded, run_bounded
+from activities.bounded.child_processes import BoundExceeded, run_bounded
 from activities.model.port import Json
 from activities.replies import schema_rules
 from supervision import limits

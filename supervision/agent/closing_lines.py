@@ -48,5 +48,5 @@ def conclude(message: str) -> Conclusion:
 
 def _share(said: str) -> float | None:
     match = _SHARE.fullmatch(said)
-    value = float(match[1]) / (100 if match[2] else 1) if match else 2
-    return value if value <= 1 else None
+    value = float(match[1]) / (100 if match[2] else 1) if match else None
+    return value if value is not None and value <= 1 else None

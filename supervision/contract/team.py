@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, ModelWrapValidatorHandler, ValidationError, model_validator
 from pydantic_core import InitErrorDetails
@@ -16,6 +16,7 @@ from supervision.text import did_you_mean, one_line, quoted
 
 Effects = Literal["read", "write"]
 Table = Mapping[str, object]
+M = TypeVar("M", bound=StrictModel)
 
 
 def is_name(text: str) -> bool:
@@ -228,11 +229,8 @@ class TeamCard(Model):
         return by_name.get(name) or by_name[self.generalist]
 
 
-def _checked(value: object, handler: Callable[[object], Any], problems: Callable[[Table], Iterable[str]]) -> Any:
-    """Returns the model of a value; raises what is wrong with its fields together with its `problems`.
-
-    These look at the parts of a whole, which may be wrong in any other way: what has no name is passed over.
-    """
+def _checked(value: object, handler: Callable[[object], M], problems: Callable[[Table], Iterable[str]]) -> M:
+    """Returns the model of a value; raises what is wrong with its fields together with its `problems`."""
     errors, made, whole = list[InitErrorDetails](), None, value
     try:
         made = handler(value)
@@ -242,9 +240,9 @@ def _checked(value: object, handler: Callable[[object], Any], problems: Callable
             InitErrorDetails(type=item["type"], loc=item["loc"], input=item["input"], ctx=item.get("ctx", {}))
             for item in error.errors(include_url=False)
         ]
-    told = islice(problems(whole), limits.FIELD_COMPLAINTS) if isinstance(whole, Mapping) else ()
-    errors += [InitErrorDetails(type="value_error", input=value, ctx={"error": ValueError(text)}) for text in told]
-    if errors:
+    for text in islice(problems(whole), limits.FIELD_COMPLAINTS) if isinstance(whole, Mapping) else ():
+        errors.append(InitErrorDetails(type="value_error", input=value, ctx={"error": ValueError(text)}))
+    if errors or made is None:
         raise ValidationError.from_exception_data("Team", errors)
     return made
 

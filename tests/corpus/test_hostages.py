@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from activities.bounded import children
+from activities.bounded import child_processes
 from activities.replies.answer_schema import check_schema, problems, sendable
 from activities.tools.sql.table_store import TableStore
 from activities.tools.tool import ToolMisuse
@@ -160,7 +160,7 @@ VALUES: list[Any] = ["a" * 50 + "!", "x" * 50, [[]] * 200, {"a": {"a": {}}}, lis
 @pytest.mark.timeout(300)
 async def test_no_answer_schema_holds_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "BOUNDED_TIME", timedelta(milliseconds=400))
-    monkeypatch.setattr(children, "_pools", {})
+    monkeypatch.setattr(child_processes, "_pools", {})
     late = 0
     for schema in [*SCHEMAS, *({"type": "string", "pattern": pattern} for pattern in PATTERNS)]:
         outcome, spent = await captive(check_schema(schema, "run"))
@@ -176,7 +176,7 @@ async def test_no_answer_schema_holds_the_event_loop(monkeypatch: pytest.MonkeyP
 
 
 async def test_questions_of_others_are_answered_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(children, "_pools", {})
+    monkeypatch.setattr(child_processes, "_pools", {})
     bombs = [asyncio.create_task(problems({"pattern": "(a+)+$"}, "a" * 50 + "!", "greedy")) for _ in range(6)]
     await asyncio.sleep(0)
     assert await problems({"type": "string"}, "a", "modest") == []

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from activities.bounded.children import BoundExceeded, Children, Failed
+from activities.bounded.child_processes import BoundExceeded, ChildProcesses, Failed
 from activities.tools.files import Fingerprint, files_inside, fingerprint
 from activities.tools.tool import ToolMisuse
 from supervision import limits
@@ -44,7 +44,7 @@ class TableStore:
             "cell": limits.SQL_CELL_CHARS,
             "joins": limits.SQL_JOINS,
         }
-        self._children = Children(CHILD, limits.SQL_PROCESSES, limits.SQL_ADDRESS_BYTES, ("start", setup))
+        self._children = ChildProcesses(CHILD, limits.SQL_PROCESSES, limits.SQL_ADDRESS_BYTES, ("start", setup))
 
     @property
     def names(self) -> list[str]:

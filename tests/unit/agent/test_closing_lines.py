@@ -40,7 +40,7 @@ def test_a_line_that_states_the_confidence_is_split_off(line: str, confidence: f
         "Confidence: 0.8 (two sources agree)",
         '  "confidence": 0.9,',
         "| Confidence: 0.9 | 12 |",
-        f"Limitations: {'no data ' * 60}",
+        f"Limitations:{'x' * 301}",
         "Confidence: 0.8\nThe end.",
     ],
 )
@@ -55,6 +55,7 @@ def test_a_line_that_says_more_or_does_not_close_stays_in_the_text(line: str) ->
         ("Limitations: none", []),
         ("Limitation: N/A", []),
         ("Limitations:", []),
+        (f"Limitations:{'x' * 300}", ["x" * 300]),
         ("**Limitations:** no data before 2020; one region", ["no data before 2020", "one region"]),
     ],
 )

@@ -64,6 +64,7 @@ def test_a_citation_does_not_hold_by_a_subtask_that_may_not_be_cited() -> None:
 
 def test_a_finding_in_a_digest_is_cited_by_the_digest() -> None:
     digests = CitedFindings({"t1": "It fell."}, ["Wind grew 300 % [t2]."])
+    assert digests.texts == ["It fell.", "Wind grew 300 % [t2]."]
     assert digests.lacking("wind grew 300 %", ["t2"]) == []
     assert [made.text for made in digests.lacking("wind grew 300 %", ["t1"])] == ["300 %"]
 

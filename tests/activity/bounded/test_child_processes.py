@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
-from activities.bounded.children import BoundExceeded, Children, Failed, run_bounded
+from activities.bounded.child_processes import BoundExceeded, ChildProcesses, Failed, run_bounded
 from supervision import limits
 from tests.activity.bounded import hostile
 from tests.waiting import until
@@ -22,16 +22,16 @@ SHORT, LONG = timedelta(milliseconds=400), timedelta(seconds=20)
 
 
 @pytest.fixture
-def one() -> Iterator[Children]:
-    children = Children(MODULE, 1, ADDRESS)
+def one() -> Iterator[ChildProcesses]:
+    children = ChildProcesses(MODULE, 1, ADDRESS)
     yield children
     children.close()
 
 
 @pytest.fixture
-async def two() -> AsyncIterator[Children]:
+async def two() -> AsyncIterator[ChildProcesses]:
     """Two processes that serve already."""
-    children = Children(MODULE, 2, ADDRESS)
+    children = ChildProcesses(MODULE, 2, ADDRESS)
     await asyncio.gather(*(children.call(owner, LONG, "echo", 1) for owner in "ab"))
     yield children
     children.close()
@@ -59,7 +59,7 @@ async def test_a_function_is_called_with_its_arguments() -> None:
     ],
 )
 async def test_what_never_ends_or_answers_is_ended_and_the_next_question_answered(
-    one: Children, function: str, arguments: list[Any]
+    one: ChildProcesses, function: str, arguments: list[Any]
 ) -> None:
     others = processes()
     await one.call("run", LONG, "echo", 1)
@@ -72,25 +72,25 @@ async def test_what_never_ends_or_answers_is_ended_and_the_next_question_answere
     assert not served & processes()
 
 
-async def test_a_process_left_behind_by_a_function_ends_with_its_own(one: Children, tmp_path: Path) -> None:
+async def test_a_process_left_behind_by_a_function_ends_with_its_own(one: ChildProcesses, tmp_path: Path) -> None:
     with pytest.raises(BoundExceeded):
         await one.call("run", timedelta(seconds=2), "fork", str(tmp_path))
     (left,) = tmp_path.iterdir()
     await until(lambda: not psutil.pid_exists(int(left.name)) or psutil.Process(int(left.name)).status() == "zombie")
 
 
-async def test_a_large_question_and_a_large_answer_pass(one: Children) -> None:
+async def test_a_large_question_and_a_large_answer_pass(one: ChildProcesses) -> None:
     text = "x" * (limits.CHILD_REPLY_BYTES // 2)
     assert await one.call("run", LONG, "echo", text) == text
 
 
-async def test_an_exception_is_named(one: Children) -> None:
+async def test_an_exception_is_named(one: ChildProcesses) -> None:
     with pytest.raises(Failed, match="fail failed: ValueError: not like this"):
         await one.call("run", LONG, "fail")
 
 
 async def test_memory_files_and_environment_are_bounded(
-    one: Children, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    one: ChildProcesses, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "canary")
     with pytest.raises(BoundExceeded, match="too much memory"):
@@ -101,7 +101,7 @@ async def test_memory_files_and_environment_are_bounded(
     assert (tmp_path / "file").read_text() == ""
 
 
-async def test_a_question_that_is_nested_too_deeply_is_not_sent(one: Children) -> None:
+async def test_a_question_that_is_nested_too_deeply_is_not_sent(one: ChildProcesses) -> None:
     deep: list[Any] = []
     for _ in range(100_000):
         deep = [deep]
@@ -110,17 +110,17 @@ async def test_a_question_that_is_nested_too_deeply_is_not_sent(one: Children) -
 
 
 async def test_a_process_calls_its_first_function_before_it_serves() -> None:
-    children = Children(MODULE, 1, ADDRESS, ("first", "word"))
+    children = ChildProcesses(MODULE, 1, ADDRESS, ("first", "word"))
     assert await children.first() == "WORD"
     assert await children.call("run", LONG, "echo", 1) == 1
     children.close()
     with pytest.raises(Failed, match="no such word"):
-        await Children(MODULE, 1, ADDRESS, ("first", "bad")).call("run", LONG, "echo", 1)
+        await ChildProcesses(MODULE, 1, ADDRESS, ("first", "bad")).call("run", LONG, "echo", 1)
 
 
 async def test_processes_end_with_their_pool() -> None:
     before = processes()
-    children: Children | None = Children(MODULE, 1, ADDRESS)
+    children: ChildProcesses | None = ChildProcesses(MODULE, 1, ADDRESS)
     assert children is not None
     await children.call("run", LONG, "echo", 1)
     assert processes() - before
@@ -135,7 +135,7 @@ async def test_processes_end_with_their_pool() -> None:
 class Hall:
     """Questions that are answered once they are let go; the first letter of each is its owner."""
 
-    def __init__(self, children: Children, folder: Path) -> None:
+    def __init__(self, children: ChildProcesses, folder: Path) -> None:
         self._children = children
         self._folder = folder
 
@@ -151,7 +151,7 @@ class Hall:
         return lambda: {path.stem for path in self._folder.glob("*.begun")} == {*questions}
 
 
-async def test_owners_take_turns_and_have_one_question_open(two: Children, tmp_path: Path) -> None:
+async def test_owners_take_turns_and_have_one_question_open(two: ChildProcesses, tmp_path: Path) -> None:
     hall = Hall(two, tmp_path)
     tasks = hall.ask("a1", "a2", "a3", "b1", "c1")
     await until(hall.begun("a1", "b1"))
@@ -164,7 +164,7 @@ async def test_owners_take_turns_and_have_one_question_open(two: Children, tmp_p
 
 
 async def test_a_cancelled_question_ends_its_process_and_gives_its_turn_to_the_next(
-    one: Children, tmp_path: Path
+    one: ChildProcesses, tmp_path: Path
 ) -> None:
     hall, others = Hall(one, tmp_path), processes()
     first, waiting, last = hall.ask("a1", "b1", "c1")
@@ -179,7 +179,7 @@ async def test_a_cancelled_question_ends_its_process_and_gives_its_turn_to_the_n
     assert await last == "c1"
 
 
-async def test_owners_whose_questions_ran_out_of_time_share_one_process(two: Children, tmp_path: Path) -> None:
+async def test_owners_whose_questions_ran_out_of_time_share_one_process(two: ChildProcesses, tmp_path: Path) -> None:
     slow = [str(number) for number in range(8)]
     lost = [two.call(owner, SHORT / 4, "hang") for owner in slow]
     assert all(isinstance(outcome, BoundExceeded) for outcome in await asyncio.gather(*lost, return_exceptions=True))

@@ -31,7 +31,7 @@ _CHUNK = 1 << 16
 _ORPHAN_SECONDS = 10  # for one question: then a child whose Worker is gone ends itself
 _SLOW_OWNERS = 1000
 
-_pools: dict[str, "Children"] = {}
+_pools: dict[str, "ChildProcesses"] = {}
 
 
 class BoundExceeded(Exception):
@@ -54,19 +54,19 @@ async def run_bounded(function: Callable[..., R], *arguments: Any, owner: str) -
     """
     module = function.__module__
     if module not in _pools:
-        _pools[module] = Children(module, limits.BOUNDED_PROCESSES, limits.BOUNDED_ADDRESS_BYTES)
+        _pools[module] = ChildProcesses(module, limits.BOUNDED_PROCESSES, limits.BOUNDED_ADDRESS_BYTES)
     result: R = await _pools[module].call(owner, limits.BOUNDED_TIME, function.__name__, *arguments)
     return result
 
 
-class Children:
+class ChildProcesses:
     """Up to `size` processes that serve the functions of a module.
 
     An owner, such as a run, has one question open at a time, and owners take turns; those whose question ever ran out
     of time or memory share one process at a time. A process that ended is replaced at the next question.
     """
 
-    def __init__(self, module: str, size: int, address: int, first: tuple[str, Json] | None = None) -> None:
+    def __init__(self, module: str, size: int, address: int, first: tuple[str, Any] | None = None) -> None:
         """`first` is a function that each process calls before it serves and before its memory is bounded."""
         self._module = module
         self._address = address
@@ -75,7 +75,7 @@ class Children:
         self._slow: LRUCache[str, None] = LRUCache(_SLOW_OWNERS)
         self._slow_turn = asyncio.Lock()
         self._slots = asyncio.Semaphore(size)
-        self._idle: list[_Child] = []
+        self._idle: list[_ChildProcess] = []
         self._closed = False
 
     async def call(self, owner: str, time: timedelta, function: str, *arguments: Any) -> Any:
@@ -115,7 +115,7 @@ class Children:
         ):
             yield
 
-    async def _start(self) -> tuple["_Child", Any]:
+    async def _start(self) -> tuple["_ChildProcess", Any]:
         """Returns a process and the result of its first function. Raises as `call`."""
         setup = {
             "module": self._module,
@@ -124,20 +124,20 @@ class Children:
             "seconds": _ORPHAN_SECONDS,
             "address": self._address,
         }
-        child = await asyncio.to_thread(_Child, setup)
+        child = await asyncio.to_thread(_ChildProcess, setup)
         reply = await child.ask(b"", limits.CHILD_START_TIMEOUT)
         if reply is None:
             raise Failed(self._module, "OSError", "its process does not start")
         return child, _result(self._module, reply)
 
-    def _keep(self, child: "_Child") -> None:
+    def _keep(self, child: "_ChildProcess") -> None:
         if self._closed:
             child.end()
         else:
             self._idle.append(child)
 
 
-class _Child:
+class _ChildProcess:
     """A process, and the socket that is its standard input and output.
 
     It inherits no environment, so that no key of the Worker reaches it, and has a session of its own, because Ctrl-C
@@ -150,8 +150,8 @@ class _Child:
         with theirs:
             process = subprocess.Popen(
                 [sys.executable, "-I", "-c", _BOOT, str(_ROOT), json.dumps(setup)],
-                stdin=theirs,
-                stdout=theirs,
+                stdin=theirs.fileno(),
+                stdout=theirs.fileno(),
                 stderr=subprocess.DEVNULL,
                 env={"TMPDIR": tempfile.gettempdir()},
                 start_new_session=True,
