@@ -4,6 +4,7 @@ It imports nothing of ours but that module: each process pays for what it import
 so it outlives its Worker by one question at most.
 """
 
+import contextlib
 import importlib
 import json
 import resource
@@ -23,7 +24,8 @@ def main(setup: Json) -> None:
     module = importlib.import_module(setup["module"])
     _say(_answer(module, setup["first"]) if setup["first"] else {"result": None})
     for kind, value in ((resource.RLIMIT_AS, setup["address"]), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0)):
-        resource.setrlimit(kind, (value, value))
+        with contextlib.suppress(ValueError, OSError):  # systems without that limit
+            resource.setrlimit(kind, (value, value))
     signal.setitimer(signal.ITIMER_REAL, 0)
     for line in sys.stdin:
         signal.setitimer(signal.ITIMER_REAL, setup["seconds"])
