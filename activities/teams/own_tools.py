@@ -14,10 +14,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from activities.teams.team_definition import TeamError, naming
 from activities.tools.tool import Tool, ToolOutput
 from supervision import limits
-from supervision.errors import ErrorKind
 from supervision.text import one_line
 from supervision.trust import distrust
 
@@ -25,21 +23,24 @@ _FORM = "(arguments, context)"
 
 
 def own_tools(file: Path) -> list[Tool[Any]]:
-    """Returns the tools of a team's `tools.py`. Raises TeamError with the line if it cannot be imported."""
+    """Returns the tools of a team's `tools.py`; ValueError with every problem, or with the line of its exception."""
     if not file.is_file():
         return []
     for path in (file, file.parent, file.parent.parent):  # who may write to a folder may exchange what is in it
         if why := distrust(path.stat(), os.getuid()):
-            raise TeamError(ErrorKind.UNKNOWN_TEAM, f"{file} is code and is not run: {path} is open to others, {why}")
+            raise ValueError(f"{file} is code and is not run: {path} is open to others, {why}")
     try:
         tools = getattr(_imported(file), "TOOLS", None)
     except (Exception, SystemExit, KeyboardInterrupt) as error:
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
         line = error.lineno if isinstance(error, SyntaxError) else (lines or [None])[-1]
         problem = f"line {line}: {type(error).__name__}: {one_line(str(error), limits.ERROR_BYTES)}"
-        raise TeamError(ErrorKind.UNKNOWN_TEAM, f"{file}: {problem}") from error
-    with naming(file):
-        return _tool_list(tools)
+        raise ValueError(f"{file}: {problem}") from error
+    if not isinstance(tools, list):
+        raise ValueError(f"{file}: it must define TOOLS as a list of Tool")
+    if problems := [problem for number, tool in enumerate(tools) for problem in _problems(number, tool)]:
+        raise ValueError(f"{file}: {one_line('; '.join(problems), limits.ERROR_BYTES)}")
+    return tools
 
 
 def _imported(file: Path) -> ModuleType:
@@ -50,16 +51,6 @@ def _imported(file: Path) -> ModuleType:
     # Not importlib's loader: its bytecode cache takes two writes within a second for one.
     exec(compile(file.read_bytes(), str(file), "exec"), module.__dict__)
     return module
-
-
-def _tool_list(tools: object) -> list[Tool[Any]]:
-    """Returns the author's tools. Raises ValueError with every problem of every one of them."""
-    if not isinstance(tools, list):
-        raise ValueError("it must define TOOLS as a list of Tool")
-    problems = [problem for number, tool in enumerate(tools) for problem in _problems(number, tool)]
-    if problems:
-        raise ValueError("; ".join(problems))
-    return tools
 
 
 def _problems(number: int, tool: object) -> Iterator[str]:

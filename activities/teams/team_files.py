@@ -33,10 +33,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from activities.teams.team_definition import TeamError, read_definition
+from activities.teams.team_definition import TeamError, read_definition, read_team
 from activities.teams.team_thread import TeamThread
 from activities.teams.toolbox import Toolbox, complaints
-from activities.teams.whole_team import read_team
 from activities.tools.files import Fingerprint, fingerprint
 from activities.tools.tool import Tool
 from supervision import limits
