@@ -75,23 +75,18 @@ CURRENCY = rf"(?:{'|'.join(_UNITS['currency'].values())})"
 SCALE = rf"(?:{'|'.join(_SCALES.values())})(?!\w)"
 LETTER_SCALE = r"[kKMmBbT](?!\w)"
 
-_UNIT_OF = [
-    (re.compile(rf"(?:{pattern})", re.IGNORECASE), unit) for units in _UNITS.values() for unit, pattern in units.items()
-]
-_SCALE_OF = [(re.compile(rf"(?:{pattern})", re.IGNORECASE), scale) for scale, pattern in _SCALES.items()]
-_MENTIONS = [
-    (re.compile(rf"(?<![^\W_])(?:{pattern})(?![^\W_])", re.IGNORECASE), unit)
-    for dimension in _NAMED_ONCE
-    for unit, pattern in _UNITS[dimension].items()
-]
-_SCALE_MENTIONS = [
-    (re.compile(rf"(?<![^\W_])(?:{pattern})(?![^\W_])", re.IGNORECASE), scale) for scale, pattern in _SCALES.items()
-]
+
+def _word(pattern: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![^\W_])(?:{pattern})(?![^\W_])", re.IGNORECASE)
+
+
+_UNIT_WORDS = [(_word(pattern), unit) for units in _UNITS.values() for unit, pattern in units.items()]
+_SCALE_WORDS = [(_word(pattern), scale) for scale, pattern in _SCALES.items()]
 
 
 def unit_of(written: str) -> str | None:
     """Returns the unit that is written so, None if it is none."""
-    return next((unit for pattern, unit in _UNIT_OF if pattern.fullmatch(written.strip())), None)
+    return next((unit for pattern, unit in _UNIT_WORDS if pattern.fullmatch(written.strip())), None)
 
 
 def scale_of(written: str) -> Decimal:
@@ -99,17 +94,17 @@ def scale_of(written: str) -> Decimal:
     word = written.strip()
     if len(word) == 1:
         return _LETTER_SCALES.get(word.lower(), Decimal(1))
-    return next((scale for pattern, scale in _SCALE_OF if pattern.fullmatch(word)), Decimal(1))
+    return next((scale for pattern, scale in _SCALE_WORDS if pattern.fullmatch(word)), Decimal(1))
 
 
 def mentioned_units(text: str) -> frozenset[str]:
     """Returns the units that a text names anywhere, of the kinds that a table names once for all its figures."""
-    return frozenset(unit for pattern, unit in _MENTIONS if pattern.search(text))
+    return frozenset(unit for pattern, unit in _UNIT_WORDS if DIMENSIONS[unit] in _NAMED_ONCE and pattern.search(text))
 
 
 def mentioned_scales(text: str) -> frozenset[Decimal]:
     """Returns the scales that a text names anywhere, and 1."""
-    return frozenset({Decimal(1), *(scale for pattern, scale in _SCALE_MENTIONS if pattern.search(text))})
+    return frozenset({Decimal(1), *(scale for pattern, scale in _SCALE_WORDS if pattern.search(text))})
 
 
 def exclude_each_other(unit: str, other: str) -> bool:

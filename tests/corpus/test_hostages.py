@@ -1,6 +1,5 @@
 """Texts that may take a parser for ever: the event loop stays free, the next question is answered, the end is typed."""
 
-import asyncio
 import time
 from collections.abc import Awaitable
 from datetime import timedelta
@@ -173,14 +172,3 @@ async def test_no_answer_schema_holds_the_event_loop(monkeypatch: pytest.MonkeyP
         assert spent < LOOP_CPU, str(schema)[:80]
     assert late >= 3
     assert await problems({"type": "string"}, "a", "run") == []
-
-
-async def test_questions_of_others_are_answered_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(child_processes, "_pools", {})
-    bombs = [asyncio.create_task(problems({"pattern": "(a+)+$"}, "a" * 50 + "!", "greedy")) for _ in range(6)]
-    await asyncio.sleep(0)
-    assert await problems({"type": "string"}, "a", "modest") == []
-    assert sum(bomb.done() for bomb in bombs) <= 1
-    for bomb in bombs:
-        bomb.cancel()
-    await asyncio.wait(bombs)
