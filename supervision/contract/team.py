@@ -236,6 +236,8 @@ def _checked(value: object, handler: Callable[[object], M], problems: Callable[[
         made = handler(value)
         whole = made.model_dump()
     except ValidationError as error:
+        if error.error_count() > limits.FIELD_COMPLAINTS:  # no more are shown, and of many a copy takes seconds
+            raise
         errors = [
             InitErrorDetails(type=item["type"], loc=item["loc"], input=item["input"], ctx=item.get("ctx", {}))
             for item in error.errors(include_url=False)
@@ -252,7 +254,7 @@ def _reference_problems(team: Table) -> Iterator[str]:
     names = names_of(roles)
     if repeated := _repeated(names):
         yield f"role names must differ: {repeated}"
-    if len(names) == len(roles) > 0:  # else a name that seems unknown may be that of a role without one
+    if len(names) == len(roles) in range(1, limits.TEAM_ROLES + 1):  # else an unknown one may be without its name
         yield from _unknown_roles(team, roles, names)
     if repeated := _repeated(names_of(tools)):
         yield f"tool names must differ: {repeated}"

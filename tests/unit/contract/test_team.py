@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from supervision import limits
 from supervision.contract.request import describe_errors
 from supervision.contract.team import Role, RoleCard, Team, TeamCard, ToolCard, is_name, is_pool
 
@@ -60,6 +61,20 @@ def test_what_is_wrong_with_fields_and_between_roles_is_told_at_once() -> None:
     told = describe_errors(caught.value)
     for part in ("max_turns", "needs a system_prompt", "generalist 'boss'", "did you mean 'analyst'"):
         assert told.count(part) == 1, told
+
+
+def test_of_more_roles_than_a_team_may_have_none_is_looked_up() -> None:
+    crowd = [{**role(f"r{n}"), "fallback": "boss"} for n in range(limits.TEAM_ROLES + 1)]
+    with pytest.raises(ValidationError) as caught:
+        Team.model_validate(team(roles=crowd))
+    assert caught.value.error_count() == 1
+
+
+def test_of_very_many_wrong_fields_none_is_copied() -> None:
+    many = team(generalist="boss", tools=[{}] * limits.FIELD_COMPLAINTS)
+    with pytest.raises(ValidationError) as caught:
+        Team.model_validate(many)
+    assert caught.value.error_count() == 2 * limits.FIELD_COMPLAINTS
 
 
 @pytest.mark.parametrize("roles", [[{"system_prompt": "x"}, ROLE], ["analyst"], [], "analyst", None])
