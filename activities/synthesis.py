@@ -29,9 +29,10 @@ from supervision import limits
 from supervision.contract.base import Model
 from supervision.contract.plan import Plan
 from supervision.contract.result import Citation, Contradiction
+from supervision.grounding.citations import CitedFindings, marked_citations, with_valid_marks
 from supervision.grounding.support import Source, unsupported_texts
 from supervision.prompt_marks import DIGEST
-from supervision.results.answer import checked_citations, checked_contradictions, marked_citations, with_valid_marks
+from supervision.results.answer import checked_contradictions
 from supervision.text import cut
 
 _LAST_WORDS = {"final": FINAL_WORDS, "draft": DRAFT_WORDS, "digest": DIGEST_WORDS}
@@ -78,20 +79,35 @@ class SynthesisActivities:
         text = answered.message.text().strip()
         if reply.stop_reason == "refusal" or not text:
             return reply
+        cited = await self._cited(call)
         if call.mode == "digest":
             await self._keep(call, reply, text)
         else:
-            text = await self._read_answer(call, reply, text, plan, schema)
-        reply.unsupported = await self._unsupported(call, plan, "\n".join([text, *_leaves(reply.answer_json)]))
+            text = await self._read_answer(call, reply, text, plan, schema, cited)
+        reply.unsupported = await self._unsupported(call, plan, "\n".join([text, *_leaves(reply.answer_json)]), cited)
         return reply
 
-    async def _unsupported(self, call: SynthesisInput, plan: Plan, text: str) -> list[str]:
-        """Returns what the text claims and none of its findings has; the goal and the plan may be repeated."""
-        refs = [finding.text_ref for finding in call.findings] + ([call.draft_ref] if call.draft_ref else [])
-        grounds = await read_texts(self._store, [call.goal_ref, *refs])
-        grounds += [subtask.description for subtask in plan.subtasks]
-        grounds += [f"{item.description}\n{item.resolution}" for item in call.contradictions]
-        return await asyncio.to_thread(unsupported_texts, text, [Source(ground) for ground in grounds], call.doubtful)
+    async def _cited(self, call: SynthesisInput) -> CitedFindings:
+        texts = await read_texts(self._store, [finding.text_ref for finding in call.findings])
+        found = list(zip(call.findings, texts, strict=True))
+        others = [text for finding, text in found if finding.role == DIGEST]
+        others += [await read_text(self._store, call.draft_ref)] if call.draft_ref else []
+        return CitedFindings({ref.subtask_id: text for ref, text in found if ref.role != DIGEST}, others)
+
+    async def _unsupported(self, call: SynthesisInput, plan: Plan, text: str, cited: CitedFindings) -> list[str]:
+        """Returns what the text claims and none of its findings has, or not the one that it cites.
+
+        The goal and the plan may be repeated.
+        """
+        given = [await read_text(self._store, call.goal_ref), *(subtask.description for subtask in plan.subtasks)]
+        settled = [f"{item.description}\n{item.resolution}" for item in call.contradictions]
+
+        def look_up() -> list[str]:
+            sources = [Source(ground) for ground in (*given, *cited.texts, *settled)]
+            miscited = cited.miscited(text, _citable(call, plan), given)
+            return unsupported_texts(text, sources, [*call.doubtful, *miscited])
+
+        return await asyncio.to_thread(look_up)
 
     async def _schema(self, call: SynthesisInput) -> Json | None:
         if call.answer_schema_ref is None or call.mode != "final":
@@ -149,7 +165,13 @@ class SynthesisActivities:
         )
 
     async def _read_answer(
-        self, call: SynthesisInput, reply: SynthesisReply, text: str, plan: Plan, schema: Json | None
+        self,
+        call: SynthesisInput,
+        reply: SynthesisReply,
+        text: str,
+        plan: Plan,
+        schema: Json | None,
+        cited: CitedFindings,
     ) -> str:
         """Writes what the model answered into the reply; returns the text of the answer."""
         try:
@@ -170,7 +192,7 @@ class SynthesisActivities:
         answer = with_valid_marks(draft.answer, {subtask.id for subtask in plan.subtasks}, citable)
         if answer.strip():
             await self._keep(call, reply, answer)
-        _take_references(reply, draft, answer, citable)
+        await asyncio.to_thread(_take_references, reply, draft, answer, citable, cited)
         return answer
 
     async def _keep(self, call: SynthesisInput, reply: SynthesisReply, answer: str) -> None:
@@ -199,10 +221,11 @@ async def _take_json(reply: SynthesisReply, fields: Json, schema: Json, run_id: 
     reply.answer_json = None if reply.problems else value
 
 
-def _take_references(reply: SynthesisReply, draft: AnswerDraft, answer: str, citable: set[str]) -> None:
-    citations = [Citation(claim=cut(c.claim, limits.CLAIM_BYTES), subtask_ids=c.subtask_ids) for c in draft.citations]
-    if not checked_citations(citations, citable):
-        citations = marked_citations(answer, citable)
+def _take_references(
+    reply: SynthesisReply, draft: AnswerDraft, answer: str, citable: set[str], cited: CitedFindings
+) -> None:
+    listed = [Citation(claim=cut(c.claim, limits.CLAIM_BYTES), subtask_ids=c.subtask_ids) for c in draft.citations]
+    citations = cited.holding(listed, citable) or cited.holding(marked_citations(answer, citable), citable)
     contradictions = [
         Contradiction(
             subtask_ids=item.subtask_ids,
@@ -211,7 +234,7 @@ def _take_references(reply: SynthesisReply, draft: AnswerDraft, answer: str, cit
         )
         for item in draft.contradictions
     ]
-    reply.citations = checked_citations(citations, citable)[: limits.CITATIONS]
+    reply.citations = citations[: limits.CITATIONS]
     reply.contradictions = checked_contradictions(contradictions, citable)[: limits.CONFLICTS]
 
 

@@ -93,7 +93,6 @@ TOOL_RETRY_INITIAL = timedelta(seconds=1)
 TEAM_FILE_BYTES = KIB * KIB  # a team file is written by hand
 TEAM_READ_TIMEOUT = timedelta(seconds=20)  # team.toml, the import of tools.py, the index of documents; in a thread
 TEAM_THREAD_PATIENCE = timedelta(seconds=1)  # a loop that is silent for so long after a call's timeout is blocked
-STUCK_THREADS = 8  # of a process, in native code that never returns: with more it is no Worker any longer
 TEAM_DATA_BYTES = 64 * KIB * KIB  # one data file or document of a team: loaded into each Worker process
 TEAM_DATA_FILES = 1000  # a wider glob is a mistake
 TOOL_SOURCES = 50  # sources of one tool result: they travel in history
@@ -102,19 +101,15 @@ CALCULATOR_MAGNITUDE = 1e300  # near the end of floats: whatever is above is a b
 SQL_CHARS = 5000  # more is a program, not a question
 SQL_JOINS = 20  # with conditions they parse in milliseconds; nobody asks for more of a handful of tables
 SQL_TIMEOUT = timedelta(seconds=3)  # of bundled data a query takes milliseconds
-SQL_START_TIMEOUT = timedelta(seconds=30)  # loading the tables of a team
 SQL_PROCESSES = 2  # per team: a query that runs into its timeout does not block the next run's
-SQL_EXTRA_PROCESSES = 1  # for the run that is next in turn, when it has waited for SQL_PATIENCE
-SQL_PATIENCE = timedelta(seconds=3)  # as long as a query may take: whoever waits longer meets several slow ones
 SQL_MEMORY_BYTES = 256 * KIB * KIB  # what the engine may use by its own accounting
 SQL_ADDRESS_BYTES = 1536 * KIB * KIB  # what its process may map: strings escape the engine's accounting
 SQL_ROWS = 200  # more belongs into an aggregate
 SQL_CELL_CHARS = 300
 TABLE_VALUES = 200  # distinct values of a text column that `list_tables` shows
 CHILD_REPLY_BYTES = 4 * KIB * KIB  # one answer of a child process; a tool's output is a hundredth of it
-CHILD_GRACE = timedelta(seconds=1)  # a child ends itself by its alarm; one that does not is killed after this
+CHILD_START_TIMEOUT = timedelta(seconds=30)  # of a child process: 0.3 s on a quiet machine, and the tables of a team
 BOUNDED_TIME = timedelta(seconds=3)  # one function on foreign text; honest text takes milliseconds
-BOUNDED_START_TIMEOUT = timedelta(seconds=30)  # of its process: 0.3 s on a quiet machine
 BOUNDED_ADDRESS_BYTES = 512 * KIB * KIB  # what its process may map
 BOUNDED_PROCESSES = 2  # per kind of text: a slow one does not block the next run's
 SEARCH_HITS = 10

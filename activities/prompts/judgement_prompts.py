@@ -209,6 +209,9 @@ def answer_repair(problems: list[str]) -> str:
 
 
 def unsupported_problems(texts: list[str]) -> list[str]:
-    """Returns what to say to the author of an answer that claims what no finding has."""
+    """Returns what to say to the author of an answer that claims what no finding has, or not the one it cites."""
     shown = "; ".join(texts[: limits.UNSUPPORTED_SHOWN])
-    return [f"no finding has these: {shown}. Take each from a finding as it stands there, or leave it out"]
+    return [
+        f"these stand in no finding, or not in the finding cited beside them: {shown}. "
+        "Take each from a finding as it stands there and cite that finding, or leave it out"
+    ]

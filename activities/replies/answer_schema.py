@@ -7,7 +7,7 @@ checked (`schema_rules`) in a child process, with a bound on time and memory.
 import json
 from typing import Any
 
-from activities.bounded.run_bounded import BoundExceeded, run_bounded
+from activities.bounded.child_processes import BoundExceeded, run_bounded
 from activities.model.port import Json
 from activities.replies import schema_rules
 from supervision import limits

@@ -1,20 +1,21 @@
-"""The definition of a team, read from its `team.toml` alone, and how a problem of its files is told."""
+"""A team read from its files: its definition, and with the tools that it sets up. All that is wrong is told at once."""
 
 import tomllib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from activities.teams.toolbox import complaints
+from activities.teams.own_tools import own_tools
+from activities.teams.toolbox import Toolbox, set_up_tools
+from activities.tools.tool import Tool
 from supervision import limits
 from supervision.contract.request import complaint_lines
-from supervision.contract.team import Team
+from supervision.contract.team import Table, Team, ToolEntry, names_of, tables, texts
 from supervision.errors import ErrorKind, SupervisionError
-from supervision.team_references import reference_problems
-from supervision.text import one_line, quoted
+from supervision.text import did_you_mean, one_line, quoted
 
 
 class TeamError(SupervisionError):
@@ -31,43 +32,90 @@ class TeamError(SupervisionError):
 def read_definition(folder: Path) -> Team:
     """Returns what the folder's team.toml says, without running any code of the team. Raises TeamError."""
     file = folder / "team.toml"
-    with naming(file):
-        team, problems = as_team(read_table(file), folder)
+    with _naming(file):
+        team, problems = _as_team(_read_table(file), folder)
         if team is None or problems:
             raise ValueError("; ".join(problems))
         return team
 
 
-def read_table(file: Path) -> dict[str, Any]:
+def read_team(
+    folder: Path, bind: Callable[[Tool[Any]], Tool[Any]], unknown_teams: Callable[[Table], list[str]]
+) -> tuple[Team, Toolbox]:
+    """Returns a team and its tools; `bind` makes the author's own ready.
+
+    Raises TeamError with all that is wrong, also what `unknown_teams` says of the teams that roles name.
+    """
+    file = folder / "team.toml"
+    with _naming(file):
+        read = _read_table(file)
+        team, problems = _as_team(read, folder)
+        broken, own = "", list[Tool[Any]]()
+        try:
+            own = [bind(tool) for tool in own_tools(folder / "tools.py")]
+        except ValueError as error:
+            broken = str(error)
+        tools, unusable = set_up_tools(_entries(read), folder)
+        problems += unusable
+        if not broken:  # else a tool that seems unknown may be one of the author's
+            problems += _unknown_tools(read, [tool.name for tool in own])
+        if team is None or problems or broken:
+            problems += unknown_teams(read)
+            told = [f"{file}: {one_line('; '.join(problems), limits.ERROR_BYTES)}"] if problems else []
+            message = "; ".join(filter(None, [*told, broken]))
+            raise TeamError(ErrorKind.UNKNOWN_TEAM, message, [*filter(None, [*problems, broken])])
+        return team, Toolbox([*own, *tools])
+
+
+def _read_table(file: Path) -> dict[str, Any]:
     """Returns the tables of a TOML file. Raises ValueError or OSError if it can't be read."""
     if file.stat().st_size > limits.TEAM_FILE_BYTES:
         raise ValueError(f"the file is larger than {limits.TEAM_FILE_BYTES} bytes")
     return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
-def as_team(read: dict[str, Any], folder: Path) -> tuple[Team | None, list[str]]:
+def _as_team(read: dict[str, Any], folder: Path) -> tuple[Team | None, list[str]]:
     """Returns the team that a file describes, None if it is none, and all that is wrong with it."""
     problems = list[str]()
     team = None
     try:
         team = Team.model_validate(read)
     except ValidationError as error:
-        told = [line.removeprefix("request: ") for line in complaint_lines(error, value=read)]
-        known = "; ".join(told)
-        problems = [*told, *(problem for problem in reference_problems(read) if problem not in known)]
+        problems = [line.removeprefix("request: ") for line in complaint_lines(error, value=read)]
     if isinstance(name := read.get("name"), str) and name != folder.name:
         problems.append(f"name: {quoted(name)} must be the folder's name, '{folder.name}'")
     return team, problems
 
 
 @contextmanager
-def naming(file: Path) -> Iterator[None]:
+def _naming(file: Path) -> Iterator[None]:
     """Turns what is wrong with a team's files into a TeamError that names the file."""
     try:
         yield
-    except ValidationError as error:
-        raise TeamError(ErrorKind.UNKNOWN_TEAM, f"{file}: {complaints(error)}") from error
     except RecursionError:
         raise TeamError(ErrorKind.UNKNOWN_TEAM, f"{file}: it is nested too deeply") from None
     except (ValueError, OSError) as error:  # TOML errors are ValueErrors that name the line
         raise TeamError(ErrorKind.UNKNOWN_TEAM, f"{file}: {one_line(str(error), limits.ERROR_BYTES)}") from error
+
+
+def _entries(read: Table) -> list[ToolEntry]:
+    """Returns the tools to set up; what is wrong with the others was told with the team's fields."""
+    entries = []
+    for table in tables(read.get("tools")):
+        with suppress(ValidationError):
+            entries.append(ToolEntry.model_validate(table))
+    return entries
+
+
+def _unknown_tools(read: Table, own: list[str]) -> list[str]:
+    """Returns a problem for each tool that a role or the toolbox names, and that the team does not have."""
+    known = {*own, *names_of(tables(read.get("tools")))}
+    used = [(f"roles.{role.get('name')}.tools", texts(role.get("tools"))) for role in tables(read.get("roles"))]
+    has = one_line(", ".join(sorted(known)), limits.LIST_SHOWN_BYTES) or "none"
+    return [
+        f"{one_line(where, limits.FIELD_SHOWN_BYTES)}: there is no tool {quoted(name)}"
+        f"{did_you_mean(name, known)}; the team has: {has}"
+        for where, names in [*used, ("toolbox", texts(read.get("toolbox")))]
+        for name in names
+        if name not in known
+    ][: limits.FIELD_COMPLAINTS]

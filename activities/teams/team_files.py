@@ -33,17 +33,15 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from activities.teams.team_definition import TeamError, read_definition
-from activities.teams.team_thread import TeamThread, ToolBlocked
+from activities.teams.team_definition import TeamError, read_definition, read_team
+from activities.teams.team_thread import TeamThread
 from activities.teams.toolbox import Toolbox, complaints
-from activities.teams.whole_team import read_team
 from activities.tools.files import Fingerprint, fingerprint
 from activities.tools.tool import Tool
 from supervision import limits
-from supervision.contract.team import RoleCard, Team, TeamCard, ToolCard, is_name
+from supervision.contract.team import RoleCard, Table, Team, TeamCard, ToolCard, is_name, tables
 from supervision.errors import ErrorKind
 from supervision.planning.team_hints import team_hints
-from supervision.team_references import Table, tables
 from supervision.text import did_you_mean, quoted
 
 log = logging.getLogger(__name__)
@@ -120,14 +118,13 @@ class TeamFiles:
         reading = self._begun(name)
         try:
             loaded = reading.team.result(max(0.0, reading.deadline - time.monotonic()))
-        except (TimeoutError, ToolBlocked):
-            if reading.thread.serves:
-                reading.thread.leave()
+        except TimeoutError:
             seconds = limits.TEAM_READ_TIMEOUT.total_seconds()
             problem = f"it cannot be read within {seconds:g} s: tools.py must not block when it is imported"
             raise TeamError(ErrorKind.UNKNOWN_TEAM, f"{self._folder(name)}: {problem}") from None
         except TeamError:
             del self._readings[name]  # the cause may be corrected without a change of these files
+            reading.thread.end()
             raise
         self._require_teams(loaded.team)
         return loaded
@@ -138,10 +135,12 @@ class TeamFiles:
         known = self._readings.get(name)
         if known is not None and known.files == current and not known.lost:
             return known
-        try:
-            thread = known.thread if known is not None and known.thread.serves else TeamThread(name)
-        except RuntimeError as error:
-            raise TeamError(ErrorKind.UNKNOWN_TEAM, f"{folder}: {error}") from None
+        if known is not None and known.team.done() and known.thread.serves:
+            thread = known.thread
+        else:
+            thread = TeamThread(name)
+            if known is not None:
+                known.thread.end()
         deadline = time.monotonic() + limits.TEAM_READ_TIMEOUT.total_seconds()
         reading = _Reading(current, thread, thread.begin(partial(self._read, folder, thread)), deadline)
         if not (folder / "tools.py").is_file():

@@ -1,16 +1,22 @@
 """A team: roles with their prompts and tools, and the small card of it that travels in history."""
 
 import re
-from typing import Annotated, Any, Literal
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, ModelWrapValidatorHandler, ValidationError, model_validator
+from pydantic_core import InitErrorDetails
 
 from supervision import limits
 from supervision.contract.base import Model, StrictModel
 from supervision.contract.model_choice import Efforts, ModelChain
-from supervision.team_references import reference_problems, role_problems
+from supervision.text import did_you_mean, one_line, quoted
 
 Effects = Literal["read", "write"]
+Table = Mapping[str, object]
+M = TypeVar("M", bound=StrictModel)
 
 
 def is_name(text: str) -> bool:
@@ -39,6 +45,21 @@ def _tool_name(text: str) -> str:
     if not re.fullmatch(r"[a-zA-Z][a-zA-Z0-9_-]{0,63}", text):
         raise ValueError("must be 1 to 64 letters, digits, hyphens or underscores, a letter first")
     return text
+
+
+def tables(value: object) -> list[Table]:
+    """Returns the tables of a list; none if it is something else."""
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+
+
+def texts(value: object) -> list[str]:
+    """Returns the texts of a list; none if it is something else."""
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+
+
+def names_of(entries: Iterable[Table]) -> list[str]:
+    """Returns the names of those that have one."""
+    return texts([entry.get("name") for entry in entries])
 
 
 Name = Annotated[str, AfterValidator(_name)]
@@ -98,11 +119,10 @@ class Role(StrictModel):
     max_tokens: Annotated[int, Field(ge=limits.LEAST_TURN_TOKENS, le=limits.TURN_MAX_TOKENS)] | None = None
     label: Annotated[str, Field(min_length=1, max_length=limits.ROLE_LABEL_CHARS)] | None = None
 
-    @model_validator(mode="after")
-    def _able(self) -> "Role":
-        if problems := list(role_problems(self.model_dump())):
-            raise ValueError("; ".join(problems))
-        return self
+    @model_validator(mode="wrap")
+    @classmethod
+    def _able(cls, value: object, handler: ModelWrapValidatorHandler["Role"]) -> "Role":
+        return _checked(value, handler, _role_problems)
 
 
 class ToolEntry(StrictModel):
@@ -135,11 +155,10 @@ class Team(StrictModel):
     routes: Annotated[list[Route], Field(max_length=limits.TEAM_ROUTES)] = []
     on_failure: Annotated[str, Field(max_length=limits.ON_FAILURE_CHARS)] = ""
 
-    @model_validator(mode="after")
-    def _consistent(self) -> "Team":
-        if problems := reference_problems(self.model_dump()):
-            raise ValueError("; ".join(problems))
-        return self
+    @model_validator(mode="wrap")
+    @classmethod
+    def _consistent(cls, value: object, handler: ModelWrapValidatorHandler["Team"]) -> "Team":
+        return _checked(value, handler, _reference_problems)
 
     def role(self, name: str) -> Role:
         """Returns the role of that name. Raises KeyError if there is none."""
@@ -207,3 +226,74 @@ class TeamCard(Model):
         """Returns the role of that name, else the generalist."""
         by_name = {role.name: role for role in self.roles}
         return by_name.get(name) or by_name[self.generalist]
+
+
+def _checked(value: object, handler: Callable[[object], M], problems: Callable[[Table], Iterable[str]]) -> M:
+    """Returns the model of a value; raises what is wrong with its fields together with its `problems`."""
+    errors, made, whole = list[InitErrorDetails](), None, value
+    try:
+        made = handler(value)
+        whole = made.model_dump()
+    except ValidationError as error:
+        if error.error_count() > limits.FIELD_COMPLAINTS:  # no more are shown, and of many a copy takes seconds
+            raise
+        errors = [
+            InitErrorDetails(type=item["type"], loc=item["loc"], input=item["input"], ctx=item.get("ctx", {}))
+            for item in error.errors(include_url=False)
+        ]
+    for text in islice(problems(whole), limits.FIELD_COMPLAINTS) if isinstance(whole, Mapping) else ():
+        errors.append(InitErrorDetails(type="value_error", input=value, ctx={"error": ValueError(text)}))
+    if errors or made is None:
+        raise ValidationError.from_exception_data("Team", errors)
+    return made
+
+
+def _reference_problems(team: Table) -> Iterator[str]:
+    roles, tools = tables(team.get("roles")), tables(team.get("tools"))
+    names = names_of(roles)
+    if repeated := _repeated(names):
+        yield f"role names must differ: {repeated}"
+    if len(names) == len(roles) in range(1, limits.TEAM_ROLES + 1):  # else an unknown one may be without its name
+        yield from _unknown_roles(team, roles, names)
+    if repeated := _repeated(names_of(tools)):
+        yield f"tool names must differ: {repeated}"
+    shared = _repeated(tool for role in roles for tool in dict.fromkeys(texts(role.get("tools"))))
+    if shared and not team.get("share_tools"):
+        yield f"roles share the tools {shared}: give each tool to one role, or set share_tools = true if that is meant"
+
+
+def _role_problems(role: Table) -> Iterator[str]:
+    name, prompt = quoted(str(role.get("name"))), role.get("system_prompt", "")
+    if role.get("team") is None and isinstance(prompt, str) and not prompt.strip():
+        yield f"role {name} needs a system_prompt"
+    if role.get("team") is not None and role.get("tools"):
+        yield f"role {name} is a team: tools belong to that team's roles"
+
+
+def _unknown_roles(team: Table, roles: list[Table], names: list[str]) -> Iterator[str]:
+    if (generalist := _other(team.get("generalist"), names)) is not None:
+        yield f"generalist {_unknown(generalist, names)}"
+    for role in roles:
+        for field in ("fallback", "backup"):
+            if role.get(field) == role["name"]:
+                yield f"role {quoted(str(role['name']))} is its own {field}: name another role"
+            elif (other := _other(role.get(field), names)) is not None:
+                yield f"role {quoted(str(role['name']))}: {field} {_unknown(other, names)}"
+    for route in tables(team.get("routes")):
+        if (other := _other(route.get("role"), names)) is not None:
+            yield f"routes: {_unknown(other, names)}"
+
+
+def _other(name: object, names: list[str]) -> str | None:
+    return name if isinstance(name, str) and name not in names else None
+
+
+def _unknown(role: str, names: list[str]) -> str:
+    meant = did_you_mean(role, names).replace(", ", "; ", 1)
+    listed = one_line(", ".join(names), limits.LIST_SHOWN_BYTES)
+    return f"{quoted(role)} is not one of the roles: {listed}{meant}"
+
+
+def _repeated(names: Iterable[str]) -> str:
+    repeated = sorted(name for name, count in Counter(names).items() if count > 1)
+    return one_line(", ".join(repeated), limits.LIST_SHOWN_BYTES)

@@ -6,6 +6,7 @@ from typing import Literal
 from supervision.contract.base import Model
 from supervision.contract.finding import Evidence
 from supervision.contract.result import Citation
+from supervision.grounding.citations import CitedFindings
 from supervision.grounding.claims import claims
 from supervision.grounding.support import Source, Support
 
@@ -15,7 +16,7 @@ _REST = "the goal or the plan"
 class Link(Model):
     """A claim of an answer, and where it stands: ids of findings, and the tool calls whose outputs have it.
 
-    `elsewhere` names the goal or a brief where a claim repeats these. A citation rests on what it names.
+    `elsewhere` names the goal or a brief where a claim repeats these. A citation holds by the findings that it names.
     """
 
     kind: Literal["figure", "quotation", "address", "citation"]
@@ -46,10 +47,17 @@ def answer_chain(
 
     A claim without support, or whose support was changed in the store, has a `problem`.
     """
-    return [*_claim_links(answer, findings, given), *(_citation_link(item, findings) for item in citations)]
+    cited = CitedFindings({subtask_id: finding.text for subtask_id, finding in findings.items()})
+    return [
+        *_claim_links(answer, findings, cited, given),
+        *(_citation_link(item, findings, cited) for item in citations),
+    ]
 
 
-def _claim_links(answer: str, findings: Mapping[str, Grounded], given: Sequence[str]) -> Iterator[Link]:
+def _claim_links(
+    answer: str, findings: Mapping[str, Grounded], cited: CitedFindings, given: Sequence[str]
+) -> Iterator[Link]:
+    wrongly_cited = cited.miscited(answer, set(findings), given)
     texts = {subtask_id: Support([Source(finding.text)]) for subtask_id, finding in findings.items()}
     outputs = {
         subtask_id: [
@@ -72,6 +80,8 @@ def _claim_links(answer: str, findings: Mapping[str, Grounded], given: Sequence[
                 link.outputs += [item for item, support in outputs[subtask_id] if support.supports(claim)]
         link.elsewhere = _REST if stated.supports(claim) else ""
         link.problem = _problem(link, findings)
+        if not link.problem and claim.text in wrongly_cited:
+            link.problem = f"cited as a finding of {', '.join(wrongly_cited[claim.text])}, which lacks it"
         yield link
 
 
@@ -88,10 +98,12 @@ def _problem(link: Link, findings: Mapping[str, Grounded]) -> str:
     return "no tool output has it" if any(item in link.text or link.text in item for item in doubtful) else ""
 
 
-def _citation_link(citation: Citation, findings: Mapping[str, Grounded]) -> Link:
+def _citation_link(citation: Citation, findings: Mapping[str, Grounded], cited: CitedFindings) -> Link:
     link = Link(kind="citation", text=citation.claim)
     link.findings = [subtask_id for subtask_id in citation.subtask_ids if subtask_id in findings]
     lost = [subtask_id for subtask_id in citation.subtask_ids if subtask_id not in findings]
     problems = [problem for subtask_id in link.findings for problem in findings[subtask_id].problems]
     link.problem = f"there is no finding of {', '.join(lost)}" if lost else next(iter(problems), "")
+    if not link.problem and (lacking := cited.lacking(citation.claim, link.findings)):
+        link.problem = f"{', '.join(link.findings)} lacks {', '.join(claim.text for claim in lacking)}"
     return link

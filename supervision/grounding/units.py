@@ -1,4 +1,8 @@
-"""Units and scales of figures: how they are written, and which of them exclude each other."""
+"""Units and scales of figures: how they are written, and which of them exclude each other.
+
+Units are symbols and English words: a figure with another word is compared without its unit. Percent, years and
+scales are known in further languages, because a figure with such a word is another number.
+"""
 
 import re
 from decimal import Decimal
@@ -26,31 +30,31 @@ _UNITS: dict[str, dict[str, str]] = {
         "ft": r"ft|feet|foot",
     },
     "mass": {
-        "g": r"grams?|gramm",
-        "kg": r"kg|kilograms?|kilogramm",
-        "t": r"tonnes?|tons?|tonnen",
+        "g": r"grams?",
+        "kg": r"kg|kilograms?",
+        "t": r"tonnes?|tons?",
         "lb": r"lbs?|pounds",
     },
     "energy": {
-        "kWh": r"kwh|kilowatt[- ]?hours?|kilowattstunden",
-        "MWh": r"mwh|megawatt[- ]?hours?|megawattstunden",
-        "GWh": r"gwh|gigawatt[- ]?hours?|gigawattstunden",
-        "TWh": r"twh|terawatt[- ]?hours?|terawattstunden",
+        "kWh": r"kwh|kilowatt[- ]?hours?",
+        "MWh": r"mwh|megawatt[- ]?hours?",
+        "GWh": r"gwh|gigawatt[- ]?hours?",
+        "TWh": r"twh|terawatt[- ]?hours?",
     },
     "power": {"kW": r"kw|kilowatts?", "MW": r"mw|megawatts?", "GW": r"gw|gigawatts?"},
     "temperature": {
-        "C": r"°\s?C|degrees celsius|celsius|grad celsius",
+        "C": r"°\s?C|degrees celsius|celsius",
         "F": r"°\s?F|degrees fahrenheit|fahrenheit",
     },
     "data": {"MB": r"mb|megabytes?", "GB": r"gb|gigabytes?", "TB": r"tb|terabytes?"},
     "time": {
-        "seconds": r"seconds?|sekunden?|secs?",
-        "minutes": r"minutes?|minuten?|mins?",
-        "hours": r"hours?|stunden?|hrs?",
-        "days": r"days?|tagen?",
-        "weeks": r"weeks?|wochen?",
-        "months": r"months?|monaten?",
-        "years": r"years?|jahren?",
+        "seconds": r"seconds?|secs?",
+        "minutes": r"minutes?|mins?",
+        "hours": r"hours?|hrs?",
+        "days": r"days?",
+        "weeks": r"weeks?",
+        "months": r"months?",
+        "years": r"years?|jahren?|ans|années?|años",
     },
 }
 _SCALES: dict[Decimal, str] = {
@@ -71,23 +75,18 @@ CURRENCY = rf"(?:{'|'.join(_UNITS['currency'].values())})"
 SCALE = rf"(?:{'|'.join(_SCALES.values())})(?!\w)"
 LETTER_SCALE = r"[kKMmBbT](?!\w)"
 
-_UNIT_OF = [
-    (re.compile(rf"(?:{pattern})", re.IGNORECASE), unit) for units in _UNITS.values() for unit, pattern in units.items()
-]
-_SCALE_OF = [(re.compile(rf"(?:{pattern})", re.IGNORECASE), scale) for scale, pattern in _SCALES.items()]
-_MENTIONS = [
-    (re.compile(rf"(?<![^\W_])(?:{pattern})(?![^\W_])", re.IGNORECASE), unit)
-    for dimension in _NAMED_ONCE
-    for unit, pattern in _UNITS[dimension].items()
-]
-_SCALE_MENTIONS = [
-    (re.compile(rf"(?<![^\W_])(?:{pattern})(?![^\W_])", re.IGNORECASE), scale) for scale, pattern in _SCALES.items()
-]
+
+def _word(pattern: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![^\W_])(?:{pattern})(?![^\W_])", re.IGNORECASE)
+
+
+_UNIT_WORDS = [(_word(pattern), unit) for units in _UNITS.values() for unit, pattern in units.items()]
+_SCALE_WORDS = [(_word(pattern), scale) for scale, pattern in _SCALES.items()]
 
 
 def unit_of(written: str) -> str | None:
     """Returns the unit that is written so, None if it is none."""
-    return next((unit for pattern, unit in _UNIT_OF if pattern.fullmatch(written.strip())), None)
+    return next((unit for pattern, unit in _UNIT_WORDS if pattern.fullmatch(written.strip())), None)
 
 
 def scale_of(written: str) -> Decimal:
@@ -95,17 +94,17 @@ def scale_of(written: str) -> Decimal:
     word = written.strip()
     if len(word) == 1:
         return _LETTER_SCALES.get(word.lower(), Decimal(1))
-    return next((scale for pattern, scale in _SCALE_OF if pattern.fullmatch(word)), Decimal(1))
+    return next((scale for pattern, scale in _SCALE_WORDS if pattern.fullmatch(word)), Decimal(1))
 
 
 def mentioned_units(text: str) -> frozenset[str]:
     """Returns the units that a text names anywhere, of the kinds that a table names once for all its figures."""
-    return frozenset(unit for pattern, unit in _MENTIONS if pattern.search(text))
+    return frozenset(unit for pattern, unit in _UNIT_WORDS if DIMENSIONS[unit] in _NAMED_ONCE and pattern.search(text))
 
 
 def mentioned_scales(text: str) -> frozenset[Decimal]:
     """Returns the scales that a text names anywhere, and 1."""
-    return frozenset({Decimal(1), *(scale for pattern, scale in _SCALE_MENTIONS if pattern.search(text))})
+    return frozenset({Decimal(1), *(scale for pattern, scale in _SCALE_WORDS if pattern.search(text))})
 
 
 def exclude_each_other(unit: str, other: str) -> bool:

@@ -37,7 +37,7 @@ _LABEL = re.compile(
 _ACRONYM = re.compile(
     r"\b(?!(?:IN|OF|TO|BY|AT|ON|IS|WAS|AND|OR|THE|FROM|FOR|USD|EUR|GBP|JPY|CHF|CNY|INR)\b)[A-Z&]{2,6} $"
 )
-_JOINED = re.compile(r"[A-Za-z_]|\.[A-Za-z]|\.\d+\.\d")  # 21st, 5G, 2010.csv, 1.2.3
+_JOINED = re.compile(r"[^\W\d]|\.[A-Za-z]|\.\d+\.\d|\.[12]\d{3}(?!\d)")  # 21st, 5G, 2010.csv, 1.2.3, 15.03.2017
 _LIST_NUMBER = re.compile(
     r"^[ \t>]*(?:#{1,6}[ \t]*)?\d{1,3}(?:\.\d{1,3})*[.)][ \t]|^[ \t>]*#{1,6}[ \t]*\d{1,3}[ \t]", re.MULTILINE
 )

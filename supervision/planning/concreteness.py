@@ -2,8 +2,8 @@
 
 "Analyze the data" is no subtask: no two worker agents would do the same. Words that any subtask could use (verbs such
 as "handle", nouns such as "information") are left out; what remains must name at least two things, or one that has a
-number in it. Words of languages that the lists do not know count as names, so that nothing concrete is refused for
-being foreign.
+number in it. Words of other languages than English count as names, so that nothing concrete is refused for being
+foreign.
 """
 
 import re
@@ -37,79 +37,19 @@ subject subtask subtasks suggest suggestions summarise summarize summary support
 trend trends try understand understanding update verify work working write document documents conclusion conclusions
 stakeholders stakeholder requirements requirement necessary everyone tool tools
 """
+_GENERIC = frozenset(_ENGLISH.split())
 
-_GERMAN = """
-aber aktuelle aktuellen alle allem allen alles als also am an analyse analysen analysiere analysieren andere anderen
-anfrage angaben antwort antworten arbeit arbeite arbeiten arbeitet auch auf aufgabe aufgaben aus ausführlich
-auswerten auswertung bearbeite bearbeiten beantworte beantworten bei bereich bericht berichte beschaffe besorge bitte
-damit daraus darüber das daten dazu dem den der des details die dies diese diesem diesen dieser dieses ding dinge
-dokument dokumente durch durchführen ein eine einem einen einer eines einige ergebnis ergebnisse erkenntnisse erledige
-erledigen ermittle erstelle erstellen es etwas fakten finde finden frage fragen führe für gib gründlich gründliche
-helfe helfen hilf hintergrund ideen im in infos informationen information inhalt inhalte ins irgendetwas ist kümmere
-lösung lösungen löse lösen mach mache machen material mehr mit mögliche nach nachforschungen nötige nötigen oder
-problem probleme projekt prüfe prüfen quellen recherche recherchiere recherchieren relevante relevanten sache sachen
-sammle sammeln schau schaue schreib schreibe schreiben schritt schritte sich sie situation suche suchen teil text
-thema themen tu tue tun über überblick um und untersuche untersuchen unterstütze unterstützen verarbeite verstehe von
-vorhandenen was weitere weiteren wichtige wichtigen wichtigsten wie zeug ziel zu zum zur zusammen zusammenfassen
-zusammenfassung fasse fassen
-"""
-
-_FRENCH = """
-à a aide aider ainsi analyse analyser analysez au autre autres aux avec c ça ce ces cet cette cela chercher cherche
-cherchez chose choses collecte collecter comprendre comprends contenu d dans de des détails document documents données
-du effectue effectuer effectuez elle en ensemble essentielles est et étape étapes étude étudie étudier étudiez examine
-examiner examinez explore explorer fais faire faites faits gère gérer il ils informations information l la le les leur
-lui main mène mener ne nécessaire nécessaires objectif on ou où par pertinentes pertinents pour problème problèmes
-projet qu quelque que question questions qui rapport rassemble rassembler recherche recherches rechercher réponds
-répondre réponse résous résoudre résultat résultats résume résumer s sa se ses situation solution solutions sont
-sources son sujet sujets sur sujet tâche tâches texte tous tout toute toutes traite traiter traitez travail travaille
-travailler trouve trouver trouvez un une utile utiles vérifie vérifier y
-"""
-
-_SPANISH = """
-a acerca al algo analice analiza analizar análisis antecedentes asunto averigua averiguar ayuda ayudar busca buscar
-cada con contenido cosa cosas cualquier cuestión da dato datos de del demás detalle detalles documento documentos e
-el él ella ello en encuentra encontrar encárgate es esa esas ese eso esos esta estas este esto estos estudia estudiar
-estudio examina examinar explora explorar fuentes gestiona haga hacer hallar haz hechos importante importantes
-información informaciones informe investiga investigación investigar la las le lo los más maneja mira necesaria
-necesario necesarios objetivo para parte pasos por problema problemas procesa procesar proyecto pregunta preguntas que
-qué realiza realizar recopila recopilar relacionado relevante relevantes resolver responde responder respuesta resuelve
-resultado resultados resume resumen resumir revisa revisar se sea ser si situación sobre solución su sus tarea tareas
-tema temas texto todo todos todas toda trabaja trabajar trabajo trata un una uno unos y
-"""
-
-_ITALIAN_PORTUGUESE = """
-agli ai al alla alle analizza analizzare analisi cerca cercare che chi come con cosa cose dati dei del della delle di
-documenti e ed esamina fai fare gli i il informazioni la lavora lavoro le lo nel nella per problema questione questo
-questa raccogli ricerca ricerche risolvi risultati su sul tema trova tutto un una
-ajuda ajude analisa analisar analise ao aos as assunto com coisa coisas coleta conteúdo da dados das de do dos
-documentos ela ele em encontra encontre esse esta este estude faça fazer informações investigue isso isto na nas no nos
-o os ou para pesquisa pesquisar pesquise pelo por qualquer que questão relatório relevantes resolva resultados sobre
-tarefa tarefas trabalho trate tudo um uma
-"""
-
-_GENERIC = frozenset(f"{_ENGLISH} {_GERMAN} {_FRENCH} {_SPANISH} {_ITALIAN_PORTUGUESE}".split())
-
-# Scripts without spaces: terms are taken out of the text, longest first; of what is left two characters are a word.
-_UNSPACED = "\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\u0e00-\u0e7f"
-_EASTERN = """
-分析 数据 資料 資訊 信息 情報 收集 进行 進行 研究 调查 調查 調査 查找 寻找 处理 處理 完成 任务 任務 工作 问题 問題 相关
-相關 関連 关于 所有 一些 这个 這個 事情 内容 結果 结果 报告 報告 了解 帮助 幫助 解决 解決 请 的 了 在 对 和
-データ を する して ください 行う について この その に関する 集める 集めて 収集 検索 調べる 調べて タスク 作業 対応
-วิเคราะห์ ข้อมูล ทำ งาน ค้นหา วิจัย เกี่ยวกับ นี้
-"""
-_TERMS = re.compile("|".join(map(re.escape, sorted(_EASTERN.split(), key=len, reverse=True))))
+# In scripts without spaces two characters are a word.
+_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\u0e00-\u0e7f]")
 _WORD = re.compile(r"\w+")
-_UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
 
 
 def is_concrete(description: str, *, reads: bool = False) -> bool:
     """Returns True if a description names what it is about. If it `reads` attachments, they are a part of that."""
-    spaced = _UNSPACED_RUN.sub(" ", description)
+    spaced, unspaced = _UNSPACED.subn(" ", description)
     words = {word.casefold() for word in _WORD.findall(spaced)}
     named = sum(_weight(word) for word in words if word not in _GENERIC)
-    left = _TERMS.sub("", "".join(_UNSPACED_RUN.findall(description)))
-    return named + len(left) // 2 + int(reads) >= _LEAST_NAMED
+    return named + unspaced // 2 + int(reads) >= _LEAST_NAMED
 
 
 def _weight(word: str) -> int:

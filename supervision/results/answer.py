@@ -1,6 +1,5 @@
 """The answer of a run as it was written, and what the code checks of it, whatever the model claims."""
 
-import re
 from dataclasses import dataclass, field
 
 from pydantic import JsonValue
@@ -13,10 +12,6 @@ ANSWER = "answer"
 """In place of a subtask's id, in the gap of an answer that could not be written."""
 
 _REASON_BYTES = 600
-_MARK = re.compile(r" ?\[([\w./-]{1,64}(?:, ?[\w./-]{1,64}){0,20})\](?!\()")
-_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
-_AROUND_CLAIM = " .;,-*|#>"
-_BETWEEN_MARKS = " ,;"
 
 
 @dataclass(frozen=True)
@@ -35,46 +30,6 @@ class Answer:
     unsupported: list[str] = field(default_factory=list)
     is_findings: bool = False
     model: str | None = None
-
-
-def checked_citations(citations: list[Citation], completed: set[str]) -> list[Citation]:
-    """Returns the citations with the ids of completed subtasks only; one without any is dropped."""
-    valid = []
-    for citation in citations:
-        ids = [subtask_id for subtask_id in dict.fromkeys(citation.subtask_ids) if subtask_id in completed]
-        if ids and citation.claim.strip():
-            valid.append(Citation(claim=citation.claim, subtask_ids=ids))
-    return valid
-
-
-def with_valid_marks(text: str, planned: set[str], completed: set[str]) -> str:
-    """Returns an answer without marks such as [t3] of subtasks that may not be cited; other brackets stay."""
-
-    def valid(match: re.Match[str]) -> str:
-        ids = [part.strip() for part in match[1].split(",")]
-        if not set(ids) <= planned:
-            return match[0]
-        cited = [subtask_id for subtask_id in ids if subtask_id in completed]
-        return f"{' ' * match[0].startswith(' ')}[{', '.join(cited)}]" if cited else ""
-
-    return _MARK.sub(valid, text)
-
-
-def marked_citations(text: str, completed: set[str]) -> list[Citation]:
-    """Returns the citations that marks such as [t3] make: each statement with the subtasks named after it."""
-    citations: list[Citation] = []
-    start = 0
-    for match in _MARK.finditer(text):
-        ids = [part.strip() for part in match[1].split(",")]
-        if set(ids) <= completed:
-            before = text[start : match.start()]
-            claim = one_line(_SENTENCE.split(before)[-1].strip(_AROUND_CLAIM), limits.CLAIM_BYTES)
-            if claim:
-                citations.append(Citation(claim=claim, subtask_ids=ids))
-            elif citations and not before.strip(_BETWEEN_MARKS):  # one statement with several marks: [t1][t2]
-                citations[-1].subtask_ids += ids
-            start = match.end()
-    return citations
 
 
 def checked_contradictions(contradictions: list[Contradiction], completed: set[str]) -> list[Contradiction]:

@@ -43,6 +43,15 @@ async def test_an_answer_is_stored_and_cites_what_it_may(desk: Desk) -> None:
     assert "Name the unit." in desk.prompt
 
 
+async def test_a_citation_that_its_finding_does_not_say_is_dropped_and_a_figure_beside_its_mark_doubted(
+    desk: Desk,
+) -> None:
+    listed = [{"claim": "the crop was 44 t", "subtask_ids": ["t2"]}, {"claim": "it was 45 t", "subtask_ids": ["t2"]}]
+    reply = await synthesize(desk, answer("It was 44 t [t2].", citations=listed))
+    assert [(item.claim, item.subtask_ids) for item in reply.citations] == [("it was 45 t", ["t2"])]
+    assert reply.unsupported == ["44"]
+
+
 async def test_settled_conflicts_are_shown_with_their_resolution(desk: Desk) -> None:
     settled = Contradiction(subtask_ids=["t1", "t2"], description="44 or 45", resolution="45 is newer")
     await synthesize(desk, answer(), contradictions=[settled])

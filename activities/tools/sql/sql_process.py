@@ -1,20 +1,11 @@
 """The process that checks and runs SQL: so that a query can neither harm nor block its Worker.
 
-Started as a LineProcess with the setup `{tables: {name: path}, ...limits}`. It loads the tables, shuts every door
-of the engine, bounds its own memory, prints what it holds as one JSON line, then answers one JSON line per query.
-A query that takes too long, be it in the parser, ends the process by SIGALRM. The end of standard input ends it
-too, so it never outlives its Worker by more than one query.
-
+Served by `activities.bounded`: `start` loads the tables and shuts every door of the engine, `reply` answers a query.
 Imports only the check: each process pays for what it imports.
 """
 
-import contextlib
 import glob
-import json
 import os
-import resource
-import signal
-import sys
 import tempfile
 from typing import Any
 
@@ -24,6 +15,7 @@ from activities.tools.sql.sql_check import Refused, check, tables_read
 
 Json = dict[str, Any]
 
+_served: Json = {}
 CLOSED: dict[str, str | bool | int | float | list[str]] = {
     "autoload_known_extensions": "false",
     "autoinstall_known_extensions": "false",
@@ -75,14 +67,22 @@ def describe(database: duckdb.DuckDBPyConnection, name: str, most: int) -> Json:
     return {"name": name, "columns": columns, "rows": rows}
 
 
-def reply(database: duckdb.DuckDBPyConnection, sql: str, setup: Json) -> Json:
+def start(setup: Json) -> list[Json]:
+    """Loads the tables of `{tables: {name: path}, ...limits}`, to be called first. Returns what each holds."""
+    database = load(setup["tables"], setup["memory"])
+    _served.update(setup, database=database)
+    return [describe(database, name, setup["values"]) for name in setup["tables"]]
+
+
+def reply(sql: str) -> Json:
     """Returns the answer to a query that passes the check, with the tables that it `read`; else `error`."""
-    tables = list(setup["tables"])
+    tables = list(_served["tables"])
     try:
-        query = check(sql, tables, setup["joins"])
+        query = check(sql, tables, _served["joins"])
     except Refused as refused:
         return {"error": str(refused)}
-    return {**answer(database, sql, setup["rows"], setup["cell"]), "read": tables_read(query, tables)}
+    answered = answer(_served["database"], sql, _served["rows"], _served["cell"])
+    return {**answered, "read": tables_read(query, tables)}
 
 
 def answer(database: duckdb.DuckDBPyConnection, sql: str, rows: int, cell: int) -> Json:
@@ -106,36 +106,3 @@ def answer(database: duckdb.DuckDBPyConnection, sql: str, rows: int, cell: int) 
         return {"error": str(error)}
     finally:
         cursor.close()
-
-
-def bound(resource_kind: int, value: int) -> None:
-    """Limits this process for good; systems without that limit keep the engine's own accounting."""
-    with contextlib.suppress(ValueError, OSError):
-        resource.setrlimit(resource_kind, (value, value))
-
-
-def say(line: Json) -> None:
-    """One line to the Worker."""
-    sys.stdout.write(json.dumps(line) + "\n")
-    sys.stdout.flush()
-
-
-def main(setup: Json) -> None:
-    """Serves queries until standard input ends."""
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.setitimer(signal.ITIMER_REAL, setup["start_seconds"])
-    try:
-        database = load(setup["tables"], setup["memory"])
-        tables = [describe(database, name, setup["values"]) for name in setup["tables"]]
-    except duckdb.Error as error:
-        say({"error": str(error)})
-        return
-    bound(resource.RLIMIT_AS, setup["address"])
-    bound(resource.RLIMIT_FSIZE, 0)
-    bound(resource.RLIMIT_CORE, 0)
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    say({"tables": tables})
-    for line in sys.stdin:
-        signal.setitimer(signal.ITIMER_REAL, setup["seconds"])
-        say(reply(database, json.loads(line), setup))
-        signal.setitimer(signal.ITIMER_REAL, 0)

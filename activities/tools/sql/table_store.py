@@ -2,12 +2,12 @@
 
 import re
 import threading
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from activities.bounded.fair_pool import FairPool
-from activities.bounded.line_process import LineProcess
+from activities.bounded.child_processes import BoundExceeded, ChildProcesses, Failed
 from activities.tools.files import Fingerprint, files_inside, fingerprint
 from activities.tools.tool import ToolMisuse
 from supervision import limits
@@ -30,15 +30,21 @@ class Rows:
 class TableStore:
     """The tables of one set of CSV files, each named after its file.
 
-    Processes answer queries, `limits.SQL_PROCESSES` and at times some more; the runs of a Worker take turns.
+    Processes answer queries; the runs of a Worker take turns.
     """
 
     def __init__(self, files: list[Path]) -> None:
         self._files = {path.stem: path for path in files}
         self._tables: list[Json] | None = None
-        self._pool = FairPool(
-            self._start, limits.SQL_PROCESSES, limits.SQL_EXTRA_PROCESSES, patience=limits.SQL_PATIENCE
-        )
+        setup = {
+            "tables": {name: str(path) for name, path in self._files.items()},
+            "memory": limits.SQL_MEMORY_BYTES,
+            "values": limits.TABLE_VALUES,
+            "rows": limits.SQL_ROWS,
+            "cell": limits.SQL_CELL_CHARS,
+            "joins": limits.SQL_JOINS,
+        }
+        self._children = ChildProcesses(CHILD, limits.SQL_PROCESSES, limits.SQL_ADDRESS_BYTES, ("start", setup))
 
     @property
     def names(self) -> list[str]:
@@ -51,15 +57,15 @@ class TableStore:
         Raises ValueError if a file is no table.
         """
         if self._tables is None:
-            await self._pool.warm()
-        return self._tables or []
+            self._tables = await self._loaded(self._children.first())
+        return self._tables
 
     async def query(self, sql: str, run_id: str = "") -> Rows:
         """Returns the rows of one SELECT. Raises ToolMisuse if it is refused or takes too much."""
-        seconds = limits.SQL_TIMEOUT.total_seconds()
-        reply = await self._pool.ask(run_id, sql, seconds)
-        if reply is None:
-            raise ToolMisuse(f"the query took longer than {seconds:g} s or too much memory: ask for less at once")
+        try:
+            reply = await self._loaded(self._children.call(run_id, limits.SQL_TIMEOUT, "reply", sql))
+        except BoundExceeded as exceeded:
+            raise ToolMisuse(f"the query cannot be answered, {exceeded}: ask for less at once") from None
         if "error" in reply:
             problem = reply["error"].split("\n\nLINE ")[0]  # what follows points into the query with a caret
             raise ToolMisuse(one_line(clean(problem), limits.COMPLAINT_BYTES))
@@ -67,27 +73,13 @@ class TableStore:
 
     def close(self) -> None:
         """Ends the idle processes; those at work end with their query."""
-        self._pool.close()
+        self._children.close()
 
-    def _start(self) -> LineProcess:
-        setup = {
-            "tables": {name: str(path) for name, path in self._files.items()},
-            "memory": limits.SQL_MEMORY_BYTES,
-            "address": limits.SQL_ADDRESS_BYTES,
-            "seconds": limits.SQL_TIMEOUT.total_seconds(),
-            "start_seconds": limits.SQL_START_TIMEOUT.total_seconds(),
-            "values": limits.TABLE_VALUES,
-            "rows": limits.SQL_ROWS,
-            "cell": limits.SQL_CELL_CHARS,
-            "joins": limits.SQL_JOINS,
-        }
-        process = LineProcess(CHILD, setup)
-        first = process.read(limits.SQL_START_TIMEOUT.total_seconds()) or {"error": "the process that loads them ended"}
-        if "error" in first:
-            process.end()
-            raise ValueError(f"the tables cannot be loaded: {first['error']}")
-        self._tables = first["tables"]
-        return process
+    async def _loaded(self, reply: Awaitable[Any]) -> Any:
+        try:
+            return await reply
+        except Failed as failed:
+            raise ValueError(f"the tables cannot be loaded: {failed.text}") from None
 
 
 _stores: dict[tuple[Path, str], tuple[Fingerprint, TableStore]] = {}

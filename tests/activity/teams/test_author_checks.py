@@ -1,7 +1,6 @@
 """The mistakes of a tool's author, found when the team is loaded; and the forms that a tool may have."""
 
 import re
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -84,23 +83,6 @@ async def test_a_plain_function_and_a_plain_text_are_taken(tmp_path: Path) -> No
 async def test_a_plain_function_that_fails_is_an_error_result(tmp_path: Path) -> None:
     ran = await call(team(tmp_path, "def weather(a, b):\n    raise SystemExit('bug')"), {"city": "Oslo"})
     assert (ran.text, ran.is_error) == ("SystemExit: bug", True)
-
-
-async def test_a_plain_function_that_blocks_is_interrupted_and_holds_up_no_other_call(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from datetime import timedelta
-
-    from supervision import limits
-
-    monkeypatch.setattr(limits, "TOOL_TIMEOUT", timedelta(seconds=0.5))
-    code = "def weather(arguments, context):\n    while arguments.city == 'slow':\n        pass\n    return 'ok'"
-    files = team(tmp_path, code)
-    before = threading.active_count()
-    slow = await call(files, {"city": "slow"})
-    assert "did not answer within" in slow.text
-    assert (await call(files, {"city": "fast"})).text == "ok"
-    assert threading.active_count() < before + 20
 
 
 def test_a_folder_with_capitals_is_named(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Tools of an author's own: off the event loop, ended at their timeout, left behind when nothing else helps."""
+"""Tools of an author's own: off the event loop, ended at their timeout, their thread replaced if it hangs."""
 
 import asyncio
 import sqlite3
@@ -7,11 +7,12 @@ import time
 from collections.abc import Iterator
 from contextvars import ContextVar
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from activities.teams import team_thread
+from activities.teams.team_files import TeamFiles
 from activities.teams.team_thread import TeamThread
 from activities.teams.toolbox import Toolbox, ToolRun
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolOutput
@@ -22,6 +23,29 @@ from tests.waiting import until
 ROLE = Role(name="tester", description="Tests.", system_prompt="Test.", tools=["try"])
 
 
+TEAM = """
+name = "crew"
+generalist = "hand"
+[[roles]]
+name = "hand"
+description = "Does."
+system_prompt = "Do."
+tools = ["hang", "greet"]
+"""
+TOOLS = """
+import threading
+from activities.tools.tool import Arguments, Tool
+
+async def hang(arguments, context) -> str:
+    threading.release.wait()
+
+async def greet(arguments, context) -> str:
+    return "hello"
+
+TOOLS = [Tool("hang", "Hangs.", Arguments, hang), Tool("greet", "Greets.", Arguments, greet)]
+"""
+
+
 class Nothing(Arguments):
     pass
 
@@ -30,7 +54,6 @@ class Nothing(Arguments):
 def short_times(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "TOOL_TIMEOUT", timedelta(milliseconds=200))
     monkeypatch.setattr(limits, "TEAM_THREAD_PATIENCE", timedelta(milliseconds=100))
-    monkeypatch.setattr(team_thread, "_left_behind", [])
 
 
 @pytest.fixture
@@ -106,52 +129,63 @@ async def test_a_waiting_tool_ends_at_its_timeout(thread: TeamThread) -> None:
     assert (await call(thread, quick)).text == "team-crew"
 
 
-async def test_a_busy_loop_is_interrupted_and_the_workers_loop_goes_on(thread: TeamThread) -> None:
-    async def spin(arguments: Nothing, context: ToolContext) -> ToolOutput:
-        while True:
-            pass
-
-    spinning = asyncio.create_task(call(thread, spin))
-    ticks = 0
-    while not spinning.done():
-        await asyncio.sleep(0.01)
-        ticks += 1
-    assert ticks > 3
-    assert spinning.result().text == "the tool did not answer within 0.2 s"
-
-    async def answers() -> bool:
-        return (await call(thread, quick)).text == "team-crew"
-
-    await until(answers)
-    assert thread.serves
-
-
-async def test_a_thread_that_cannot_be_interrupted_is_left_behind_and_counted(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(limits, "STUCK_THREADS", 1)
+async def test_a_tool_that_blocks_leaves_the_workers_loop_free_and_its_thread_serves_again(thread: TeamThread) -> None:
     release = threading.Event()
 
     async def block(arguments: Nothing, context: ToolContext) -> ToolOutput:
         release.wait()
         return ToolOutput("late")
 
-    thread = TeamThread("crew")
-    assert (await call(thread, block)).text == "the tool did not answer within 0.2 s"
+    blocked = asyncio.create_task(call(thread, block))
+    ticks = 0
+    while not blocked.done():
+        await asyncio.sleep(0.01)
+        ticks += 1
+    assert ticks > 3
+    assert blocked.result().text == "the tool did not answer within 0.2 s"
     await until(lambda: thread.stuck)
     assert (await call(thread, quick)).is_error
-    with pytest.raises(RuntimeError, match="1 threads of tools never ended: restart this Worker"):
-        TeamThread("other")
+    release.set()
+    await until(lambda: thread.serves)
+    assert (await call(thread, quick)).text == "team-crew"
+
+
+async def test_a_plain_function_that_blocks_holds_up_no_other_call(thread: TeamThread) -> None:
+    release = threading.Event()
+
+    def block(arguments: Nothing, context: ToolContext) -> ToolOutput:
+        release.wait()
+        return ToolOutput("late")
+
+    assert (await call(thread, block)).text == "the tool did not answer within 0.2 s"
+    assert (await call(thread, quick)).text == "team-crew"
+    assert thread.serves
     release.set()
 
-    async def ended() -> bool:
-        try:
-            TeamThread("other").end()
-        except RuntimeError:
-            return False
-        return True
 
-    await until(ended)
+async def test_a_team_whose_thread_hangs_gets_another_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "crew").mkdir(mode=0o700)
+    (tmp_path / "crew" / "team.toml").write_text(TEAM)
+    (tmp_path / "crew" / "tools.py").write_text(TOOLS)
+    release = threading.Event()
+    monkeypatch.setattr(threading, "release", release, raising=False)
+    files = TeamFiles([tmp_path])
+
+    async def run(name: str) -> ToolRun:
+        loaded = files.load("crew")
+        return await loaded.toolbox.run(loaded.team.roles[0], name, {}, ToolContext())
+
+    assert (await run("hang")).text == "the tool did not answer within 0.2 s"
+
+    async def answers() -> bool:
+        return (await run("greet")).text == "hello"
+
+    await until(answers)
+    assert "team-crew hangs" in caplog.text
+    assert "release.wait()" in caplog.text
+    release.set()
 
 
 async def test_calls_of_a_team_run_side_by_side(thread: TeamThread) -> None:

@@ -409,28 +409,6 @@ async def test_joins_with_their_condition_are_answered(cities: Path, join: str) 
     assert (await ask(cities, f"SELECT count(*) > 0 FROM cities a {join} WHERE 'join join' <> a.city")).text
 
 
-async def test_a_child_that_does_not_heed_its_alarm_is_killed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "CHILD_GRACE", timedelta(milliseconds=200))
-    store = TableStore([folder / "data" / "cities.csv"])
-    await store.query("SELECT 1")
-    monkeypatch.setattr(limits, "SQL_TIMEOUT", timedelta(milliseconds=200))  # the child's own alarm is set to 3 s
-    with pytest.raises(ToolMisuse, match=r"longer than 0\.2 s"):
-        await store.query(BOMBS[0])
-    monkeypatch.undo()
-    assert (await store.query("SELECT 1")).rows == [["1"]]
-
-
-async def test_a_run_of_slow_queries_does_not_delay_another_runs(folder: Path) -> None:
-    store = TableStore([folder / "data" / "cities.csv"])
-    slow = [asyncio.create_task(store.query(BOMBS[0], "greedy")) for _ in range(8)]
-    await asyncio.sleep(0)
-    assert (await store.query("SELECT 1", "modest")).rows == [["1"]]
-    assert sum(query.done() for query in slow) <= 1
-    for query in slow:
-        query.cancel()
-    await asyncio.wait(slow)
-
-
 async def test_the_process_that_runs_queries_has_no_environment_and_bounded_memory(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -443,20 +421,6 @@ async def test_the_process_that_runs_queries_has_no_environment_and_bounded_memo
     assert process.rlimit(psutil.RLIMIT_AS) == (limits.SQL_ADDRESS_BYTES, limits.SQL_ADDRESS_BYTES)
     assert process.rlimit(psutil.RLIMIT_FSIZE) == (0, 0)
     assert os.getpgid(process.pid) != os.getpgid(0)
-    store.close()
-
-
-async def test_a_killed_process_costs_one_query(folder: Path) -> None:
-    before = {child.pid for child in psutil.Process().children()}
-    store = TableStore([folder / "data" / "cities.csv"])
-    await store.query("SELECT 1")
-    for child in psutil.Process().children():
-        if child.pid not in before:
-            child.kill()
-            child.wait()
-    with pytest.raises(ToolMisuse):
-        await store.query("SELECT 1")
-    assert (await store.query("SELECT 1")).rows == [["1"]]
     store.close()
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from supervision import limits
 from supervision.contract.request import describe_errors
 from supervision.contract.team import Role, RoleCard, Team, TeamCard, ToolCard, is_name, is_pool
 
@@ -51,6 +52,36 @@ def test_a_bad_team_is_told_what_is_wrong(changes: dict[str, Any], complaint: st
     with pytest.raises(ValidationError) as caught:
         Team.model_validate(team(**changes))
     assert describe_errors(caught.value, root="team").startswith(complaint)
+
+
+def test_what_is_wrong_with_fields_and_between_roles_is_told_at_once() -> None:
+    broken = {**ROLE, "max_turns": 0, "fallback": "analist", "system_prompt": " "}
+    with pytest.raises(ValidationError) as caught:
+        Team.model_validate(team(roles=[broken, role("writer")], generalist="boss"))
+    told = describe_errors(caught.value)
+    for part in ("max_turns", "needs a system_prompt", "generalist 'boss'", "did you mean 'analyst'"):
+        assert told.count(part) == 1, told
+
+
+def test_of_more_roles_than_a_team_may_have_none_is_looked_up() -> None:
+    crowd = [{**role(f"r{n}"), "fallback": "boss"} for n in range(limits.TEAM_ROLES + 1)]
+    with pytest.raises(ValidationError) as caught:
+        Team.model_validate(team(roles=crowd))
+    assert caught.value.error_count() == 1
+
+
+def test_of_very_many_wrong_fields_none_is_copied() -> None:
+    many = team(generalist="boss", tools=[{}] * limits.FIELD_COMPLAINTS)
+    with pytest.raises(ValidationError) as caught:
+        Team.model_validate(many)
+    assert caught.value.error_count() == 2 * limits.FIELD_COMPLAINTS
+
+
+@pytest.mark.parametrize("roles", [[{"system_prompt": "x"}, ROLE], ["analyst"], [], "analyst", None])
+def test_where_a_role_has_no_name_no_other_name_is_called_unknown(roles: object) -> None:
+    with pytest.raises(ValidationError) as caught:
+        Team.model_validate(team(roles=roles, generalist="boss", routes=[{"pattern": "a", "role": "boss"}]))
+    assert "is not one of the roles" not in describe_errors(caught.value)
 
 
 def test_tools_may_be_shared_when_the_team_says_so_and_named_twice_by_one_role() -> None:

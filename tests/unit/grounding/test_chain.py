@@ -127,6 +127,14 @@ def test_a_citation_of_a_changed_finding_says_so() -> None:
     assert cited("t1", t1=grounded("a", problems=(CHANGED, "another"))).problem == CHANGED
 
 
+def test_a_citation_that_its_own_finding_contradicts_is_a_problem() -> None:
+    findings = {"t1": grounded("Wind output fell by 90 %."), "t2": grounded("Wind grew 300 %.")}
+    citation = Citation(claim="wind fell by 90 %", subtask_ids=["t2"])
+    beside, cited = links("Wind output fell by 90 % [t2]", citations=(citation,), **findings)
+    assert (beside.text, beside.problem) == ("90 %", "cited as a finding of t2, which lacks it")
+    assert (cited.kind, cited.problem) == ("citation", "t2 lacks 90 %")
+
+
 def test_claims_come_before_citations() -> None:
     citation = Citation(claim="Pears grew", subtask_ids=["t1"])
     assert [item.kind for item in links("4711", citations=(citation,), t1=grounded("4711"))] == ["figure", "citation"]

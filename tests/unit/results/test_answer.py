@@ -6,31 +6,18 @@ from hypothesis import strategies as st
 
 from supervision import limits
 from supervision.contract.finding import Finding
-from supervision.contract.result import Citation, Contradiction, Gap, SubtaskReport
+from supervision.contract.result import Contradiction, Gap, SubtaskReport
 from supervision.results.answer import (
-    checked_citations,
     checked_contradictions,
     failure_text,
     findings_as_answer,
-    marked_citations,
     with_gaps,
-    with_valid_marks,
 )
 from supervision.text import size
 from tests.unit.shapes import ERROR, any_text
 
 ids = st.sampled_from(["t1", "t2", "t3", "ghost", ""])
 completed_sets = st.sets(st.sampled_from(["t1", "t2", "t3"]))
-
-
-@given(
-    st.lists(st.builds(Citation, claim=st.sampled_from(["growth", " ", ""]), subtask_ids=st.lists(ids))), completed_sets
-)
-def test_citations_rest_on_completed_subtasks_only(citations: list[Citation], completed: set[str]) -> None:
-    kept = checked_citations(citations, completed)
-    assert all(c.claim.strip() and c.subtask_ids and set(c.subtask_ids) <= completed for c in kept)
-    assert all(len(set(c.subtask_ids)) == len(c.subtask_ids) for c in kept)
-    assert len(kept) == sum(bool(c.claim.strip()) and bool(completed & {*c.subtask_ids}) for c in citations)
 
 
 @given(
@@ -41,11 +28,6 @@ def test_contradictions_name_completed_subtasks_only(items: list[Contradiction],
     kept = checked_contradictions(items, completed)
     assert all(set(c.subtask_ids) <= completed and c.subtask_ids for c in kept)
     assert len(kept) == sum(c.description == "a" and bool(completed & {*c.subtask_ids}) for c in items)
-
-
-def test_an_invented_subtask_is_dropped_and_its_citation_kept_where_another_holds() -> None:
-    citations = [Citation(claim="4 %", subtask_ids=["t9", "t1", "t1"]), Citation(claim="5 %", subtask_ids=["t9"])]
-    assert checked_citations(citations, {"t1"}) == [Citation(claim="4 %", subtask_ids=["t1"])]
 
 
 def test_the_answer_lists_what_is_missing() -> None:
@@ -66,59 +48,6 @@ def test_each_gap_is_one_line_after_the_untouched_answer(answer: str, gaps: list
         assert len(listed) == 4 + len(gaps)
     else:
         assert told == answer
-
-
-# --- marks in the text ----------------------------------------------------------------------------
-
-PLANNED = {"t1", "t2", "t3"}
-
-
-@pytest.mark.parametrize(
-    ("written", "shown"),
-    [
-        ("Pears grew [t1].", "Pears grew [t1]."),
-        ("Pears grew[t1].", "Pears grew[t1]."),
-        ("Pears grew [t1,t2].", "Pears grew [t1, t2]."),
-        ("Pears grew [t3].", "Pears grew."),
-        ("Pears grew [t1, t3].", "Pears grew [t1]."),
-        ("Pears grew [t1] and [t3] fell.", "Pears grew [t1] and fell."),
-        ("[t1] says so.", "[t1] says so."),
-        ("See [appendix] and [t1, appendix].", "See [appendix] and [t1, appendix]."),
-        ("See [t3](https://example.org).", "See [t3](https://example.org)."),
-    ],
-)
-def test_a_mark_names_only_subtasks_that_may_be_cited_and_other_brackets_stay(written: str, shown: str) -> None:
-    assert with_valid_marks(written, PLANNED, {"t1", "t2"}) == shown
-
-
-def test_a_mark_of_every_planned_subtask_is_checked_like_any_other() -> None:
-    assert with_valid_marks("So it is [t1, t2, t3].", PLANNED, {"t2"}) == "So it is [t2]."
-
-
-@pytest.mark.parametrize(
-    ("text", "claims"),
-    [
-        ("Pears grew [t1].", [("Pears grew", ["t1"])]),
-        ("One. Two! Three [t1, t2]", [("Three", ["t1", "t2"])]),
-        ("# Fruit\n- Pears grew [t1]\n- Plums fell [t2]", [("Pears grew", ["t1"]), ("Plums fell", ["t2"])]),
-        ("Pears grew [t1], plums fell [t2].", [("Pears grew", ["t1"]), ("plums fell", ["t2"])]),
-        ("[t1] [t2]", []),
-        ("Pears grew [t9] a lot [t1]", [("Pears grew [t9] a lot", ["t1"])]),
-        ("Pears grew.", []),
-    ],
-)
-def test_a_mark_cites_for_the_statement_before_it(text: str, claims: list[tuple[str, list[str]]]) -> None:
-    assert [(c.claim, c.subtask_ids) for c in marked_citations(text, {"t1", "t2"})] == claims
-
-
-@pytest.mark.parametrize("marks", ["[t1][t2]", "[t1] [t2]", "[t1], [t2]", "[t1, t2]"])
-def test_several_marks_after_a_statement_cite_for_it_together(marks: str) -> None:
-    assert marked_citations(f"Pears grew {marks}.", PLANNED) == [Citation(claim="Pears grew", subtask_ids=["t1", "t2"])]
-
-
-@pytest.mark.parametrize("text", ["Pears grew [t1]. [t2] says so.", "Pears grew [t1].\n\n[t2]", "Pears [t1]\n[t2]"])
-def test_a_mark_that_begins_a_sentence_or_line_cites_nothing_before_it(text: str) -> None:
-    assert [c.subtask_ids for c in marked_citations(text, PLANNED)] == [["t1"]]
 
 
 # --- runs without an answer -----------------------------------------------------------------------

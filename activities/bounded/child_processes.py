@@ -1,0 +1,195 @@
+"""Functions on foreign text in child processes: bounded in time, memory and answer, shared fairly between runs."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import weakref
+from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+
+from cachetools import LRUCache
+
+from activities.bounded.served import TOO_DEEP, Json
+from supervision import limits
+
+R = TypeVar("R")
+
+_ROOT = Path(__file__).parents[2]
+_BOOT = (
+    "import json, sys; sys.path.append(sys.argv[1]); from activities.bounded import served; "
+    "served.main(json.loads(sys.argv[2]))"
+)
+_CHUNK = 1 << 16
+_ORPHAN_SECONDS = 10  # for one question: then a child whose Worker is gone ends itself
+_SLOW_OWNERS = 1000
+
+_pools: dict[str, "ChildProcesses"] = {}
+
+
+class BoundExceeded(Exception):
+    """The function needed more time, memory or depth than it may; the message says so."""
+
+
+class Failed(Exception):
+    """The function raised an exception; `text` is its message."""
+
+    def __init__(self, name: str, error: str, text: str) -> None:
+        super().__init__(f"{name} failed: {error}: {text}")
+        self.text = text
+
+
+async def run_bounded(function: Callable[..., R], *arguments: Any, owner: str) -> R:
+    """Returns `function(*arguments)`, computed in a child process.
+
+    Arguments and result are JSON. `owner` is the run that asks. Raises BoundExceeded and Failed. The function is of
+    the top level of a module that loads fast, as each child process imports it.
+    """
+    module = function.__module__
+    if module not in _pools:
+        _pools[module] = ChildProcesses(module, limits.BOUNDED_PROCESSES, limits.BOUNDED_ADDRESS_BYTES)
+    result: R = await _pools[module].call(owner, limits.BOUNDED_TIME, function.__name__, *arguments)
+    return result
+
+
+class ChildProcesses:
+    """Up to `size` processes that serve the functions of a module.
+
+    An owner, such as a run, has one question open at a time, and owners take turns; those whose question ever ran out
+    of time or memory share one process at a time. A process that ended is replaced at the next question.
+    """
+
+    def __init__(self, module: str, size: int, address: int, first: tuple[str, Any] | None = None) -> None:
+        """`first` is a function that each process calls before it serves and before its memory is bounded."""
+        self._module = module
+        self._address = address
+        self._first = first
+        self._turns: weakref.WeakValueDictionary[str, asyncio.Lock] = weakref.WeakValueDictionary()
+        self._slow: LRUCache[str, None] = LRUCache(_SLOW_OWNERS)
+        self._slow_turn = asyncio.Lock()
+        self._slots = asyncio.Semaphore(size)
+        self._idle: list[_ChildProcess] = []
+        self._closed = False
+
+    async def call(self, owner: str, time: timedelta, function: str, *arguments: Any) -> Any:
+        """Returns what the function returns. Raises BoundExceeded and Failed."""
+        try:
+            line = json.dumps([function, arguments]).encode() + b"\n"
+        except RecursionError:
+            raise BoundExceeded(TOO_DEEP) from None
+        async with self._turn(owner):
+            child = self._idle.pop() if self._idle else (await self._start())[0]
+            reply = await child.ask(line, time)
+            if reply is None:
+                self._slow[owner] = None
+                raise BoundExceeded(f"it takes longer than {time.total_seconds():g} s or too much memory")
+            self._keep(child)
+        return _result(function, reply)
+
+    async def first(self) -> Any:
+        """Returns what the first function returns, in a process that serves from then on."""
+        async with self._turn(""):
+            child, result = await self._start()
+            self._keep(child)
+        return result
+
+    def close(self) -> None:
+        """Ends the idle processes; those at work end with their question."""
+        self._closed = True
+        while self._idle:
+            self._idle.pop().end()
+
+    @contextlib.asynccontextmanager
+    async def _turn(self, owner: str) -> AsyncIterator[None]:
+        async with (
+            self._turns.setdefault(owner, asyncio.Lock()),
+            self._slow_turn if owner in self._slow else contextlib.nullcontext(),
+            self._slots,
+        ):
+            yield
+
+    async def _start(self) -> tuple["_ChildProcess", Any]:
+        """Returns a process and the result of its first function. Raises as `call`."""
+        setup = {
+            "module": self._module,
+            "first": self._first and json.dumps([self._first[0], [self._first[1]]]),
+            "start_seconds": limits.CHILD_START_TIMEOUT.total_seconds(),
+            "seconds": _ORPHAN_SECONDS,
+            "address": self._address,
+        }
+        child = await asyncio.to_thread(_ChildProcess, setup)
+        reply = await child.ask(b"", limits.CHILD_START_TIMEOUT)
+        if reply is None:
+            raise Failed(self._module, "OSError", "its process does not start")
+        return child, _result(self._module, reply)
+
+    def _keep(self, child: "_ChildProcess") -> None:
+        if self._closed:
+            child.end()
+        else:
+            self._idle.append(child)
+
+
+class _ChildProcess:
+    """A process, and the socket that is its standard input and output.
+
+    It inherits no environment, so that no key of the Worker reaches it, and has a session of its own, because Ctrl-C
+    in a terminal is for the Worker.
+    """
+
+    def __init__(self, setup: Json) -> None:
+        self._socket, theirs = socket.socketpair()
+        self._socket.setblocking(False)
+        with theirs:
+            process = subprocess.Popen(
+                [sys.executable, "-I", "-c", _BOOT, str(_ROOT), json.dumps(setup)],
+                stdin=theirs.fileno(),
+                stdout=theirs.fileno(),
+                stderr=subprocess.DEVNULL,
+                env={"TMPDIR": tempfile.gettempdir()},
+                start_new_session=True,
+            )
+        self.end = weakref.finalize(self, _end, process, self._socket)  # also with a pool that is used no longer
+
+    async def ask(self, line: bytes, time: timedelta) -> Json | None:
+        """Returns the answer to a line; None, with the process ended, where none came in time or it was too long."""
+        loop = asyncio.get_running_loop()
+        reply = bytearray()
+        try:
+            async with asyncio.timeout(time.total_seconds()):
+                await loop.sock_sendall(self._socket, line)
+                while not reply.endswith(b"\n"):
+                    chunk = await loop.sock_recv(self._socket, _CHUNK)
+                    if not chunk or len(reply) > limits.CHILD_REPLY_BYTES:
+                        raise OSError("the process ended, perhaps while writing, or writes without end")
+                    reply += chunk
+            answer: Json = json.loads(reply)
+        except (OSError, ValueError, RecursionError):  # a TimeoutError is an OSError
+            self.end()
+            return None
+        except asyncio.CancelledError:  # its answer would be taken for the next one's
+            self.end()
+            raise
+        return answer
+
+
+def _end(process: subprocess.Popen[bytes], ours: socket.socket) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    ours.close()
+    process.wait()
+
+
+def _result(name: str, reply: Json) -> Any:
+    if "exceeded" in reply:
+        raise BoundExceeded(reply["exceeded"])
+    if "error" in reply:
+        raise Failed(name, reply["type"], reply["error"])
+    return reply["result"]

@@ -1,0 +1,50 @@
+"""The program of a child process: it serves the functions of one module, one JSON line in, one JSON line out.
+
+It imports nothing of ours but that module: each process pays for what it imports. It ends with its standard input,
+so it outlives its Worker by one question at most.
+"""
+
+import contextlib
+import importlib
+import json
+import resource
+import signal
+import sys
+from typing import Any
+
+Json = dict[str, Any]
+
+TOO_DEEP = "it is nested too deeply"
+
+
+def main(setup: Json) -> None:
+    """Answers the first question, if there is one, then bounds the process for good and serves."""
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, setup["start_seconds"])
+    module = importlib.import_module(setup["module"])
+    _say(_answer(module, setup["first"]) if setup["first"] else {"result": None})
+    for kind, value in ((resource.RLIMIT_AS, setup["address"]), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0)):
+        with contextlib.suppress(ValueError, OSError):  # systems without that limit
+            resource.setrlimit(kind, (value, value))
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    for line in sys.stdin:
+        signal.setitimer(signal.ITIMER_REAL, setup["seconds"])
+        _say(_answer(module, line))
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _answer(module: Any, question: str) -> Json:
+    try:
+        name, arguments = json.loads(question)
+        return {"result": getattr(module, name)(*arguments)}
+    except RecursionError:
+        return {"exceeded": TOO_DEEP}
+    except MemoryError:
+        return {"exceeded": "it takes too much memory"}
+    except Exception as error:
+        return {"error": str(error), "type": type(error).__name__}
+
+
+def _say(reply: Json) -> None:
+    sys.stdout.write(json.dumps(reply) + "\n")
+    sys.stdout.flush()

@@ -1,0 +1,112 @@
+"""Citations of an answer: those that a model lists, and those that marks such as [t3] make in its text.
+
+A citation holds if the findings that it names have each figure, quotation and address of its claim.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from supervision import limits
+from supervision.contract.result import Citation
+from supervision.grounding.claims import Claim, claims
+from supervision.grounding.support import Source, Support
+from supervision.text import one_line
+
+_MARK = re.compile(r" ?\[([\w./-]{1,64}(?:, ?[\w./-]{1,64}){0,20})\](?!\()")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
+_AROUND_CLAIM = " .;,-*|#>。"
+_BETWEEN_MARKS = " ,;"
+
+
+class CitedFindings:
+    """The texts of findings by the ids of their subtasks, each read when it is first cited.
+
+    `others` are texts that stand for findings without a text here: a draft, digests.
+    """
+
+    def __init__(self, texts: Mapping[str, str], others: Sequence[str] = ()) -> None:
+        self._texts = texts
+        self._others = others
+        self._supports: dict[str, Support] = {}
+
+    @property
+    def texts(self) -> list[str]:
+        """All texts."""
+        return [*self._texts.values(), *self._others]
+
+    def lacking(self, claim: str, subtask_ids: Sequence[str]) -> list[Claim]:
+        """Returns the figures, quotations and addresses of a claim that no finding of these subtasks has."""
+        supports = [self._support(subtask_id) for subtask_id in subtask_ids]
+        return [made for made in claims(claim) if not any(support.supports(made) for support in supports)]
+
+    def holding(self, citations: Sequence[Citation], completed: set[str]) -> list[Citation]:
+        """Returns the citations that hold, with the ids of completed subtasks only."""
+        valid = []
+        for citation in citations:
+            ids = [subtask_id for subtask_id in dict.fromkeys(citation.subtask_ids) if subtask_id in completed]
+            if ids and citation.claim.strip() and not self.lacking(citation.claim, ids):
+                valid.append(Citation(claim=citation.claim, subtask_ids=ids))
+        return valid
+
+    def miscited(self, text: str, completed: set[str], given: Sequence[str]) -> dict[str, list[str]]:
+        """Returns what a text claims beside marks such as [t3] and the findings marked lack, with the ids of these.
+
+        What is `given`, the goal and the plan, may be repeated anywhere.
+        """
+        stated = Support([Source(ground) for ground in given])
+        return {
+            made.text: ids
+            for statement, ids in _marked(text[: limits.GROUNDED_CHARS], completed)
+            for made in self.lacking(statement, ids)
+            if not stated.supports(made)
+        }
+
+    def _support(self, subtask_id: str) -> Support:
+        if subtask_id in self._texts:
+            sources = [self._texts[subtask_id]]
+        else:
+            subtask_id, sources = "", [*self._others]
+        if subtask_id not in self._supports:
+            self._supports[subtask_id] = Support([Source(text) for text in sources])
+        return self._supports[subtask_id]
+
+
+def with_valid_marks(text: str, planned: set[str], completed: set[str]) -> str:
+    """Returns an answer without marks such as [t3] of subtasks that may not be cited; other brackets stay."""
+
+    def valid(match: re.Match[str]) -> str:
+        ids = [part.strip() for part in match[1].split(",")]
+        if not set(ids) <= planned:
+            return match[0]
+        cited = [subtask_id for subtask_id in ids if subtask_id in completed]
+        return f"{' ' * match[0].startswith(' ')}[{', '.join(cited)}]" if cited else ""
+
+    return _MARK.sub(valid, text)
+
+
+def marked_citations(text: str, completed: set[str]) -> list[Citation]:
+    """Returns the citations that marks such as [t3] make: each statement with the subtasks named after it."""
+    return [
+        Citation(claim=one_line(statement, limits.CLAIM_BYTES), subtask_ids=ids)
+        for statement, ids in _marked(text, completed)
+    ]
+
+
+def _marked(text: str, completed: set[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yields each statement that marks follow, with the ids of all of them: one may have several, as in [t1][t2]."""
+    statement, cited, start = "", list[str](), 0
+    for match in _MARK.finditer(text):
+        ids = [part.strip() for part in match[1].split(",")]
+        if not set(ids) <= completed:
+            continue
+        before = text[start : match.start()]
+        start = match.end()
+        claim = _SENTENCE.split(before)[-1].strip(_AROUND_CLAIM)
+        if claim:
+            if statement:
+                yield statement, cited
+            statement, cited = claim, ids
+        elif not before.strip(_BETWEEN_MARKS):
+            cited += ids
+    if statement:
+        yield statement, cited
