@@ -29,6 +29,7 @@ async def prepare(
 ) -> RunSetup:
     facts = ProcessFacts(
         tools_queue="supervisor",
+        namespace_id="space-1",
         supervisor_model="claude-opus-5-5",
         worker_model="claude-haiku-5-5",
         model_notice=notice,

@@ -6,7 +6,6 @@ from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any, cast
 
-from runtime.queues.whole_tasks import WholeTasks
 from temporalio import activity, workflow
 from temporalio.bridge.proto.workflow_activation import WorkflowActivation
 from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
@@ -19,6 +18,8 @@ from temporalio.worker import (
     WorkflowInstanceDetails,
     WorkflowRunner,
 )
+
+from runtime.sdk_patches import WholeTasks
 
 RUNS = 12  # by chance the server gives a Worker the workflow task first, or the query
 

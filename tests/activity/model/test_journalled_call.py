@@ -32,9 +32,9 @@ async def _attempt(desk: Desk, model: Any, number: int, details: list[Any]) -> t
     environment.info = dataclasses.replace(environment.info, attempt=number, heartbeat_details=details)
     beaten: list[Any] = []
     environment.on_heartbeat = lambda *shown: beaten.append(list(shown))
-    run = await desk.run_ref()
+    name = await desk.new_call("plan.1.1")
     with pytest.raises(ApplicationError) as caught:
-        await environment.run(calls.begin, run, "plan.1.1", Opening(system="s", model="m"), "goal", CallOptions(10))
+        await environment.run(calls.begin, name, Opening(system="s", model="m"), "goal", CallOptions(10))
     return caught.value, beaten[-1]
 
 
