@@ -93,9 +93,7 @@ class Shop:
         used = store or self.store
         activities = ToolActivities(used, ConversationStore(used), self._teams(used))
         environment = ActivityEnvironment()
-        environment.info = dataclasses.replace(
-            environment.info, attempt=number, workflow_run_id=workflow_run_id
-        )
+        environment.info = dataclasses.replace(environment.info, attempt=number, workflow_run_id=workflow_run_id)
         return await environment.run(activities.run_tool, request)
 
     async def text(self, reply: ToolReply) -> str:
