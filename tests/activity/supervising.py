@@ -82,12 +82,12 @@ class Desk:
         said = list(replies)
         self.model.play(self.run_id, lambda step: said.pop(0) if len(said) > 1 else said[0])
 
-    async def do(self, activity: Callable[[Any], Awaitable[T]], request: Any) -> T:
-        """Runs one activity."""
+    async def do(self, activity: Callable[[Any], Awaitable[T]], request: Any, workflow_id: str | None = None) -> T:
+        """Runs one activity, of the run itself unless another workflow is named."""
         self._count += 1
         environment = ActivityEnvironment()
         environment.info = dataclasses.replace(
-            environment.info, workflow_id=self.run_id, activity_id=str(self._count), attempt=1
+            environment.info, workflow_id=workflow_id or self.run_id, activity_id=str(self._count), attempt=1
         )
         return await environment.run(activity, request)
 
