@@ -232,7 +232,7 @@ def test_a_key_says_of_what_kind_it_is(
 
 @given(st.lists(ids, min_size=5, max_size=5), st.integers(0, 4), ids)
 def test_each_part_of_a_calls_name_tells_it_from_others(parts: list[str], at: int, instead: str) -> None:
-    key, other = keys.call_key(*parts), keys.call_key(*parts[:at], instead, *parts[at + 1 :])
+    key, other = keys.call_key(*parts), keys.call_key(*(instead if n == at else part for n, part in enumerate(parts)))
     assert (key == other) == (parts[at] == instead)
     assert key.count("/") == 4
     assert keys.digest_of(key) is None

@@ -131,8 +131,9 @@ def test_rounds_count_the_failures_of_what_went_first_and_its_words_are_the_last
     outage.first = first
     models.went_away("large", other, "as busy")
     assert (outage.rounds, outage.first) == (0, first)
-    models.went_away("large", first, "down")
-    assert (outage.rounds, outage.first, outage.why) == (1, None, "down")
+    again = models.went_away("large", first, "down")
+    assert (again.rounds, again.first, again.why) == (1, None, "down")
+    assert again is outage
 
 
 def test_the_last_that_leaves_takes_the_outage_with_it() -> None:
