@@ -6,12 +6,10 @@ them, it says so once in the log and leaves the SDK as it is. `docs/upstream/` d
 
 import asyncio
 import logging
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import temporalio.bridge.worker as bridge
-from temporalio.bridge.proto.workflow_activation import WorkflowActivation
-from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
 from temporalio.converter import DataConverter
 from temporalio.service import __version__ as version
 from temporalio.worker import (
@@ -27,6 +25,8 @@ from temporalio.worker import (
 )
 
 if TYPE_CHECKING:
+    from temporalio.bridge.proto.workflow_activation import WorkflowActivation
+    from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
     from temporalio.contrib.opentelemetry import OpenTelemetryPlugin
 
 log = logging.getLogger(__name__)
@@ -109,9 +109,10 @@ def leave_plain_payloads() -> None:
     For each activation of a workflow the SDK goes through all payloads six times, to decode and encode them and to
     keep them elsewhere. Without a codec and external storage that changes nothing: a fifth of what a replay costs.
     """
-    for name in ("decode_activation", "encode_completion"):
-        if not _fits("plain payloads", bridge, name):
-            return
+    bridge, visits = sys.modules.get("temporalio.bridge.worker"), ("decode_activation", "encode_completion")
+    if not _fits("plain payloads", bridge, *visits):
+        return
+    for name in visits:
         visit = getattr(bridge, name)
         if not hasattr(visit, "visits_all"):
             setattr(bridge, name, _where_needed(visit))
@@ -161,9 +162,13 @@ class WholeTasks(WorkflowRunner):
     def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
         """Returns an instance that goes on with whole workflow tasks alone."""
         instance = self._runner.create_instance(det)
+        if self._worker is None:
+            return instance
+        from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
+
         go_on, events, task, held = instance.activate, 0, 0, False
 
-        def activate(act: WorkflowActivation) -> WorkflowActivationCompletion:
+        def activate(act: "WorkflowActivation") -> "WorkflowActivationCompletion":
             nonlocal events, task, held
             kinds = {job.WhichOneof("variant") for job in act.jobs}
             completion = WorkflowActivationCompletion(run_id=act.run_id)
@@ -178,7 +183,7 @@ class WholeTasks(WorkflowRunner):
                 return completion
             started = act.timestamp.ToNanoseconds()
             # More events, but no later task that brings them.
-            if self._worker and not act.is_replaying and started == task and act.history_length > events > 0:
+            if not act.is_replaying and started == task and act.history_length > events > 0:
                 held = True
                 completion.successful.SetInParent()
                 return completion

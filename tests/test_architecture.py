@@ -37,14 +37,12 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "activities": (
         *("bounded", "contracts", "heartbeat", "store", "model", "tools", "teams", "prompts", "replies"),
-        *("pools", "child_records", "run_setup", "planning", "agent_turn", "call_record"),
-        *("tool_calls", "judging", "synthesis", "publishing", "rights"),
-        "attempts",
+        *("lookups", "run_setup", "planning", "agent_turn", "call_record"),
+        *("tool_calls", "judging", "synthesis", "publishing", "guard", "attempts"),
     ),
     "workflows": (
         *(
             "failures",
-            "versions",
             "background",
             "start_window",
             "child_contracts",
@@ -56,8 +54,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
         *("agent_findings", "tool_loop", "worker_agent", "plan", "subtasks", "answer", "supervisor"),
     ),
     "runtime": (
-        *("imports", "paths", "process", "experimental", "telemetry", "settings", "payloads", "search_attributes"),
-        *("watchdog", "health", "shown_details"),
+        *("imports", "paths", "process", "sdk_patches", "telemetry", "settings", "payloads", "search_attributes"),
+        *("watchdog", "health", "shown_details", "workers"),
         *("server", "connection"),
     ),
     "standin": ("server", "extract", "__main__"),
@@ -71,14 +69,13 @@ EXCEPTIONS: dict[str, str] = {
     "activities/bounded/served.py": "the program of a child process: it imports next to nothing",
     "supervision/agent/closing_lines.py": "a conclusion, and the few lines of a message that make one",
     "supervision/planning/concreteness.py": "one question, and the words that it leaves out",
-    "activities/rights/grants.py": "the grant and where it is kept",
+    "activities/store/grants.py": "the grant and where it is kept",
     "activities/replies/attempt_story.py": "one function, for the attempt that follows",
     "activities/prompts/agent_opening.py": "what a role's prompts begin with, for its calls and the run's first checks",
     "activities/teams/tool_kinds.py": "the table of tool kinds: a new kind is one line here",
     "activities/teams/catalogue.py": "what the planner knows of a team's data, bounded in one place",
     "activities/tools/attachment.py": "a tool of its own",
     "activities/tools/files.py": "the files of a team, for the team file and for the tools that read data",
-    "workflows/versions.py": "each change that histories of open runs lack, in one place",
     "workflows/answer/publish.py": "how every run ends: one function, and the only caller of its activity",
     "supervision/results/gaps.py": "the gaps of a board, for the result and for prompts",
     "workflows/answer/whole_finding.py": "the answers that nobody writes: beside those that are written",
@@ -99,11 +96,9 @@ EXCEPTIONS: dict[str, str] = {
     "supervision/budget/spending.py": "who spent what, beside the ledger, which knows no roles",
     "runtime/imports.py": "what mains import before all else: next to nothing",
     "runtime/health.py": "a program of its own: a container's health check",
-    "runtime/experimental.py": "the experimental parts of the SDK, in one thin module: a new version is checked here",
     "runtime/paths.py": "the cache folder, used by every process",
     "activities/teams/team_mentions.py": "what team files name, for Workers and `doctor` alike",
     "runtime/search_attributes.py": "the search attributes of runs",
-    "runtime/queues/plain_payloads.py": "what the SDK does in vain for each activation, left out",
     "runtime/shown_details.py": "an interceptor of its own, for every Worker of workflows",
     "runtime/server/server_limits.py": "numbers only",
     "console/console_limits.py": "numbers only",
@@ -226,7 +221,7 @@ def test_loading_the_workflows_loads_no_model_sdk() -> None:
 
 
 def test_experimental_parts_of_the_sdk_are_imported_in_one_place() -> None:
-    others = [module for module in ALL if module.name != "runtime/experimental.py"]
+    others = [module for module in ALL if module.name != "runtime/sdk_patches.py"]
     lines = [f"{module.name} imports {name}" for module in others for name in imported(module)]
     assert [line for line in lines if line.split()[-1].startswith(EXPERIMENTAL)] == []
 

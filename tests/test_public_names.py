@@ -36,7 +36,7 @@ WORKFLOWS = {
 }
 ACTIVITIES = {
     *("prepare_run", "publish_result", "adopt_finding", "pool_backlog"),
-    *("find_child", "await_child", "child_consumed"),
+    *("end_earlier_child", "child_consumed"),
     *("plan", "call_model", "refine", "review", "judge", "synthesize"),
     *("run_tool",),
 }
@@ -126,7 +126,7 @@ async def test_activity_types(settings: Settings, server: ServerInfo) -> None:
 def registered(client: Client, settings: Settings) -> Iterator[str | None]:
     """The names under which a Worker process with all roles registers activities."""
     gate = ModelGate(worker_main.anthropic_model(settings))
-    for worker in worker_main.compose(client, settings, gate, ALL_ROLES, []):
+    for worker in worker_main.compose(client, settings, gate, ALL_ROLES, [], "space-1"):
         for function in worker.config()["activities"]:
             yield activity._Definition.must_from_callable(function).name
 

@@ -11,7 +11,7 @@ from activities.contracts.packed import DependencyRef
 from activities.contracts.run_contracts import RunRef
 from activities.model.anthropic_model import AnthropicModel
 from activities.model.conversation import ConversationStore
-from activities.model.journalled_call import ModelCalls
+from activities.model.journalled_call import CallName, ModelCalls
 from activities.store.artifacts import ArtifactStore, open_store
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamFiles
@@ -36,10 +36,17 @@ class Desk:
         self.teams = StoredTeams(self.store, TeamFiles([teams]))
         self._client = AnthropicModel(api_key="test-key", base_url=model.url, http_options={"trust_env": False})
         self.calls = ModelCalls(self._client, self.store, ConversationStore(self.store))
-        self._count = 0
+        self._count = self._journals = 0
 
     async def run_ref(self) -> RunRef:
-        return RunRef(run_id=self.run_id, store_id=await self.store.identity())
+        """The run as an activity's input names it, with a journal of its own: what was asked before is asked again."""
+        self._journals += 1
+        first_run_id = f"first-{self._journals}"
+        return RunRef(run_id=self.run_id, store_id=await self.store.identity(), first_run_id=first_run_id)
+
+    async def new_call(self, step: str) -> CallName:
+        """A name that no call of the run has had."""
+        return CallName(await self.run_ref(), step, "ab" * 32)
 
     async def put(self, name: str, text: str) -> str:
         """Stores a text of the run."""
@@ -75,12 +82,12 @@ class Desk:
         said = list(replies)
         self.model.play(self.run_id, lambda step: said.pop(0) if len(said) > 1 else said[0])
 
-    async def do(self, activity: Callable[[Any], Awaitable[T]], request: Any) -> T:
-        """Runs one activity."""
+    async def do(self, activity: Callable[[Any], Awaitable[T]], request: Any, workflow_id: str | None = None) -> T:
+        """Runs one activity, of the run itself unless another workflow is named."""
         self._count += 1
         environment = ActivityEnvironment()
         environment.info = dataclasses.replace(
-            environment.info, workflow_id=self.run_id, activity_id=str(self._count), attempt=1
+            environment.info, workflow_id=workflow_id or self.run_id, activity_id=str(self._count), attempt=1
         )
         return await environment.run(activity, request)
 

@@ -39,9 +39,9 @@ class Slow(ActivityInboundInterceptor):
         return "read"
 
 
-async def _attempt(inner: Slow, *, number: int = 1, is_local: bool = False) -> Any:
+async def _attempt(inner: Slow, *, number: int = 1) -> Any:
     environment = ActivityEnvironment()
-    environment.info = dataclasses.replace(environment.info, attempt=number, is_local=is_local)
+    environment.info = dataclasses.replace(environment.info, attempt=number)
     environment.on_heartbeat = inner.beat
     call = ExecuteActivityInput(fn=print, args=[], executor=None, headers={})
     around = Attempts().intercept_activity(inner)
@@ -60,7 +60,6 @@ async def test_heartbeats_come_while_the_first_read_is_slow_and_then_show_progre
     assert len(slow.details) == count
 
 
-@pytest.mark.parametrize("is_local", [True, False])
 @pytest.mark.parametrize(
     ("error", "attempt", "kind", "final"),
     [
@@ -72,10 +71,10 @@ async def test_heartbeats_come_while_the_first_read_is_slow_and_then_show_progre
     ],
 )
 async def test_what_is_gone_for_good_ends_by_name_and_what_may_come_back_does_not(
-    error: Exception, attempt: int, kind: str, final: bool, is_local: bool
+    error: Exception, attempt: int, kind: str, final: bool
 ) -> None:
     with pytest.raises(ApplicationError) as caught:
-        await _attempt(Slow(error), number=attempt, is_local=is_local)
+        await _attempt(Slow(error), number=attempt)
     assert (caught.value.type, caught.value.non_retryable) == (kind, final)
     assert caught.value.__cause__ is None
 

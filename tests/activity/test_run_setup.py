@@ -1,18 +1,23 @@
 """Preparing a run: what is refused before any money is spent, and what is warned of."""
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from temporalio.exceptions import ApplicationError
+from temporalio.testing import ActivityEnvironment
 
-from activities.contracts.run_contracts import RunSetup, SetupInput
+from activities.contracts.run_contracts import RunRef, RunSetup, SetupInput, SubtaskBrief
 from activities.model.prompt_fit import KnownWindows
 from activities.run_setup import ProcessFacts, RunSetupActivities
+from activities.store.grants import Grants, RunGrant
 from supervision import limits
 from supervision.contract.ceilings import Ceilings
+from supervision.contract.plan import Subtask
 from supervision.contract.request import RunRequest
 from supervision.contract.team import Role, Team
+from supervision.store_keys import home_key
 from tests.activity.supervising import ROLE, Desk
 
 
@@ -25,10 +30,14 @@ async def prepare(
     notice: str | None = None,
     ceilings: Ceilings | None = None,
     windows: dict[str, int] | None = None,
+    parent: RunRef | None = None,
+    own_first_run_id: str = "",
+    namespace_id: str = "space-1",
     **fields: Any,
 ) -> RunSetup:
     facts = ProcessFacts(
         tools_queue="supervisor",
+        namespace_id=namespace_id,
         supervisor_model="claude-opus-5-5",
         worker_model="claude-haiku-5-5",
         model_notice=notice,
@@ -37,7 +46,12 @@ async def prepare(
     )
     request = RunRequest(**{"goal": "How large is the pear crop?", "team": team(), **fields})
     setup = RunSetupActivities(desk.store, desk.teams, facts)
-    return await desk.do(setup.prepare_run, SetupInput(run=await desk.run_ref(), request=request))
+    asked = SetupInput(run=parent or await desk.run_ref(), request=request, own_first_run_id=own_first_run_id)
+    if parent is None:
+        return await desk.do(setup.prepare_run, asked)
+    plan_ref = await desk.plan(Subtask(id="t1", description="Count the pears of the north."))
+    asked.brief = SubtaskBrief(goal_ref="unused", plan_ref=plan_ref, subtask_id="t1")
+    return await desk.do(setup.prepare_run, asked, f"{desk.run_id}/t1/1")
 
 
 async def refusal(desk: Desk, **fields: Any) -> tuple[str | None, str]:
@@ -145,3 +159,64 @@ async def test_the_room_for_findings_is_that_of_the_supervisors_smallest_window(
     assert (await prepare(desk)).prompt_tokens == limits.CONTEXT_TOKENS
     chain = ["claude-opus-5-5", "tiny"]
     assert (await prepare(desk, models={"supervisor": chain}, windows={"tiny": 30_000})).prompt_tokens == 15_000
+
+
+# --- the grant ----------------------------------------------------------------------------------------
+
+
+async def granted(desk: Desk, setup: RunSetup) -> RunGrant:
+    grant = await Grants(desk.store).find(desk.run_id, setup.grant_ref)
+    assert grant
+    return grant
+
+
+async def below(desk: Desk, setup: RunSetup, **fields: Any) -> RunSetup:
+    """Prepares a nested supervisor of a run with that grant."""
+    run = await desk.run_ref()
+    return await prepare(desk, parent=run.model_copy(update={"grant_ref": setup.grant_ref}), **fields)
+
+
+async def test_a_run_is_granted_its_models_and_the_teams_of_its_roles_for_so_long(desk: Desk) -> None:
+    (desk.teams_folder / "crew").mkdir()
+    (desk.teams_folder / "crew" / "team.toml").write_text(
+        'name = "crew"\ndescription = "Works."\ngeneralist = "hand"\n'
+        '[[roles]]\nname = "hand"\ndescription = "Works."\nsystem_prompt = "You work."\n'
+    )
+    roles = [Role(name="own", model="b-model", **ROLE), Role(name="crew", description="A crew.", team="crew")]
+    models = {"supervisor": ["c-model", "a-model"], "workers": ["d-model"]}
+    before = datetime.now(UTC)
+    grant = await granted(desk, await prepare(desk, team=team(*roles), models=models))
+    assert (grant.run_id, grant.workflow_id, grant.depth) == (desk.run_id, desk.run_id, 1)
+    assert grant.models == ["a-model", "b-model", "c-model", "d-model"]
+    assert grant.nested_teams == ["crew"]
+    assert before <= grant.expires_at - limits.GRANT_LIFETIME <= datetime.now(UTC)
+
+
+async def test_a_nested_supervisor_is_granted_one_level_and_no_more_time_than_the_one_above(desk: Desk) -> None:
+    root = await prepare(desk)
+    nested = await below(desk, root, models={"supervisor": "claude-sonnet-5-5"})
+    above, grant = await granted(desk, root), await granted(desk, nested)
+    assert (grant.run_id, grant.workflow_id, grant.depth) == (desk.run_id, f"{desk.run_id}/t1/1", 2)
+    assert grant.expires_at == above.expires_at
+    assert grant.models == ["claude-haiku-5-5", "claude-sonnet-5-5"]
+    assert (await granted(desk, await below(desk, nested))).depth == 3
+    again = await below(desk, root, models={"supervisor": "claude-sonnet-5-5"})
+    assert again.grant_ref == nested.grant_ref, "every attempt at it issues the same"
+
+
+@pytest.mark.parametrize("namespace_id", ["space-1", ""])
+async def test_a_root_leaves_the_mark_of_its_namespace_and_a_nested_supervisor_none(
+    desk: Desk, namespace_id: str
+) -> None:
+    root = await prepare(desk, namespace_id=namespace_id)
+    await below(desk, root, namespace_id="space-2")
+    assert (await desk.store.find(home_key(desk.run_id, "space-1")) is not None) == bool(namespace_id)
+    assert await desk.store.find(home_key(desk.run_id, "space-2")) is None
+
+
+async def test_a_run_knows_by_its_first_run_id_that_it_was_reset(desk: Desk) -> None:
+    own = ActivityEnvironment().info.workflow_run_id
+    assert own
+    assert not (await prepare(desk)).was_reset
+    assert not (await prepare(desk, own_first_run_id=own)).was_reset
+    assert (await prepare(desk, own_first_run_id="another")).was_reset

@@ -24,6 +24,7 @@ from supervision import limits
 from supervision.store_keys import call_key
 
 RUN = "run-1"
+UUID = "0190f6a2-7a1c-7c3e-9b58-1f0f3a6f7d10"
 TEAM = """
 name = "crew"
 description = "Works."
@@ -54,6 +55,10 @@ TOOLS = [Tool("look", "Looks.", Log, work), Tool("send", "Sends.", Log, work, ef
 """
 
 
+def _head(step: str) -> str:
+    return call_key(RUN, UUID, f"{RUN}/t1/1", step, "ab" * 32)
+
+
 class Shop:
     """One run's store, its team, and a conversation whose last reply asks for tools."""
 
@@ -71,7 +76,7 @@ class Shop:
         arguments = {"path": str(self.folder / log)}
         blocks = [{"type": "tool_use", "id": f"c{n}", "name": name, "input": arguments} for n, name in enumerate(names)]
         reply = ModelMessage(model="m", message_id="m1", content=blocks, stop_reason="tool_use", usage=ModelUsage())
-        head = call_key(RUN, "0190f6a2-7a1c-7c3e-9b58-1f0f3a6f7d10", "-".join([*names, log]))
+        head = _head("-".join([*names, log]))
         entry = Entry(opening=Opening(system="s", model="m"), input=[], reply=reply)
         await ConversationStore(self.store).save(head, entry)
         team_ref, _ = await self._teams(self.store).save(RUN, "crew")
@@ -88,9 +93,7 @@ class Shop:
         used = store or self.store
         activities = ToolActivities(used, ConversationStore(used), self._teams(used))
         environment = ActivityEnvironment()
-        environment.info = dataclasses.replace(
-            environment.info, attempt=number, workflow_run_id=workflow_run_id, is_local=False
-        )
+        environment.info = dataclasses.replace(environment.info, attempt=number, workflow_run_id=workflow_run_id)
         return await environment.run(activities.run_tool, request)
 
     async def text(self, reply: ToolReply) -> str:
@@ -260,7 +263,7 @@ async def _reads(shop: Shop, output: object, offset: int = 0) -> ToolReply:
     arguments = {"output": output, "offset": offset}
     block = {"type": "tool_use", "id": "r", "name": "read_output", "input": arguments}
     reply = ModelMessage(model="m", message_id="m2", content=[block], stop_reason="tool_use", usage=ModelUsage())
-    head = call_key(RUN, "0190f6a2-7a1c-7c3e-9b58-1f0f3a6f7d10", f"reads-{output}-{offset}")
+    head = _head(f"reads-{output}-{offset}")
     await conversations.save(head, Entry(ancestors=[request.head], input=[result], reply=reply))
     call = ToolCallRef(call_id="r", name="read_output", arguments_sha256=arguments_sha256(arguments))
     return await shop.attempt(request.model_copy(update={"head": head, "call": call}))

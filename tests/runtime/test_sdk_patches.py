@@ -1,12 +1,16 @@
-"""A query that brings events ahead of their workflow task: they are held back, so that every history replays."""
+"""Queries that bring events ahead of their task are held back; an SDK that no patch is for stays as it is."""
 
 import asyncio
+import importlib.util
+import logging
+import sys
 import time
 from datetime import timedelta
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any, cast
 
-from runtime.queues.whole_tasks import WholeTasks
+import pytest
+import temporalio.bridge.worker as bridge
 from temporalio import activity, workflow
 from temporalio.bridge.proto.workflow_activation import WorkflowActivation
 from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
@@ -19,6 +23,9 @@ from temporalio.worker import (
     WorkflowInstanceDetails,
     WorkflowRunner,
 )
+
+from runtime import sdk_patches
+from runtime.sdk_patches import WholeTasks
 
 RUNS = 12  # by chance the server gives a Worker the workflow task first, or the query
 
@@ -183,3 +190,104 @@ def test_events_without_a_task_are_held_back_and_the_workflow_still_answers() ->
         acts = [brought(3, 1, replaying=replaying), brought(8, 1), brought(8, 1, query=True)]
         assert seen(*acts) == ([3, 8], [])
         assert seen(*acts, brought(14, 2)) == ([3, 8], ["the workflow goes on from its history"])
+
+
+# --- another SDK --------------------------------------------------------------------------------------
+
+VISITS = ("decode_activation", "encode_completion")
+PRIVATE = [f"temporalio.bridge.{name}" for name in ("worker", "proto.workflow_activation", "proto.workflow_completion")]
+
+
+def as_installed(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Takes a patch of this process away for the time of a test. Returns what visits payloads then."""
+    for name in VISITS:
+        visit = getattr(bridge, name)
+        monkeypatch.setattr(bridge, name, getattr(visit, "visits_all", visit))
+    return visiting()
+
+
+def visiting() -> dict[str, Any]:
+    return {name: getattr(bridge, name, None) for name in VISITS}
+
+
+def test_the_sdk_that_the_patch_is_for_is_patched_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    installed = as_installed(monkeypatch)
+    sdk_patches.leave_plain_payloads()
+    patched = visiting()
+    assert {name: visit.visits_all for name, visit in patched.items()} == installed
+    sdk_patches.leave_plain_payloads()
+    assert visiting() == patched
+    assert caplog.text == ""
+
+
+def test_another_version_visits_all_payloads(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    installed = as_installed(monkeypatch)
+    monkeypatch.setattr(sdk_patches, "version", "1.36.0")
+    sdk_patches.leave_plain_payloads()
+    assert visiting() == installed
+    (warning,) = caplog.records
+    assert warning.levelno == logging.WARNING
+    assert warning.message == ("temporalio 1.36.0 is used without the patch 'plain payloads': the patch is for 1.35.0")
+
+
+@pytest.mark.parametrize("missing", VISITS)
+def test_without_one_of_its_names_the_other_is_left_alone_too(
+    missing: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    as_installed(monkeypatch)
+    monkeypatch.delattr(bridge, missing)
+    installed = visiting()
+    sdk_patches.leave_plain_payloads()
+    assert visiting() == installed
+    (warning,) = caplog.records
+    assert warning.message.endswith(f"is used without the patch 'plain payloads': it lacks {missing}")
+
+
+@pytest.mark.parametrize(
+    ("version", "worker", "why"),
+    [
+        ("1.36.0", SimpleNamespace(_bridge_worker=None), "the patch is for 1.35.0"),
+        ("1.35.0", SimpleNamespace(), "it lacks _bridge_worker"),
+    ],
+    ids=["version", "name"],
+)
+def test_another_worker_gets_each_instance_as_the_runner_made_it(
+    version: str, worker: object, why: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Only(Counting):
+        def create_instance(self, det: Any) -> WorkflowInstance:
+            return made
+
+    made = Counting().create_instance(None)
+    activate = made.activate
+    monkeypatch.setattr(sdk_patches, "version", version)
+    gate = WholeTasks(Only())
+    gate.serve(cast(Worker, worker))
+    assert gate.create_instance(cast(WorkflowInstanceDetails, None)) is made
+    assert made.activate is activate
+    (warning,) = caplog.records
+    assert warning.message == f"temporalio {version} is used without the patch 'whole tasks': {why}"
+
+
+def imported_anew() -> ModuleType:
+    spec = importlib.util.find_spec("runtime.sdk_patches")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_module_can_be_imported_where_private_modules_are_gone(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in PRIVATE:
+        monkeypatch.setitem(sys.modules, name, None)
+    anew = imported_anew()
+    anew.leave_plain_payloads()
+    assert "without the patch 'plain payloads'" in caplog.text
+    made = Counting()
+    anew.WholeTasks(made).create_instance(None).activate(brought(3, 1))
+    assert made.brought == [3]

@@ -10,7 +10,9 @@ from supervision.contract.finding import Finding
 from supervision.contract.result import Problem
 from supervision.contract.team import RoleCard
 from supervision.errors import ErrorKind
+from supervision.provider.serving_models import ServingModels
 from supervision.run.slots import Slot
+from tests.unit.shapes import Clock
 from workflows.child_contracts import WorkerAgentResult
 from workflows.run_context import RunContext
 from workflows.subtasks.assignment import Assignment
@@ -43,10 +45,13 @@ async def handed_in(
     monkeypatch.setattr(_Attempt, "_model", lambda _: "m")
     monkeypatch.setattr(_Attempt, "_book", lambda *_: None)
     monkeypatch.setattr(_Attempt, "_following", lambda *_: None)
-    state = SimpleNamespace(has_finding=False)
-    context = cast(RunContext, SimpleNamespace(state=state, hold=at_once, free=lambda slot: None))
+    models = ServingModels(Clock())
+    state = SimpleNamespace(has_finding=False, models=models)
+    context = SimpleNamespace(
+        state=state, hold=at_once, free=lambda slot: None, leave=models.leave, model_answered=models.answered
+    )
     assignment = Assignment(ROLE)
-    attempt = _Attempt(context, "t1", assignment, 1)
+    attempt = _Attempt(cast(RunContext, context), "t1", assignment, 1)
     async with asyncio.TaskGroup() as group:
         stopped = group.create_task(attempt.run_candidates([Slot(ROLE) for _ in outcomes]))
         for _ in range(3):

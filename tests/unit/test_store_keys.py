@@ -20,22 +20,30 @@ ids = st.one_of(
 uuids = st.uuids().map(str)
 
 
+def call(run: str, first_run_id: str, workflow: str) -> str:
+    """The key of a workflow's first model call."""
+    return keys.call_key(run, first_run_id, workflow, "turn.1", "ab" * 32)
+
+
 def test_an_ordinary_id_stays_readable() -> None:
     run = "supervise-which-region-grew-most-4f2a"
     uuid = "0190f6a2-7a1c-7c3e-9b58-1f0f3a6f7d10"
-    assert keys.call_key(run, uuid, "7") == f"{run}/{uuid}/7"
+    assert keys.call_key(run, uuid, f"{run}/t1/1", "turn.7", "ab" * 32) == (
+        f"{run}/{uuid}/{run}%2Ft1%2F1/turn.7/{'ab' * 32}"
+    )
     assert keys.output_key(run, "ab" * 32) == f"{run}/outputs/{'ab' * 32}"
     assert keys.named_key(run, "result") == f"{run}/result"
     assert keys.encode("team v1.2/ä") == "team%20v1.2%2F%C3%A4"
 
 
-@given(st.lists(ids, min_size=3, max_size=3))
-@example(["..", "a..b", "."])
+@given(st.lists(ids, min_size=5, max_size=5))
+@example(["..", "a..b", ".", "...", "a."])
 def test_keys_hold_nothing_that_a_store_could_misread(parts: list[str]) -> None:
     for key in (
         keys.call_key(*parts),
         keys.output_key(parts[0], parts[1]),
         keys.named_key(parts[0], parts[1]),
+        keys.grant_key(parts[0], parts[1]),
     ):
         assert keys.is_key(key)
         assert ".." not in key
@@ -59,14 +67,14 @@ def test_different_ids_have_different_segments(one: str, other: str) -> None:
 def test_different_objects_have_different_keys(one: tuple[str, str, str], other: tuple[str, str, str]) -> None:
     def all_of(run: str, uuid: str, last: str) -> list[str]:
         return [
-            keys.call_key(run, uuid, last),
+            call(run, uuid, last),
             keys.output_key(run, last),
             keys.named_key(run, last),
             keys.STORE_ID,
         ]
 
     assert len(set(all_of(*one))) == 4
-    assert (keys.call_key(*one) == keys.call_key(*other)) == (one == other)
+    assert (call(*one) == call(*other)) == (one == other)
     different = set(all_of(*one)) & set(all_of(*other)) - {keys.STORE_ID}
     assert not different or one[0] == other[0]
 
@@ -78,7 +86,7 @@ def test_no_object_lies_where_another_needs_a_folder(one: tuple[str, str, str], 
         key
         for run, uuid, last in (one, other)
         for key in (
-            keys.call_key(run, uuid, last),
+            call(run, uuid, last),
             keys.output_key(run, last),
             keys.named_key(run, last),
         )
@@ -95,7 +103,7 @@ def test_the_prefix_of_a_run_fits_no_key_of_another_run(run: str, other: str, na
     assert keys.named_key(run, name).startswith(keys.run_prefix(run))
     if run != other:
         assert not keys.named_key(other, name).startswith(keys.run_prefix(run))
-        assert not keys.call_key(other, run, name).startswith(keys.run_prefix(run))
+        assert not call(other, run, name).startswith(keys.run_prefix(run))
 
 
 @given(awkward, ids)
@@ -116,7 +124,7 @@ def test_no_object_of_a_run_passes_for_an_upload(run: str, uuid: str, name: str)
     assert keys.is_upload(keys.upload_key("ab" * 32))
     for ref in (
         keys.named_key(run, name),
-        keys.call_key(run, uuid, name),
+        call(run, uuid, name),
         keys.output_key(run, name),
         keys.STORE_ID,
     ):
@@ -127,7 +135,7 @@ def test_no_object_of_a_run_passes_for_an_upload(run: str, uuid: str, name: str)
 
 def test_an_empty_id_is_refused() -> None:
     with pytest.raises(ValueError, match="empty"):
-        keys.call_key("run", "", "1")
+        call("run", "", "1")
 
 
 def test_a_long_id_keeps_a_readable_prefix_without_half_an_escape() -> None:
@@ -140,7 +148,7 @@ def test_a_long_id_keeps_a_readable_prefix_without_half_an_escape() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "/", "a/", "/a", "a//b", "../a", "a/..", ".", "a b", "a#1", "a\n", "ä", "a/b/c/d", "x" * 201]
+    "text", ["", "/", "a/", "/a", "a//b", "../a", "a/..", ".", "a b", "a#1", "a\n", "ä", "a/b/c/d/e/f", "x" * 201]
 )
 def test_what_is_no_key_is_not_taken_for_one(text: str) -> None:
     assert not keys.is_key(text)
@@ -174,7 +182,11 @@ def test_the_layout_is_as_written_down() -> None:
         keys.deadly_key(RUN, SHA): f"run%201/deadly.{SHA}",
         keys.home_key(RUN, "space 1"): "run%201/home.space%201",
         keys.home_name("space 1"): "home.space%201",
+        keys.call_key(RUN, EXECUTION, f"{RUN}/t1/1", "turn.3", SHA): (
+            f"run%201/{EXECUTION}/run%201%2Ft1%2F1/turn.3/{SHA}"
+        ),
         keys.team_key(RUN, SHA): f"run%201/team.{SHA}",
+        keys.grant_key(RUN, SHA): f"run%201/grant.{SHA}",
         keys.ended_key(RUN, EXECUTION): f"run%201/ended.{EXECUTION}",
         keys.upload_key(SHA): f"uploads/{SHA}",
     }
@@ -188,25 +200,59 @@ def test_an_id_is_kept_whole_up_to_the_bytes_of_a_segment() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "digest", "ended", "home", "team", "upload"),
+    ("key", "digest", "ended", "home", "team", "grant", "upload"),
     [
-        (keys.upload_key(SHA), SHA, False, None, False, True),
-        (keys.output_key(RUN, SHA), SHA, False, None, False, False),
-        (keys.team_key(RUN, SHA), SHA, False, None, True, False),
-        (keys.team_key("run 2", SHA), SHA, False, None, False, False),
-        (keys.home_key(RUN, "space 1"), None, False, "space 1", False, False),
-        (keys.ended_key(RUN, EXECUTION), None, True, None, False, False),
-        (keys.named_key(RUN, "goal"), None, False, None, False, False),
-        (keys.call_key(RUN, EXECUTION, "7"), None, False, None, False, False),
-        (f"uploads/{SHA}/7", None, False, None, False, False),
-        (f"run%201/outputs/{SHA}/7", None, False, None, False, False),
-        (f"run%201/team.{SHA}/7", None, False, None, True, False),
-        ("outputs", None, False, None, False, False),
-        (f"run%201/team.{SHA}?", f"{SHA}?", False, None, False, False),
+        (keys.upload_key(SHA), SHA, False, None, False, False, True),
+        (keys.output_key(RUN, SHA), SHA, False, None, False, False, False),
+        (keys.team_key(RUN, SHA), SHA, False, None, True, False, False),
+        (keys.team_key("run 2", SHA), SHA, False, None, False, False, False),
+        (keys.grant_key(RUN, SHA), SHA, False, None, False, True, False),
+        (keys.grant_key("run 2", SHA), SHA, False, None, False, False, False),
+        (keys.home_key(RUN, "space 1"), None, False, "space 1", False, False, False),
+        (keys.ended_key(RUN, EXECUTION), None, True, None, False, False, False),
+        (keys.named_key(RUN, "goal"), None, False, None, False, False, False),
+        (keys.call_key(RUN, EXECUTION, RUN, "7", SHA), None, False, None, False, False, False),
+        (f"uploads/{SHA}/7", None, False, None, False, False, False),
+        (f"run%201/outputs/{SHA}/7", None, False, None, False, False, False),
+        (f"run%201/team.{SHA}/7", None, False, None, True, False, False),
+        ("outputs", None, False, None, False, False, False),
+        (f"run%201/team.{SHA}?", f"{SHA}?", False, None, False, False, False),
+        (f"run%201/grant.{SHA}?", f"{SHA}?", False, None, False, False, False),
     ],
 )
 def test_a_key_says_of_what_kind_it_is(
-    key: str, digest: str | None, ended: bool, home: str | None, team: bool, upload: bool
+    key: str, digest: str | None, ended: bool, home: str | None, team: bool, grant: bool, upload: bool
 ) -> None:
     assert (keys.digest_of(key), keys.is_ended(key), keys.home_of(key)) == (digest, ended, home)
-    assert (keys.is_team(key, RUN), keys.is_upload(key)) == (team, upload)
+    assert (keys.is_team(key, RUN), keys.is_grant(key, RUN), keys.is_upload(key)) == (team, grant, upload)
+
+
+# --- model calls --------------------------------------------------------------------------------------
+
+
+@given(st.lists(ids, min_size=5, max_size=5), st.integers(0, 4), ids)
+def test_each_part_of_a_calls_name_tells_it_from_others(parts: list[str], at: int, instead: str) -> None:
+    key, other = keys.call_key(*parts), keys.call_key(*(instead if n == at else part for n, part in enumerate(parts)))
+    assert (key == other) == (parts[at] == instead)
+    assert key.count("/") == 4
+    assert keys.digest_of(key) is None
+
+
+# Names that the SDK and the project give: a child's begins with its parent's, with a slash.
+names = st.lists(st.text("t1./% ", min_size=1, max_size=4), min_size=1, max_size=3).map("/".join)
+
+
+@given(names, names, uuids)
+@example("run", "run/t1/1", "0" * 8)
+@example("run/t1/1", "run/t1/10", "0" * 8)
+@example("run", "run.2", "0" * 8)
+@example("run%2Ft1", "run/t1", "0" * 8)
+def test_the_calls_of_a_workflow_are_found_with_those_of_its_children_and_no_others(
+    one: str, other: str, first_run_id: str
+) -> None:
+    beginnings = keys.calls_of("run", first_run_id, one)
+    found = call("run", first_run_id, other).startswith(beginnings)
+    assert found == (other == one or other.startswith(f"{one}/"))
+    assert call("run", first_run_id, one).startswith(keys.calls_prefix("run", first_run_id))
+    assert not call("run", f"{first_run_id}2", one).startswith(beginnings)
+    assert not call("run2", first_run_id, one).startswith(beginnings)

@@ -11,7 +11,7 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.contracts.run_contracts import RunRef
 from activities.model.conversation import ConversationStore, Opening
-from activities.model.journalled_call import Answered, CallOptions, ModelCalls
+from activities.model.journalled_call import Answered, CallName, CallOptions, ModelCalls
 from activities.store.artifacts import open_store
 from supervision.contract.usage import Usage
 from tests.activity.model import http_fixture as http
@@ -42,8 +42,9 @@ class Attempts:
         )
         async with adapter(self.server) as model:
             calls = ModelCalls(model, store, ConversationStore(store))
-            run = RunRef(run_id="run", store_id=await store.identity())
-            answered = await environment.run(calls.begin, run, "turn.1", OPENING, "Go.", CallOptions(1000))
+            run = RunRef(run_id="run", store_id=await store.identity(), first_run_id="first")
+            name = CallName(run, "turn.1", "ab" * 32)
+            answered = await environment.run(calls.begin, name, OPENING, "Go.", CallOptions(1000))
         assert isinstance(answered, Answered)
         return answered
 

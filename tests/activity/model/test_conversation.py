@@ -15,12 +15,12 @@ from activities.contracts.turn_contracts import ToolResultRef
 from activities.model.conversation import Conversation, ConversationStore, Entry, Opening
 from activities.model.port import Json, ModelMessage, ModelUsage
 from activities.store.artifacts import ArtifactChanged, ArtifactMissing, ArtifactStore, open_store
-from activities.store.contents import read_contents
 from supervision.store_keys import call_key
 
 ROOT = Path(__file__).parents[3]
 RUN = "supervise-how-did-sales-develop-4f2a"
 UUID = "0190f6a2-7a1c-7c3e-9b58-1f0f3a6f7d10"
+SHA = "ab" * 32
 OPENING = Opening(
     system="You are an analyst.",
     model="a-model",
@@ -29,7 +29,7 @@ OPENING = Opening(
 
 
 def key_of(turn: int) -> str:
-    return call_key(RUN, UUID, str(turn))
+    return call_key(RUN, UUID, RUN, str(turn), SHA)
 
 
 def reply(content: list[Json], stop_reason: str = "tool_use") -> ModelMessage:
@@ -125,15 +125,11 @@ async def test_another_process_loads_forty_turns_byte_for_byte(tmp_path: Path) -
     assert read.stdout == as_bytes(expected)
 
 
-async def test_what_is_stored_grows_with_the_turns_not_with_their_square(tmp_path: Path) -> None:
-    async def stored_bytes(turns: int) -> int:
-        store = open_store(tmp_path / str(turns))
-        await talk(store, turns, output_chars=100)
-        return sum(run.bytes for run in (await read_contents(store)).runs)
-
-    twenty, forty, eighty = [await stored_bytes(turns) for turns in (20, 40, 80)]
-    assert eighty - forty < 2.3 * (forty - twenty)
-    assert eighty < 80 * 2000
+async def test_an_entry_holds_of_each_call_before_it_only_what_tells_their_keys_apart(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    await talk(store, turns=40, output_chars=100)
+    twenty, forty = [len(await store.get(key_of(turn))) for turn in (20, 40)]
+    assert forty - twenty < 20 * (len(SHA) + 10)
 
 
 async def test_a_warm_process_reads_only_what_is_new(tmp_path: Path) -> None:
@@ -318,7 +314,7 @@ async def test_a_damaged_entry_is_reported_not_believed(tmp_path: Path, damage: 
 
 async def test_a_conversation_that_continues_in_another_workflow_run_loads(tmp_path: Path) -> None:
     conversations = ConversationStore(open_store(tmp_path))
-    keys = [call_key(RUN, uuid, "1") for uuid in (UUID, UUID.replace("0", "7"), UUID.replace("0", "8"))]
+    keys = [call_key(RUN, uuid, RUN, "1", SHA) for uuid in (UUID, UUID.replace("0", "7"), UUID.replace("0", "8"))]
     for n, key in enumerate(keys):
         entry = Entry(opening=None if n else OPENING, ancestors=keys[:n], input=[user(str(n))], reply=reply([]))
         await conversations.save(key, entry)

@@ -1,18 +1,24 @@
-"""Failures of one call are counted over its attempts, in whichever processes these are made."""
+"""Calls are known by what they ask; failures of one are counted over its attempts, whichever processes make these."""
 
 import dataclasses
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
+from activities.contracts.packed import DependencyRef
+from activities.contracts.run_contracts import RunRef, SubtaskBrief
+from activities.contracts.turn_contracts import ToolResultRef, TurnInput
 from activities.model.conversation import ConversationStore, Opening
-from activities.model.journalled_call import CallOptions, ModelCalls
+from activities.model.journalled_call import Answered, CallName, CallOptions, ModelCalls
 from activities.model.port import ModelFailure, ModelMessage, ModelRequest, StreamProgress
 from supervision import limits
 from supervision.errors import ErrorKind
 from tests.activity.supervising import Desk
+from tests.scripted_model import text
 
 
 class Odd:
@@ -32,9 +38,9 @@ async def _attempt(desk: Desk, model: Any, number: int, details: list[Any]) -> t
     environment.info = dataclasses.replace(environment.info, attempt=number, heartbeat_details=details)
     beaten: list[Any] = []
     environment.on_heartbeat = lambda *shown: beaten.append(list(shown))
-    run = await desk.run_ref()
+    name = await desk.new_call("plan.1.1")
     with pytest.raises(ApplicationError) as caught:
-        await environment.run(calls.begin, run, "plan.1.1", Opening(system="s", model="m"), "goal", CallOptions(10))
+        await environment.run(calls.begin, name, Opening(system="s", model="m"), "goal", CallOptions(10))
     return caught.value, beaten[-1]
 
 
@@ -54,3 +60,86 @@ async def test_failures_of_other_kinds_use_up_no_patience(desk: Desk) -> None:
     for number in range(1, limits.ODD_REPLY_ATTEMPTS + 2):
         error, details = await _attempt(desk, model, number, details)
     assert (error.type, error.non_retryable) == (ErrorKind.BAD_RESPONSE, False)
+
+
+# --- what a call is known by --------------------------------------------------------------------------
+
+RUN = RunRef(run_id="run", store_id="s", first_run_id="first", grant_ref="run/grant.1")
+BRIEF = SubtaskBrief(goal_ref="run/goal", plan_ref="run/plan", subtask_id="t1")
+TURN = TurnInput(run=RUN, team_ref="run/team.1", role="reader", model="m", step="turn.1", max_tokens=1000)
+OTHERWISE: dict[str, Any] = {
+    "team_ref": "run/team.2",
+    "role": "writer",
+    "model": "n",
+    "effort": "high",
+    "step": "turn.2",
+    "brief": BRIEF,
+    "head": "run/first/run/turn.0/1",
+    "results": [ToolResultRef(call_id="c1", ref="run/outputs/1")],
+    "note": "two turns are left",
+    "last": True,
+    "max_tokens": 1001,
+}
+
+
+def sha(turn: TurnInput) -> str:
+    return CallName.of(turn, "turn.1").sha256
+
+
+def test_every_field_of_what_is_asked_is_part_of_its_name() -> None:
+    assert OTHERWISE.keys() == TurnInput.model_fields.keys() - {"run"}
+    names = {sha(TURN.model_copy(update={field: value})) for field, value in OTHERWISE.items()}
+    assert len(names | {sha(TURN)}) == len(OTHERWISE) + 1
+
+
+@pytest.mark.parametrize("field", RunRef.model_fields)
+def test_the_run_is_no_part_of_what_is_asked_but_of_the_key(field: str) -> None:
+    other = TURN.model_copy(update={"run": RUN.model_copy(update={field: "other"})})
+    assert sha(other) == sha(TURN)
+    one, two = (CallName.of(turn, "turn.1").key("run/t1/1") for turn in (TURN, other))
+    assert (one != two) == (field in ("run_id", "first_run_id"))
+
+
+def test_the_key_names_workflow_step_and_hash() -> None:
+    name = CallName.of(TURN, "turn.1")
+    assert name.key("run/t1/1") == f"run/first/run%2Ft1%2F1/turn.1/{sha(TURN)}"
+    assert len(sha(TURN)) == 64
+
+
+refs = st.builds(
+    DependencyRef,
+    subtask_id=st.text("t12", min_size=1),
+    role=st.sampled_from(["reader", "writer"]),
+    text_ref=st.sampled_from(["run/outputs/1", "run/outputs/2", "other/3"]),
+    weight=st.floats(0, 1),
+    complete=st.booleans(),
+)
+
+
+@settings(deadline=None)
+@given(st.lists(refs, max_size=30), st.text(st.characters(codec="utf-8")), st.none() | st.text("é数🦜"))
+def test_an_input_read_from_history_asks_the_same(deps: list[DependencyRef], role: str, note: str | None) -> None:
+    brief = BRIEF.model_copy(update={"dependencies": deps})
+    turn = TURN.model_copy(update={"role": role, "note": note, "brief": brief})
+    read = TurnInput.model_validate_json(turn.model_dump_json())
+    assert sha(read) == sha(turn)
+
+
+async def test_the_same_question_in_the_same_place_is_answered_from_the_journal(desk: Desk) -> None:
+    desk.say(text("an answer"), text("another"))
+    name = await desk.new_call("plan.1.1")
+
+    async def ask(asked: CallName) -> Answered:
+        return await desk.calls.begin(asked, Opening(system="s", model="m"), "goal", CallOptions(10))
+
+    first, again = await desk.do(ask, name), await desk.do(ask, name)
+    assert (again.head, again.usage, again.message.text()) == (first.head, first.usage, "an answer")
+    assert len(desk.asked) == 1
+    places = [
+        (dataclasses.replace(name, sha256="cd" * 32), desk.run_id),
+        (dataclasses.replace(name, step="plan.1.2"), desk.run_id),
+        (name, f"{desk.run_id}/t1/1"),
+    ]
+    for number, (other, workflow_id) in enumerate(places, 2):
+        assert (await desk.do(ask, other, workflow_id)).head != first.head
+        assert len(desk.asked) == number

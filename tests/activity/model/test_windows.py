@@ -47,10 +47,10 @@ class Talk:
 
     async def begin(self, prompt: Any = "Look.") -> Answered:
         """Makes the first call."""
-        run = await self.desk.run_ref()
+        name = await self.desk.new_call("turn.1")
 
         async def ask(_: object) -> Answered:
-            return await self.desk.calls.begin(run, "turn.1", OPENING, prompt, OPTIONS)
+            return await self.desk.calls.begin(name, OPENING, prompt, OPTIONS)
 
         self.answered = await self.desk.do(ask, None)
         return self.answered
@@ -62,10 +62,10 @@ class Talk:
         refs = [await self.desk.store.put_output(self.desk.run_id, output.encode()) for output in outputs]
         results = [ToolResultRef(call_id=use["id"], ref=ref) for use, ref in zip(uses, refs, strict=True)]
         added = [self.desk.calls.conversations.tool_result_message(results)]
-        run = await self.desk.run_ref()
+        name = await self.desk.new_call("turn.2")
 
         async def ask(_: object) -> Answered:
-            return await self.desk.calls.go_on(run, "turn.2", head, added, OPTIONS)
+            return await self.desk.calls.go_on(name, head, added, OPTIONS)
 
         self.answered = await self.desk.do(ask, None)
         return self.answered
@@ -211,10 +211,10 @@ async def test_a_reply_that_cannot_be_sent_back_in_its_conversation_is_asked_for
     desk.say(text("a wrong reply"), REFUSAL, text("a right one"))
     talk = Talk(desk)
     first = await talk.begin(write)
-    run = await desk.run_ref()
+    name = await desk.new_call("plan.1.2")
 
     async def correct(_: object) -> Answered:
-        return await desk.calls.correct(run, "plan.1.2", first.head, "It has no ids.", OPENING, write, OPTIONS)
+        return await desk.calls.correct(name, first.head, "It has no ids.", OPENING, write, OPTIONS)
 
     answered = await desk.do(correct, None)
     assert answered.message.text() == "a right one"
@@ -227,10 +227,10 @@ async def test_a_reply_that_cannot_be_sent_back_in_its_conversation_is_asked_for
 async def test_half_of_a_fixed_form_is_no_answer_and_says_which_setting_helps(desk: Desk) -> None:
     desk.say(message([{"type": "text", "text": '{"answer": "ha'}], "model_context_window_exceeded", tokens=70))
     desk.calls.windows = KnownWindows()
-    run, opening = await desk.run_ref(), Opening(system="", model=MODEL, output_schema={"type": "object"})
+    name, opening = await desk.new_call("plan.1.1"), Opening(system="", model=MODEL, output_schema={"type": "object"})
 
     async def ask(_: object) -> Answered:
-        return await desk.calls.begin(run, "plan.1.1", opening, "Plan.", OPTIONS)
+        return await desk.calls.begin(name, opening, "Plan.", OPTIONS)
 
     with pytest.raises(ApplicationError, match="models.supervisor.* SUPERVISOR_MODEL_WINDOW") as caught:
         await desk.do(ask, None)
@@ -241,10 +241,10 @@ async def test_half_of_a_fixed_form_is_no_answer_and_says_which_setting_helps(de
 async def test_a_reply_has_no_more_tokens_than_a_small_window_leaves(desk: Desk) -> None:
     desk.say(text("done"))
     talk = Talk(desk, window=8_000)
-    run, many = await desk.run_ref(), CallOptions(max_tokens=64_000)
+    many = CallOptions(max_tokens=64_000)
 
     async def ask(_: object) -> Answered:
-        return await desk.calls.begin(run, "turn.1", OPENING, LONG, many)
+        return await desk.calls.begin(await desk.new_call("turn.1"), OPENING, LONG, many)
 
     await desk.do(ask, None)
     assert 2_000 < desk.asked[-1].step.body["max_tokens"] < 8_000 - 5_700

@@ -12,8 +12,8 @@ from activities.store.artifacts import ArtifactStore, open_store
 from supervision.contract.status import TraceEvent
 from supervision.store_keys import call_key
 
-RUN, UUID = "run-1", "01a2"
-FIRST, SECOND, THIRD = (call_key(RUN, UUID, str(turn)) for turn in (1, 2, 3))
+RUN, UUID, SHA = "run-1", "01a2", "ab" * 32
+FIRST, SECOND, THIRD = (call_key(RUN, UUID, f"{RUN}/t1/1", f"turn.{turn}", SHA) for turn in (1, 2, 3))
 CALL = {"type": "tool_use", "id": "c1", "name": "count", "input": {"crop": "pears"}}
 
 
@@ -82,7 +82,7 @@ async def test_a_conversation_that_goes_on_is_told_from_where_it_ended(store: Ar
 
 
 async def test_what_cannot_be_read_or_is_too_much_stays_named(store: ArtifactStore) -> None:
-    gone = call_key(RUN, UUID, "9")
+    gone = call_key(RUN, UUID, f"{RUN}/t1/1", "turn.9", SHA)
     (unread,) = await stories(store).whole([ended(5, gone)])
     assert unread.data["head"] == gone
     *_, second = await stories(store).whole([ended(5, SECOND), ended(6, THIRD)], most=1)

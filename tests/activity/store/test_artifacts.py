@@ -22,6 +22,10 @@ ROOT = Path(__file__).parents[3]
 UUID = "0190f6a2-7a1c-7c3e-9b58-1f0f3a6f7d10"
 
 
+def key_of(step: str, run: str = "run") -> str:
+    return call_key(run, UUID, run, step, "ab" * 32)
+
+
 async def test_what_was_put_is_read_back(store_url: str) -> None:
     store, key = open_store(store_url), named_key("a run/with: everything %2F#?ä", "goal")
     await store.put(key, b"first")
@@ -36,7 +40,7 @@ async def test_an_empty_object_is_an_object(store_url: str) -> None:
 
 
 async def test_the_first_to_create_an_object_wins(store_url: str) -> None:
-    store, key = open_store(store_url), call_key("run", UUID, "1")
+    store, key = open_store(store_url), key_of("1")
     assert await store.create(key, b"first")
     assert not await store.create(key, b"second")
     assert await store.get(key) == b"first"
@@ -45,7 +49,7 @@ async def test_the_first_to_create_an_object_wins(store_url: str) -> None:
 async def test_of_many_who_create_at_once_one_wins_and_all_read_the_same(store_url: str) -> None:
     stores = [open_store(store_url) for _ in range(8)]
     for round_ in range(20):
-        key = call_key("run", UUID, str(round_))
+        key = key_of(str(round_))
         won = await asyncio.gather(*(store.create(key, b"%d" % n) for n, store in enumerate(stores)))
         assert won.count(True) == 1
         assert {await store.get(key) for store in stores} == {b"%d" % won.index(True)}
@@ -119,7 +123,7 @@ async def test_runs_are_listed_with_their_size(store_url: str) -> None:
     await store.identity()
     assert (await read_contents(store)).runs == []
     await store.put(named_key("one", "goal"), b"12345")
-    await store.put(call_key("one", UUID, "1"), b"123")
+    await store.put(key_of("1", "one"), b"123")
     await store.put(named_key("two/x", "goal"), b"1")
     runs = {run.run_prefix: run for run in (await read_contents(store)).runs}
     assert {prefix: (run.objects, run.bytes) for prefix, run in runs.items()} == {"one/": (2, 8), "two%2Fx/": (1, 1)}
@@ -133,7 +137,7 @@ async def test_deleting_a_run_leaves_those_whose_ids_only_begin_alike(store_url:
     for run in [doomed, *alike]:
         await store.put(named_key(run, "goal"), b"goal")
         await store.put_output(run, b"output")
-        await store.put(call_key(run, UUID, "1"), b"entry")
+        await store.put(key_of("1", run), b"entry")
     assert await store.delete_run(run_prefix(doomed)) == 3
     assert {run.run_prefix for run in (await read_contents(store)).runs} == {run_prefix(run) for run in alike}
     assert await store.list_keys(run_prefix(doomed)) == []
@@ -166,7 +170,7 @@ async def test_more_objects_than_one_page_holds_are_listed_and_deleted(
 ) -> None:
     monkeypatch.setenv("MOTO_S3_DEFAULT_MAX_KEYS", "10")
     store = open_store(store_url)
-    await asyncio.gather(*(store.put(call_key("run", UUID, str(n)), b"") for n in range(35)))
+    await asyncio.gather(*(store.put(key_of(str(n)), b"") for n in range(35)))
     assert len(await store.list_keys("run/")) == 35
     assert await store.delete_run("run/") == 35
     assert await store.list_keys() == []

@@ -78,9 +78,9 @@ def test_the_card_holds_what_a_workflow_needs() -> None:
     analyst = card.role("analyst")
     assert analyst.models == ["some-model"]
     assert analyst.tools == [
-        ToolCard(name="list_tables", local=True),
+        ToolCard(name="list_tables"),
         ToolCard(name="query_data"),
-        ToolCard(name="calculate", local=True),
+        ToolCard(name="calculate"),
     ]
     assert card.role("nobody").name == "researcher"
 

@@ -144,9 +144,8 @@ async def test_long_error_texts_are_cut() -> None:
     assert len((await call(fail)).text) < 400
 
 
-@pytest.mark.parametrize("local", [True, False])
-async def test_a_tool_that_hangs_ends_at_its_timeout(local: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "LOCAL_TOOL_TIMEOUT" if local else "TOOL_TIMEOUT", timedelta(milliseconds=50))
+async def test_a_tool_that_hangs_ends_at_its_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "TOOL_TIMEOUT", timedelta(milliseconds=50))
     cancelled = asyncio.Event()
 
     async def hang(arguments: Anything, context: ToolContext) -> ToolOutput:
@@ -156,7 +155,7 @@ async def test_a_tool_that_hangs_ends_at_its_timeout(local: bool, monkeypatch: p
             cancelled.set()
         raise AssertionError
 
-    ran = await call(hang, local=local)
+    ran = await call(hang)
     assert ran == ToolRun("the tool did not answer within 0.05 s", is_error=True)
     await asyncio.wait_for(cancelled.wait(), 5)
 

@@ -112,7 +112,6 @@ async def test_the_tool_shows_the_expression_and_its_value(tmp_path: Path) -> No
     tool = calculator("calculate", {}, tmp_path)
     output = await tool.run(tool.arguments(expression=" 0.1 +\n0.2 "), ToolContext())
     assert output.text == "0.1 + 0.2 = 0.3"
-    assert tool.local
 
 
 def test_options_are_refused(tmp_path: Path) -> None:

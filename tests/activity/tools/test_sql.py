@@ -217,7 +217,6 @@ async def test_the_tables_are_described_with_their_values_and_ranges(cities: Pat
         "  people: 100 to 250\n"
         "  founded: 1850-12-31 to 2001-05-01"
     )
-    assert tool.local
 
 
 async def test_many_values_are_cut_with_their_number(folder: Path) -> None:

@@ -39,6 +39,17 @@ def test_work_may_begin_until_then_and_not_at_that_moment() -> None:
     assert not run.time_left
 
 
+def test_a_stop_ends_the_time_for_work_alone_whatever_the_deadline_becomes() -> None:
+    run = a_run()
+    assert run.stopped_because == ""
+    run.stop("its history is full")
+    assert (run.time_left, run.stopped_because) == (False, "its history is full")
+    assert (run.deadline_at, run.closing_time) == (START + HOUR, limits.CHILD_CLOSE_WAIT)
+    run.extend(None, 2 * HOUR)
+    run.restart_clock()
+    assert not run.time_left
+
+
 @pytest.mark.parametrize(
     ("left", "closing"),
     [(HOUR, limits.CHILD_CLOSE_WAIT), (20 * SECOND, 10 * SECOND), (SECOND, limits.LEAST_CALL_TIME)],
@@ -126,16 +137,6 @@ def test_a_nested_run_has_its_slice_and_the_clock_of_its_parent() -> None:
     assert run.budget.tokens == 5000
     run.set_slice(Amount(tokens=7000, usd=None), START + 3 * HOUR)
     assert (run.budget.tokens, run.deadline_at) == (7000, START + 3 * HOUR)
-
-
-def test_a_deadline_counts_from_when_the_run_began_but_not_the_one_that_its_parent_has_set() -> None:
-    run, nested = a_run(), a_run(grant=Amount(tokens=5000, usd=None))
-    nested.set_slice(Amount(tokens=5000, usd=None), START + 3 * HOUR)
-    for budget in (run, nested):
-        budget.begin_at(START - timedelta(seconds=2))
-    assert run.deadline_at == START + HOUR - timedelta(seconds=2)
-    assert (nested.deadline_at, nested.deadline) == (START + 3 * HOUR, 3 * HOUR + timedelta(seconds=2))
-    assert run.latest_deadline_at == START - timedelta(seconds=2) + limits.MAX_DEADLINE
 
 
 def test_after_a_reset_the_whole_deadline_begins_anew() -> None:

@@ -1,4 +1,4 @@
-"""Sums of what was consumed: order does not matter, and one unknown price makes the sum unknown."""
+"""Sums and rests of what was consumed: order does not matter, and one unknown price makes the sum unknown."""
 
 from itertools import permutations
 
@@ -40,6 +40,28 @@ def test_a_sum_leaves_its_parts_alone() -> None:
     one = total = Usage(model_calls=1)
     total += Usage(model_calls=2)
     assert (one.model_calls, total.model_calls) == (1, 3)
+
+
+@given(usages, usages)
+def test_a_rest_is_what_a_sum_adds(one: Usage, other: Usage) -> None:
+    rest = one + other - other
+    assert rest.model_copy(update={"usd": None}) == one.model_copy(update={"usd": None})
+    known = one.usd is not None and other.usd is not None
+    assert rest.usd == (pytest.approx(one.usd, abs=1e-6) if known else None)
+
+
+@given(usages, usages)
+def test_nothing_of_a_rest_is_below_zero(one: Usage, other: Usage) -> None:
+    rest = one - other
+    for name in Usage.model_fields.keys() - {"usd"}:
+        assert getattr(rest, name) == max(0, getattr(one, name) - getattr(other, name))
+    assert (rest.usd is None) == (one.usd is None or other.usd is None)
+    assert rest.usd is None or rest.usd >= 0
+
+
+def test_a_rest_has_no_cost_below_zero_and_the_difference_above_it() -> None:
+    assert (Usage(usd=1.0) - Usage(usd=3.0)).usd == 0.0
+    assert (Usage(usd=3.0) - Usage(usd=1.0)).usd == 2.0
 
 
 def test_the_tokens_are_the_sum_of_all_kinds() -> None:

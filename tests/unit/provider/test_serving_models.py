@@ -1,6 +1,9 @@
-"""Fallback chains: which model of one goes on, by what calls have met."""
+"""Fallback chains: which model of one goes on, by what calls have met, and what waits while one is away."""
 
 from datetime import UTC, datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
 
 from supervision.errors import ErrorKind
 from supervision.provider.serving_models import ServingModels
@@ -61,3 +64,137 @@ def test_a_prompt_too_long_for_one_window_goes_to_the_next_model_and_leaves_none
     assert models.failed("large", CHAIN, ErrorKind.CONTEXT_OVERFLOW, 0) == "middle"
     assert models.failed("small", CHAIN, ErrorKind.CONTEXT_OVERFLOW, 0) == "small", "the last one's failure stands"
     assert models.choose(CHAIN) == "large"
+
+
+# --- outages ------------------------------------------------------------------------------------------
+
+
+class _Work:
+    """A piece of work that calls a model."""
+
+
+def _waits(models: ServingModels, model: str, work: _Work) -> bool:
+    """Has work wait for a model as runs do: first, or with the others. False if the model is not known to be away."""
+    outage = models.outage(model)
+    if outage is None:
+        return False
+    if outage.first is None:
+        outage.first = work
+    elif outage.first is not work:
+        outage.waiting.add(id(work))
+    return True
+
+
+def test_a_model_is_away_from_the_first_failure_to_the_answer_of_what_went_first() -> None:
+    models, work = ServingModels(_Clock()), _Work()
+    assert not models.is_away(["large"])
+    outage = models.went_away("large", work, "busy")
+    assert (outage.why, outage.until, outage.rounds, outage.first) == ("busy", None, 0, None)
+    assert models.is_away(["large"])
+    assert models.outage("large") is outage
+    assert models.outage("small") is None
+    outage.first = work
+    assert models.answered("large", work)
+    assert not models.is_away(["large"])
+    assert models.outage("large") is None
+
+
+def test_work_waits_only_where_all_of_its_models_are_away() -> None:
+    models, work = ServingModels(_Clock()), _Work()
+    models.went_away("large", work, "busy")
+    assert models.is_away(["large"])
+    assert not models.is_away(["large", "small"])
+    assert models.choose(["large", "small"]) == "small"
+    assert models.following(["small", "large"], "small") is None
+    models.went_away("small", work, "busy")
+    assert models.is_away(["large", "small"])
+    assert models.choose(["large", "small"]) == "large"
+    assert not models.is_away([]), "a team has no models of its own"
+
+
+def test_a_late_answer_to_other_work_ends_nothing() -> None:
+    models, first, late = ServingModels(_Clock()), _Work(), _Work()
+    outage = models.went_away("large", first, "busy")
+    assert not models.answered("large", late), "before any goes first, too"
+    outage.first = first
+    assert not models.answered("large", late)
+    assert not models.answered("small", first)
+    assert models.outage("large") is outage
+    assert outage.first is first
+
+
+def test_rounds_count_the_failures_of_what_went_first_and_its_words_are_the_last() -> None:
+    models, first, other = ServingModels(_Clock()), _Work(), _Work()
+    models.went_away("large", first, "busy")
+    outage = models.went_away("large", other, "busier")
+    assert (outage.rounds, outage.why) == (0, "busier")
+    outage.first = first
+    models.went_away("large", other, "as busy")
+    assert (outage.rounds, outage.first) == (0, first)
+    again = models.went_away("large", first, "down")
+    assert (again.rounds, again.first, again.why) == (1, None, "down")
+    assert again is outage
+
+
+def test_the_last_that_leaves_takes_the_outage_with_it() -> None:
+    models, one, two = ServingModels(_Clock()), _Work(), _Work()
+    outage = models.went_away("large", one, "busy")
+    assert _waits(models, "large", one)
+    assert _waits(models, "large", two)
+    models.leave(_Work())
+    assert (models.outage("large"), outage.first) == (outage, one)
+    models.leave(one)
+    assert (models.outage("large"), outage.first) == (outage, None), "another may go first"
+    assert _waits(models, "large", two)
+    models.leave(two)
+    assert models.outage("large") is None
+    assert models.went_away("large", two, "busy").rounds == 0
+
+
+def test_the_end_of_one_models_outage_leaves_the_others() -> None:
+    models, work = ServingModels(_Clock()), _Work()
+    for model in CHAIN:
+        models.went_away(model, work, "busy").first = work
+    assert models.answered("middle", work)
+    assert models.choose(CHAIN) == "middle"
+    models.leave(work)
+    assert models.choose(CHAIN) == "large"
+
+
+def test_an_answer_brings_a_model_back_before_its_time() -> None:
+    models, work = ServingModels(_Clock()), _Work()
+    models.failed("large", ["large"], ErrorKind.CIRCUIT_OPEN, 600)
+    models.went_away("large", work, "busy").first = work
+    assert models.choose(["large", "small"]) == "small"
+    assert models.answered("large", work)
+    assert models.choose(["large", "small"]) == "large"
+
+
+@given(st.lists(st.tuples(st.sampled_from(["fails", "answered", "leaves", "waits"]), st.integers(0, 3))))
+def test_one_goes_first_until_it_is_answered_fails_or_leaves(steps: list[tuple[str, int]]) -> None:
+    models, works = ServingModels(_Clock()), [_Work() for _ in range(4)]
+    rounds = 0
+    for step, index in steps:
+        work, before = works[index], models.outage("large")
+        first = before.first if before else None
+        others = before.waiting - {id(work)} if before else set()
+        match step:
+            case "fails":
+                outage = models.went_away("large", work, "busy")
+                assert before in (None, outage)
+                rounds = rounds + (first is work) if before else 0
+                assert outage.rounds == rounds
+                assert outage.first is (None if first is work else first)
+            case "answered":
+                ended = models.answered("large", work)
+                assert ended == (first is work)
+                assert models.outage("large") is (None if ended else before)
+            case "leaves":
+                models.leave(work)
+                left = others or first not in (None, work)
+                assert models.outage("large") is (before if left else None)
+                assert before is None or (before.waiting, before.first) == (others, None if first is work else first)
+            case "waits":
+                assert _waits(models, "large", work) == (before is not None)
+                assert before is None or before.first is (first or work)
+        assert models.is_away(["large"]) == (models.outage("large") is not None)

@@ -75,14 +75,6 @@ def test_who_wants_none_leaves_its_slot_to_others_and_gets_no_cap() -> None:
     assert eager.out == 4
 
 
-def test_nothing_is_lent_while_one_may_have_more_than_is_known() -> None:
-    unknown, eager = Loan(wanted=8, settled=False), Loan(wanted=8)
-    some = slots(4)
-    some.loans = {"t0": unknown, "t1": eager}
-    some.lend()
-    assert (unknown.out, eager.out, some.full) == (1, 1, True)
-
-
 @pytest.mark.parametrize(("cap", "usable"), [(None, 3), (1, 1), (3, 3), (5, 3)])
 def test_a_cap_bounds_what_is_usable_and_adds_nothing(cap: int | None, usable: int) -> None:
     assert Loan(given=4, returned=1, cap=cap).usable == usable

@@ -1,0 +1,121 @@
+"""Grants: data that nobody can change, found by the run that they were issued for and by no other."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from activities.store.artifacts import ArtifactChanged, ArtifactStore, open_store
+from activities.store.grants import Grants, RunGrant
+from supervision.store_keys import digest_of, is_grant, named_key, output_key
+
+
+def grant(**fields: Any) -> RunGrant:
+    made = {
+        "run_id": "run",
+        "workflow_id": "run",
+        "depth": 1,
+        "models": ["large"],
+        "nested_teams": ["crew"],
+        "expires_at": datetime(2026, 1, 1, tzinfo=UTC),
+    }
+    return RunGrant.model_validate(made | fields)
+
+
+async def test_a_grant_is_named_by_what_it_grants(store_url: str) -> None:
+    grants = Grants(open_store(store_url))
+    ref = await grants.write(grant())
+    assert is_grant(ref, "run")
+    assert await grants.write(grant()) == ref
+    more = {
+        "workflow_id": "run/t1/1",
+        "depth": 2,
+        "models": ["large", "small"],
+        "nested_teams": [],
+        "expires_at": datetime(2027, 1, 1, tzinfo=UTC),
+    }
+    others = {await grants.write(grant(**{name: value})) for name, value in more.items()}
+    assert len(others - {ref}) == len(more)
+    assert {digest_of(name) for name in others}.isdisjoint({None, digest_of(ref)})
+
+
+async def test_a_grant_is_found_by_any_process(store_url: str) -> None:
+    nested = grant(run_id="a run/%2F", workflow_id="a run/%2F/t1/1", depth=3, models=[], nested_teams=["é"])
+    ref = await Grants(open_store(store_url)).write(nested)
+    grants = Grants(open_store(store_url))
+    assert await grants.find("a run/%2F", ref) == nested
+    assert await grants.find("a run/%2F", ref) == nested
+
+
+@pytest.mark.parametrize("change", [b"", b"{}", grant(models=["large", "secret"]).model_dump_json().encode()])
+async def test_a_grant_that_was_changed_in_the_store_is_refused(store_url: str, change: bytes) -> None:
+    store = open_store(store_url)
+    ref = await Grants(store).write(grant())
+    await store.put(ref, change)
+    with pytest.raises(ArtifactChanged, match="not what was stored"):
+        await Grants(store).find("run", ref)
+
+
+async def test_a_reference_that_names_no_grant_of_the_run_finds_none(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    wide = grant(models=["secret"]).model_dump_json().encode()
+    await store.put(named_key("run", "goal"), wide)
+    for ref in ("", "run/goal", await store.put_output("run", wide), output_key("run", "0" * 64), "run/grant.", "../x"):
+        assert await Grants(store).find("run", ref) is None
+    assert await Grants(store).find("run", f"run/grant.{'0' * 64}") is None, "it was pruned with its run"
+
+
+async def test_a_grant_of_another_run_is_none_before_and_after_it_is_known(tmp_path: Path) -> None:
+    grants = Grants(open_store(tmp_path))
+    ref = await grants.write(grant())
+    assert await grants.find("other", ref) is None
+    assert await grants.find("run", ref) == grant()
+    assert await grants.find("other", ref) is None
+    assert await grants.find("run2", ref) is None
+
+
+async def test_a_grant_that_was_copied_to_another_run_stays_the_first_ones(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    copied = await store.put_grant("other", grant().model_dump_json().encode())
+    assert is_grant(copied, "other")
+    assert await Grants(store).find("other", copied) is None
+
+
+async def test_a_grant_is_read_once_in_a_process(tmp_path: Path) -> None:
+    class Counting(ArtifactStore):
+        def __init__(self, store: ArtifactStore) -> None:
+            self.__dict__.update(store.__dict__)
+            self.reads = 0
+
+        async def find(self, key: str) -> bytes | None:
+            self.reads += 1
+            return await super().find(key)
+
+    store = Counting(open_store(tmp_path))
+    grants = Grants(store)
+    missing = f"run/grant.{'0' * 64}"
+    ref = await grants.write(grant())
+    for _ in range(3):
+        assert await grants.find("run", ref) == grant()
+    assert store.reads == 1
+    for _ in range(2):
+        assert await grants.find("run", missing) is None
+    assert store.reads == 3, "what is not there yet may come"
+
+
+@pytest.mark.parametrize(
+    ("workflow_id", "covered"),
+    [
+        ("run/t1/1", True),
+        ("run/t1/1/t2/1", True),
+        ("run/t1/1/", True),
+        ("run/t1/10", False),
+        ("run/t1", False),
+        ("run", False),
+        ("other/run/t1/1", False),
+        ("", False),
+    ],
+)
+def test_a_grant_covers_its_supervisor_and_all_below_it(workflow_id: str, covered: bool) -> None:
+    assert grant(workflow_id="run/t1/1").covers(workflow_id) == covered

@@ -1,0 +1,257 @@
+"""The guard before every activity: what lies within the grant of a run passes, all else is refused by name."""
+
+import dataclasses
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+from temporalio.testing import ActivityEnvironment
+from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput
+
+from activities.contracts.packed import DependencyRef
+from activities.contracts.run_contracts import AdoptInput, AttachmentRef, PoolQuestion, RunRef, SetupInput, SubtaskBrief
+from activities.contracts.turn_contracts import ToolResultRef, TurnInput
+from activities.guard import Guard, NotGranted, excess, references
+from activities.store.artifacts import ArtifactChanged, ArtifactUnavailable, open_store
+from activities.store.grants import Grants, RunGrant
+from supervision import limits
+from supervision.contract.request import RunRequest
+from supervision.contract.team import Role, Team
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+OWN, FOREIGN = "run/outputs/1", "run2/outputs/1"
+TEAM = f"run/team.{'ab' * 32}"
+RUN = RunRef(run_id="run", first_run_id="first")
+BRIEF = SubtaskBrief(goal_ref="run/goal", plan_ref="run/plan", subtask_id="t1")
+
+
+def grant(**fields: Any) -> RunGrant:
+    made = {
+        "run_id": "run",
+        "workflow_id": "run",
+        "depth": 1,
+        "models": ["large", "small"],
+        "nested_teams": ["crew"],
+        "expires_at": NOW,
+    }
+    return RunGrant.model_validate(made | fields)
+
+
+def turn(run: RunRef = RUN, **fields: Any) -> TurnInput:
+    made = {"team_ref": TEAM, "role": "reader", "model": "large", "step": "turn.1", "brief": BRIEF, "max_tokens": 10}
+    return TurnInput.model_validate({"run": run, **made, **fields})
+
+
+def nested(team: str | Team = "crew", run: RunRef = RUN, brief: SubtaskBrief | None = BRIEF) -> SetupInput:
+    return SetupInput(run=run, request=RunRequest(goal="g", team=team), brief=brief)
+
+
+# --- references ---------------------------------------------------------------------------------------
+
+
+def test_references_are_found_by_their_names_wherever_they_are() -> None:
+    brief = SubtaskBrief(
+        goal_ref="1",
+        plan_ref="2",
+        subtask_id="no",
+        dependencies=[DependencyRef(subtask_id="no", role="no", text_ref="3", record_ref="4")],
+        attachments=[AttachmentRef(name="no", ref="5")],
+        description_ref="6",
+        feedback="no",
+        previous_ref="7",
+    )
+    results = [ToolResultRef(call_id="no", ref="8"), ToolResultRef(call_id="no", text="no")]
+    run = RunRef(run_id="no", store_id="no", first_run_id="no", grant_ref="9")
+    found = dict[str, str]()
+    for name, ref in references(turn(run, brief=brief, results=results, head="10", team_ref="11", note="no")):
+        found[ref] = name
+    assert found == {
+        **{"1": "goal_ref", "2": "plan_ref", "3": "text_ref", "4": "record_ref", "5": "ref", "6": "description_ref"},
+        **{"7": "previous_ref", "8": "ref", "9": "grant_ref", "10": "head", "11": "team_ref"},
+    }
+
+
+@pytest.mark.parametrize("value", [None, "run/goal", 7, {"goal_ref": "x"}, RunRef(run_id="run")])
+def test_what_has_no_field_for_a_reference_has_none(value: object) -> None:
+    assert list(references(value)) == []
+
+
+# --- what goes beyond a grant -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [
+        turn(),
+        turn(head="run/first/run/turn.1/ab", results=[ToolResultRef(call_id="c", ref=OWN)]),
+        nested(),
+        PoolQuestion(run=RUN, queue="supervisor.far"),
+        AdoptInput(run=RUN, text_ref=OWN),
+    ],
+    ids=["turn", "later turn", "nested", "question", "adopt"],
+)
+def test_what_lies_within_a_grant_passes_until_it_ends(argument: object) -> None:
+    assert excess(grant(), argument, NOW) is None
+    assert excess(grant(), argument, NOW + timedelta(microseconds=1)) == "the run's time is over"
+
+
+@pytest.mark.parametrize(
+    ("argument", "beyond"),
+    [
+        (turn(head=FOREIGN), "head belongs to another run"),
+        (turn(head="run"), "head belongs to another run"),
+        (turn(head="run/../run2/goal"), "head belongs to another run"),
+        (turn(head=f"uploads/{'ab' * 32}"), "head belongs to another run"),
+        (turn(results=[ToolResultRef(call_id="c", ref=FOREIGN)]), "ref belongs to another run"),
+        (turn(brief=BRIEF.model_copy(update={"previous_ref": FOREIGN})), "previous_ref belongs to another run"),
+        (turn(RUN.model_copy(update={"grant_ref": "run2/grant.1"})), "grant_ref belongs to another run"),
+        (AdoptInput(run=RUN, text_ref=FOREIGN), "text_ref belongs to another run"),
+        (turn(team_ref=OWN), "team_ref is no team of this run"),
+        (turn(team_ref=f"run2/team.{'ab' * 32}"), "team_ref belongs to another run"),
+        (turn(model="secret"), "model 'secret' is not one of the run's"),
+        (turn(model=""), "model '' is not one of the run's"),
+    ],
+)
+def test_what_goes_beyond_a_grant_is_named(argument: object, beyond: str) -> None:
+    assert excess(grant(), argument, NOW) == beyond
+
+
+@pytest.mark.parametrize("depth", range(1, limits.MAX_DEPTH + 2))
+def test_nested_supervisors_end_at_a_level(depth: int) -> None:
+    beyond = excess(grant(depth=depth), nested(), NOW)
+    assert beyond == (f"nested supervisors end at level {limits.MAX_DEPTH}" if depth >= limits.MAX_DEPTH else None)
+    assert excess(grant(depth=depth), turn(), NOW) is None
+
+
+def test_a_nested_supervisor_has_a_team_that_a_role_of_the_one_above_it_has() -> None:
+    role = Role(name="reader", description="d", system_prompt="s")
+    for team in ("other", "Crew", "", Team(name="crew", generalist="reader", roles=[role])):
+        asked = nested("crew")
+        asked.request.team = team
+        assert excess(grant(), asked, NOW) == "its team is not one of the roles of the supervisor above it"
+
+
+# --- the check of one activity ------------------------------------------------------------------------
+
+
+class Desk:
+    """A store with the grants of a run and of a nested supervisor in it, and the guard of a process."""
+
+    def __init__(self, folder: Path) -> None:
+        self.store = open_store(folder)
+        self.guard = Guard(self.store)
+        self.ends = datetime.now(UTC) + timedelta(hours=1)
+
+    async def run(self, **fields: Any) -> RunRef:
+        """The run with a grant."""
+        ref = await Grants(self.store).write(grant(**{"expires_at": self.ends, **fields}))
+        return RUN.model_copy(update={"store_id": await self.store.identity(), "grant_ref": ref})
+
+    async def check(self, argument: object, workflow_id: str | None = "run") -> str | None:
+        """Returns why this is refused; None if it is not."""
+        info = dataclasses.replace(ActivityEnvironment().info, workflow_id=workflow_id)
+        try:
+            await self.guard.check(info, argument)
+        except NotGranted as refused:
+            return str(refused)
+        return None
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+async def test_a_supervisor_and_its_children_have_their_run_worked_on(desk: Desk) -> None:
+    run = await desk.run()
+    for workflow_id in ("run", "run/t1/1", "run/t1/1/t2/1"):
+        assert await desk.check(turn(run), workflow_id) is None
+    assert await desk.check(nested(run=run), "run/t1/1") is None
+
+
+async def test_a_stranger_has_nothing_done_though_it_knows_the_grant(desk: Desk) -> None:
+    run = await desk.run()
+    for workflow_id in ("other", "run2", "other/run", "/run", ""):
+        assert await desk.check(turn(run), workflow_id) == f"workflow '{workflow_id}' does not belong to run 'run'"
+    assert await desk.check(turn(run), None) == "only a run itself may do this"
+
+
+async def test_a_nested_supervisors_grant_is_not_the_one_of_others(desk: Desk) -> None:
+    run = await desk.run(workflow_id="run/t1/1", depth=2)
+    assert await desk.check(turn(run), "run/t1/1") is None
+    assert await desk.check(turn(run), "run/t1/1/t2/1") is None
+    for workflow_id in ("run", "run/t1/10", "run/t2/1"):
+        assert await desk.check(turn(run), workflow_id) == f"workflow '{workflow_id}' does not belong to run 'run'"
+
+
+async def test_without_a_grant_of_its_own_a_run_has_nothing_done(desk: Desk) -> None:
+    run, foreign = await desk.run(), await Grants(desk.store).write(grant(run_id="run2", workflow_id="run"))
+    for ref in ("", "run/goal", f"run/grant.{'0' * 64}", foreign):
+        asked = turn(run.model_copy(update={"grant_ref": ref}))
+        assert await desk.check(asked) == "workflow 'run' does not belong to run 'run'"
+
+
+async def test_what_goes_beyond_the_grant_is_refused_and_so_is_all_once_it_ended(desk: Desk) -> None:
+    assert await desk.check(turn(await desk.run(), model="secret")) == "model 'secret' is not one of the run's"
+    ended = await desk.run(expires_at=datetime.now(UTC) - timedelta(seconds=1))
+    assert await desk.check(turn(ended)) == "the run's time is over"
+
+
+async def test_a_changed_grant_and_another_store_are_told_from_a_lack_of_rights(desk: Desk, tmp_path: Path) -> None:
+    run = await desk.run()
+    await desk.store.put(run.grant_ref, grant(models=["secret"], expires_at=desk.ends).model_dump_json().encode())
+    with pytest.raises(ArtifactChanged):
+        await desk.check(turn(run, model="secret"))
+    with pytest.raises(ArtifactUnavailable, match="SUPERVISOR_ARTIFACTS_URL"):
+        await desk.check(turn(run.model_copy(update={"store_id": "another"})))
+
+
+async def test_a_root_is_prepared_without_a_grant_under_its_own_name_alone(desk: Desk) -> None:
+    root = nested(brief=None)
+    assert await desk.check(root) is None
+    assert await desk.check(root, "other") == "workflow 'other' is not the run 'run'"
+    assert await desk.check(root, "run/t1/1") == "workflow 'run/t1/1' is not the run 'run'"
+    assert await desk.check(nested(), "run") == "workflow 'run' does not belong to run 'run'"
+
+
+@pytest.mark.parametrize("argument", [None, "run", {"run": {"run_id": "run"}}, RUN, BRIEF])
+async def test_an_activity_without_a_run_is_refused(desk: Desk, argument: object) -> None:
+    assert await desk.check(argument) == "only a run itself may do this"
+
+
+# --- as an interceptor --------------------------------------------------------------------------------
+
+
+class Counting(ActivityInboundInterceptor):
+    """What comes after: counts what reaches it."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    async def execute_activity(self, call: ExecuteActivityInput) -> Any:
+        assert activity.in_activity()
+        self.calls += 1
+        return "done"
+
+
+async def test_what_is_refused_fails_for_good_and_reaches_nothing(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+    after = Counting()
+    guarded = desk.guard.intercept_activity(after)
+    environment = ActivityEnvironment()
+    environment.info = dataclasses.replace(environment.info, workflow_id="run", activity_type="call_model")
+    run = await desk.run()
+
+    async def execute(*args: Any) -> Any:
+        call = ExecuteActivityInput(fn=print, args=args, executor=None, headers={})
+        return await environment.run(guarded.execute_activity, call)
+
+    assert (await execute(turn(run)), after.calls) == ("done", 1)
+    for args in ([], [turn(run, model="secret")]):
+        with pytest.raises(ApplicationError) as caught:
+            await execute(*args)
+        assert (caught.value.type, caught.value.non_retryable, after.calls) == ("NotGranted", True, 1)
+        assert caught.value.__cause__ is None
+    assert "refused call_model: model 'secret' is not one of the run's" in caplog.text

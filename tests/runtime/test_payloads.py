@@ -1,0 +1,64 @@
+"""What failures carry to the server: anticipated kinds their words alone, unexpected ones where they come from."""
+
+import pytest
+from temporalio.api.failure.v1 import Failure
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
+
+from runtime.payloads import data_converter
+from supervision.errors import ErrorKind
+
+
+def raised(error: Exception) -> Exception:
+    """The error as code raises it that met another one: with a stack trace and a cause."""
+    try:
+        try:
+            raise KeyError("what was met")
+        except KeyError as met:
+            raise error from met
+    except Exception as made:
+        return made
+
+
+def sent(error: Exception) -> Failure:
+    failure = Failure()
+    data_converter.failure_converter.to_failure(error, data_converter.payload_converter, failure)
+    return failure
+
+
+@pytest.mark.parametrize("kind", sorted(set(ErrorKind) - {ErrorKind.UNEXPECTED}))
+def test_a_failure_of_an_anticipated_kind_is_its_words_alone(kind: ErrorKind) -> None:
+    error = ApplicationError(
+        "in words", {"spent": 7}, type=kind, non_retryable=True, category=ApplicationErrorCategory.BENIGN
+    )
+    failure = sent(raised(error))
+    assert (failure.stack_trace, failure.HasField("cause")) == ("", False)
+    back = data_converter.failure_converter.from_failure(failure, data_converter.payload_converter)
+    assert isinstance(back, ApplicationError)
+    assert (back.message, back.type, back.details[0]) == ("in words", kind, {"spent": 7})
+    assert (back.non_retryable, back.category) == (True, ApplicationErrorCategory.BENIGN)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError("odd"),
+        ApplicationError("odd"),
+        ApplicationError("odd", type="NoKindOfOurs"),
+        ApplicationError("odd", type=ErrorKind.UNEXPECTED),
+    ],
+    ids=["plain", "no type", "another type", "unexpected"],
+)
+def test_an_unexpected_one_keeps_where_it_comes_from(error: Exception) -> None:
+    failure = sent(raised(error))
+    assert "test_payloads.py" in failure.stack_trace
+    assert failure.message == "odd"
+    assert failure.cause.message == "'what was met'"
+    assert "test_payloads.py" in failure.cause.stack_trace
+
+
+def test_an_anticipated_failure_stays_short_as_a_cause_too() -> None:
+    inner = raised(ApplicationError("away", type=ErrorKind.ARTIFACT_UNAVAILABLE))
+    outer = ValueError("odd")
+    outer.__cause__ = inner
+    cause = sent(outer).cause
+    assert (cause.message, cause.stack_trace, cause.HasField("cause")) == ("away", "", False)
