@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import Any
 
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
@@ -9,7 +10,7 @@ from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
 from supervision.contract.result import RunResult, SubtaskReport, Timing
 from tests.machine.playing import Ending
 from tests.machine.records import Record, Tree, tree
-from tests.machine.reset_runs import abandoned_calls, doubled_children
+from tests.machine.reset_runs import abandoned_calls, paid_again
 from tests.waiting import until
 
 FINAL = {"completed", "failed", "skipped", "cancelled"}
@@ -28,7 +29,7 @@ ON_ITS_WAY = 1.0
 """Seconds in which a call begins that the server gave out before the end."""
 
 
-async def broken(client: Client, ending: Ending) -> list[str]:
+async def broken(client: Client, ending: Ending, artifacts: Path) -> list[str]:
     """Returns what does not hold for a run that has ended."""
     result = ending.result
     last = await tree(client, ending.run_id, ending.executions[-1])
@@ -51,7 +52,7 @@ async def broken(client: Client, ending: Ending) -> list[str]:
     for record in records.values():
         wrong += [fault async for fault in _open_children(client, record, was_reset=ending.was_reset)]
     wrong += _wrong_spending(ending, result, records, abandoned_calls(root, before.records))
-    wrong += doubled_children(root, before)
+    wrong += await paid_again(ending, artifacts)
     wrong += _late_calls(ending, records, before.records)
     return wrong
 

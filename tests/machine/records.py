@@ -35,16 +35,12 @@ _NEVER = float("inf")
 
 @dataclass
 class Child:
-    """A child workflow as its parent's history has it; `ended` is the id of the event, 0 while it runs.
-
-    `joined`: it is awaited by an activity, because it was at work before a reset.
-    """
+    """A child workflow as its parent's history has it; `ended` is the id of the event, 0 while it runs."""
 
     workflow_id: str
     run_id: str = ""
     ended: int = 0
     value: dict[str, Any] = field(default_factory=dict)
-    joined: bool = False
 
 
 @dataclass
@@ -153,9 +149,6 @@ def _note_activity(record: Record, event: HistoryEvent) -> None:
     scheduled = event.activity_task_scheduled_event_attributes
     if scheduled.activity_type.name in MODEL_CALLS:
         record.model_calls[event.event_id] = ModelCall()
-    elif scheduled.activity_type.name == "await_child":
-        ref = _decoded(scheduled.input.payloads)
-        record.children[event.event_id] = Child(ref["workflow_id"], ref["first_run_id"], joined=True)
 
 
 def _note_result(record: Record, event: HistoryEvent, scheduled_id: int, value: Any) -> None:
@@ -163,8 +156,6 @@ def _note_result(record: Record, event: HistoryEvent, scheduled_id: int, value: 
         usage = value["usage"]
         call.done_at, call.calls = _at(event), usage.get("model_calls", 0)
         call.tokens = usage.get("input_tokens", 0) + usage.get("output_tokens", 0)
-    elif child := record.children.get(scheduled_id):
-        child.ended, child.value = event.event_id, value.get("value") or {}
 
 
 def _note_looks(record: Record, events: Sequence[HistoryEvent]) -> None:
@@ -174,12 +165,16 @@ def _note_looks(record: Record, events: Sequence[HistoryEvent]) -> None:
     """
     looks: dict[int, GivenUp] = {}
     ended: list[GivenUp] = []
+    latest: dict[str, str] = {}
     for event in events:
+        started = event.child_workflow_execution_started_event_attributes.workflow_execution
+        if started.run_id:
+            latest[started.workflow_id] = started.run_id
         scheduled = event.activity_task_scheduled_event_attributes
         completed = event.activity_task_completed_event_attributes
         if scheduled.activity_type.name == "child_consumed":
             ref = _decoded(scheduled.input.payloads)
-            looks[event.event_id] = record.given_up[ref["first_run_id"]] = GivenUp(_at(event))
+            looks[event.event_id] = record.given_up[latest[ref["workflow_id"]]] = GivenUp(_at(event))
         elif look := looks.pop(completed.scheduled_event_id, None):
             ended.append(look)
         elif event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED:

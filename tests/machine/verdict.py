@@ -48,7 +48,7 @@ async def verdict_on(
 
     async def check(ending: Ending) -> None:
         verdict.kinds[_kind(ending)] += 1
-        if faults := await broken(client, ending):
+        if faults := await broken(client, ending, artifacts):
             verdict.faults[ending.case.seed] = faults
         endings.append(ending)
 
