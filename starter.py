@@ -24,6 +24,7 @@ from console.checks.doctor import examine
 from console.command import Command
 from console.commands.artifact_commands import print_artifact, print_artifacts
 from console.commands.list_commands import ListOptions, print_runs, print_teams
+from console.commands.repair_commands import repair
 from console.commands.report_commands import print_plan, print_result, print_status, print_trace
 from console.commands.run_commands import follow_run, opened, run_goal
 from console.commands.store_commands import prune, put_file
@@ -220,6 +221,12 @@ def extend_limits(
 def resume_run(run_id: RunId) -> None:
     """Let a run go on that waits for the model provider, once key or account are fixed."""
     with_run(run_id, lambda run, _: resume(run))
+
+
+@app.command("repair")
+def repair_run(run_id: AnyRun = None) -> None:
+    """Mend a run whose history does not replay: reset it to the last task up to which it does."""
+    with_run(run_id, lambda run, _: repair(run))
 
 
 @app.command()

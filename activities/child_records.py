@@ -60,18 +60,28 @@ class ChildActivities:
 
     @activity.defn
     async def await_child(self, child: ChildRef) -> ChildEnd:
-        """Returns how a child ended, once it has: it may be at work for long."""
-        handle = self._client.get_workflow_handle(child.workflow_id, run_id=child.first_run_id)
+        """Returns how a child ended, once it has: it may be at work for long.
+
+        A reset of the child terminates its execution, and another one of the same chain goes on.
+        """
+        execution = child.first_run_id
         async with beating():
-            try:
-                return ChildEnd(value=await handle.result())
-            except WorkflowFailureError as failure:
-                cause = failure.cause
-                if not isinstance(cause, ApplicationError):  # cancelled without a result, terminated, timed out
-                    following = await self._own_chains(next_child_id(child.workflow_id))
-                    return ChildEnd(lost=True, given_up=bool(following))
-                problem = Problem(type=ErrorKind(cause.type or ""), message=cause.message)
-                return ChildEnd(value=cause.details[0] if cause.details else None, problem=problem)
+            while True:
+                handle = self._client.get_workflow_handle(child.workflow_id, run_id=execution)
+                try:
+                    return ChildEnd(value=await handle.result())
+                except WorkflowFailureError as failure:
+                    cause = failure.cause
+                if isinstance(cause, ApplicationError):
+                    problem = Problem(type=ErrorKind(cause.type or ""), message=cause.message)
+                    return ChildEnd(value=cause.details[0] if cause.details else None, problem=problem)
+                # cancelled without a result, terminated, timed out
+                latest = await self._describe(child.workflow_id, "")
+                if latest and _chain(latest) == child.first_run_id and latest.execution.run_id != execution:
+                    execution = latest.execution.run_id
+                    continue
+                following = await self._own_chains(next_child_id(child.workflow_id))
+                return ChildEnd(lost=True, given_up=bool(following))
 
     @activity.defn
     async def child_consumed(self, child: ChildRef) -> Consumed:

@@ -2,6 +2,8 @@
 
 from datetime import timedelta
 
+from supervision import limits
+
 RPC_TIMEOUT = timedelta(seconds=3)  # a query waits for a Worker: with none it would hang for its default
 PROBE_TIMEOUT = timedelta(seconds=3)  # a provider's list of models comes in well under a second
 PROBE_BYTES = 64 * 1024  # of its reply: what it says of one model is 2 KB
@@ -25,5 +27,5 @@ STANDSTILL_WORKFLOWS = 20  # of one run that are looked at for what it waits for
 LATEST_EVENTS = 100  # of a workflow's history, in which a pending activity was scheduled
 STANDSTILL_SUBJECTS = 4  # subtasks named on one line
 STANDSTILL_CHARS = 600
-HEARTBEAT_OVERDUE = timedelta(seconds=4)  # a Worker beats every 2 s
+HEARTBEAT_OVERDUE = 3 * limits.HEARTBEAT_EVERY  # a busy Worker may be late with one or two
 QUEUED_LONG = timedelta(seconds=2)  # a free Worker takes an activity within milliseconds

@@ -91,11 +91,11 @@ async def observed(
     if not is_open(described):
         return []
     causes = []
-    if why := stuck(described):
-        causes.append(Standstill("code", ("the run",), "fixed workflow code", why))
-    elif not (_is_served(described) if answered is None else answered):
+    if not stuck(described) and not (_is_served(described) if answered is None else answered):
         causes.append(await _no_worker(run, described))
     for workflow in await _open_workflows(run, described):
+        if why := stuck(workflow):
+            causes.append(await _of_code(run, workflow.id, why))
         for activity in workflow.raw_description.pending_activities:
             if cause := await _of_activity(run, workflow.id, activity):
                 causes.append(cause)
@@ -159,6 +159,16 @@ async def _no_worker(run: RunHandle, described: WorkflowExecutionDescription) ->
     return Standstill("worker", ("the run",), f"a Worker{last}", helps, _moment(pending.original_scheduled_time))
 
 
+async def _of_code(run: RunHandle, workflow_id: str, why: str) -> Standstill:
+    """Returns what a workflow needs whose code fails: a reset if its history does not replay, else other code."""
+    who = (subtask_path(workflow_id, run.id) or "the run",)
+    if await run.replay_failed(workflow_id):
+        helps = f"{hint('repair', run.id)} resets it to the last task up to which it does"
+        return Standstill("code", who, f"a repair: {why}, because its history does not replay", helps)
+    helps = "the Worker's log says why; the run goes on when Workers with fixed code are started"
+    return Standstill("code", who, f"fixed workflow code: {why}", helps)
+
+
 async def _open_workflows(
     run: RunHandle, described: WorkflowExecutionDescription
 ) -> list[WorkflowExecutionDescription]:
@@ -185,11 +195,12 @@ async def _of_activity(run: RunHandle, workflow_id: str, activity: PendingActivi
     """Returns what an activity stands still for; None while it is worked on."""
     who = (subtask_path(workflow_id, run.id) or activity.activity_type.name,)
     now = datetime.now(UTC)
-    if activity.state == _STARTED and activity.activity_options.heartbeat_timeout.ToTimedelta():
+    patience = activity.activity_options.heartbeat_timeout.ToTimedelta()
+    if activity.state == _STARTED and patience:
         heard = max(_time(activity.last_started_time), _time(activity.last_heartbeat_time))
         if now - heard > console_limits.HEARTBEAT_OVERDUE:
             text = f"Worker {activity.last_worker_identity}, which is silent"
-            helps = "another Worker takes over 10 s after the last heartbeat"
+            helps = f"another Worker takes over {patience.total_seconds():g} s after the last heartbeat"
             return Standstill("worker", who, text, helps, heard.isoformat())
     if held := (await run.beat(activity)).get("held"):
         return Standstill("store", who, f"the artifact store, to keep a received answer: {held}", _STORE_HELPS)

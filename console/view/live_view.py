@@ -162,8 +162,7 @@ def _footer(picture: Picture, waits: list[RenderableType], width: int, height: i
     rows: list[RenderableType] = [*broken(together, width, "bold"), *waits]
     if status and height >= _ROOMY and (spent := spend_line(status.spend)):
         rows.append(_faint(f" {safe_line(spent, width - 1)}"))
-    told = picture.notice == NO_WORKER and any(cause.waits_for == "worker" for cause in picture.standstills)
-    if picture.notice and not told:
+    if picture.notice and not _is_told(picture.notice, picture):
         rows += whole_rows(wrapped(picture.notice, width, "yellow"), width)
     if status and status.model_notice:
         rows += wrapped(status.model_notice, width, "magenta")
@@ -172,6 +171,13 @@ def _footer(picture: Picture, waits: list[RenderableType], width: int, height: i
     if hint:
         rows += wrapped(hint, width, "dim")
     return rows
+
+
+def _is_told(notice: str, picture: Picture) -> bool:
+    """True if a standstill says what the notice says."""
+    return any(
+        notice in cause.text or (notice == NO_WORKER and cause.waits_for == "worker") for cause in picture.standstills
+    )
 
 
 def _waits(picture: Picture, width: int, height: int) -> list[RenderableType]:

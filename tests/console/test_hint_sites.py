@@ -30,6 +30,7 @@ from tests.console.test_hints import all_run, hints, run_as_printed
 RUN = "sites-1"
 STAND = "test_the_hints_of_starting_leaving_and_reading_run_as_printed"
 WORKERS = "test_hints_that_start_a_worker_run_as_printed"
+MENDED = "test_a_run_that_does_not_replay_is_named_with_the_command_that_mends_it"
 STOP = "test_the_hint_that_stops_a_server_runs_from_anywhere"
 READ = "test_hints_of_reading_run_as_printed"
 RUN_BY = {
@@ -47,6 +48,7 @@ RUN_BY = {
     "console/run/run_handle.py:_must_exist:list": STAND,
     "console/run/standstill.py:_no_worker:worker": WORKERS,
     "console/run/standstill.py:unanswered:doctor": "every_screen_says",
+    "console/run/standstill.py:_of_code:repair": MENDED,
     "console/run/standstill.py:_of_failure:worker": WORKERS,
     "console/run/standstill.py:_of_queue:worker": WORKERS,
     "console/run/standstill.py:stated:resume": "test_the_hint_of_a_run_that_waits_for_a_person_runs_as_printed",

@@ -11,7 +11,7 @@ import pytest
 from rich.cells import cell_len
 from rich.text import Text
 
-from console.hints import hint, keep_connection, plain_hint, worker_hint
+from console.hints import hint, keep_connection, worker_hint
 from tests.console.conftest import GOAL, ROOT, Cli, Model
 from tests.console.transcripts import compare
 from tests.waiting import until
@@ -107,7 +107,7 @@ def test_hints_name_what_is_installed_and_repeat_the_connection(
 ) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.chdir(ROOT)
-    assert plain_hint("status", "a b") == ".venv/bin/temporal-supervisor status 'a b'"
+    assert hint("status", "a b") == "`.venv/bin/temporal-supervisor status 'a b'`"
     assert worker_hint("--pool", "east") == "`.venv/bin/temporal-supervisor-worker --pool east`"
     monkeypatch.setenv("PATH", str(ROOT / ".venv" / "bin"))
     assert hint("list") == "`temporal-supervisor list`"
