@@ -230,9 +230,13 @@ def repair_run(run_id: AnyRun = None) -> None:
 
 
 @app.command()
-def teams(as_json: AsJson = False) -> None:
+def teams(
+    team: Annotated[str | None, typer.Argument(metavar="TEAM", help="only this one, checked as with --check")] = None,
+    check: Annotated[bool, typer.Option("--check", help="run each tools.py and check it, as a Worker does")] = False,
+    as_json: AsJson = False,
+) -> None:
     """List the teams that runs may name, with their roles and tools; exit code 1 if one can't be used."""
-    do(lambda access: print_teams(access.settings.teams_folders, console(), as_json))
+    do(lambda access: print_teams(access.settings.teams_folders, console(), as_json, name=team, check=check))
 
 
 @app.command()

@@ -36,6 +36,7 @@ READ = "test_hints_of_reading_run_as_printed"
 RUN_BY = {
     "console/commands/artifact_commands.py:print_artifacts:artifacts --save DIR": READ,
     "console/commands/list_commands.py:print_runs:list": READ,
+    "console/commands/list_commands.py:print_teams:teams --check": "test_listing_teams_runs_no_code_of_theirs",
     "console/commands/run_commands.py:follow_run:follow": "test_ctrl_c_detaches_and_the_run_completes",
     "console/commands/run_commands.py:run_goal:follow": STAND,
     "console/checks/server_checks.py:_open_runs:status": "every_screen_says",

@@ -16,9 +16,7 @@ from tests.console.conftest import GOAL, ROOT, Cli, Model
 from tests.console.transcripts import compare
 from tests.waiting import until
 
-_HINT = re.compile(
-    r"`([^`]*(?:temporal-supervisor|starter\.py)\b[^`]*)`|: (\S*temporal-supervisor (?:follow|artifacts) .*)$", re.M
-)
+_HINT = re.compile(r"`([^`]*(?:temporal-supervisor|starter\.py)\b[^`]*)`")
 _EVENT = re.compile(r"\d\d:\d\d:\d\d ")
 _TREE = re.compile(r"^ *(?:└ )?[✔✘–■▶·] |^ {4,}")  # rows of the plan may be cut: `plan` has them whole
 RUN = "hints-1"
@@ -26,7 +24,7 @@ RUN = "hints-1"
 
 def hints(text: str) -> list[str]:
     """The commands that a screen suggests."""
-    return [one or other for one, other in _HINT.findall(text)]
+    return _HINT.findall(text)
 
 
 async def run_as_printed(cli: Cli, command: str) -> tuple[int, str]:
