@@ -22,6 +22,7 @@ LISTED_RUNS = 50
 SEARCHED_RUNS = 1000  # one page of the server's list, for the newest run and the beginning of an id
 DESCRIBED_AT_ONCE = 16  # questions to the server at a time, while runs are listed
 DOCTOR_RUNS = 100  # open runs that `doctor` looks at, newest first
+CACHE_NEARLY_FULL = 0.8  # of the workflows that Workers hold: time to start another one
 DOCTOR_EVENTS = 30  # the first activity that names the run's store is among them
 STANDSTILL_WORKFLOWS = 20  # of one run that are looked at for what it waits for: one question to the server each
 LATEST_EVENTS = 100  # of a workflow's history, in which a pending activity was scheduled

@@ -152,11 +152,15 @@ def _is_served(described: WorkflowExecutionDescription) -> bool:
 
 
 async def _no_worker(run: RunHandle, described: WorkflowExecutionDescription) -> Standstill:
+    since = _moment(described.raw_description.pending_workflow_task.original_scheduled_time)
+    if described.task_queue != WORKFLOW_QUEUE:
+        text = f"a Worker of queue '{described.task_queue}', which is not ours"
+        helps = f"start the run on queue '{WORKFLOW_QUEUE}' instead"
+        return Standstill("worker", ("the run",), text, helps, since)
     seen = await pollers(run.client, WORKFLOW_QUEUE, WORKFLOWS)
     last = f" (the last one was {shown(seen)})" if seen else ""
-    pending = described.raw_description.pending_workflow_task
     helps = f"start one with {worker_hint()}; the run is safe and goes on then"
-    return Standstill("worker", ("the run",), f"a Worker{last}", helps, _moment(pending.original_scheduled_time))
+    return Standstill("worker", ("the run",), f"a Worker{last}", helps, since)
 
 
 async def _of_code(run: RunHandle, workflow_id: str, why: str) -> Standstill:
