@@ -10,7 +10,8 @@ PROBE_BYTES = 64 * 1024  # of its reply: what it says of one model is 2 KB
 UPDATE_WAIT = timedelta(seconds=10)  # an update needs one workflow task; on a busy Worker some seconds
 CANCEL_WAIT = timedelta(seconds=20)  # a cancelled run closes in under a second, after a Worker restart in some
 POLLER_FRESH = timedelta(seconds=70)  # a live Worker polls anew every 60 s; the server lists dead ones for minutes
-FOLLOW_POLL = timedelta(seconds=1)  # how often a followed run is asked where it stands
+FOLLOW_POLL = timedelta(seconds=1)  # how often the server is asked whether a followed run has news
+FOLLOW_IDLE = timedelta(seconds=5)  # a run without news is queried after this: to notice that no Worker answers
 FOLLOW_REDRAW = timedelta(milliseconds=250)  # clocks move, and no flicker
 FOLLOW_CHILDREN = 8  # worker agents asked per poll, in rotation
 FOLLOW_LAST_LOOKS = 5  # polls after a run's end that collect what its worker agents did last
