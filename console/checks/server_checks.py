@@ -36,8 +36,8 @@ async def server_rows(client: Client, store_id: str | None, teams: list[Path]) -
         yield CheckRow("ok", "search attributes", "all usable")
     if other := await _other_store(client, store_id):
         yield other
-    if row := await _cached(client):
-        yield row
+    if full := await _cached(client):
+        yield full
     async for row in _open_runs(client):
         yield row
 

@@ -19,8 +19,7 @@ from console.hints import hint
 from console.run.find_run import no_runs, roots, short_id
 from console.run.run_handle import RunHandle, facts, is_open, state_word
 from console.run.standstill import Standstill, causes_of
-from console.terminal import print_err, print_json, safe_line
-from console.view.rows import wrapped
+from console.terminal import print_err, print_json, safe_line, wrapped
 from supervision import limits
 from supervision.errors import ErrorKind
 from supervision.text import did_you_mean, money
