@@ -23,7 +23,7 @@ from tests.console.test_hints import hints, run_as_printed
 from tests.console.test_standstills import waits
 from tests.replay.record import HISTORIES
 from tests.replay.replaying import recorded, replayer
-from tests.scripted_model import Reply, ScriptedModel, Step, plan, script, scripted_model, text, tools, when
+from tests.scripted_model import Reply, ScriptedModel, Step, answer, plan, script, scripted_model, text, tools, when
 from tests.serving import own_server, settings_for
 from tests.waiting import until
 from tests.workflow import runs
@@ -32,13 +32,13 @@ from workflows.supervisor import SupervisorWorkflow
 
 AGENTS = ("t1", "t2")
 STARTS_CHILDREN, TAKES_A_TURN = "start_child_workflow", "start_activity_method"
-PAID_AGAIN: frozenset[str] = frozenset()
-"""The answered calls that a repair may send again: none of those before the task that is done again."""
+PAID_AGAIN = frozenset(f"{agent}/1/turn.2" for agent in AGENTS)
+"""The answered calls that a repair may send again: of the task that is done again. None, once the journal has them."""
 
 
 @dataclass
 class Workshop:
-    """A server without a Worker, commands there, and a model whose second turns wait for `released`."""
+    """A server without a Worker, commands there, and a model whose third turns wait for `released`."""
 
     client: Client
     cli: Cli
@@ -47,10 +47,10 @@ class Workshop:
     released: asyncio.Event
 
     def begin(self, run_id: str) -> Awaitable[runs.Handle]:
-        """Starts a run of two subtasks with two turns each."""
+        """Starts a run of two subtasks with three turns each."""
 
         def turns(step: Step) -> Reply:
-            if step.number == 1:
+            if step.number < 3:
                 return tools(("lookup", {"query": "x"}))
             return when(self.released, text(f"found by {step.subtask_id}"))
 
@@ -59,8 +59,8 @@ class Workshop:
         return runs.start(self.client, run_id, team="lab")
 
     async def is_at_work(self, run_id: str) -> None:
-        """Returns once the second turns of its worker agents are under way."""
-        await until(lambda: {f"{agent}/1/turn.2" for agent in AGENTS} <= set(self.model.steps(run_id)))
+        """Returns once the third turns of its worker agents are under way."""
+        await until(lambda: {f"{agent}/1/turn.3" for agent in AGENTS} <= set(self.model.steps(run_id)))
 
     async def broken(self, run_id: str, *where: str) -> runs.Handle:
         """Returns a run that Workers with other code began; they are gone."""
@@ -71,9 +71,13 @@ class Workshop:
         return handle
 
     def paid_again(self, run_id: str) -> set[str]:
-        """Returns the calls that were answered more than once."""
-        answered = Counter(call.step.call for call in self.model.of(run_id) if call.answered_at)
-        return {call.removeprefix(f"{run_id}/") for call, times in answered.items() if times > 1}
+        """Returns the calls that were sent after their answer had come."""
+        answered: dict[str, float] = {}
+        for call in self.model.of(run_id):
+            if call.answered_at:
+                answered[call.step.call] = min(call.answered_at, answered.get(call.step.call, call.answered_at))
+        sent = {call.step.call for call in self.model.of(run_id) if call.at > answered.get(call.step.call, call.at)}
+        return {call.removeprefix(f"{run_id}/") for call in sent}
 
 
 @pytest.fixture
@@ -159,7 +163,7 @@ async def test_a_repaired_run_ends_whole(workshop: Workshop, where: Sequence[str
         assert mended == expected
         assert all("[TMPRL1100] Nondeterminism error: " in line for line in done.out.splitlines())
         handle = workshop.client.get_workflow_handle_for(SupervisorWorkflow.run, "broken-2")
-        await until(lambda: all(workshop.model.steps("broken-2").count(f"{agent}/1/turn.2") > 1 for agent in AGENTS))
+        await until(lambda: all(workshop.model.steps("broken-2").count(f"{agent}/1/turn.3") > 1 for agent in AGENTS))
         healthy = await workshop.cli("repair", "broken-2")
         assert (healthy.code, "nothing to repair" in healthy.out) == (0, True), healthy
         workshop.released.set()
@@ -167,6 +171,34 @@ async def test_a_repaired_run_ends_whole(workshop: Workshop, where: Sequence[str
     assert workshop.paid_again("broken-2") <= PAID_AGAIN
     kinds = Counter([event.event_type async for event in handle.fetch_history_events()])
     assert kinds[EventType.EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_FAILED] <= len(AGENTS)
+
+
+async def test_a_nested_run_is_mended_with_the_run_above_it(workshop: Workshop) -> None:
+    run_id = "broken-4"
+
+    def reply(step: Step) -> Reply:
+        path = step.call.removeprefix(f"{run_id}/")
+        if step.kind == "plan":
+            return plan({"id": "t1", "role": "walker" if path.startswith("t1/1/") else "storey"})
+        if step.kind == "synthesis":
+            return answer()
+        return when(workshop.released, text("walked\n\nConfidence: 0.8"))
+
+    workshop.model.play(run_id, reply)
+    with other_code(STARTS_CHILDREN):
+        async with serving(workshop.client, workshop.settings, strict_sandbox=False):
+            await runs.start(workshop.client, run_id, team="house")
+            await until(lambda: "t1/1/t1/1/turn.1" in workshop.model.steps(run_id))
+    workshop.released.set()
+    async with serving(workshop.client, workshop.settings, strict_sandbox=False):
+        await until(lambda: workshop.model.steps(run_id).count("t1/1/t1/1/turn.1") > 1)
+        done = await workshop.cli("repair", run_id)
+        assert done.code == 0, done.err
+        assert {line.split("'")[1] for line in done.out.splitlines()} == {run_id, f"{run_id}/t1/1"}
+        handle = workshop.client.get_workflow_handle_for(SupervisorWorkflow.run, run_id)
+        result = await asyncio.wait_for(handle.result(), 60)
+    assert (result.status, result.gaps, result.subtasks[0].attempts) == ("completed", [], 1)
+    assert workshop.paid_again(run_id) <= PAID_AGAIN
 
 
 async def test_the_same_repair_is_refused_the_second_time(workshop: Workshop) -> None:
