@@ -24,6 +24,7 @@ from console.checks.doctor import examine
 from console.command import Command
 from console.commands.artifact_commands import print_artifact, print_artifacts
 from console.commands.list_commands import ListOptions, print_runs, print_teams
+from console.commands.repair_commands import repair
 from console.commands.report_commands import print_plan, print_result, print_status, print_trace
 from console.commands.run_commands import follow_run, opened, run_goal
 from console.commands.store_commands import prune, put_file
@@ -222,10 +223,20 @@ def resume_run(run_id: RunId) -> None:
     with_run(run_id, lambda run, _: resume(run))
 
 
+@app.command("repair")
+def repair_run(run_id: AnyRun = None) -> None:
+    """Mend a run whose history does not replay: reset it to the last task up to which it does."""
+    with_run(run_id, lambda run, _: repair(run))
+
+
 @app.command()
-def teams(as_json: AsJson = False) -> None:
+def teams(
+    team: Annotated[str | None, typer.Argument(metavar="TEAM", help="only this one, checked as with --check")] = None,
+    check: Annotated[bool, typer.Option("--check", help="run each tools.py and check it, as a Worker does")] = False,
+    as_json: AsJson = False,
+) -> None:
     """List the teams that runs may name, with their roles and tools; exit code 1 if one can't be used."""
-    do(lambda access: print_teams(access.settings.teams_folders, console(), as_json))
+    do(lambda access: print_teams(access.settings.teams_folders, console(), as_json, name=team, check=check))
 
 
 @app.command()

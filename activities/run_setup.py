@@ -112,7 +112,9 @@ class RunSetupActivities:
         run_id = setup.run.run_id
         parent = await self._grants.find(run_id, setup.run.grant_ref) if setup.brief else None
         if setup.brief is not None and parent is None:
-            raise ApplicationError("a nested run needs its parent's grant", type=ErrorKind.NOT_GRANTED, non_retryable=True)
+            raise ApplicationError(
+                "a nested run needs its parent's grant", type=ErrorKind.NOT_GRANTED, non_retryable=True
+            )
         if parent is None and self._facts.namespace_id:
             # Only commands of a namespace that had a run of this id may ever delete its objects.
             await self._store.create(

@@ -104,5 +104,6 @@ def _explain_rpc(error: RPCError) -> CommandFailed:
 def _without_logs(debug: bool) -> None:
     """Stops SDK and exporters from writing their own retries to standard error: commands say it in a sentence."""
     if not debug:
-        logging.getLogger("opentelemetry").addHandler(logging.NullHandler())  # else Python prints what nobody handles
+        for name in ("opentelemetry", "temporalio"):
+            logging.getLogger(name).addHandler(logging.NullHandler())  # else Python prints what has no handler
     Runtime.set_default(Runtime(telemetry=TelemetryConfig(logging=None)), error_if_already_set=False)

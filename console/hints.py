@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from shlex import quote
 
@@ -22,17 +23,16 @@ def keep_connection(address: str | None, namespace: str | None, env_file: Path |
 
 def hint(*words: str) -> str:
     """Returns a command of this program in backticks, quoted for a shell."""
-    return f"`{plain_hint(*words)}`"
-
-
-def plain_hint(*words: str) -> str:
-    """As `hint`, without the backticks."""
-    return _program(_PROGRAM) + "".join(f" {quote(word)}" for word in [*_connection, *words])
+    return _command(_PROGRAM, [*_connection, *words])
 
 
 def worker_hint(*words: str) -> str:
     """Returns the command that starts a Worker, in backticks."""
-    return f"`{_program(_WORKER)}" + "".join(f" {quote(word)}" for word in words) + "`"
+    return _command(_WORKER, words)
+
+
+def _command(program: str, words: Iterable[str]) -> str:
+    return f"`{' '.join([_program(program), *map(quote, words)])}`"
 
 
 def _program(name: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 from temporalio.api.common.v1 import Payload
 from temporalio.api.failure.v1 import Failure
+from temporalio.api.sdk.v1 import EnhancedStackTrace
 from temporalio.contrib.pydantic import PydanticPayloadConverter, pydantic_data_converter
 from temporalio.converter import CompositePayloadConverter, DefaultFailureConverter, PayloadConverter
 from temporalio.exceptions import ApplicationError
@@ -23,6 +24,9 @@ _OVERSIZED = f"it has more than {limits.RAW_INPUT_BYTES} bytes"
 class BoundedPayloadConverter(PydanticPayloadConverter):
     """Plain JSON of pydantic models; ApplicationError `PayloadTooLarge` above the hard cap.
 
+    The stacks that the Web UI asks for are the SDK's own, with its source files: they answer a query and never go
+    into history.
+
     Servers answer an oversized payload in ways from endless retries to ending the run, depending on their
     version. Raised here, it fails the activity or the run with a name, before anything is sent.
     """
@@ -35,7 +39,7 @@ class BoundedPayloadConverter(PydanticPayloadConverter):
         """Returns the encoded values."""
         payloads = super().to_payloads(values)
         for payload, value in zip(payloads, values, strict=True):
-            if len(payload.data) > limits.PAYLOAD_HARD_BYTES:
+            if len(payload.data) > limits.PAYLOAD_HARD_BYTES and not isinstance(value, EnhancedStackTrace):
                 raise ApplicationError(
                     f"a payload of {len(payload.data)} bytes ({type(value).__name__}) is over the cap of "
                     f"{limits.PAYLOAD_HARD_BYTES}",

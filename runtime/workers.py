@@ -1,13 +1,15 @@
-"""The Temporal Workers of one process: which queues they poll, with which workflows and activities."""
+"""The Temporal Workers of one process: which queues they poll, with which workflows and activities; and replays."""
 
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from temporalio.client import Client
+from temporalio.converter import DataConverter
 from temporalio.worker import (
     FixedSizeSlotSupplier,
     Interceptor,
+    Replayer,
     UnsandboxedWorkflowRunner,
     Worker,
     WorkerTuner,
@@ -15,6 +17,7 @@ from temporalio.worker import (
 )
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
+from runtime.payloads import data_converter
 from runtime.sdk_patches import TaskSlots, WholeTasks, leave_plain_payloads
 from runtime.shown_details import ShownDetails
 from supervision import limits
@@ -35,6 +38,16 @@ def workflow_runner(*, strict: bool = True) -> WorkflowRunner:
     if not strict:
         return UnsandboxedWorkflowRunner()
     return SandboxedWorkflowRunner(SandboxRestrictions.default.with_passthrough_modules(*_PASSED_THROUGH))
+
+
+def replayer(workflows: Sequence[type], *, converter: DataConverter = data_converter, strict: bool = False) -> Replayer:
+    """Returns what replays histories of those workflows as Workers do; for `strict` see `workflow_runner`."""
+    return Replayer(
+        workflows=workflows,
+        data_converter=converter,
+        workflow_runner=workflow_runner(strict=strict),
+        debug_mode=True,  # a workflow task may take its time on a busy machine
+    )
 
 
 def workers(

@@ -92,6 +92,10 @@ class TeamFiles:
         folders = {file.parent for folder in self._folders for file in folder.glob("*/team.toml")}
         return sorted(folder for folder in folders if not is_name(folder.name))
 
+    def has_code(self, name: str) -> bool:
+        """True if the team of that name has tools that its author wrote."""
+        return (self._folder(name) / "tools.py").is_file()
+
     def definition(self, name: str) -> Team:
         """Returns the team of that name as its file says, without running any code of it; TeamError `UnknownTeam`."""
         team = read_definition(self._folder(name))

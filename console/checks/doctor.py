@@ -13,8 +13,7 @@ from console.access import Access
 from console.checks.check_row import CheckRow, Level
 from console.checks.model_check import model_rows
 from console.checks.server_checks import server_rows
-from console.terminal import print_json
-from console.view.rows import wrapped
+from console.terminal import print_json, wrapped
 from runtime.connection import ConnectionFailed
 from runtime.paths import cache_dir
 from supervision.trust import is_readable_by_others

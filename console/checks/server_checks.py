@@ -14,8 +14,12 @@ from console.run.find_run import roots
 from console.run.pollers import ACTIVITIES, WORKFLOWS, limited, pollers, shown
 from console.run.run_handle import RunHandle
 from console.run.standstill import PROVIDER_HELPS, causes_of, unanswered
+from console.terminal import counted, safe_line
 from runtime import search_attributes
+from supervision import limits
 from supervision.queues import MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE, pool_queue
+
+_QUEUE_CHARS = 60  # of a queue's name, which may be anybody's
 
 
 async def server_rows(client: Client, store_id: str | None, teams: list[Path]) -> AsyncIterator[CheckRow]:
@@ -32,6 +36,8 @@ async def server_rows(client: Client, store_id: str | None, teams: list[Path]) -
         yield CheckRow("ok", "search attributes", "all usable")
     if other := await _other_store(client, store_id):
         yield other
+    if full := await _cached(client):
+        yield full
     async for row in _open_runs(client):
         yield row
 
@@ -60,6 +66,21 @@ async def _queues(client: Client, teams: list[Path]) -> AsyncIterator[CheckRow]:
             yield CheckRow("warning", f"pool {pool}", f"no Worker, and {', '.join(users)} needs one", fix)
 
 
+async def _cached(client: Client) -> CheckRow | None:
+    """Returns how many open workflows there are for each Worker: beyond its cache each task replays a history."""
+    workers = len(await pollers(client, WORKFLOW_QUEUE, WORKFLOWS))
+    if not workers:
+        return None
+    query = f"TaskQueue = '{WORKFLOW_QUEUE}' AND ExecutionStatus = 'Running'"
+    opened = (await client.count_workflows(query, rpc_timeout=console_limits.RPC_TIMEOUT)).count
+    each = "which holds" if workers == 1 else "each of which holds"
+    text = f"{opened:,} on {counted(workers, 'Worker')}, {each} {limits.CACHED_WORKFLOWS:,} of them in its cache"
+    if opened < console_limits.CACHE_NEARLY_FULL * limits.CACHED_WORKFLOWS * workers:
+        return CheckRow("ok", "open workflows", text)
+    fix = f"start another Worker with {worker_hint()}: beyond the cache each task replays a whole history"
+    return CheckRow("warning", "open workflows", text, fix)
+
+
 async def _other_store(client: Client, store_id: str | None) -> CheckRow | None:
     """Returns a problem if the newest run uses another artifact store than this environment."""
     for execution in await roots(client, 1):
@@ -78,8 +99,12 @@ async def _open_runs(client: Client) -> AsyncIterator[CheckRow]:
     """Yields a row for each open run that stands still, and one that counts the others."""
     looked_at, still = 0, 0
     for execution in await roots(client, console_limits.DOCTOR_RUNS, "Running"):
-        looked_at += 1
         run = RunHandle(client, execution.id)
+        if execution.task_queue != WORKFLOW_QUEUE:
+            text = f"'{run.id}' is on queue '{safe_line(execution.task_queue, _QUEUE_CHARS)}', which is not ours"
+            yield CheckRow("ok", "open run", text)
+            continue
+        looked_at += 1
         causes = await causes_of(run, await run.describe())
         still += bool(causes)
         for cause in causes:

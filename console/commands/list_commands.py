@@ -19,8 +19,7 @@ from console.hints import hint
 from console.run.find_run import no_runs, roots, short_id
 from console.run.run_handle import RunHandle, facts, is_open, state_word
 from console.run.standstill import Standstill, causes_of
-from console.terminal import print_err, print_json, safe_line
-from console.view.rows import wrapped
+from console.terminal import print_err, print_json, safe_line, wrapped
 from supervision import limits
 from supervision.errors import ErrorKind
 from supervision.text import did_you_mean, money
@@ -141,10 +140,12 @@ def _print_table(rows: list[ListedRun], console: Console) -> None:
                 console.print(line, soft_wrap=True)
 
 
-async def print_teams(folders: list[Path], console: Console, as_json: bool) -> int:
-    """Prints each team with its roles and tools. Returns 1 if a team can't be used; the reason is printed.
+async def print_teams(
+    folders: list[Path], console: Console, as_json: bool, *, name: str | None = None, check: bool = False
+) -> int:
+    """Prints each team with its roles and tools, or one of them. Returns 1 if a team can't be used, and prints why.
 
-    A team's own tools are code, which is loaded and checked here as a Worker does it.
+    A team's `tools.py` is code: it is run, as a Worker does it, for a team that is named and to `check` all.
     """
     # these load the tools' libraries: 0.3 s for one command only
     from activities.teams.team_definition import TeamError
@@ -153,25 +154,30 @@ async def print_teams(folders: list[Path], console: Console, as_json: bool) -> i
 
     files = TeamFiles(folders)
     usable: list[Team] = []
-    broken = {folder.name: TeamError(ErrorKind.UNKNOWN_TEAM, f"{folder}: {_NO_NAME}") for folder in files.misnamed()}
-    await files.read(*files.names())
-    for name in files.names():
+    misnamed = [] if name else files.misnamed()
+    broken = {folder.name: TeamError(ErrorKind.UNKNOWN_TEAM, f"{folder}: {_NO_NAME}") for folder in misnamed}
+    names = [name] if name else files.names()
+    unchecked = [] if name or check else [each for each in names if files.has_code(each)]
+    await files.read(*(each for each in names if each not in unchecked))
+    for each in names:
         try:
-            usable.append(files.load(name).team)
+            usable.append(files.definition(each) if each in unchecked else files.load(each).team)
         except TeamError as error:
-            broken[name] = error
+            broken[each] = error
     if as_json:
         listed: list[JsonValue] = [{**team.model_dump(mode="json"), "error": None} for team in usable]
-        listed += [{"name": name, "error": safe_line(e.message, limits.ERROR_BYTES)} for name, e in broken.items()]
+        listed += [{"name": each, "error": safe_line(e.message, limits.ERROR_BYTES)} for each, e in broken.items()]
         print_json(listed)
         return 1 if broken else 0
     for team in usable:
         _print_team(team, team_hints(team), console)
-    for name, why in broken.items():
+    for each, why in broken.items():
         file, _, _ = why.message.partition(": ")
         lines = [f"{file}:", *why.problems] if len(why.problems) > 1 else [why.message]
         said = "\n  ".join(safe_line(line, limits.ERROR_BYTES) for line in lines)
-        print_err(f"team '{name}' can't be used: {said}")
+        print_err(f"team '{each}' can't be used: {said}")
+    if unchecked:
+        print_err(f"tools.py is not run here: {hint('teams', '--check')} checks that of {', '.join(unchecked)}")
     return 1 if broken else 0
 
 

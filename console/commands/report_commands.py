@@ -13,7 +13,7 @@ from activities.store.artifacts import ArtifactMissing, ArtifactStore
 from console.access import Access, web_address
 from console.command import DONE, FAILED, UNREACHABLE, CommandFailed
 from console.console_limits import FOLLOW_LINE_CHARS
-from console.run.run_handle import NO_WORKER, NoAnswer, RunHandle, facts, is_open, state_word, stuck
+from console.run.run_handle import NO_WORKER, NoAnswer, RunHandle, facts, is_open, state_word
 from console.run.run_outcome import RunOutcome, read_result, run_outcome, stored_outcome, stored_result
 from console.run.run_story import run_story
 from console.run.standstill import grouped, observed, stated
@@ -49,8 +49,6 @@ async def print_status(run: RunHandle, console: Console, store: ArtifactStore | 
     picture = Picture(run.id, web, began, closed, state_word(described), status)
     picture.observed = causes
     picture.reports = {report.id: report for report in status.subtasks}
-    if is_open(described):
-        picture.notice = stuck(described)
     whose = f"run {run.id}, {state_word(described)}, team {status.team}"
     for words in (safe_line(status.goal, FOLLOW_LINE_CHARS), whose, _limits(status)):
         console.print(Text(words))

@@ -5,7 +5,7 @@ import asyncio
 from activities.store.artifacts import ArtifactStore, ArtifactUnavailable
 from console.access import Access, web_address
 from console.command import DONE
-from console.hints import plain_hint
+from console.hints import hint
 from console.run.request_options import RunOptions, check_run_id
 from console.run.run_handle import RunHandle
 from console.run.start_run import new_run_id, require_workers, start
@@ -38,7 +38,7 @@ async def run_goal(access: Access, options: RunOptions) -> int:
             print_json({"run_id": run_id, "web": web})
         else:
             print_out(run_id)
-        print_err(f"follow it: {plain_hint('follow', run_id)}")
+        print_err(f"follow it: {hint('follow', run_id)}")
         return DONE
     print_err(f"run {run_id}" + (f"\n{web}" if web else ""))
     return await follow_run(run, access, as_json=options.as_json)
@@ -51,7 +51,7 @@ async def follow_run(run: RunHandle, access: Access, *, as_json: bool = False) -
         async with open_screen(console(stderr=as_json), _HINT) as screen:
             outcome = await follow(run, screen, opened(access), web)
     except asyncio.CancelledError:
-        print_err(f"the run goes on: {plain_hint('follow', run.id)}")
+        print_err(f"the run goes on: {hint('follow', run.id)}")
         raise
     code = print_outcome(console(), run.id, outcome, as_json=as_json, web=web)
     if outcome.error and outcome.error.type == ErrorKind.UNKNOWN_TEAM:

@@ -11,7 +11,8 @@ from temporalio.client import WorkflowFailureError
 from console import console_limits
 from console.command import BAD_INPUT, DONE, FAILED, UNREACHABLE, CommandFailed
 from console.hints import hint
-from console.run.run_handle import NoAnswer, RunHandle, is_open, state_word, stuck
+from console.run.run_handle import NoAnswer, RunHandle, is_open, state_word
+from console.run.standstill import observed
 from console.terminal import print_err, print_out
 from supervision.contract.request import describe_errors
 from supervision.contract.updates import ExtendLimits, Resume
@@ -95,5 +96,7 @@ async def _require_open(run: RunHandle) -> None:
 
 
 async def _unanswered(run: RunHandle) -> CommandFailed:
-    why = stuck(await run.describe()) or "no worker answers: start one and try again"
+    causes = await observed(run, await run.describe(), answered=False)
+    unserved = [cause.line for cause in causes if cause.waits_for in ("code", "worker")]
+    why = unserved[0] if unserved else "no worker answers: start one and try again"
     return CommandFailed(UNREACHABLE, f"run '{run.id}' can't be changed now: {why}")

@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 from temporalio.api.common.v1 import Payload
 from temporalio.api.common.v1 import WorkflowExecution as WorkflowExecutionRef
+from temporalio.api.enums.v1 import EventType, WorkflowTaskFailedCause
+from temporalio.api.history.v1 import HistoryEvent
 from temporalio.api.workflow.v1 import PendingActivityInfo
 from temporalio.api.workflowservice.v1 import GetWorkflowExecutionHistoryReverseRequest
 from temporalio.client import (
@@ -30,6 +32,7 @@ from activities.contracts.planning_contracts import PlanReply
 from console import console_limits
 from console.command import FAILED, CommandFailed
 from console.hints import hint
+from console.terminal import counted
 from supervision.contract.base import Undecodable
 from supervision.contract.plan import Plan
 from supervision.contract.result import RunResult
@@ -37,6 +40,7 @@ from supervision.contract.status import Status, TracePage
 from supervision.contract.updates import UpdateReply
 
 RUN_TYPE = "SupervisorWorkflow"
+AGENT_TYPE = "WorkerAgentWorkflow"
 NO_WORKER = "no worker answers; the run is safe and goes on when one is back"
 
 _PLAN_ACTIVITY = "plan"
@@ -163,18 +167,32 @@ class RunHandle:
         """Returns when an activity was to begin first, as ISO 8601; None if it is too far back in the history."""
         key = (workflow_id, activity_id)
         if key not in self._first_scheduled:
-            reply = await self.client.workflow_service.get_workflow_execution_history_reverse(
-                GetWorkflowExecutionHistoryReverseRequest(
-                    namespace=self.client.namespace,
-                    execution=WorkflowExecutionRef(workflow_id=workflow_id),
-                    maximum_page_size=console_limits.LATEST_EVENTS,
-                ),
-                timeout=console_limits.RPC_TIMEOUT,
-            )
-            for event in reply.history.events:
+            for event in await self._latest_events(workflow_id):
                 if event.activity_task_scheduled_event_attributes.activity_id == activity_id:
                     self._first_scheduled[key] = event.event_time.ToDatetime(tzinfo=UTC).isoformat()
         return self._first_scheduled.get(key)
+
+    async def replay_failed(self, workflow_id: str) -> bool:
+        """True if a workflow's last task failed because its history does not replay with the code of its Worker."""
+        for event in await self._latest_events(workflow_id):
+            if event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED:
+                cause = event.workflow_task_failed_event_attributes.cause
+                return cause == WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_NON_DETERMINISTIC_ERROR
+            if event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED:
+                return False
+        return False
+
+    async def _latest_events(self, workflow_id: str) -> Sequence[HistoryEvent]:
+        """Returns the last events of a workflow, the very last one first."""
+        reply = await self.client.workflow_service.get_workflow_execution_history_reverse(
+            GetWorkflowExecutionHistoryReverseRequest(
+                namespace=self.client.namespace,
+                execution=WorkflowExecutionRef(workflow_id=workflow_id),
+                maximum_page_size=console_limits.LATEST_EVENTS,
+            ),
+            timeout=console_limits.RPC_TIMEOUT,
+        )
+        return reply.history.events
 
     async def beat(self, activity: PendingActivityInfo) -> Mapping[str, Any]:
         """Returns the details of an activity's last heartbeat; nothing if there was none, or nobody can read it."""
@@ -259,11 +277,6 @@ async def readable_memo(execution: WorkflowExecution) -> Mapping[str, Any]:
 
 
 def stuck(described: WorkflowExecutionDescription) -> str | None:
-    """Returns a sentence if the run's workflow code keeps failing, else None."""
-    pending = described.raw_description.pending_workflow_task
-    if pending.attempt <= 1:
-        return None
-    return (
-        f"its workflow code failed {pending.attempt - 1} times in a row: the worker's log says why; "
-        "the run goes on when workers with fixed code are started"
-    )
+    """Returns a sentence if a workflow's code keeps failing, else None."""
+    failed = described.raw_description.pending_workflow_task.attempt - 1
+    return f"its workflow code failed {counted(failed, 'time')} in a row" if failed > 0 else None

@@ -91,11 +91,11 @@ async def observed(
     if not is_open(described):
         return []
     causes = []
-    if why := stuck(described):
-        causes.append(Standstill("code", ("the run",), "fixed workflow code", why))
-    elif not (_is_served(described) if answered is None else answered):
+    if not stuck(described) and not (_is_served(described) if answered is None else answered):
         causes.append(await _no_worker(run, described))
     for workflow in await _open_workflows(run, described):
+        if why := stuck(workflow):
+            causes.append(await _of_code(run, workflow.id, why))
         for activity in workflow.raw_description.pending_activities:
             if cause := await _of_activity(run, workflow.id, activity):
                 causes.append(cause)
@@ -152,11 +152,25 @@ def _is_served(described: WorkflowExecutionDescription) -> bool:
 
 
 async def _no_worker(run: RunHandle, described: WorkflowExecutionDescription) -> Standstill:
+    since = _moment(described.raw_description.pending_workflow_task.original_scheduled_time)
+    if described.task_queue != WORKFLOW_QUEUE:
+        text = f"a Worker of queue '{described.task_queue}', which is not ours"
+        helps = f"start the run on queue '{WORKFLOW_QUEUE}' instead"
+        return Standstill("worker", ("the run",), text, helps, since)
     seen = await pollers(run.client, WORKFLOW_QUEUE, WORKFLOWS)
     last = f" (the last one was {shown(seen)})" if seen else ""
-    pending = described.raw_description.pending_workflow_task
     helps = f"start one with {worker_hint()}; the run is safe and goes on then"
-    return Standstill("worker", ("the run",), f"a Worker{last}", helps, _moment(pending.original_scheduled_time))
+    return Standstill("worker", ("the run",), f"a Worker{last}", helps, since)
+
+
+async def _of_code(run: RunHandle, workflow_id: str, why: str) -> Standstill:
+    """Returns what a workflow needs whose code fails: a reset if its history does not replay, else other code."""
+    who = (subtask_path(workflow_id, run.id) or "the run",)
+    if await run.replay_failed(workflow_id):
+        helps = f"{hint('repair', run.id)} resets it to the last task up to which it does"
+        return Standstill("code", who, f"a repair: {why}, because its history does not replay", helps)
+    helps = "the Worker's log says why; the run goes on when Workers with fixed code are started"
+    return Standstill("code", who, f"fixed workflow code: {why}", helps)
 
 
 async def _open_workflows(
@@ -185,11 +199,12 @@ async def _of_activity(run: RunHandle, workflow_id: str, activity: PendingActivi
     """Returns what an activity stands still for; None while it is worked on."""
     who = (subtask_path(workflow_id, run.id) or activity.activity_type.name,)
     now = datetime.now(UTC)
-    if activity.state == _STARTED and activity.activity_options.heartbeat_timeout.ToTimedelta():
+    patience = activity.activity_options.heartbeat_timeout.ToTimedelta()
+    if activity.state == _STARTED and patience:
         heard = max(_time(activity.last_started_time), _time(activity.last_heartbeat_time))
         if now - heard > console_limits.HEARTBEAT_OVERDUE:
             text = f"Worker {activity.last_worker_identity}, which is silent"
-            helps = "another Worker takes over 10 s after the last heartbeat"
+            helps = f"another Worker takes over {patience.total_seconds():g} s after the last heartbeat"
             return Standstill("worker", who, text, helps, heard.isoformat())
     if held := (await run.beat(activity)).get("held"):
         return Standstill("store", who, f"the artifact store, to keep a received answer: {held}", _STORE_HELPS)

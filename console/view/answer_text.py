@@ -8,8 +8,7 @@ from rich.text import Text
 
 from console.hints import hint
 from console.run.run_outcome import RunOutcome
-from console.terminal import counted, print_err, print_json, print_out, safe, safe_line
-from console.view.rows import wrapped
+from console.terminal import counted, print_err, print_json, print_out, safe, safe_line, wrapped
 from supervision.contract.result import RunResult
 from supervision.results.answer import with_gaps
 from supervision.text import money

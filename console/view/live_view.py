@@ -10,10 +10,9 @@ from rich.text import Text
 
 from console.console_limits import FOLLOW_LINE_CHARS, STORY_CHARS
 from console.run.run_handle import NO_WORKER
-from console.terminal import safe_line
+from console.terminal import folded, safe_line, wrapped
 from console.view.event_lines import Line, Mood
 from console.view.picture import LiveCall, Picture, TreeRow, fitted
-from console.view.rows import broken, height_of, one_word, whole_rows, wrapped
 from supervision import limits
 from supervision.contract.result import SubtaskReport
 from supervision.contract.usage import Spend
@@ -78,8 +77,7 @@ def draw(picture: Picture, width: int, height: int, hint: str = "") -> Renderabl
     tree, waits = picture.tree(), _waits(picture, width, height)
     if tree:
         running = sum(1 for row in tree if row.report.state == "running")
-        rows = _FOOTER_ROWS + height_of(waits, width)
-        room = max(_LEAST_ROWS, height - rows - min(running, height // 4))
+        room = max(_LEAST_ROWS, height - _FOOTER_ROWS - len(waits) - min(running, height // 4))
         shown, left_out = fitted(tree, room)
         parts.append(_table(picture, shown, width, tails=height // 4))
         if left_out:
@@ -143,7 +141,7 @@ def _states(tree: list[TreeRow], shown: list[TreeRow]) -> str:
     return f"{counts.total()} more subtasks: " + ", ".join(f"{count} {state}" for state, count in counts.most_common())
 
 
-def _footer(picture: Picture, waits: list[RenderableType], width: int, height: int, hint: str) -> list[RenderableType]:
+def _footer(picture: Picture, waits: list[Text], width: int, height: int, hint: str) -> list[Text]:
     status = picture.status
     words = [status.phase if status else picture.state or "starting"]
     if status:
@@ -158,30 +156,32 @@ def _footer(picture: Picture, waits: list[RenderableType], width: int, height: i
         words.append(money(status.usage.usd))
     if picture.started:
         words.append(clock(((picture.closed or datetime.now(UTC)) - picture.started).total_seconds()))
-    together = " · ".join(one_word(safe_line(word, FOLLOW_LINE_CHARS)) for word in words)
-    rows: list[RenderableType] = [*broken(together, width, "bold"), *waits]
+    rows = [*wrapped(" · ".join(words), width, "bold"), *waits]
     if status and height >= _ROOMY and (spent := spend_line(status.spend)):
         rows.append(_faint(f" {safe_line(spent, width - 1)}"))
-    told = picture.notice == NO_WORKER and any(cause.waits_for == "worker" for cause in picture.standstills)
-    if picture.notice and not told:
-        rows += whole_rows(wrapped(picture.notice, width, "yellow"), width)
+    if picture.notice and not _is_told(picture.notice, picture):
+        rows += folded(wrapped(picture.notice, width, "yellow"), width)
     if status and status.model_notice:
         rows += wrapped(status.model_notice, width, "magenta")
     if picture.web:
-        rows += whole_rows([Text(f" {picture.web}", style="dim")], width)
+        rows += folded([Text(picture.web, style="dim")], width)
     if hint:
         rows += wrapped(hint, width, "dim")
     return rows
 
 
-def _waits(picture: Picture, width: int, height: int) -> list[RenderableType]:
+def _is_told(notice: str, picture: Picture) -> bool:
+    """True if a standstill says what the notice says."""
+    return any(
+        notice in cause.text or (notice == NO_WORKER and cause.waits_for == "worker") for cause in picture.standstills
+    )
+
+
+def _waits(picture: Picture, width: int, height: int) -> list[Text]:
     """Returns the rows that say what the run stands still for: at most a third of the screen."""
     causes = [row for cause in picture.standstills for row in wrapped(f"⏸ {cause.line}", width, "yellow")]
-    rows, most = whole_rows(causes, width), max(_WAIT_ROWS, height // 3)
-    if height_of(rows, width) <= most:
-        return rows
-    fitting = [n for n in range(len(rows)) if height_of(rows[:n], width) < most]
-    return [*rows[: max(fitting)], Text(" …", style="yellow")]
+    rows, most = folded(causes, width), max(_WAIT_ROWS, height // 3)
+    return rows if len(rows) <= most else [*rows[: most - 1], Text(" …", style="yellow")]
 
 
 def _faint(text: str) -> Text:

@@ -24,11 +24,13 @@ class LiveCall:
 class LiveAgent:
     """One worker agent or nested supervisor, known by the workflow id of its attempt.
 
-    `path` is its subtask's id, below those of the subtasks that it is nested in, as `t3/t1`.
+    `path` is its subtask's id, below those of the subtasks that it is nested in, as `t3/t1`. `moment` is its history
+    when it was last asked: the execution, and how long it was.
     """
 
     path: str = ""
     cursor: int = 0
+    moment: tuple[str, int] | None = None
     turn: int = 0
     tokens: int = 0
     call: LiveCall | None = None

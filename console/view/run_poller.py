@@ -1,6 +1,11 @@
-"""Asking a run where it stands: one round of questions at a time, gathered into a picture."""
+"""Asking a run where it stands: one round of questions at a time, gathered into a picture.
+
+The server says how long a history is, which takes no Worker; a workflow is queried when that has changed. Nothing that
+a query tells can change without an event.
+"""
 
 import asyncio
+import time
 from dataclasses import replace
 
 from temporalio.client import WorkflowExecutionDescription
@@ -19,7 +24,10 @@ _ROOT_CALLS = ("planning", "synthesizing")
 
 
 class RunPoller:
-    """Asks about a run and about a few worker agents per round, never about those that ended."""
+    """Asks about a run and about a few worker agents per round, never about those that ended.
+
+    A run without news is queried every few seconds, to notice that no Worker answers any more.
+    """
 
     def __init__(self, run: RunHandle, web: str | None = None) -> None:
         self.picture = Picture(run.id, web)
@@ -28,6 +36,9 @@ class RunPoller:
         self._page = 0
         self._next_agent = 0
         self._rounds = 0
+        self._seen: dict[str, tuple[str, int]] = {}
+        self._pages_left = 0
+        self._answered_at = 0.0
         self._next_nested = 0
         self._nested_pages: dict[str, int] = {}
         self._nested_ended: set[str] = set()
@@ -36,22 +47,34 @@ class RunPoller:
     async def poll(self) -> list[Line]:
         """Asks once and returns the events since the last round, in order. Raises CommandFailed and RPCError."""
         lines: list[Line] = []
+        described = await self._run.describe()
+        self.picture.started, self.picture.closed = described.start_time, described.close_time
+        moment = _moment(described)
+        news = self._seen.get(self._run.id) != moment
         try:
-            await self._update(await self._run.status())
+            await self._poll_status(news)
             await asyncio.gather(*map(self._poll_nested, self._chosen_nested()))
             self._name_agents()
             for agent_lines in await asyncio.gather(*map(self._poll_agent, self._chosen_agents())):
                 lines += agent_lines
-            await self._poll_root()
-            # last, so that no worker agent's event comes before the event that it was started
-            trace = await self._run.trace(self._cursor)
-            lines += map(line, trace.events)
-            self._cursor = trace.next_cursor
+            await self._take_call(described)
+            if news:  # last, so that no worker agent's event comes before the event that it was started
+                trace = await self._run.trace(self._cursor)
+                lines += map(line, trace.events)
+                self._cursor = trace.next_cursor
+                self._seen[self._run.id] = moment
             self.picture.notice = None
-            await self._observe()
+            await self._observe(described)
         except NoAnswer:
-            await self._poll_server()
+            await self._poll_server(described)
         return sorted(lines, key=lambda item: item.at)
+
+    async def _poll_status(self, news: bool) -> None:
+        """Asks for the status if there is news, pages of it are left to read, or the last answer is old."""
+        idle = time.monotonic() - self._answered_at
+        if news or self._pages_left or idle >= console_limits.FOLLOW_IDLE.total_seconds():
+            await self._update(await self._run.status(), news)
+            self._answered_at = time.monotonic()
 
     @property
     def ended(self) -> bool:
@@ -63,15 +86,16 @@ class RunPoller:
         """True if all events of ended worker agents were read."""
         return all(agent.read_to_end for agent in self.picture.agents.values())
 
-    async def _update(self, first: Status) -> None:
-        """Takes the first page over, and one further page of subtasks a round."""
+    async def _update(self, first: Status, news: bool) -> None:
+        """Takes the first page over, and one further page of subtasks a round, until each was read since the news."""
         self.picture.status = first
         pages = [first]
-        if first.next_cursor is not None:
-            self._page = self._page + limits.STATUS_PAGE
-            if self._page >= first.counts.total:
-                self._page = limits.STATUS_PAGE
-            pages.append(await self._run.status(self._page))
+        further = max(0, first.counts.total - 1) // limits.STATUS_PAGE
+        self._pages_left = further if news else self._pages_left
+        if self._pages_left > 0:
+            self._page = self._page % further + 1
+            self._pages_left -= 1
+            pages.append(await self._run.status(self._page * limits.STATUS_PAGE))
         for report in (report for page in pages for report in page.subtasks):
             self.picture.reports[report.id] = report
 
@@ -99,7 +123,11 @@ class RunPoller:
     async def _poll_nested(self, workflow_id: str) -> None:
         """Takes over the first page of a nested run, and one further page a round."""
         try:
+            moment = _moment(await self._run.describe(workflow_id))
+            if self._seen.get(workflow_id) == moment and workflow_id not in self._ending:
+                return
             first = await self._run.status(0, workflow_id)
+            self._seen[workflow_id] = moment
             pages = [first]
             if first.next_cursor is not None:
                 page = self._nested_pages.get(workflow_id, 0) + limits.STATUS_PAGE
@@ -113,10 +141,8 @@ class RunPoller:
         if workflow_id in self._ending and len(reports) >= first.counts.total:
             self._nested_ended.add(workflow_id)
 
-    async def _poll_server(self) -> None:
-        """Asks the server alone, if no Worker answers: it still knows whether the run is open."""
-        described = await self._run.describe()
-        self.picture.started, self.picture.closed = described.start_time, described.close_time
+    async def _poll_server(self, described: WorkflowExecutionDescription) -> None:
+        """Takes what the server alone knows, if no Worker answers: it still knows whether the run is open."""
         self.picture.root_call = await self._call(described)
         phase, _, _ = await facts(described)
         self.picture.state = phase or state_word(described)
@@ -124,23 +150,18 @@ class RunPoller:
             self.picture.notice = stuck(described) or NO_WORKER
         self.picture.observed = await observed(self._run, described, answered=False)
 
-    async def _observe(self) -> None:
+    async def _observe(self, described: WorkflowExecutionDescription) -> None:
         """Asks the server, every few rounds, what the run stands still for."""
         self._rounds += 1
         if self.ended:
             self.picture.observed = []
         elif self._rounds % console_limits.OBSERVED_ROUNDS == 0:
-            self.picture.observed = await observed(self._run, await self._run.describe(), answered=True)
+            self.picture.observed = await observed(self._run, described, answered=True)
 
-    async def _poll_root(self) -> None:
-        picture = self.picture
-        closing = self.ended and picture.closed is None
-        if picture.started is None or closing or (picture.status and picture.status.phase in _ROOT_CALLS):
-            described = await self._run.describe()
-            picture.started, picture.closed = described.start_time, described.close_time
-            picture.root_call = await self._call(described)
-        else:
-            picture.root_call = None
+    async def _take_call(self, described: WorkflowExecutionDescription) -> None:
+        status = self.picture.status
+        calls = status is not None and status.phase in _ROOT_CALLS
+        self.picture.root_call = await self._call(described) if calls else None
 
     def _chosen_agents(self) -> list[str]:
         """Returns the worker agents to ask in this round, in rotation; ended ones once more, for their last events."""
@@ -156,11 +177,16 @@ class RunPoller:
         agent = self.picture.agents[workflow_id]
         ended = agent.ended
         try:
+            described = await self._run.describe(workflow_id)
+            agent.call = None if ended else await self._call(described)
+            moment = _moment(described)
+            if agent.moment == moment:
+                agent.read_to_end = ended
+                return []
             page = await self._run.trace(agent.cursor, workflow_id)
-            agent.call = None if ended else await self._call(await self._run.describe(workflow_id))
         except (NoAnswer, CommandFailed, RPCError):  # it is about to start, or no Worker has it: asked again next round
             return []
-        agent.cursor, agent.read_to_end = page.next_cursor, ended
+        agent.cursor, agent.read_to_end, agent.moment = page.next_cursor, ended, moment
         for event in page.events:
             if event.type == "turn":
                 agent.tokens += _number(event.data.get("tokens"))
@@ -177,6 +203,11 @@ class RunPoller:
                 trouble = f"attempt {activity.attempt}, after: {activity.last_failure.message or 'a lost worker'}"
             calls.append(LiveCall(_number(beat.get("tokens")), str(beat.get("tail") or ""), trouble))
         return max(calls, key=lambda call: (bool(call.tail), call.tokens), default=None)
+
+
+def _moment(described: WorkflowExecutionDescription) -> tuple[str, int]:
+    """Returns what changes with each event of a workflow."""
+    return described.run_id, described.history_length
 
 
 def _subject(path: str, event: TraceEvent) -> str:

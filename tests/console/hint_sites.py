@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ["starter.py", "worker_main.py", *("console", "runtime", "supervision", "activities", "workflows", "standin")]
-_MAKERS = {"hint", "plain_hint", "worker_hint", "make_command", "module_command"}
+_MAKERS = {"hint", "worker_hint", "make_command", "module_command"}
 _MAKING = ("console/hints.py", "runtime/paths.py")
 _IN_BACKTICKS = re.compile(r"`([^`]+)`")
 _SPELLED_OUT = re.compile(r"(?:temporal-supervisor(?:-worker)?|starter\.py|worker_main\.py|python3? -m) [a-z-].*")

@@ -22,22 +22,27 @@ from console.view.answer_text import print_outcome
 from runtime.paths import make_command, module_command
 from runtime.server.temporal_binary import find_temporal
 from starter import app
+from supervision import limits
 from supervision.contract.result import RunResult
 from tests.console.conftest import GOAL, Cli
 from tests.console.hint_sites import PLACEHOLDER, ROOT, hidden, in_backticks, made, spelled_out, written
 from tests.console.test_hints import all_run, hints, run_as_printed
+from tests.serving import own_server
 
 RUN = "sites-1"
 STAND = "test_the_hints_of_starting_leaving_and_reading_run_as_printed"
 WORKERS = "test_hints_that_start_a_worker_run_as_printed"
+MENDED = "test_a_run_that_does_not_replay_is_named_with_the_command_that_mends_it"
 STOP = "test_the_hint_that_stops_a_server_runs_from_anywhere"
 READ = "test_hints_of_reading_run_as_printed"
 RUN_BY = {
     "console/commands/artifact_commands.py:print_artifacts:artifacts --save DIR": READ,
     "console/commands/list_commands.py:print_runs:list": READ,
+    "console/commands/list_commands.py:print_teams:teams --check": "test_listing_teams_runs_no_code_of_theirs",
     "console/commands/run_commands.py:follow_run:follow": "test_ctrl_c_detaches_and_the_run_completes",
     "console/commands/run_commands.py:run_goal:follow": STAND,
     "console/checks/server_checks.py:_open_runs:status": "every_screen_says",
+    "console/checks/server_checks.py:_cached:worker": "test_doctor_warns_before_the_open_workflows_fill_the_caches",
     "console/checks/server_checks.py:_queues:worker --pool": WORKERS,
     "console/checks/server_checks.py:_queues:worker": WORKERS,
     "console/commands/tool_commands.py:try_tool:tool default/calculate": READ,
@@ -47,6 +52,7 @@ RUN_BY = {
     "console/run/run_handle.py:_must_exist:list": STAND,
     "console/run/standstill.py:_no_worker:worker": WORKERS,
     "console/run/standstill.py:unanswered:doctor": "every_screen_says",
+    "console/run/standstill.py:_of_code:repair": MENDED,
     "console/run/standstill.py:_of_failure:worker": WORKERS,
     "console/run/standstill.py:_of_queue:worker": WORKERS,
     "console/run/standstill.py:stated:resume": "test_the_hint_of_a_run_that_waits_for_a_person_runs_as_printed",
@@ -192,6 +198,27 @@ async def test_hints_that_start_a_worker_run_as_printed(tmp_path: Path, monkeypa
     assert len(texts) == 9
     for text in dict.fromkeys(texts):
         await starts_a_worker(text, tmp_path)
+
+
+async def test_doctor_warns_before_the_open_workflows_fill_the_caches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def one(client: Any, queue: str, kind: Any) -> dict[str, datetime]:
+        return {"7@host": datetime.now(UTC)}
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(server_checks, "pollers", one)
+    async with own_server() as client:
+        for number in range(4):
+            await client.start_workflow("SupervisorWorkflow", id=f"w-{number}", task_queue="supervisor")
+        for held, level in ((6, "ok"), (5, "warning")):
+            monkeypatch.setattr(limits, "CACHED_WORKFLOWS", held)
+            row = await server_checks._cached(client)
+            assert row is not None
+            assert (row.level, row.text) == (level, f"4 on 1 Worker, which holds {held} of them in its cache")
+            if row.fix:
+                await starts_a_worker(row.fix, tmp_path)
+            assert bool(row.fix) == (level == "warning")
 
 
 class _Client:

@@ -9,6 +9,7 @@ import pytest
 from console.demo.demo_processes import KeptWorker
 from runtime.server.embedded_server import EmbeddedServer
 from tests.console.conftest import ROOT, Cli, Model
+from tests.console.test_hints import hints, run_as_printed
 
 PAGE = (ROOT / "docs/teams-and-tools.md").read_text(encoding="utf-8")
 
@@ -38,7 +39,7 @@ async def library(base: dict[str, str], standin: Model, tmp_path_factory: pytest
 
 
 async def test_it_is_listed_and_its_tool_can_be_tried_without_a_run(library: Cli) -> None:
-    teams = await library("teams")
+    teams = await library("teams", "library")
     assert (teams.code, teams.err) == (0, "")
     assert "librarian (generalist): find_books, search_rules" in teams.out
     tried = await library("tool", "library/find_books", '{"title": "emma"}')
@@ -51,6 +52,28 @@ async def test_it_is_listed_and_its_tool_can_be_tried_without_a_run(library: Cli
     assert '"description": "A word of the title."' in schema.out
     wrong = await library("tool", "library/find_book", "{}")
     assert "did you mean 'find_books'?" in wrong.sentence
+
+
+async def test_listing_teams_runs_no_code_of_theirs(alone: Cli, tmp_path: Path) -> None:
+    team, ran = tmp_path / "library", tmp_path / "ran"
+    team.mkdir()
+    (team / "team.toml").write_text(block("toml"))
+    (team / "tools.py").write_text(f"open({str(ran)!r}, 'a').write('x')\n" + block("python"))
+    (team / "documents").mkdir()
+    (team / "documents" / "rules.md").write_text(block("markdown"))
+    cli = alone.with_environ(SUPERVISOR_TEAMS_DIR=str(tmp_path))
+    listed = await cli("teams")
+    assert listed.code == 0, listed.err
+    assert "librarian (generalist): find_books, search_rules" in listed.out
+    assert "librarian" in (await cli("teams", "--json")).out
+    assert not ran.exists()
+    (command,) = hints(listed.err)
+    code, out = await run_as_printed(cli, command)
+    assert (code, ran.read_text(), hints(out)) == (0, "x", [])
+    assert (await cli("teams", "library")).code == 0
+    assert ran.read_text() == "xx"
+    unknown = await cli("teams", "librari")
+    assert (unknown.code, "did you mean 'library'?" in unknown.err) == (1, True)
 
 
 async def test_its_two_questions_are_answered(library: Cli) -> None:

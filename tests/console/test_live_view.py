@@ -12,15 +12,12 @@ from rich.text import Text
 
 from console.hints import hint
 from console.run.standstill import Standstill
-from console.view.event_lines import Line, line, now_line
-from console.view.live_screens import LiveScreen
+from console.view.event_lines import Line, line
 from console.view.live_view import draw, log_line, plain_line
 from console.view.picture import LiveAgent, LiveCall, Picture, fitted, tree_rows
-from console.view.rows import WholeRow
 from supervision.contract.progress import Counts
 from supervision.contract.result import SubtaskReport
 from supervision.contract.status import RunLimits, Status, TraceEvent, Waiting
-from tests.console.small_terminal import SmallTerminal
 
 NASTY = "[bold]markup[/bold] [link=https://evil.example]x[/link] \x1b[31mred\x1b]8;;https://evil.example\x07 :smile:"
 
@@ -189,32 +186,13 @@ PAGE = f"http://127.0.0.1:8233/namespaces/default/workflows/{LONG}"
 
 
 @pytest.mark.parametrize("columns", [80, len(HELP), len(PAGE) - 1, 250])
-def test_a_command_and_an_address_wider_than_the_screen_are_copied_whole(columns: int) -> None:
-    out = io.StringIO()
-    console = Console(file=out, width=columns, height=40, force_terminal=True)
+def test_a_command_and_an_address_wider_than_the_screen_are_shown_whole(columns: int) -> None:
     waits = Standstill("person", ("t4",), "resume (no credit)", f"fix the account, then `{HELP}`; nothing is lost")
     shown = picture(2)
     shown.web, shown.observed = PAGE, [waits]
     shown.status, shown.notice = None, None
-    screen = LiveScreen(console, "Ctrl-C leaves the run going")
-    with screen.live:
-        for number in range(3):
-            screen.log(now_line(f"event {number}"))
-            screen.show(shown)
-        screen.finish()
-    terminal = SmallTerminal(columns)
-    terminal.write(out.getvalue())
-    copied = terminal.copied()
+    rows = Text.from_ansi(printed(columns, 40, shown)).plain.splitlines()
+    assert max(map(cell_len, rows)) <= columns
+    together = "".join("".join(rows).split())
     for piece in (HELP, PAGE):
-        (line,) = [line for line in copied if piece in line]
-        assert line == piece or len(line) <= columns
-    assert sum(line.endswith(f"event {n}") for n in range(3) for line in copied) == 3
-    assert sum("t4 waits for resume" in line for line in copied) == 1
-    assert max(map(cell_len, terminal.rows())) <= columns
-
-
-@given(st.text("ab 日本", min_size=1, max_size=50), st.integers(2, 12))
-def test_a_whole_row_takes_the_rows_that_a_terminal_gives_it(text: str, columns: int) -> None:
-    terminal = SmallTerminal(columns)
-    terminal.write(text)
-    assert WholeRow(text).height(columns) == len(terminal.rows())
+        assert together.count("".join(piece.split())) == 1

@@ -6,7 +6,6 @@ import os
 import signal
 from pathlib import Path
 
-from console.hints import plain_hint
 from runtime.server.embedded_server import EmbeddedServer
 from tests.console.conftest import GOAL, Cli, Model
 from tests.console.test_hints import all_run, hints, run_as_printed
@@ -53,7 +52,7 @@ async def test_a_detached_run_prints_its_id_alone_and_can_be_followed(cli: Cli) 
     assert done.code == 0
     run_id = done.out.strip()
     assert run_id.startswith("supervise-how-did-life-expectancy-in-japan")
-    assert plain_hint("follow", run_id) in done.err
+    assert [command.split()[-2:] for command in hints(done.err)] == [["follow", run_id]]
     followed = await cli("follow", run_id)
     assert followed.code == 0
     assert "Japan" in followed.out
@@ -76,7 +75,7 @@ async def test_a_taken_id_names_the_run_that_has_it(cli: Cli, standin: Model) ->
     running = await cli("run", GOAL, "--id", "taken-1")
     assert running.code == 1
     assert "already running" in running.sentence
-    assert plain_hint("follow", "taken-1") in running.sentence
+    assert [command.split()[-2:] for command in hints(running.sentence)] == [["follow", "taken-1"]]
     await cli("cancel", "taken-1")
     assert await all_run(cli, running.sentence)
     closed = await cli("run", GOAL, "--id", "taken-1")
@@ -92,7 +91,7 @@ async def test_ctrl_c_detaches_and_the_run_completes(cli: Cli, standin: Model) -
         assert await terminal.ended(10) == 130
         await terminal.until("the run goes on: ")
         assert "Traceback" not in terminal.text
-        assert terminal.text.rstrip().endswith("follow left-1")
+        assert terminal.text.rstrip().endswith("follow left-1`")
         (left,) = hints(terminal.text.replace("\r", ""))
         assert "\x1b[?25h" in terminal.text[terminal.text.rindex("\x1b[?25l") :]  # the cursor is back
     await standin.usual()
@@ -110,7 +109,7 @@ async def test_cancelling_stops_the_run_and_keeps_what_it_had(cli: Cli, standin:
         done = await cli("cancel", "stop-1")
         assert done.code == 0
         assert "run 'stop-1' is cancelled" in done.err
-        assert plain_hint("result", "stop-1") in done.err
+        assert [command.split()[-2:] for command in hints(done.err)] == [["result", "stop-1"]]
         assert await terminal.ended() == 4
     result = await cli("result", "stop-1", "--json")
     assert result.code == 4

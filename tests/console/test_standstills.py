@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from temporalio.client import Client
 
 from console.demo.demo_processes import KeptWorker
 from runtime.server.embedded_server import EmbeddedServer
@@ -89,6 +90,20 @@ async def test_a_pool_without_a_worker_is_named_with_the_command_that_starts_one
     assert "--pool east" in cause["helps"]
     await every_screen_says(cli, "pool-1", "a Worker of pool east", "--pool east")
     await cli("cancel", "pool-1")
+
+
+async def test_a_run_on_a_queue_that_is_not_ours_is_a_note_and_no_problem(cli: Cli) -> None:
+    client = await Client.connect(cli.environ["TEMPORAL_ADDRESS"])
+    handle = await client.start_workflow("SupervisorWorkflow", id="elsewhere", task_queue="nobody-polls")
+    try:
+        cause = await waits(cli, "elsewhere", "worker")
+        assert cause["text"] == "a Worker of queue 'nobody-polls', which is not ours"
+        rows = json.loads((await cli("doctor", "--json")).out)
+        (row,) = [row for row in rows if "'elsewhere'" in row["text"]]
+        assert (row["level"], row["text"]) == ("ok", "'elsewhere' is on queue 'nobody-polls', which is not ours")
+        assert "elsewhere" not in (await cli("doctor", "--quiet")).out
+    finally:
+        await handle.terminate()
 
 
 async def test_a_store_that_is_away_is_named(cli: Cli, standin: Model) -> None:

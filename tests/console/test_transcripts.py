@@ -1,7 +1,5 @@
 """Screens of a moment, drawn from fixed states: a run that is followed, one that stands still, `doctor`."""
 
-from typing import TextIO, cast
-
 import pytest
 from pydantic import JsonValue
 from rich.console import Console
@@ -17,7 +15,6 @@ from supervision.contract.result import Problem, SubtaskReport
 from supervision.contract.status import Flags, RunLimits, Status, TraceEvent
 from supervision.contract.usage import Spend, Usage
 from supervision.errors import ErrorKind
-from tests.console.small_terminal import SmallTerminal
 from tests.console.transcripts import compare
 
 WIDTHS = pytest.mark.parametrize("columns", [80, 140])
@@ -87,12 +84,6 @@ def picture(causes: list[Standstill]) -> Picture:
     return shown
 
 
-def on_a_terminal(columns: int) -> tuple[Console, SmallTerminal]:
-    terminal = SmallTerminal(columns)
-    file = cast("TextIO", terminal)
-    return Console(file=file, width=columns, height=30, force_terminal=True, markup=False, highlight=False), terminal
-
-
 def drawn(columns: int) -> Console:
     return Console(width=columns, height=30, record=True, markup=False, highlight=False, emoji=False, quiet=False)
 
@@ -100,9 +91,9 @@ def drawn(columns: int) -> Console:
 @WIDTHS
 @pytest.mark.parametrize("causes", [[], [LATE, ALONE]], ids=["going on", "standing still"])
 def test_the_screen_of_a_followed_run_is_the_one_that_is_kept(columns: int, causes: list[Standstill]) -> None:
-    console, terminal = on_a_terminal(columns)
+    console = drawn(columns)
     console.print(draw(picture(causes), columns, 30, "Ctrl-C leaves the run going"))
-    compare(f"live {'waits' if causes else 'runs'}.{columns}", terminal.rows())
+    compare(f"live {'waits' if causes else 'runs'}.{columns}", console.export_text().splitlines())
 
 
 @WIDTHS

@@ -89,7 +89,7 @@ async def test_without_a_worker_nothing_is_changed_and_that_is_said(alone: Cli) 
     for words in (["resume", "stays-1"], ["extend", "stays-1", "--budget-tokens", "5000000"]):
         done = await alone(*words)
         assert done.code == 3
-        assert "run 'stays-1' can't be changed now: no worker answers" in done.sentence
+        assert "run 'stays-1' can't be changed now: the run waits for a Worker" in done.sentence
 
 
 async def test_a_structured_answer_and_a_route_by_options(cli: Cli) -> None:

@@ -25,11 +25,11 @@ from console.run.find_run import short_id
 from console.run.run_handle import NO_WORKER, RunHandle
 from console.run.run_outcome import Ending, RunOutcome
 from console.run.standstill import Standstill
+from console.terminal import wrapped
 from console.view import claim_chain
 from console.view.answer_text import print_outcome
 from console.view.live_view import draw
 from console.view.picture import Picture, tree_rows
-from console.view.rows import wrapped
 from supervision.contract.finding import ArtifactRef
 from supervision.contract.progress import Counts
 from supervision.contract.result import Citation, RunResult, SubtaskReport

@@ -8,8 +8,7 @@ from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import WorkflowHistory
 from temporalio.worker import Replayer
 
-from runtime.payloads import data_converter
-from runtime.workers import workflow_runner
+from runtime import workers
 from workflows.supervisor import SupervisorWorkflow
 from workflows.worker_agent import WorkerAgentWorkflow
 
@@ -18,12 +17,7 @@ OURS = (SupervisorWorkflow, WorkerAgentWorkflow)
 
 def replayer(*workflows: type, strict: bool = True) -> Replayer:
     """Returns what replays histories of those workflows, by default of the project's; see `workflow_runner`."""
-    return Replayer(
-        workflows=list(workflows or OURS),
-        data_converter=data_converter,
-        workflow_runner=workflow_runner(strict=strict),
-        debug_mode=True,  # a workflow task may take its time on a busy machine
-    )
+    return workers.replayer(workflows or OURS, strict=strict)
 
 
 def recorded(path: Path) -> WorkflowHistory:

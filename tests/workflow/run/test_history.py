@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from temporalio.api.enums.v1 import EventType
+from temporalio.api.sdk.v1 import EnhancedStackTrace
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError
 
 from runtime.settings import Settings
@@ -171,3 +172,22 @@ async def test_a_run_of_a_hundred_subtasks_has_a_small_history(
         assert info.history_size_bytes < 1_000_000
         scheduled = [e async for e in client.get_workflow_handle(run_id).fetch_history_events()]
         assert sum(e.event_type == EventType.EVENT_TYPE_TIMER_STARTED for e in scheduled) == 1
+
+
+@pytest.mark.usefixtures("worker")
+async def test_the_stacks_that_the_web_ui_asks_for_are_shown(client: Client, model: ScriptedModel, run_id: str) -> None:
+    """With the source files in it such an answer is larger than any payload of ours."""
+    released = asyncio.Event()
+    model.play(run_id, script(plan({"id": "t1"}), {"t1": lambda step: when(released, text("found"))}))
+    handle = await runs.start(client, run_id, team="lab")
+    await until(lambda: "t1/1/turn.1" in model.steps(run_id))
+    ids = (run_id, f"{run_id}/t1/1")
+    asked = [client.get_workflow_handle(workflow_id) for workflow_id in ids]
+    stacks = [await one.query("__enhanced_stack_trace", result_type=EnhancedStackTrace) for one in asked]
+    released.set()
+    assert (await handle.result()).status == "completed"
+    for shown in stacks:
+        files = {place.file_path for stack in shown.stacks for place in stack.locations}
+        assert files
+        assert all(shown.sources[file].content for file in files)
+    assert max(shown.ByteSize() for shown in stacks) > limits.PAYLOAD_HARD_BYTES

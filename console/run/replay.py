@@ -1,0 +1,125 @@
+"""The workflows of a run whose histories do not replay, and the reset that mends them.
+
+A reset goes to the last workflow task up to which a history replays: that task and what follows are done again.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from uuid import uuid4
+
+from temporalio.api.common.v1 import WorkflowExecution as WorkflowExecutionRef
+from temporalio.api.enums.v1 import EventType, WorkflowTaskFailedCause
+from temporalio.api.history.v1 import HistoryEvent
+from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
+from temporalio.client import Client, WorkflowHistory
+from temporalio.worker import Replayer
+from temporalio.workflow import NondeterminismError
+
+from console import console_limits
+from console.run.run_handle import AGENT_TYPE, RUN_TYPE
+from console.terminal import safe_line
+
+_REASON = "mended by the command repair: "
+_WHY_CHARS = 240  # the kind of the fault and the event that it was seen at
+_MESSAGE = re.compile(r'message: "((?:[^"\\]|\\.)*)"')
+_COMPLETED = EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED
+_RESET = WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW
+
+
+@dataclass(frozen=True)
+class ReplayFault:
+    """Where a history ceases to replay.
+
+    `event_id` is the end of the first workflow task that comes out otherwise than in the history, `why` what the
+    replay said. `mended_before`: a repair has done this very task again already.
+    """
+
+    workflow_id: str
+    execution_id: str
+    event_id: int
+    why: str
+    mended_before: bool
+
+
+class CodeFails(Exception):
+    """Workflow code raises an error in a replay; the message is what it said. A reset does not help."""
+
+
+async def open_workflows(client: Client, run_id: str) -> list[tuple[str, str]]:
+    """Returns id and execution of each open workflow of a run: worker agents and nested supervisors, then the run.
+
+    The children come first: a run that is reset looks for those that it had started.
+    """
+    quoted = run_id.replace("\\", "\\\\").replace("'", "\\'")
+    query = f"WorkflowId STARTS_WITH '{quoted}/' AND ExecutionStatus = 'Running'"
+    children = [
+        (child.id, child.run_id)
+        async for child in client.list_workflows(query, rpc_timeout=console_limits.RPC_TIMEOUT)
+        if child.root_id == run_id and child.workflow_type in (RUN_TYPE, AGENT_TYPE)
+    ]
+    described = await client.get_workflow_handle(run_id).describe(rpc_timeout=console_limits.RPC_TIMEOUT)
+    deepest_first = sorted(children, key=lambda child: (-child[0].count("/"), child[0]))
+    return [*deepest_first, (run_id, described.run_id)]
+
+
+async def fault_of(history: WorkflowHistory, execution_id: str, replayer: Replayer) -> ReplayFault | None:
+    """Returns where a history ceases to replay; None if all of it does. Raises CodeFails."""
+    events = history.events
+    why = await _refusal(history.workflow_id, events, replayer)
+    if why is None:
+        return None
+    ends = [place for place, event in enumerate(events) if event.event_type == _COMPLETED]
+    if not ends:
+        raise CodeFails(why)
+    # What follows the end of a task are its commands: a history that ends with the start of the next task shows
+    # whether they come out. Those of the tasks before `low` do, those of some task before `high` do not.
+    low, high = 0, len(ends)
+    while high - low > 1:
+        middle = (low + high) // 2
+        refusal = await _refusal(history.workflow_id, events[: ends[middle]], replayer)
+        if refusal is None:
+            low = middle
+        else:
+            high, why = middle, refusal
+    end = ends[low]
+    return ReplayFault(history.workflow_id, execution_id, events[end].event_id, why, _was_mended(events[:end]))
+
+
+async def _refusal(workflow_id: str, events: Sequence[HistoryEvent], replayer: Replayer) -> str | None:
+    """Returns what a replay of these events says against them, None if nothing."""
+    replayed = await replayer.replay_workflow(WorkflowHistory(workflow_id, events), raise_on_replay_failure=False)
+    failure = replayed.replay_failure
+    if failure is None:
+        return None
+    if isinstance(failure, NondeterminismError):
+        return _said(failure.message)
+    raise CodeFails(_said(str(failure)))
+
+
+def _said(failure: str) -> str:
+    """Returns the message within what the SDK makes of a failed replay: the rest is its own data structure."""
+    message = _MESSAGE.search(failure)
+    return safe_line(message[1].replace('\\"', '"') if message else failure, _WHY_CHARS)
+
+
+def _was_mended(before: Sequence[HistoryEvent]) -> bool:
+    """True if a repair reset a workflow to the task that follows these events."""
+    since = takewhile(lambda event: event.event_type != _COMPLETED, reversed(before))
+    failed = [event.workflow_task_failed_event_attributes for event in since]
+    return any(task.cause == _RESET and task.failure.message.startswith(_REASON) for task in failed)
+
+
+async def mend(client: Client, fault: ReplayFault) -> None:
+    """Resets the workflow to the task at which it ceases to replay."""
+    await client.workflow_service.reset_workflow_execution(
+        ResetWorkflowExecutionRequest(
+            namespace=client.namespace,
+            workflow_execution=WorkflowExecutionRef(workflow_id=fault.workflow_id, run_id=fault.execution_id),
+            reason=f"{_REASON}the history did not replay from event {fault.event_id} on: {fault.why}",
+            workflow_task_finish_event_id=fault.event_id,
+            request_id=str(uuid4()),
+        ),
+        timeout=console_limits.UPDATE_WAIT,
+    )

@@ -1,0 +1,253 @@
+"""The command `repair`: runs stand still because their histories do not replay, and end whole after it."""
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio import workflow
+from temporalio.api.enums.v1 import EventType
+from temporalio.client import Client
+
+from console.run.replay import CodeFails, fault_of
+from runtime.settings import Settings
+from supervision import limits
+from supervision.contract.result import RunResult
+from tests.console.conftest import Cli
+from tests.console.test_hints import hints, run_as_printed
+from tests.console.test_standstills import waits
+from tests.replay.record import HISTORIES
+from tests.replay.replaying import recorded, replayer
+from tests.scripted_model import Reply, ScriptedModel, Step, answer, plan, script, scripted_model, text, tools, when
+from tests.serving import own_server, settings_for
+from tests.waiting import until
+from tests.workflow import runs
+from worker_main import serving
+from workflows.supervisor import SupervisorWorkflow
+
+AGENTS = ("t1", "t2")
+STARTS_CHILDREN, TAKES_A_TURN = "start_child_workflow", "start_activity_method"
+
+
+@dataclass
+class Workshop:
+    """A server without a Worker, commands there, and a model whose third turns wait for `released`."""
+
+    client: Client
+    cli: Cli
+    model: ScriptedModel
+    settings: Settings
+    released: asyncio.Event
+
+    def begin(self, run_id: str) -> Awaitable[runs.Handle]:
+        """Starts a run of two subtasks with three turns each."""
+
+        def turns(step: Step) -> Reply:
+            if step.number < 3:
+                return tools(("lookup", {"query": "x"}))
+            return when(self.released, text(f"found by {step.subtask_id}"))
+
+        shape = plan(*[{"id": subtask_id} for subtask_id in AGENTS])
+        self.model.play(run_id, script(shape, dict.fromkeys(AGENTS, turns)))
+        return runs.start(self.client, run_id, team="lab")
+
+    async def is_at_work(self, run_id: str) -> None:
+        """Returns once the third turns of its worker agents are under way."""
+        await until(lambda: {f"{agent}/1/turn.3" for agent in AGENTS} <= set(self.model.steps(run_id)))
+
+    async def broken(self, run_id: str, *where: str) -> runs.Handle:
+        """Returns a run that Workers with other code began; they are gone."""
+        with other_code(*where):
+            async with serving(self.client, self.settings, strict_sandbox=False):
+                handle = await self.begin(run_id)
+                await self.is_at_work(run_id)
+        return handle
+
+    def paid_again(self, run_id: str) -> set[str]:
+        """Returns the calls that were sent after their answer had come."""
+        answered: dict[str, float] = {}
+        for call in self.model.of(run_id):
+            if call.answered_at:
+                answered[call.step.call] = min(call.answered_at, answered.get(call.step.call, call.answered_at))
+        sent = {call.step.call for call in self.model.of(run_id) if call.at > answered.get(call.step.call, call.at)}
+        return {call.removeprefix(f"{run_id}/") for call in sent}
+
+
+@pytest.fixture
+async def workshop(base: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Workshop]:
+    """See `Workshop`."""
+    monkeypatch.setattr(limits, "GRACEFUL_SHUTDOWN", timedelta(milliseconds=100))
+    async with own_server() as client, scripted_model() as model:
+        address = client.service_client.config.target_host
+        artifacts = tmp_path / "artifacts"
+        cli = Cli({**base, "TEMPORAL_ADDRESS": address, "SUPERVISOR_ARTIFACTS_URL": str(artifacts)}, tmp_path)
+        yield Workshop(client, cli, model, settings_for(model.url, artifacts), asyncio.Event())
+
+
+@contextlib.contextmanager
+def other_code(*where: str) -> Any:
+    """For the time of the block workflow code starts a timer more before it does one of those."""
+
+    def with_a_timer(make: Callable[..., Any]) -> Callable[..., Any]:
+        def made(first: Any, *arguments: Any, **options: Any) -> Any:
+            if make.__name__ == STARTS_CHILDREN or getattr(arguments[0], "step", "") == "turn.2":
+                asyncio.get_running_loop().call_later(3600, lambda: None)
+            return make(first, *arguments, **options)
+
+        return made
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in where:
+            patch.setattr(workflow, name, with_a_timer(getattr(workflow, name)))
+        yield
+
+
+async def ends_whole(handle: runs.Handle) -> RunResult:
+    """Returns the result of a run in which no subtask was tried twice."""
+    result = await asyncio.wait_for(handle.result(), 60)
+    assert (result.status, result.gaps) == ("completed", [])
+    assert {report.id: (report.state, report.attempts) for report in result.subtasks} == {
+        agent: ("completed", 1) for agent in AGENTS
+    }
+    return result
+
+
+async def resets(client: Client, workflow_id: str) -> list[str]:
+    """Returns the reasons of the resets in a workflow's history."""
+    events = client.get_workflow_handle(workflow_id).fetch_history_events()
+    failed = [event.workflow_task_failed_event_attributes async for event in events]
+    return [task.failure.message for task in failed if task.base_run_id]
+
+
+async def test_a_run_that_does_not_replay_is_named_with_the_command_that_mends_it(workshop: Workshop) -> None:
+    await workshop.broken("broken-1", STARTS_CHILDREN)
+    workshop.released.set()
+    cli, words = workshop.cli, ("its history does not replay", "repair broken-1")
+    async with serving(workshop.client, workshop.settings, strict_sandbox=False):
+        cause = await waits(cli, "broken-1", "code")
+        assert cause["subjects"] == ["the run"]
+        async with cli.terminal("follow", "broken-1") as terminal:
+            for word in words:
+                await until(lambda word=word: word in " ".join(terminal.text.split()), 60)
+        for command in (["status", "broken-1"], ["list", "--state", "running"], ["doctor"]):
+            done = await cli(*command)
+            for word in words:
+                assert word in " ".join(done.out.split()), (command, done.out, done.err)
+        (printed,) = hints(cause["helps"])
+        code, out = await run_as_printed(cli, printed)
+        assert code == 0, out
+        assert out.startswith("workflow 'broken-1' did not replay from event "), out
+        await ends_whole(workshop.client.get_workflow_handle_for(SupervisorWorkflow.run, "broken-1"))
+    (reason,) = await resets(workshop.client, "broken-1")
+    assert "TMPRL1100" in reason
+    assert workshop.paid_again("broken-1") == frozenset()
+    assert workshop.model.steps("broken-1").count("plan.1.1") == 1
+
+
+@pytest.mark.parametrize("where", [(STARTS_CHILDREN,), (TAKES_A_TURN,), (STARTS_CHILDREN, TAKES_A_TURN)])
+async def test_a_repaired_run_ends_whole(workshop: Workshop, where: Sequence[str]) -> None:
+    handle = await workshop.broken("broken-2", *where)
+    async with serving(workshop.client, workshop.settings, strict_sandbox=False):
+        done = await workshop.cli("repair", "broken-2")
+        assert done.code == 0, done.err
+        expected = {"broken-2"} if STARTS_CHILDREN in where else set()
+        expected |= {f"broken-2/{agent}/1" for agent in AGENTS} if TAKES_A_TURN in where else set()
+        mended = {line.split("'")[1] for line in done.out.splitlines()}
+        assert mended == expected
+        assert all("[TMPRL1100] Nondeterminism error: " in line for line in done.out.splitlines())
+        handle = workshop.client.get_workflow_handle_for(SupervisorWorkflow.run, "broken-2")
+        await until(lambda: all(workshop.model.steps("broken-2").count(f"{agent}/1/turn.3") > 1 for agent in AGENTS))
+        healthy = await workshop.cli("repair", "broken-2")
+        assert (healthy.code, "nothing to repair" in healthy.out) == (0, True), healthy
+        workshop.released.set()
+        await ends_whole(handle)
+    assert workshop.paid_again("broken-2") == frozenset()
+    kinds = Counter([event.event_type async for event in handle.fetch_history_events()])
+    assert kinds[EventType.EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_FAILED] <= len(AGENTS)
+
+
+async def test_a_nested_run_is_mended_with_the_run_above_it(workshop: Workshop) -> None:
+    run_id = "broken-4"
+
+    def reply(step: Step) -> Reply:
+        path = step.call.removeprefix(f"{run_id}/")
+        if step.kind == "plan":
+            return plan({"id": "t1", "role": "walker" if path.startswith("t1/1/") else "storey"})
+        if step.kind == "synthesis":
+            return answer()
+        return when(workshop.released, text("walked\n\nConfidence: 0.8"))
+
+    workshop.model.play(run_id, reply)
+    with other_code(STARTS_CHILDREN):
+        async with serving(workshop.client, workshop.settings, strict_sandbox=False):
+            await runs.start(workshop.client, run_id, team="house")
+            await until(lambda: "t1/1/t1/1/turn.1" in workshop.model.steps(run_id))
+    workshop.released.set()
+    async with serving(workshop.client, workshop.settings, strict_sandbox=False):
+        await until(lambda: workshop.model.steps(run_id).count("t1/1/t1/1/turn.1") > 1)
+        done = await workshop.cli("repair", run_id)
+        assert done.code == 0, done.err
+        assert {line.split("'")[1] for line in done.out.splitlines()} == {run_id, f"{run_id}/t1/1"}
+        handle = workshop.client.get_workflow_handle_for(SupervisorWorkflow.run, run_id)
+        result = await asyncio.wait_for(handle.result(), 60)
+    assert (result.status, result.gaps, result.subtasks[0].attempts) == ("completed", [], 1)
+    assert workshop.paid_again(run_id) == frozenset()
+
+
+async def test_the_same_repair_is_refused_the_second_time(workshop: Workshop) -> None:
+    with other_code(STARTS_CHILDREN):
+        async with serving(workshop.client, workshop.settings, strict_sandbox=False):
+            await workshop.begin("broken-3")
+            await workshop.is_at_work("broken-3")
+            first = await workshop.cli("repair", "broken-3")
+            assert first.code == 0, first.err
+            handle = workshop.client.get_workflow_handle("broken-3")
+
+            async def is_done_again() -> bool:
+                return len([event async for event in handle.fetch_history_events()]) > 30
+
+            await until(is_done_again)
+            before = await handle.describe()
+            second = await workshop.cli("repair", "broken-3")
+            assert second.code == 1
+            assert "a repair reset it to this workflow task before: nothing is changed" in second.err
+            assert (await handle.describe()).run_id == before.run_id
+            workshop.released.set()
+
+
+async def test_a_healthy_run_an_ended_one_and_none_are_left_alone(workshop: Workshop) -> None:
+    async with serving(workshop.client, workshop.settings, strict_sandbox=False):
+        handle = await workshop.begin("healthy")
+        await workshop.is_at_work("healthy")
+        length = (await handle.describe()).history_length
+        done = await workshop.cli("repair")
+        assert (done.code, done.err) == (0, "")
+        assert done.out == (
+            "the history of run 'healthy' replays, and so do those of 2 open workflows below it: nothing to repair\n"
+        )
+        assert (await handle.describe()).history_length == length
+        workshop.released.set()
+        await ends_whole(handle)
+        ended = await workshop.cli("repair", "healthy")
+        assert (ended.code, ended.sentence) == (1, "error: run 'healthy' has ended (completed): nothing to repair")
+        child = await workshop.cli("repair", "healthy/t1/1")
+        assert (child.code, "not a run" in child.sentence) == (1, True)
+        nobodys = await workshop.cli("repair", "nobodys")
+        assert (nobodys.code, "there is no run 'nobodys'" in nobodys.sentence) == (1, True)
+
+
+async def test_code_that_raises_an_error_is_not_mended_by_a_reset(monkeypatch: pytest.MonkeyPatch) -> None:
+    history = recorded(next(HISTORIES.rglob("diamond_with_tools.0.json")))
+    assert await fault_of(history, "-", replayer(strict=False)) is None
+
+    def raises(*_: object) -> None:
+        raise KeyError("a defect")
+
+    monkeypatch.setattr(SupervisorWorkflow, "_enter", raises)
+    with pytest.raises(CodeFails, match="a defect"):
+        await fault_of(history, "-", replayer(strict=False))
