@@ -17,7 +17,7 @@ from standin.extract.schema_fill import Filler
 from standin.server.api_reply import ApiReply, json_reply, text_reply, tool_block
 from standin.server.api_request import ApiRequest, Json
 from standin.server.app import TOKEN_VARIABLE, BrainServer
-from standin.server.exchange import CallLog
+from standin.server.call_log import CallLog
 from standin.server.faults import FaultScript
 from standin.server.serving import listen, run
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from standin.extract.kind_of_call import think
 from standin.server.app import TOKEN_VARIABLE, BrainServer
-from standin.server.exchange import CallLog
+from standin.server.call_log import CallLog
 from standin.server.faults import BadConfig, FaultScript
 from standin.server.serving import listen, run
 

@@ -93,7 +93,6 @@ def parse(body: object) -> ApiRequest:
     if not isinstance(max_tokens, int) or max_tokens < 0:
         raise BadRequest("max_tokens: Field required")
     turns = [_message(message, at) for at, message in enumerate(messages)]
-    _check_pairs(turns)
     if problem := refusal(model, body, turns):
         raise BadRequest(problem)
     tools = [] if choice(body) == "none" else [tool for tool in body.get("tools") or [] if "input_schema" in tool]
@@ -112,14 +111,12 @@ def parse(body: object) -> ApiRequest:
 
 
 def _wanted_schema(body: Json, tools: list[Json]) -> tuple[Json | None, str | None]:
-    schema = ((body.get("output_config") or {}).get("format") or {}).get("schema")
-    if schema is not None:
+    if schema := ((body.get("output_config") or {}).get("format") or {}).get("schema"):
         return schema, None
-    choice = body.get("tool_choice") or {}
-    named = [tool for tool in tools if choice.get("type") == "tool" and tool.get("name") == choice.get("name")]
-    sole = [tool for tool in tools if len(tools) == 1 and tool["name"].startswith("submit")]
-    for tool in named or sole:
-        return tool["input_schema"], tool["name"]
+    forced = (body.get("tool_choice") or {}).get("name")
+    for tool in tools:
+        if tool["name"] == forced or (tools == [tool] and tool["name"].startswith("submit")):
+            return tool["input_schema"], tool["name"]
     return None, None
 
 
@@ -131,17 +128,6 @@ def _message(message: object, at: int) -> Json:
     if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
         raise BadRequest(f"messages.{at}.content: a string or a list of blocks is required")
     return {"role": message["role"], "content": blocks}
-
-
-def _check_pairs(messages: list[Json]) -> None:
-    for at, message in enumerate(messages[:-1]):
-        called = {b["id"] for b in message["content"] if message["role"] == "assistant" and b.get("type") == "tool_use"}
-        given = {b.get("tool_use_id") for b in messages[at + 1]["content"] if b.get("type") == "tool_result"}
-        if missing := called - given:
-            raise BadRequest(
-                f"messages.{at}: `tool_use` ids were found without `tool_result` blocks immediately after: "
-                + ", ".join(sorted(missing))
-            )
 
 
 def _text(content: object) -> str:

@@ -1,4 +1,4 @@
-"""The server's routes: those of the API for everybody, those that control it for who has its token."""
+"""The server's routes: those of the API, open to all, and those that control it, which take its token."""
 
 import secrets
 from collections.abc import Awaitable, Callable
@@ -8,11 +8,12 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from standin.server import sse
 from standin.server.api_reply import Brain
-from standin.server.endpoint import Endpoint
-from standin.server.exchange import CallLog
+from standin.server.api_request import BadRequest, parse
+from standin.server.call_log import CallLog
+from standin.server.endpoint import Endpoint, error_body
 from standin.server.faults import BadConfig, FaultScript, parse_config
+from standin.server.prompt_cache import PromptCache
 
 TOKEN_VARIABLE = "STANDIN_CONTROL_TOKEN"
 """The environment variable with the token: words on a command line are shown to every user of the machine."""
@@ -23,7 +24,7 @@ _Handler = Callable[[HttpRequest], Awaitable[JSONResponse]]
 class BrainServer:
     """A brain's server: its state and its routes. Raises BadConfig and OSError if the config file can't be used.
 
-    Loopback is open to every user of the machine: without a `control_token` nobody scripts or reads it by HTTP.
+    Loopback is open to every user of the machine: without a `control_token` it can't be scripted or read by HTTP.
     """
 
     def __init__(self, brain: Brain, log: CallLog, script: FaultScript, control_token: str = "") -> None:
@@ -38,6 +39,7 @@ class BrainServer:
         return Starlette(
             routes=[
                 Route("/v1/messages", self._endpoint, methods=["POST"]),
+                Route("/v1/messages/count_tokens", self._count, methods=["POST"]),
                 Route("/v1/models/{model:path}", self._model),
                 Route("/healthz", self._health),
                 Route("/ledger", self._controlled(self._entries)),
@@ -54,15 +56,22 @@ class BrainServer:
             if self._token and secrets.compare_digest(given, self._token):
                 return await handler(http)
             problem = f"it takes the token that the server was started with, in {TOKEN_VARIABLE}"
-            return JSONResponse(sse.error("permission_error", problem, ""), 403)
+            return JSONResponse(error_body("permission_error", problem), 403)
 
         return handle
+
+    async def _count(self, http: HttpRequest) -> JSONResponse:
+        try:
+            request = parse({"max_tokens": 0, **await http.json()})
+        except (BadRequest, ValueError, TypeError) as error:
+            return JSONResponse(error_body("invalid_request_error", str(error)), 400)
+        return JSONResponse({"input_tokens": PromptCache().bill(request).total})
 
     async def _model(self, http: HttpRequest) -> JSONResponse:
         name = http.path_params["model"]
         listed = self._script.config.listed(name)
         if listed is None:
-            return JSONResponse(sse.error("not_found_error", f"model: {name}", ""), 404)
+            return JSONResponse(error_body("not_found_error", f"model: {name}"), 404)
         return JSONResponse(listed)
 
     async def _health(self, http: HttpRequest) -> JSONResponse:
@@ -75,7 +84,7 @@ class BrainServer:
         try:
             self._script.replace(parse_config(await http.body()))
         except BadConfig as error:
-            return JSONResponse(sse.error("invalid_request_error", str(error), ""), 400)
+            return JSONResponse(error_body("invalid_request_error", str(error)), 400)
         return JSONResponse({"ok": True})
 
     async def _reset(self, http: HttpRequest) -> JSONResponse:

@@ -10,7 +10,7 @@ from temporalio.client import Client
 from runtime.settings import Settings
 from standin.server.api_reply import ApiReply, text_block, tool_block
 from standin.server.app import BrainServer
-from standin.server.exchange import CallLog
+from standin.server.call_log import CallLog
 from standin.server.faults import FaultScript, parse_config
 from standin.server.serving import serving as served
 from supervision.contract.result import RunResult
@@ -38,7 +38,7 @@ class Billed(ScriptedModel):
 
     def fault(self, **rule: Any) -> None:
         """Sets the one fault that calls meet."""
-        self.faults.replace(parse_config(json.dumps({"rules": [rule], "append_only": False})))
+        self.faults.replace(parse_config(json.dumps({"rules": [rule]})))
 
     def usages(self, kind: str) -> list[Json]:
         """Returns the usage of the calls of a kind that were answered, in order."""
