@@ -101,7 +101,7 @@ class ScriptedModel:
 async def scripted_model() -> AsyncIterator[ScriptedModel]:
     """Gives a ScriptedModel that serves."""
     model = ScriptedModel()
-    script = FaultScript(config=ServerConfig(delta_chars=1 << 20))
+    script = FaultScript(ServerConfig(delta_chars=1 << 20))
     async with serving(BrainServer(model.think, CallLog(listener=model.hear), script)) as model.url:
         yield model
 

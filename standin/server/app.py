@@ -22,13 +22,12 @@ _Handler = Callable[[HttpRequest], Awaitable[JSONResponse]]
 
 
 class BrainServer:
-    """A brain's server: its state and its routes. Raises BadConfig and OSError if the config file can't be used.
+    """A brain's server: its state and its routes.
 
     Loopback is open to every user of the machine: without a `control_token` it can't be scripted or read by HTTP.
     """
 
     def __init__(self, brain: Brain, log: CallLog, script: FaultScript, control_token: str = "") -> None:
-        script.refresh()
         self._script = script
         self._log = log
         self._token = control_token.encode()
@@ -88,7 +87,7 @@ class BrainServer:
         return JSONResponse({"ok": True})
 
     async def _reset(self, http: HttpRequest) -> JSONResponse:
-        self._script.replace(parse_config("{}"))
+        self._script.reset()
         self._log.clear()
         self._endpoint.reset()
         return JSONResponse({"ok": True})

@@ -5,7 +5,6 @@ import hashlib
 import inspect
 import json
 import secrets
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -16,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 from standin.server.api_reply import CUT_JSON, ApiReply, Brain, ErrorReply, block_text, limited, output_tokens
 from standin.server.api_request import ApiRequest, BadRequest, Json, parse
 from standin.server.call_log import CallLog
-from standin.server.faults import BadConfig, Fault, FaultScript, RequestBucket
+from standin.server.faults import Fault, FaultScript, RequestBucket
 from standin.server.prompt_cache import PromptCache
 
 _BODY_BYTES = 64 << 20  # one request
@@ -83,7 +82,7 @@ class Endpoint:
         body = await _read(receive)
         if body is None:
             return
-        exchange.facts |= _first_facts(body)
+        exchange.facts["prompt_sha256"] = hashlib.sha256(body).hexdigest()
         self._log.write("received", **exchange.facts)
         work = asyncio.create_task(self._answer(exchange, headers, body))
         left = asyncio.create_task(_disconnected(receive))
@@ -114,19 +113,19 @@ class Endpoint:
         return "failed"
 
     async def _reply(self, exchange: _Exchange, headers: dict[str, str], body: bytes) -> Ending:
-        self._refresh()
         config = self._script.config
         try:
             request = parse(json.loads(body))
         except ValueError as error:
             raise BadRequest(str(error)) from error
         request = replace(request, number=exchange.number, call=exchange.facts["call"], headers=headers)
+        exchange.facts["model"] = request.model
         granted, answer_headers = self._bucket.take(config.limit) if config.limit else (True, {})
         if not granted:
             raise ErrorReply(429, "this request would exceed the limit of requests", headers=answer_headers)
         fault = self._script.fault(request.call)
         bill = self._cache.bill(request)  # on arrival: what others still write can't be read
-        await asyncio.sleep((self._script.latency_ms + fault.delay_ms) / 1000)
+        await asyncio.sleep(((config.latency_ms or 0) + fault.delay_ms) / 1000)
         if fault.garbage is not None:
             kind = "text/html" if fault.garbage.startswith("<") else "application/json"
             await exchange.whole(fault.status or 200, fault.garbage.encode(), fault.headers, kind)
@@ -157,13 +156,6 @@ class Endpoint:
     async def _think(self, request: ApiRequest) -> ApiReply:
         reply = self._brain(request)
         return await reply if inspect.isawaitable(reply) else reply
-
-    def _refresh(self) -> None:
-        """A file that is just being written must not fail a request: the old configuration stays until it is whole."""
-        try:
-            self._script.refresh()
-        except (BadConfig, OSError) as error:
-            sys.stderr.write(f"stand-in model: the configuration is left as it was: {error}\n")
 
 
 def error_body(error_type: str, text: str, request_id: str = "") -> Json:
@@ -246,14 +238,6 @@ def _written(block: Json) -> Json:
 def _encoded(event: Json) -> bytes:
     """Returns one event as bytes: ASCII, so that half of a surrogate pair arrives as it was written."""
     return f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
-
-
-def _first_facts(body: bytes) -> Json:
-    try:
-        model = json.loads(body).get("model")
-    except (ValueError, AttributeError):
-        model = None
-    return {"model": model, "prompt_sha256": hashlib.sha256(body).hexdigest()}
 
 
 async def _read(receive: Receive) -> bytes | None:

@@ -4,9 +4,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import Any
 
 from pydantic import Field, ValidationError
@@ -115,35 +113,22 @@ def parse_config(data: str | bytes) -> ServerConfig:
         raise BadConfig(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
 
 
-@dataclass
 class FaultScript:
-    """The configuration in force, from a file if there is one, and how often each of its rules has matched."""
+    """The configuration in force, and how often each of its rules has matched; `config` is the one to begin with."""
 
-    path: Path | None = None
-    usual_latency_ms: float = 0
-    config: ServerConfig = field(default_factory=ServerConfig)
-    _matches: Counter[int] = field(default_factory=Counter)
-    _stamp: tuple[int, int] = (0, 0)
-
-    @property
-    def latency_ms(self) -> float:
-        """The wait before each reply."""
-        return self.usual_latency_ms if self.config.latency_ms is None else self.config.latency_ms
-
-    def refresh(self) -> None:
-        """Reads the file if it has changed. Raises BadConfig and OSError; then the old one stays in use."""
-        if self.path is None:
-            return
-        stat = self.path.stat()
-        stamp = (stat.st_mtime_ns, stat.st_size)
-        if stamp != self._stamp:
-            self._stamp = stamp
-            self.replace(parse_config(self.path.read_bytes()))
+    def __init__(self, config: ServerConfig | None = None) -> None:
+        self._own = config or ServerConfig()
+        self.replace(self._own)
 
     def replace(self, config: ServerConfig) -> None:
         """Puts another configuration in force, all counters at zero."""
-        self.config = config
-        self._matches.clear()
+        latency_ms = self._own.latency_ms if config.latency_ms is None else config.latency_ms
+        self.config = config.model_copy(update={"latency_ms": latency_ms})
+        self._matches: Counter[int] = Counter()
+
+    def reset(self) -> None:
+        """Puts the first configuration in force again."""
+        self.replace(self._own)
 
     def fault(self, call: str) -> Fault:
         """The fault of the first rule that matches and is not used up; one without effect if there is none."""

@@ -14,7 +14,7 @@ from standin.server.api_reply import text_reply
 from standin.server.app import BrainServer
 from standin.server.call_log import CallLog
 from standin.server.faults import FaultScript
-from tests.standin.conftest import FOOTER, Served, client, json_of, start, stop, text_of
+from tests.standin.conftest import CONTROL, FOOTER, Served, client, json_of, start, stop, text_of
 
 WEATHER = {
     "name": "look_up",
@@ -162,17 +162,17 @@ async def test_a_broken_config_file_stops_the_start(tmp_path: Path) -> None:
         await start("--config", str(config))
 
 
-async def test_a_changed_config_file_is_read_again(tmp_path: Path) -> None:
+async def test_the_configuration_that_it_was_started_with_is_in_force_after_a_reset(tmp_path: Path) -> None:
     config = tmp_path / "config.json"
     config.write_text(json.dumps({"rules": [{"fault": {"reply": "first"}}]}))
     process, url = await start("--config", str(config))
-    async with client(url) as api:
+    async with client(url) as api, httpx2.AsyncClient(base_url=url, headers=CONTROL, trust_env=False) as http:
         ask: Any = {"model": "m", "max_tokens": 50, "messages": [{"role": "user", "content": "x"}]}
         assert text_of(await api.messages.create(**ask)) == "first"
-        config.write_text(json.dumps({"rules": [{"fault": {"reply": "the second"}}]}))
-        assert text_of(await api.messages.create(**ask)) == "the second"
-        config.write_text("{")
-        assert text_of(await api.messages.create(**ask)) == "the second"
+        await http.post("/config", json={"rules": [{"fault": {"reply": "second"}}]})
+        assert text_of(await api.messages.create(**ask)) == "second"
+        await http.post("/reset")
+        assert text_of(await api.messages.create(**ask)) == "first"
     assert await stop(process) == 0
 
 
