@@ -146,12 +146,11 @@ class Endpoint:
         self._cache.begin_reply(bill)
         if request.stream:
             return await _stream(exchange, _events(reply, message, config.delta_chars), fault, answer_headers)
-        if fault.cut_after is None and fault.stall_after is None:
-            await exchange.whole(200, json.dumps(message).encode(), answer_headers)
-            return "answered"
         await exchange.start(200, "application/json", answer_headers)
-        await exchange.write(b"{")
-        return await _broken(exchange, fault, max(fault.cut_after or 0, fault.stall_after or 0)) or "failed"
+        if await _broken(exchange, fault, fault.cut_after or fault.stall_after or 0):
+            return "failed"
+        await exchange.write(json.dumps(message).encode(), more=False)
+        return "answered"
 
     async def _think(self, request: ApiRequest) -> ApiReply:
         reply = self._brain(request)
@@ -168,26 +167,24 @@ async def _stream(exchange: _Exchange, events: Iterator[Json], fault: Fault, hea
     await exchange.start(200, "text/event-stream; charset=utf-8", {"cache-control": "no-cache", **headers})
     await exchange.write(b"")
     for sent, event in enumerate(events):
-        if (ended := await _broken(exchange, fault, sent)) is not None:
-            return ended
+        if await _broken(exchange, fault, sent):
+            return "failed"
         if fault.chunk_delay_ms and event["type"] == "content_block_delta":
             await asyncio.sleep(fault.chunk_delay_ms / 1000)
         await exchange.write(_encoded(event), more=event["type"] != "message_stop")
     return "answered"
 
 
-async def _broken(exchange: _Exchange, fault: Fault, sent: int) -> Ending | None:
-    """Ends or stalls a stream where the fault says so; a reply that is not ended makes the server drop the line."""
-    if fault.cut_after is not None and sent >= fault.cut_after:
-        return "failed"
-    if fault.stall_after is not None and sent == fault.stall_after:
+async def _broken(exchange: _Exchange, fault: Fault, sent: int) -> bool:
+    """True if a stream is to end after so many events: then the server drops the line. Stalls where it is to."""
+    if fault.stall_after == sent:
         left = fault.stall_ms / 1000
         while left > 0:
             await asyncio.sleep(min(_PING_SECONDS, left))
             left -= _PING_SECONDS
             if fault.pings:
                 await exchange.write(_encoded({"type": "ping"}))
-    return None
+    return fault.cut_after is not None and sent >= fault.cut_after
 
 
 def _message(reply: ApiReply, model: str, usage: Json) -> Json:

@@ -17,13 +17,16 @@ _WINDOWS = {"claude-[23]*": 200_000, "claude-*-4-[0-5]*": 200_000, "*": 1_000_00
 
 
 class Fault(StrictModel):
-    """What goes wrong with a reply, or the reply itself. Several may be combined; times are in milliseconds.
+    """What goes wrong with the first `times` replies whose call header fits the glob `call`, or those replies.
 
-    `status` is an error's, `garbage` a body that is sent as it is. `cut_after` drops the connection after so many
-    events of the stream, `stall_after` falls silent there, or sends `pings`, for `stall_ms` or until the client leaves.
-    `reply` is a text, or `content` with `stop_reason`, `stop_details` and `usage` if they are to be other than usual.
+    Several may be combined; times are in milliseconds. `status` is an error's, `garbage` a body that is sent as it is.
+    `cut_after` drops the connection after so many events of the stream, `stall_after` falls silent there, or sends
+    `pings`, for `stall_ms` or until the client leaves. `reply` is a text, or `content` with `stop_reason`,
+    `stop_details` and `usage` if they are to be other than usual.
     """
 
+    call: str = "*"
+    times: float = math.inf
     status: int | None = None
     type: str = ""
     message: str = "scripted"
@@ -45,20 +48,6 @@ class Fault(StrictModel):
         calls = any(block.get("type") == "tool_use" for block in content)
         stop = self.reply.get("stop_reason", "tool_use" if calls else "end_turn")
         return ApiReply(content, stop, self.reply.get("stop_details"), self.reply.get("usage"))
-
-
-class RequestPattern(StrictModel):
-    """Which requests: the first `times` whose call header fits a glob."""
-
-    call: str = "*"
-    times: float = math.inf
-
-
-class FaultRule(StrictModel):
-    """A fault for the requests that match."""
-
-    match: RequestPattern = RequestPattern()
-    fault: Fault
 
 
 class RequestLimit(StrictModel):
@@ -84,7 +73,7 @@ class ServerConfig(StrictModel):
     limit: RequestLimit | None = None
     windows: dict[str, int] = {}
     models: dict[str, dict[str, Any] | None] = {}
-    rules: list[FaultRule] = []
+    rules: list[Fault] = []
 
     def listed(self, model: str) -> Json | None:
         """Returns what the list of models has of this one."""
@@ -131,12 +120,12 @@ class FaultScript:
         self.replace(self._own)
 
     def fault(self, call: str) -> Fault:
-        """The fault of the first rule that matches and is not used up; one without effect if there is none."""
+        """The fault of the first rule that matches and is not used up; without one, a rule without effect."""
         for at, rule in enumerate(self.config.rules):
-            if fnmatchcase(call, rule.match.call):
+            if fnmatchcase(call, rule.call):
                 self._matches[at] += 1
-                if self._matches[at] <= rule.match.times:
-                    return rule.fault
+                if self._matches[at] <= rule.times:
+                    return rule
         return Fault()
 
 

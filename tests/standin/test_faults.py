@@ -128,7 +128,7 @@ async def test_delays_come_before_the_headers_and_between_the_pieces(served: Ser
 
 async def test_a_wrong_configuration_is_refused_and_changes_nothing(served: Served) -> None:
     await served.fault({"reply": "kept"})
-    reply = await served.http.post("/config", json={"rules": [{"fault": {"garbage": 7}}]})
+    reply = await served.http.post("/config", json={"rules": [{"garbage": 7}]})
     assert reply.status_code == 400
     assert "garbage" in reply.json()["error"]["message"]
     assert text_of(await served.ask()) == "kept"
