@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import inspect
 import json
+import math
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -120,9 +121,9 @@ class Endpoint:
             raise BadRequest(str(error)) from error
         request = replace(request, number=exchange.number, call=exchange.facts["call"], headers=headers)
         exchange.facts["model"] = request.model
-        granted, answer_headers = self._bucket.take(config.limit) if config.limit else (True, {})
-        if not granted:
-            raise ErrorReply(429, "this request would exceed the limit of requests", headers=answer_headers)
+        if config.limit and (wait := self._bucket.take(config.limit)):
+            after = {"retry-after": str(math.ceil(wait))}
+            raise ErrorReply(429, "this request would exceed the limit of requests", headers=after)
         fault = self._script.fault(request.call)
         bill = self._cache.bill(request)  # on arrival: what others still write can't be read
         await asyncio.sleep(((config.latency_ms or 0) + fault.delay_ms) / 1000)
@@ -145,8 +146,8 @@ class Endpoint:
         exchange.facts |= {"message_id": message["id"], "usage": usage}
         self._cache.begin_reply(bill)
         if request.stream:
-            return await _stream(exchange, _events(reply, message, config.delta_chars), fault, answer_headers)
-        await exchange.start(200, "application/json", answer_headers)
+            return await _stream(exchange, _events(reply, message, config.delta_chars), fault)
+        await exchange.start(200, "application/json", {})
         if await _broken(exchange, fault, fault.cut_after or fault.stall_after or 0):
             return "failed"
         await exchange.write(json.dumps(message).encode(), more=False)
@@ -162,9 +163,9 @@ def error_body(error_type: str, text: str, request_id: str = "") -> Json:
     return {"type": "error", "error": {"type": error_type, "message": text}, "request_id": request_id}
 
 
-async def _stream(exchange: _Exchange, events: Iterator[Json], fault: Fault, headers: dict[str, str]) -> Ending:
+async def _stream(exchange: _Exchange, events: Iterator[Json], fault: Fault) -> Ending:
     """Sends events, ended or stalled where the fault says so."""
-    await exchange.start(200, "text/event-stream; charset=utf-8", {"cache-control": "no-cache", **headers})
+    await exchange.start(200, "text/event-stream; charset=utf-8", {"cache-control": "no-cache"})
     await exchange.write(b"")
     for sent, event in enumerate(events):
         if await _broken(exchange, fault, sent):

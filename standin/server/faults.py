@@ -51,14 +51,10 @@ class Fault(StrictModel):
 
 
 class RequestLimit(StrictModel):
-    """So many requests a minute, `burst_seconds` of them at once after a quiet time; what exceeds it gets 429.
-
-    With `headers` every answer says so in `anthropic-ratelimit-requests-*`; refusals have `retry-after` in any case.
-    """
+    """So many requests a minute, `burst_seconds` of them at once after a quiet time."""
 
     per_minute: float = Field(gt=0)
     burst_seconds: float = Field(default=5, ge=0)
-    headers: bool = False
 
 
 class ServerConfig(StrictModel):
@@ -137,15 +133,12 @@ class RequestBucket:
         self._level = math.inf
         self._at = clock()
 
-    def take(self, limit: RequestLimit) -> tuple[bool, dict[str, str]]:
-        """Returns whether a request may come now, and the headers of its answer."""
+    def take(self, limit: RequestLimit) -> float:
+        """Returns 0 if a request may come now, else the seconds until one may."""
         now, rate = self._clock(), limit.per_minute / 60
         self._level = min(max(1.0, rate * limit.burst_seconds), self._level + (now - self._at) * rate)
         self._at = now
-        granted = self._level >= 1
-        self._level -= granted
-        headers = {} if granted else {"retry-after": str(math.ceil((1 - self._level) / rate))}
-        if limit.headers:
-            headers["anthropic-ratelimit-requests-limit"] = f"{limit.per_minute:g}"
-            headers["anthropic-ratelimit-requests-remaining"] = str(int(self._level))
-        return granted, headers
+        if self._level < 1:
+            return (1 - self._level) / rate
+        self._level -= 1
+        return 0.0
