@@ -10,9 +10,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from rich.console import Console
-
-from benchmarks.measure import Sample, measure, show
+from benchmarks.measure import Sample, measure, report
 from benchmarks.processes import CHECKOUT, ProcessFailed
 from benchmarks.rows import ROWS, WARM_UP, Row, shorter
 from benchmarks.scene import FLOOR_SETTINGS, measured, scene
@@ -21,7 +19,6 @@ from runtime.process import exit_now
 _FLOOR = "reference_temporal.py"
 _REPETITIONS = 3
 _PAIRS = 8  # of two versions: a difference of a twentieth is seen
-_WIDE = 400  # columns: a Markdown table's row is one line
 
 
 def say(line: str) -> None:
@@ -40,7 +37,7 @@ def main() -> None:
     repetitions = options.repetitions or (1 if options.quick else _PAIRS if other else _REPETITIONS)
     say(f"floor: {floor or 'none'}; other version: {other or 'none'}")
     samples = measured(_run(rows, repetitions, floor, other))
-    show(Console(width=None if sys.stdout.isatty() else _WIDE), rows, samples, bool(other))
+    sys.stdout.write(report(rows, samples))
     if options.out:
         _write(options.out, samples)
     exit_now(1 if any(sample.failed for sample in samples) else 0)

@@ -6,9 +6,6 @@ import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
 from temporalio.client import Client
 
 from benchmarks.processes import ModelControl, cpu_seconds, resident_bytes
@@ -130,49 +127,42 @@ def _mistake(row: Row, runs: Runs, calls: int) -> str | None:
     return None
 
 
-def show(console: Console, rows: list[Row], samples: list[Sample], against: bool) -> None:
-    """Prints medians, pairs and failures; Markdown tables where the output is no terminal."""
-    form = box.SIMPLE_HEAD if console.is_terminal else box.MARKDOWN
-    console.print(_medians(rows, samples, Table(box=form)))
-    if against:
-        console.print(_pairs(rows, samples, Table(box=form)))
-    for sample in samples:
-        if sample.failed:
-            console.print(f"failed: {sample.system}, {sample.row}: {sample.failed}", style="red", markup=False)
+def report(rows: list[Row], samples: list[Sample]) -> str:
+    """Returns medians, pairs of versions and failures as Markdown."""
+    systems = list(dict.fromkeys(sample.system for sample in samples))
+    of = {
+        (row.name, system): [s for s in samples if (s.row, s.system, s.failed) == (row.name, system, None)]
+        for row in rows
+        for system in systems
+    }
+    header = ["row", "system", *(name for name, _, _ in _COLUMNS), *(name for name, _ in _TO_FLOOR)]
+    medians = []
+    for (row, system), seen in of.items():
+        if seen:
+            cells = [format(_median(seen, value), form) for _, value, form in _COLUMNS]
+            if system != "floor" and (floor := of.get((row, "floor"))):
+                cells += [f"{_median(seen, value) / _median(floor, value):.2f}" for _, value in _TO_FLOOR]
+            medians.append([row, system, *cells])
+    parts = [_table(header, medians)]
+    if "other" in systems:
+        compared = [f"{name}, to the other" for name, _ in _COMPARED]
+        parts.append(_table(["row", "pairs", *compared], [_pairs(row, samples) for row in rows]))
+    parts += [f"failed: {s.system}, {s.row}: {s.failed}\n" for s in samples if s.failed]
+    return "\n".join(parts)
 
 
-def _medians(rows: list[Row], samples: list[Sample], table: Table) -> Table:
-    for name in ("row", "system"):
-        table.add_column(name, no_wrap=True)
-    for name in [*(name for name, _, _ in _COLUMNS), *(name for name, _ in _TO_FLOOR)]:
-        table.add_column(name, justify="right")
-    for row in rows:
-        for system in dict.fromkeys(sample.system for sample in samples):
-            of = [s for s in samples if (s.row, s.system, s.failed) == (row.name, system, None)]
-            floor = [s for s in samples if (s.row, s.system, s.failed) == (row.name, "floor", None)]
-            if not of:
-                continue
-            cells = [format(_median(of, value), form) for _, value, form in _COLUMNS]
-            if floor and system != "floor":
-                cells += [f"{_median(of, value) / _median(floor, value):.2f}" for _, value in _TO_FLOOR]
-            table.add_row(row.name, system, *cells)
-    return table
+def _pairs(row: Row, samples: list[Sample]) -> list[str]:
+    """This version to the other one: the median of the pairs' ratios, and the least and the largest."""
+    new, old = ([s for s in samples if (s.row, s.system) == (row.name, name)] for name in ("project", "other"))
+    pairs = [pair for pair in zip(new, old, strict=True) if not (pair[0].failed or pair[1].failed)]
+    ratios = [[value(one) / value(two) for one, two in pairs] for _, value in _COMPARED] if pairs else []
+    cells = [f"{statistics.median(part):.2f} ({min(part):.2f} to {max(part):.2f})" for part in ratios]
+    return [row.name, str(len(pairs)), *cells]
 
 
-def _pairs(rows: list[Row], samples: list[Sample], table: Table) -> Table:
-    """This version to the other one: the median of the pairs' ratios, and from the least to the largest."""
-    table.add_column("row", no_wrap=True)
-    table.add_column("pairs", justify="right")
-    for name, _ in _COMPARED:
-        table.add_column(f"{name}, to the other", justify="right")
-    for row in rows:
-        new, old = ([s for s in samples if (s.row, s.system) == (row.name, name)] for name in ("project", "other"))
-        pairs = [pair for pair in zip(new, old, strict=True) if not (pair[0].failed or pair[1].failed)]
-        if pairs:
-            ratios = [[value(one) / value(two) for one, two in pairs] for _, value in _COMPARED]
-            cells = [f"{statistics.median(part):.2f} ({min(part):.2f} to {max(part):.2f})" for part in ratios]
-            table.add_row(row.name, str(len(pairs)), *cells)
-    return table
+def _table(header: list[str], lines: list[list[str]]) -> str:
+    filled = [line + [""] * (len(header) - len(line)) for line in (header, ["---"] * len(header), *lines)]
+    return "".join(f"| {' | '.join(line)} |\n" for line in filled)
 
 
 def _median(samples: list[Sample], value: Value) -> float:

@@ -126,7 +126,7 @@ class Endpoint:
             raise ErrorReply(429, "this request would exceed the limit of requests", headers=after)
         fault = self._script.fault(request.call)
         bill = self._cache.bill(request)  # on arrival: what others still write can't be read
-        await asyncio.sleep(((config.latency_ms or 0) + fault.delay_ms) / 1000)
+        await asyncio.sleep((config.latency_ms + fault.delay_ms) / 1000)
         if fault.garbage is not None:
             kind = "text/html" if fault.garbage.startswith("<") else "application/json"
             await exchange.whole(fault.status or 200, fault.garbage.encode(), fault.headers, kind)
@@ -206,7 +206,7 @@ def _message(reply: ApiReply, model: str, usage: Json) -> Json:
 def _events(reply: ApiReply, message: Json, size: int) -> Iterator[Json]:
     """Returns the reply as a stream's events, at most `size` characters of text in each."""
     ends = {key: message.pop(key) for key in ("stop_reason", "stop_sequence", "stop_details") if key in message}
-    opened = {"content": [], "stop_reason": None, "usage": {**message["usage"], "output_tokens": 1}}
+    opened: Json = {"content": [], "stop_reason": None, "usage": {**message["usage"], "output_tokens": 1}}
     yield {"type": "message_start", "message": message | opened}
     yield {"type": "ping"}
     for index, block in enumerate(reply.content):
@@ -245,7 +245,7 @@ async def _read(receive: Receive) -> bytes | None:
         event = await receive()
         if event["type"] == "http.disconnect":
             return None
-        body += event.get("body", b"")
+        body += bytes(event.get("body", b""))
         if not event.get("more_body") or len(body) > _BODY_BYTES:
             return body
 

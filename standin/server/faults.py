@@ -64,7 +64,7 @@ class ServerConfig(StrictModel):
     `models` are further fields of the list of models, by name or pattern; null is a model that the list does not have.
     """
 
-    latency_ms: float | None = None
+    latency_ms: float = 0
     delta_chars: int = Field(default=24, ge=1)  # of text in one stream event: small, so that streams have many
     limit: RequestLimit | None = None
     windows: dict[str, int] = {}
@@ -107,8 +107,7 @@ class FaultScript:
 
     def replace(self, config: ServerConfig) -> None:
         """Puts another configuration in force, all counters at zero."""
-        latency_ms = self._own.latency_ms if config.latency_ms is None else config.latency_ms
-        self.config = config.model_copy(update={"latency_ms": latency_ms})
+        self.config = config
         self._matches: Counter[int] = Counter()
 
     def reset(self) -> None:
