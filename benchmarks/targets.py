@@ -13,11 +13,6 @@ class Verdict:
     is_met: bool
 
 
-def at_most(name: str, bound: float, measured: float) -> Verdict:
-    """Returns a target that is met when the measured value is not above the bound."""
-    return Verdict(name, f"at most {bound:g}", measured, measured <= bound)
-
-
 def at_least(name: str, bound: float, measured: float) -> Verdict:
     """Returns a target that is met when the measured value is not below the bound."""
     return Verdict(name, f"at least {bound:g}", measured, measured >= bound)

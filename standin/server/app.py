@@ -9,11 +9,9 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from standin.server.api_reply import Brain
-from standin.server.api_request import BadRequest, parse
 from standin.server.call_log import CallLog
 from standin.server.endpoint import Endpoint, error_body
 from standin.server.faults import BadConfig, FaultScript, parse_config
-from standin.server.prompt_cache import PromptCache
 
 TOKEN_VARIABLE = "STANDIN_CONTROL_TOKEN"
 """The environment variable with the token: words on a command line are shown to every user of the machine."""
@@ -38,7 +36,6 @@ class BrainServer:
         return Starlette(
             routes=[
                 Route("/v1/messages", self._endpoint, methods=["POST"]),
-                Route("/v1/messages/count_tokens", self._count, methods=["POST"]),
                 Route("/v1/models/{model:path}", self._model),
                 Route("/healthz", self._health),
                 Route("/ledger", self._controlled(self._entries)),
@@ -58,13 +55,6 @@ class BrainServer:
             return JSONResponse(error_body("permission_error", problem), 403)
 
         return handle
-
-    async def _count(self, http: HttpRequest) -> JSONResponse:
-        try:
-            request = parse({"max_tokens": 0, **await http.json()})
-        except (BadRequest, ValueError, TypeError) as error:
-            return JSONResponse(error_body("invalid_request_error", str(error)), 400)
-        return JSONResponse({"input_tokens": PromptCache().bill(request).total})
 
     async def _model(self, http: HttpRequest) -> JSONResponse:
         name = http.path_params["model"]
