@@ -1,26 +1,24 @@
 """The command behind `make bench`."""
 
 import argparse
+import dataclasses
+import json
 import os
+import platform
 import sys
-from contextlib import AsyncExitStack
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 
-from rich.console import Console
-
-from benchmarks import report
-from benchmarks.measure import Bench, Sample
+from benchmarks.measure import Sample, measure, report
+from benchmarks.processes import CHECKOUT, ProcessFailed
 from benchmarks.rows import ROWS, WARM_UP, Row, shorter
-from benchmarks.scene import measured, scene
-from benchmarks.systems import CHECKOUT, FLOOR_SETTINGS, Floor, System
-from benchmarks.targets import verdicts
+from benchmarks.scene import FLOOR_SETTINGS, measured, scene
 from runtime.process import exit_now
 
 _FLOOR = "reference_temporal.py"
-_FLOOR_MODEL = "fake_llm.py"
 _REPETITIONS = 3
-_WIDE = 400  # columns: a Markdown table's row is one line
+_PAIRS = 8  # of two versions: a difference of a twentieth is seen
 
 
 def say(line: str) -> None:
@@ -30,81 +28,87 @@ def say(line: str) -> None:
 
 
 def main() -> None:
-    """Exit codes: 0 measured, 1 something did not run (with --check: or a target is missed)."""
+    """Exit codes: 0 measured, 1 something did not run."""
     options = _parser().parse_args()
     rows = [shorter(row) for row in ROWS] if options.quick else ROWS
     rows = [row for row in rows if not options.only or any(part in row.name for part in options.only)]
     floor = None if options.no_floor else _floor(options.floor)
-    if floor:
-        rows = [row for row in rows if not row.new_roles]  # the floor's model server writes no such plans
-    say(f"floor: {floor or 'none, the rows have nothing to compare with'}")
-    samples = measured(_run(rows, options.repetitions or (1 if options.quick else _REPETITIONS), floor))
-    judged = verdicts(samples)
-    report.show(Console(width=None if sys.stdout.isatty() else _WIDE), samples, judged)
+    other = options.against and options.against.resolve()
+    repetitions = options.repetitions or (1 if options.quick else _PAIRS if other else _REPETITIONS)
+    say(f"floor: {floor or 'none'}; other version: {other or 'none'}")
+    samples = measured(_run(rows, repetitions, floor, other))
+    sys.stdout.write(report(rows, samples))
     if options.out:
-        report.write(options.out, samples, judged)
-    failed = any(sample.failed for sample in samples)
-    missed = options.check and any(verdict.is_met is False for verdict in judged)
-    exit_now(1 if failed or missed else 0)
+        _write(options.out, samples)
+    exit_now(1 if any(sample.failed for sample in samples) else 0)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure what a run costs.")
     parser.add_argument("--quick", action="store_true", help="one repetition, fewer small runs")
-    parser.add_argument("--repetitions", type=int, help=f"default: {_REPETITIONS}")
+    parser.add_argument("--against", type=Path, metavar="CHECKOUT", help="another checkout, with its own .venv")
+    counts = f"default: {_REPETITIONS}, with --against {_PAIRS}"
+    parser.add_argument("--repetitions", "--pairs", type=int, metavar="N", help=counts)
     parser.add_argument("--only", action="append", metavar="TEXT", help="rows whose name holds it; may be repeated")
-    parser.add_argument("--floor", type=Path, help=f"folder with {_FLOOR} and {_FLOOR_MODEL}")
+    parser.add_argument("--floor", type=Path, help=f"folder with {_FLOOR}; else SUPERVISOR_BENCH_FLOOR")
     parser.add_argument("--no-floor", action="store_true", help="measure the project alone")
     parser.add_argument("--out", type=Path, help="write all samples there as JSON")
-    parser.add_argument("--check", action="store_true", help="exit 1 when a target is missed")
     return parser
 
 
 def _floor(named: Path | None) -> Path | None:
-    """Returns the folder of the floor: named, from the environment, or beside the checkout."""
+    """Returns the program of the floor: named, from the environment, or beside the checkout."""
     given = named or os.environ.get("SUPERVISOR_BENCH_FLOOR")
-    folder = Path(given) if given else CHECKOUT.parent / "shared" / "bench"
-    complete = all((folder / name).is_file() for name in (_FLOOR, _FLOOR_MODEL))
-    if given and not complete:
-        say(f"{folder} has no {_FLOOR} and {_FLOOR_MODEL}")
+    program = (Path(given) if given else CHECKOUT.parent / "shared" / "bench").absolute() / _FLOOR
+    if program.is_file():
+        return program
+    if given:
+        say(f"{program} does not exist: --floor names the folder that has it")
         exit_now(1)
-    return folder.absolute() if complete else None
+    return None
 
 
-async def _run(rows: list[Row], repetitions: int, floor: Path | None) -> list[Sample]:
-    """Starts everything, measures all rows, repetitions interleaved, and ends everything."""
-    async with AsyncExitStack() as stack:
-        place = await stack.enter_async_context(scene("bench", model_script=floor / _FLOOR_MODEL if floor else None))
-        systems: list[System] = [place.project()]
+async def _run(rows: list[Row], repetitions: int, floor: Path | None, other: Path | None) -> list[Sample]:
+    """Starts everything, measures all rows, the systems in turn, and ends everything."""
+    async with scene("bench") as place:
+        systems = [place.project()]
+        if other:
+            if not (other / ".venv" / "bin" / "python").is_file():
+                raise ProcessFailed(f"{other} has no .venv: run `make dev` there first")
+            systems.append((await place.beside("other")).project("other", other))
         if floor:
-            systems.insert(0, Floor(place.folder, floor / _FLOOR, place.info.address, place.model.url))
-            say(f"floor settings: {' '.join(FLOOR_SETTINGS)}, no heartbeats")
+            systems.append((await place.beside("floor")).floor(floor))
         for system in systems:
-            await stack.enter_async_context(system.worker)
-        bench = Bench(place.info.pid, place.model)
-        for system in systems:
-            await bench.measure(system, WARM_UP, f"{system.name}-warm")
-        return await _all(bench, systems, rows, repetitions)
-
-
-async def _all(bench: Bench, systems: list[System], rows: list[Row], repetitions: int) -> list[Sample]:
-    samples = []
-    for repetition in range(repetitions):
-        for number, row in enumerate(rows):
-            for system in systems:
-                if system.name == "floor" and not row.floor:
-                    continue
-                base = f"{system.name}-{number}-{repetition}"
-                sample = await bench.measure(system, row, base)
-                samples.append(sample)
-                _say(repetition, sample)
-    return samples
+            await place.stack.enter_async_context(system.worker)
+            await measure(system, place.model, WARM_UP, f"{system.name}-warm")
+        samples = []
+        for repetition in range(repetitions):
+            for number, row in enumerate(rows):
+                # Each second time the other way round: what comes first on a machine is no advantage.
+                for system in systems[:: -1 if repetition % 2 else 1]:
+                    if system.name == "floor" and not row.floor:
+                        continue
+                    base = f"{system.name}-{number}-{repetition}"
+                    samples.append(await measure(system, place.model, row, base))
+                    _say(repetition, samples[-1])
+        return samples
 
 
 def _say(repetition: int, sample: Sample) -> None:
     at = f"{datetime.now(UTC):%H:%M:%S} {repetition + 1}"
     outcome = sample.failed or f"{sample.wall:.2f} s, {sample.worker_cpu:.1f} + {sample.server_cpu:.1f} ms CPU a call"
     say(f"{at}  {sample.row}, {sample.system}: {outcome} (load {sample.load:.1f})")
+
+
+def _write(path: Path, samples: list[Sample]) -> None:
+    """Writes every sample and what it was measured on."""
+    document = {
+        "machine": {"cpus": os.cpu_count(), "python": platform.python_version(), "system": platform.platform()},
+        "versions": {name: version(name) for name in ("temporalio", "anthropic", "pydantic")},
+        "floor_settings": " ".join(FLOOR_SETTINGS),
+        "samples": [dataclasses.asdict(sample) for sample in samples],
+    }
+    path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

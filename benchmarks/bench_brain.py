@@ -1,11 +1,10 @@
 """The brain of the bench's model: it costs next to nothing and does what markers in the texts say.
 
-`python benchmarks/bench_brain.py --port 7480` serves it. It knows only what the project sends (plan and answer as
-structured outputs):
+`python -m benchmarks.bench_brain --port 7480` serves it. It answers the project's calls, and those of the floor:
 
     goal      [[bench n=10 t=2 run=r1 tool=lookup]]    n worker agents, t tool turns each, the tool they call;
-              roles=5: the plan defines five roles for them; then=7: seven more, each builds on all ten
-    subtask   [[task i=3 n=10 t=2 run=r1 tool=...]]    written into the plan's descriptions
+              then=7: seven more, each builds on all ten
+    subtask   [[task i=3 n=10 t=2 run=r1 ...]]         written into the plan's descriptions
     finding   [[done i=3 n=10 run=r1]]                 written into the worker agents' last messages
 """
 
@@ -15,10 +14,10 @@ import re
 from collections.abc import Iterator
 
 from standin.extract.schema_fill import Filler
-from standin.server.api_reply import ApiReply, json_reply, text_block, tool_block
+from standin.server.api_reply import ApiReply, json_reply, text_reply, tool_block
 from standin.server.api_request import ApiRequest, Json
 from standin.server.app import TOKEN_VARIABLE, BrainServer
-from standin.server.exchange import CallLog
+from standin.server.call_log import CallLog
 from standin.server.faults import FaultScript
 from standin.server.serving import listen, run
 
@@ -36,17 +35,18 @@ def think(request: ApiRequest) -> ApiReply:
 
 def _reply(request: ApiRequest) -> ApiReply:
     text = request.prompt
-    if request.schema is not None:
-        bench = next(markers(text, "bench"))
+    bench = next(markers(text, "bench"), None)
+    if bench and request.schema:
         filler = Filler(request.schema)
-        wanted = _plan(bench) if "subtasks" in filler.properties() else {"answer": _answer(text, bench)}
-        return json_reply(filler.fill(wanted))
+        made = {"answer": _answer(text, bench)} if "answer" in filler.properties() else _plan(bench)
+        return json_reply(filler.fill(made))
+    if bench:  # the floor's answer has no schema
+        return text_reply(_answer(text, bench))
     task = next(markers(text, "task"))
     if request.turns < int(task["t"]):
         query = {"query": f"q{task['i']}.{request.turns}"}
-        return ApiReply([tool_block(task.get("tool", "lookup"), query)], "tool_use")
-    done = f"Answer of part {task['i']}. [[done i={task['i']} n={task['n']} run={task['run']}]]"
-    return ApiReply([text_block(done)])
+        return ApiReply([tool_block(task["tool"], query)], "tool_use")
+    return text_reply(f"Answer of part {task['i']}. [[done i={task['i']} n={task['n']} run={task['run']}]]")
 
 
 def markers(text: str, kind: str) -> Iterator[Fields]:
@@ -57,27 +57,19 @@ def markers(text: str, kind: str) -> Iterator[Fields]:
 
 
 def _plan(bench: Fields) -> Json:
+    """A plan in the project's words and in the floor's: a schema takes what it has."""
     fields = " ".join(f"{key}={value}" for key, value in bench.items())
-    new_roles = [_new_role(number, bench.get("tool", "lookup")) for number in range(int(bench.get("roles", 0)))]
-    subtasks: list[Json] = []
     first = [f"t{i}" for i in range(1, int(bench["n"]) + 1)]
+    subtasks = []
     for i in range(1, _parts(bench) + 1):
-        subtask: Json = {"id": f"t{i}", "description": f"Do part {i} of the job. [[task i={i} {fields}]]"}
-        if i > len(first):
-            subtask["depends_on"] = first
-        if new_roles:
-            subtask["new_role"] = new_roles[i % len(new_roles)]["name"]
-        subtasks.append(subtask)
-    return {"subtasks": subtasks, "new_roles": new_roles}
+        text = f"Do part {i} of the job. [[task i={i} {fields}]]"
+        after = first if i > len(first) else []
+        subtasks.append({"id": f"t{i}", "description": text, "objective": text, "depends_on": after})
+    return {"subtasks": subtasks, "tasks": subtasks}
 
 
 def _parts(bench: Fields) -> int:
     return int(bench["n"]) + int(bench.get("then", 0))
-
-
-def _new_role(number: int, tool: str) -> Json:
-    words = {"description": "Looks things up.", "system_prompt": "You look things up and report what you found."}
-    return {"name": f"own-{number}", **words, "tools": [tool]}
 
 
 def _answer(text: str, bench: Fields) -> str:
@@ -87,7 +79,7 @@ def _answer(text: str, bench: Fields) -> str:
 
 def main() -> None:
     """Serves on loopback until SIGTERM."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.bench_brain")
     parser.add_argument("--port", type=int, required=True)
     listener, url = listen(port=parser.parse_args().port)
     run(BrainServer(think, CallLog(), FaultScript(), os.environ.get(TOKEN_VARIABLE, "")), listener, url)

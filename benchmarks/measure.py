@@ -1,4 +1,4 @@
-"""One measurement: a row on a system, its time, its CPU, its memory."""
+"""One measurement: a row on a system, its time, its CPU, its memory, its history; and tables of them."""
 
 import asyncio
 import os
@@ -6,18 +6,21 @@ import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from benchmarks import limits
-from benchmarks.history import History
-from benchmarks.model_control import ModelControl
-from benchmarks.processes import cpu_seconds, resident_bytes
+from temporalio.client import Client
+
+from benchmarks.processes import ModelControl, cpu_seconds, resident_bytes
 from benchmarks.rows import Row
-from benchmarks.systems import Runs, System
+from benchmarks.scene import Runs, System
+
+_ROW_TIMEOUT = 300.0  # seconds; the longest row takes ten on two cores
+_SETTLE = 1.0  # seconds between rows: the server's work after a run belongs to that run
 
 
 @dataclass(frozen=True)
 class Sample:
     """What was seen; times in seconds, CPU in milliseconds per model call, memory in bytes.
 
+    `events` are those of the first run's supervisor and all its worker agents, `agent_*` the mean of an agent.
     `failed` says why there is nothing to see; the numbers are then zero.
     """
 
@@ -25,15 +28,13 @@ class Sample:
     system: str
     wall: float = 0.0
     beyond: float = 0.0
-    runs_per_second: float = 0.0
-    calls_per_second: float = 0.0
     worker_cpu: float = 0.0
     server_cpu: float = 0.0
     first_call: float = 0.0
-    in_flight: int = 0
-    resident: int = 0
-    supervisor: History | None = None
-    agent: History | None = None
+    resident: float = 0.0
+    events: float = 0.0
+    agent_events: float = 0.0
+    agent_kib: float = 0.0
     load: float = 0.0
     failed: str | None = None
 
@@ -43,75 +44,126 @@ class Sample:
         return self.worker_cpu + self.server_cpu
 
 
-class Bench:
-    """Measures on one Temporal server and one model server."""
+Value = Callable[[Sample], float]
 
-    def __init__(self, server_pid: int, model: ModelControl) -> None:
-        self._server_pid = server_pid
-        self._model = model
-
-    async def measure(self, system: System, row: Row, base: str) -> Sample:
-        """Returns one sample; a row that fails is a sample that says so."""
-        try:
-            async with asyncio.timeout(limits.ROW_TIMEOUT.total_seconds()):
-                return await self._measure(system, row, base)
-        except TimeoutError:
-            why = f"not done within {limits.ROW_TIMEOUT}"
-        except Exception as error:
-            why = f"{type(error).__name__}: {error} {error.__cause__ or ''}".strip()
-        return Sample(row.name, system.name, failed=why, load=os.getloadavg()[0])
-
-    async def _measure(self, system: System, row: Row, base: str) -> Sample:
-        self._model.prepare(row.latency)
-        pids = (system.worker.pid, self._server_pid)
-        before = [cpu_seconds(pid) for pid in pids]
-        runs = await system.run(row, base)
-        await asyncio.sleep(limits.SETTLE.total_seconds())
-        worker, server = (
-            1000 * (cpu_seconds(pid) - old) / row.model_calls for pid, old in zip(pids, before, strict=True)
-        )
-        stats = self._model.stats()
-        supervisor, agent = await system.histories(runs)
-        walls = statistics.median(run.wall for run in runs.runs)
-        return Sample(
-            row=row.name,
-            system=system.name,
-            wall=walls,
-            beyond=walls - row.critical_path,
-            runs_per_second=row.runs / runs.wall,
-            calls_per_second=row.model_calls / runs.wall,
-            worker_cpu=worker,
-            server_cpu=server,
-            first_call=statistics.median(stats["runs"][run.id]["first"] - run.began for run in runs.runs),
-            in_flight=stats["in_flight_max"],
-            resident=resident_bytes(system.worker.pid),
-            supervisor=supervisor,
-            agent=agent,
-            load=os.getloadavg()[0],
-            failed=_mistake(row, runs, stats["total_completed"], stats["repeated_completed"]),
-        )
+_COLUMNS: list[tuple[str, Value, str]] = [
+    ("wall s", lambda s: s.wall, ".2f"),
+    ("beyond critical path s", lambda s: s.beyond, ".2f"),
+    ("worker CPU ms/call", lambda s: s.worker_cpu, ".1f"),
+    ("server CPU ms/call", lambda s: s.server_cpu, ".1f"),
+    ("first call ms", lambda s: s.first_call * 1000, ".0f"),
+    ("worker RSS MiB", lambda s: s.resident / 2**20, ".0f"),
+    ("events", lambda s: s.events, ".0f"),
+    ("events of an agent", lambda s: s.agent_events, ".0f"),
+    ("KiB of an agent", lambda s: s.agent_kib, ".1f"),
+]
+_TO_FLOOR: list[tuple[str, Value]] = [("beyond, to floor", lambda s: s.beyond), ("CPU, to floor", lambda s: s.cpu)]
+_COMPARED: list[tuple[str, Value]] = [
+    ("worker CPU a call", lambda s: s.worker_cpu),
+    ("server CPU a call", lambda s: s.server_cpu),
+    ("wall", lambda s: s.wall),
+    ("events", lambda s: s.events),
+]
 
 
-def _mistake(row: Row, runs: Runs, calls: int, repeated: int) -> str | None:
+async def measure(system: System, model: ModelControl, row: Row, base: str) -> Sample:
+    """Returns one sample; a row that fails or takes too long is a sample that says so."""
+    try:
+        async with asyncio.timeout(_ROW_TIMEOUT):
+            return await _measure(system, model, row, base)
+    except Exception as error:
+        why = f"{type(error).__name__}: {error} {error.__cause__ or ''}".strip()
+    return Sample(row.name, system.name, failed=why, load=os.getloadavg()[0])
+
+
+async def _measure(system: System, model: ModelControl, row: Row, base: str) -> Sample:
+    model.prepare(row.latency)
+    pids = (system.worker.pid, system.server_pid)
+    before = [cpu_seconds(pid) for pid in pids]
+    runs = await system.run(row, base)
+    await asyncio.sleep(_SETTLE)
+    spent = [1000 * (cpu_seconds(pid) - old) / row.model_calls for pid, old in zip(pids, before, strict=True)]
+    ledger = model.ledger()
+    own, *agents = await _histories(system.client, runs.runs[0].id)
+    wall = statistics.median(run.wall for run in runs.runs)
+    return Sample(
+        row=row.name,
+        system=system.name,
+        wall=wall,
+        beyond=wall - row.critical_path,
+        worker_cpu=spent[0],
+        server_cpu=spent[1],
+        first_call=min(entry["at"] for entry in ledger) - runs.runs[0].began,
+        resident=resident_bytes(system.worker.pid),
+        events=own[0] + sum(events for events, _ in agents),
+        agent_events=statistics.mean(events for events, _ in agents),
+        agent_kib=statistics.mean(kib for _, kib in agents),
+        load=os.getloadavg()[0],
+        failed=_mistake(row, runs, len(model.answered())),
+    )
+
+
+async def _histories(client: Client, run_id: str) -> list[tuple[float, float]]:
+    """Returns events and KiB of a run's own history, then those of its children."""
+
+    async def size(workflow_id: str) -> tuple[float, float]:
+        info = (await client.get_workflow_handle(workflow_id).describe()).raw_description.workflow_execution_info
+        return info.history_length, info.history_size_bytes / 1024
+
+    children = [
+        event.start_child_workflow_execution_initiated_event_attributes.workflow_id
+        async for event in client.get_workflow_handle(run_id).fetch_history_events()
+        if event.HasField("start_child_workflow_execution_initiated_event_attributes")
+    ]
+    return [await size(workflow_id) for workflow_id in (run_id, *children)]
+
+
+def _mistake(row: Row, runs: Runs, calls: int) -> str | None:
     wrong = [run.id for run in runs.runs if not run.ok]
     if wrong:
         return f"{len(wrong)} of {row.runs} answers miss findings, the first is {wrong[0]}"
-    if calls != row.model_calls or repeated:
-        return f"{calls} model calls where {row.model_calls} were due, {repeated} of them repeated"
+    if calls != row.model_calls:
+        return f"{calls} model calls were answered where {row.model_calls} were due"
     return None
 
 
-def median(samples: list[Sample], row: Row, system: str, value: Callable[[Sample], float]) -> float | None:
-    """Returns the median over the repetitions that worked, None when none did."""
-    values = [value(s) for s in samples if (s.row, s.system) == (row.name, system) and s.failed is None]
-    return statistics.median(values) if values else None
+def report(rows: list[Row], samples: list[Sample]) -> str:
+    """Returns medians, pairs of versions and failures as Markdown."""
+    systems = list(dict.fromkeys(sample.system for sample in samples))
+    of = {
+        (row.name, system): [s for s in samples if (s.row, s.system, s.failed) == (row.name, system, None)]
+        for row in rows
+        for system in systems
+    }
+    header = ["row", "system", *(name for name, _, _ in _COLUMNS), *(name for name, _ in _TO_FLOOR)]
+    medians = []
+    for (row, system), seen in of.items():
+        if seen:
+            cells = [format(_median(seen, value), form) for _, value, form in _COLUMNS]
+            if system != "floor" and (floor := of.get((row, "floor"))):
+                cells += [f"{_median(seen, value) / _median(floor, value):.2f}" for _, value in _TO_FLOOR]
+            medians.append([row, system, *cells])
+    parts = [_table(header, medians)]
+    if "other" in systems:
+        compared = [f"{name}, to the other" for name, _ in _COMPARED]
+        parts.append(_table(["row", "pairs", *compared], [_pairs(row, samples) for row in rows]))
+    parts += [f"failed: {s.system}, {s.row}: {s.failed}\n" for s in samples if s.failed]
+    return "\n".join(parts)
 
 
-def to_floor(samples: list[Sample], row: Row, value: Callable[[Sample], float]) -> float | None:
-    """Returns the project's median divided by the floor's, None when a side is missing."""
-    return divided(median(samples, row, "project", value), median(samples, row, "floor", value))
+def _pairs(row: Row, samples: list[Sample]) -> list[str]:
+    """This version to the other one: the median of the pairs' ratios, and the least and the largest."""
+    new, old = ([s for s in samples if (s.row, s.system) == (row.name, name)] for name in ("project", "other"))
+    pairs = [pair for pair in zip(new, old, strict=True) if not (pair[0].failed or pair[1].failed)]
+    ratios = [[value(one) / value(two) for one, two in pairs] for _, value in _COMPARED] if pairs else []
+    cells = [f"{statistics.median(part):.2f} ({min(part):.2f} to {max(part):.2f})" for part in ratios]
+    return [row.name, str(len(pairs)), *cells]
 
 
-def divided(part: float | None, whole: float | None) -> float | None:
-    """Returns the ratio, None when a side is missing."""
-    return None if part is None or not whole else part / whole
+def _table(header: list[str], lines: list[list[str]]) -> str:
+    filled = [line + [""] * (len(header) - len(line)) for line in (header, ["---"] * len(header), *lines)]
+    return "".join(f"| {' | '.join(line)} |\n" for line in filled)
+
+
+def _median(samples: list[Sample], value: Value) -> float:
+    return statistics.median(map(value, samples))

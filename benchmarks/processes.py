@@ -1,36 +1,43 @@
 """Processes of the bench: started with a clean environment, watched for CPU and memory, ended by their pid."""
 
 import asyncio
+import json
 import os
+import secrets
+import socket
 import subprocess
+import sys
+import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
+from typing import Any
 
 import psutil
 
-from benchmarks import limits
+from standin.server.app import TOKEN_VARIABLE
 
+CHECKOUT = Path(__file__).resolve().parent.parent
 _REDIRECTING = ("ANTHROPIC_", "OTEL_", "REF_", "SUPERVISOR_", "TEMPORAL_")
+_START_WAIT = 60.0  # a process without compiled bytecode takes seconds to import
+_STOP_WAIT = 10.0  # nothing is in flight by then
+_POLL = 0.05  # until a started process says that it is ready
+_OUTPUT_SHOWN = 1024  # characters: the end of a process's output, in the message that it failed
+_HTTP_TIMEOUT = 10.0
+_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # loopback never goes through a proxy
 
 
 class ProcessFailed(RuntimeError):
-    """A process ended or stayed silent where it should have served; the message ends with what it said."""
+    """A process ended or stayed silent where it should have served; the message ends with its output."""
 
 
 class Process:
-    """A process for the time of an `async with` block; `ready` is True for the output of one that serves.
+    """A process for the time of an `async with` block, which begins when its output has the word `ready`.
 
-    It works in `folder`, where its output goes, too. Raises ProcessFailed when it does not get ready.
+    It works in `folder`, which gets its output, too. Raises ProcessFailed when it does not get ready.
     """
 
     def __init__(
-        self,
-        name: str,
-        command: Sequence[str],
-        folder: Path,
-        ready: Callable[[str], bool],
-        variables: Mapping[str, str],
+        self, name: str, command: Sequence[str], folder: Path, ready: str, variables: Mapping[str, str]
     ) -> None:
         self.name = name
         self._command = command
@@ -51,27 +58,27 @@ class Process:
                 stderr=subprocess.STDOUT,
             )
         try:
-            async with asyncio.timeout(limits.START_WAIT.total_seconds()):
-                while not self._ready(self.said()):
+            async with asyncio.timeout(_START_WAIT):
+                while self._ready not in (said := self._log.read_text(encoding="utf-8", errors="replace")):
                     if self._process.poll() is not None:
-                        raise ProcessFailed(f"{self.name} ended: {self.said()[-limits.OUTPUT_SHOWN_CHARS :]}")
-                    await asyncio.sleep(limits.POLL.total_seconds())
-        except TimeoutError:
-            await self.stop()
-            raise ProcessFailed(f"{self.name} is not ready: {self.said()[-limits.OUTPUT_SHOWN_CHARS :]}") from None
-        except BaseException:
-            await self.stop()
+                        raise ProcessFailed(f"{self.name} ended: {said[-_OUTPUT_SHOWN:]}")
+                    await asyncio.sleep(_POLL)
+        except BaseException as error:
+            await self.__aexit__()
+            if isinstance(error, TimeoutError):
+                raise ProcessFailed(f"{self.name} is not ready: {said[-_OUTPUT_SHOWN:]}") from None
             raise
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.stop()
-
-    def said(self) -> str:
-        """Returns all of its output so far."""
-        return self._log.read_text(encoding="utf-8", errors="replace")
+    async def __aexit__(self, *error: object) -> None:
+        """SIGTERM, and SIGKILL when that is not enough."""
+        if self._process is None or self._process.poll() is not None:
+            return
+        self._process.terminate()
+        try:
+            await asyncio.to_thread(self._process.wait, _STOP_WAIT)
+        except psutil.TimeoutExpired:
+            self.kill()
 
     @property
     def pid(self) -> int:
@@ -79,65 +86,73 @@ class Process:
         assert self._process is not None
         return int(self._process.pid)
 
-    @property
-    def runs(self) -> bool:
-        """True until it has ended."""
-        return self._process is not None and self._process.poll() is None
-
     def kill(self) -> None:
         """SIGKILL, as a crash would end it."""
         assert self._process is not None
         self._process.kill()
         self._process.wait()
 
-    async def stop(self) -> None:
-        """SIGTERM, and SIGKILL when that is not enough."""
-        if self._process is None or self._process.poll() is not None:
-            return
-        self._process.terminate()
-        try:
-            await asyncio.to_thread(self._process.wait, limits.STOP_WAIT.total_seconds())
-        except psutil.TimeoutExpired:
-            self._process.kill()
-            await asyncio.to_thread(self._process.wait)
+
+class ModelControl:
+    """The bench's model server on a free port: its process, its latency, its call log."""
+
+    def __init__(self, folder: Path) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        self.url = f"http://127.0.0.1:{port}"
+        self._token = secrets.token_hex()
+        command = [sys.executable, "-m", "benchmarks.bench_brain", "--port", str(port)]
+        variables = {"PYTHONPATH": str(CHECKOUT), TOKEN_VARIABLE: self._token}
+        self.process = Process("model-server", command, folder, "stand-in model", variables)
+
+    def prepare(self, latency: float, *, keep: bool = False, **more: Any) -> None:
+        """Answers take `latency` seconds from now on; the call log begins again, unless it is to be kept.
+
+        `more` is for the server's configuration.
+        """
+        if not keep:
+            self._ask("/reset", {})
+        self._ask("/config", {"latency_ms": latency * 1000, "delta_chars": 1 << 20, **more})
+
+    def ledger(self) -> list[dict[str, Any]]:
+        """Returns the call log: two entries for each call, as received and as ended."""
+        entries: list[dict[str, Any]] = self._ask("/ledger")
+        return entries
+
+    def answered(self) -> list[str]:
+        """Returns the calls that are answered."""
+        return [entry["call"] for entry in self.ledger() if entry["event"] == "answered"]
+
+    def _ask(self, path: str, body: dict[str, Any] | None = None) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.url + path, data, {"authorization": f"Bearer {self._token}"})
+        with _OPENER.open(request, timeout=_HTTP_TIMEOUT) as answer:
+            return json.load(answer)
 
 
 def environment(variables: Mapping[str, str]) -> dict[str, str]:
-    """Returns ours without those that redirect a process, and with `variables`. Loopback never goes through a proxy."""
-    inherited = {
-        key: value
-        for key, value in os.environ.items()
-        # without compiled bytecode each workflow instance compiles its module anew: twice the cost of its start
-        if not key.startswith(_REDIRECTING) and key != "PYTHONDONTWRITEBYTECODE"
-    }
+    """Returns this process's own, without what redirects a process, with `variables`, without proxies for loopback."""
+    # Without compiled bytecode each workflow instance compiles its module: twice the cost of its start.
+    left = (*_REDIRECTING, "PYTHONDONTWRITEBYTECODE")
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith(left)}
     return inherited | {"NO_PROXY": "127.0.0.1,localhost", "no_proxy": "127.0.0.1,localhost"} | dict(variables)
 
 
 def cpu_seconds(pid: int) -> float:
     """Returns user and system time of a process and its children."""
-    return sum(_cpu(process) for process in _tree(pid))
+    return _sum(pid, lambda process: sum(process.cpu_times()[:2]))
 
 
-def resident_bytes(pid: int) -> int:
+def resident_bytes(pid: int) -> float:
     """Returns the resident memory of a process and its children."""
-    return sum(_resident(process) for process in _tree(pid))
+    return _sum(pid, lambda process: process.memory_info().rss)
 
 
-def _tree(pid: int) -> list[psutil.Process]:
-    root = psutil.Process(pid)
-    return [root, *root.children(recursive=True)]
-
-
-def _cpu(process: psutil.Process) -> float:
-    try:
-        times = process.cpu_times()
-    except psutil.Error:  # a child that has just ended
-        return 0.0
-    return float(times.user + times.system)
-
-
-def _resident(process: psutil.Process) -> int:
-    try:
-        return int(process.memory_info().rss)
-    except psutil.Error:
-        return 0
+def _sum(pid: int, value: Callable[[psutil.Process], float]) -> float:
+    total, root = 0.0, psutil.Process(pid)
+    for process in (root, *root.children(recursive=True)):
+        try:
+            total += value(process)
+        except psutil.Error:  # a child that has just ended
+            continue
+    return total

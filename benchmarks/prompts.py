@@ -13,7 +13,7 @@ from standin.extract.kind_of_call import think
 from standin.server.api_reply import ApiReply
 from standin.server.api_request import ApiRequest
 from standin.server.app import BrainServer
-from standin.server.exchange import CallLog
+from standin.server.call_log import CallLog
 from standin.server.faults import FaultScript
 from standin.server.serving import serving as serving_model
 from supervision.contract.request import RunRequest

@@ -7,10 +7,8 @@ from dataclasses import dataclass, replace
 class Row:
     """`runs` goals, `at_once` at a time; each plans `agents` worker agents of `tool_turns` tool calls and an answer.
 
-    `latency` is what each model call takes, in seconds. `floor` is False where the floor has nothing comparable.
-    With `new_roles` the plan defines so many roles of its own and gives them all the work, with `dependents` it has so
-    many further worker agents, each of which builds on all `agents`. Only the bench's own model server writes such
-    plans.
+    `latency` is what each model call takes, in seconds. `floor` is False where the floor has nothing comparable. With
+    `dependents` the plan has so many further worker agents, each of which builds on all `agents`.
     """
 
     name: str
@@ -21,7 +19,6 @@ class Row:
     at_once: int = 1
     tool: str = "lookup"
     floor: bool = True
-    new_roles: int = 0
     dependents: int = 0
 
     @property
@@ -40,28 +37,20 @@ class Row:
         return (3 + self.tool_turns) * self.latency
 
     def goal(self, run_id: str) -> str:
-        """Returns the goal with the marker that the model servers of the bench read."""
-        return f"[[bench n={self.agents} t={self.tool_turns} run={run_id}{self.extra}]]"
-
-    @property
-    def extra(self) -> str:
-        """What the marker holds beyond the defaults, with a leading space."""
-        tool = "" if self.tool == "lookup" else f" tool={self.tool}"
-        roles = f" roles={self.new_roles}" if self.new_roles else ""
-        return tool + roles + (f" then={self.dependents}" if self.dependents else "")
+        """Returns the goal with the marker that the bench's model reads."""
+        more = f" then={self.dependents}" if self.dependents else ""
+        return f"[[bench n={self.agents} t={self.tool_turns} run={run_id} tool={self.tool}{more}]]"
 
 
-FAN_100 = Row("100 agents, 200 ms a call", 100, 2, 0.2)
-FAN_10 = Row("10 agents, 200 ms a call", 10, 2, 0.2)
-DYNAMIC_10 = Row("10 agents in 5 new roles, 200 ms a call", 10, 2, 0.2, floor=False, new_roles=5)
-SLOW_10 = Row("10 agents, 1 s a call", 10, 2, 1.0)
-SMALL_8 = Row("small runs, 8 at a time", 3, 1, 0.0, runs=64, at_once=8)
-SMALL_1 = Row("small runs, 1 at a time", 3, 1, 0.0, runs=20)
-TURNS_10 = Row("1 agent, 10 tool turns of 5 KB", 1, 10, 0.0, tool="lookup_long", floor=False)
-TURNS_40 = Row("1 agent, 40 tool turns of 5 KB", 1, 40, 0.0, tool="lookup_long", floor=False)
 WARM_UP = Row("warm-up", 3, 1, 0.0, runs=4, at_once=2)
-
-ROWS = [SMALL_1, SMALL_8, FAN_10, DYNAMIC_10, SLOW_10, FAN_100, TURNS_10, TURNS_40]
+ROWS = [
+    Row("small runs, 1 at a time", 3, 1, 0.0, runs=20),
+    Row("small runs, 8 at a time", 3, 1, 0.0, runs=64, at_once=8),
+    Row("10 agents, 200 ms a call", 10, 2, 0.2),
+    Row("100 agents, 200 ms a call", 100, 2, 0.2),
+    Row("1 agent, 10 tool turns of 5 KB", 1, 10, 0.0, tool="lookup_long", floor=False),
+    Row("1 agent, 40 tool turns of 5 KB", 1, 40, 0.0, tool="lookup_long", floor=False),
+]
 
 
 def shorter(row: Row) -> Row:

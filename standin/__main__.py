@@ -7,8 +7,8 @@ from pathlib import Path
 
 from standin.extract.kind_of_call import think
 from standin.server.app import TOKEN_VARIABLE, BrainServer
-from standin.server.exchange import CallLog
-from standin.server.faults import BadConfig, FaultScript
+from standin.server.call_log import CallLog
+from standin.server.faults import BadConfig, FaultScript, ServerConfig, parse_config
 from standin.server.serving import listen, run
 
 
@@ -18,14 +18,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m standin", description=__doc__)
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0, help="0 picks a free one")
-    parser.add_argument("--config", type=Path, help="scripted behaviour as JSON, read again when it changes")
+    parser.add_argument("--config", type=Path, help="scripted behaviour as JSON")
     parser.add_argument("--ledger", type=Path, help="file to append one JSON line to per event")
     parser.add_argument("--latency-ms", type=float, default=0, help="wait before each reply")
     options = parser.parse_args(arguments)
     try:
         log = CallLog(options.ledger)
-        script = FaultScript(options.config, usual_latency_ms=options.latency_ms)
-        server = BrainServer(think, log, script, os.environ.get(TOKEN_VARIABLE, ""))
+        config = parse_config(options.config.read_bytes()) if options.config else ServerConfig()
+        config.latency_ms = config.latency_ms or options.latency_ms
+        server = BrainServer(think, log, FaultScript(config), os.environ.get(TOKEN_VARIABLE, ""))
         listener, url = listen(options.host, options.port)
     except (BadConfig, OSError) as error:
         sys.stderr.write(f"the stand-in model cannot start: {error}\n")

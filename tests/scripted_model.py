@@ -15,7 +15,7 @@ from typing import Any
 from standin.server.api_reply import ApiReply, ErrorReply, text_block
 from standin.server.api_request import ApiRequest, Json
 from standin.server.app import BrainServer
-from standin.server.exchange import CallLog, Entry
+from standin.server.call_log import CallLog, Entry
 from standin.server.faults import FaultScript, ServerConfig
 from standin.server.serving import serving
 
@@ -101,7 +101,7 @@ class ScriptedModel:
 async def scripted_model() -> AsyncIterator[ScriptedModel]:
     """Gives a ScriptedModel that serves."""
     model = ScriptedModel()
-    script = FaultScript(config=ServerConfig(append_only=False, delta_chars=1 << 20))
+    script = FaultScript(ServerConfig(delta_chars=1 << 20))
     async with serving(BrainServer(model.think, CallLog(listener=model.hear), script)) as model.url:
         yield model
 

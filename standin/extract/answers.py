@@ -3,9 +3,8 @@
 import re
 
 from standin.extract import prompt_parts
-from standin.extract.figures import result_of, statements
 from standin.extract.prompt_parts import FindingText
-from standin.extract.tables import parse_grids, parse_tables
+from standin.extract.tables import parse_grids, parse_tables, result_of, statements
 from standin.extract.words import clip, figures_in, key_lines, sentences
 from standin.server.api_request import ApiRequest, Json, PastCall
 from supervision import prompt_marks as marks
@@ -88,16 +87,17 @@ def review(request: ApiRequest) -> Json:
 def select(request: ApiRequest) -> Json:
     """Returns the candidate with most figures, the first of several."""
     counts = [figures_in(strip(text)) for _, text in prompt_parts.blocks(request.prompt, marks.CANDIDATE)]
-    return {"choice": counts.index(max(counts)) + 1 if counts else 1, "reason": f"It {_COUNTED}"}
+    return {"choice": counts.index(max(counts, default=0)) + 1 if counts else 1, "reason": f"It {_COUNTED}"}
 
 
 def settle(request: ApiRequest) -> Json:
     """Returns the side with most figures."""
-    counts = {finding.subtask_id: figures_in(strip(finding.text)) for finding in prompt_parts.findings(request.prompt)}
-    if not counts:
-        return {"prefer": None, "resolution": "No finding was handed over."}
-    best = max(counts, key=counts.__getitem__)
-    return {"prefer": best, "resolution": f"The finding of {best} {_COUNTED}"}
+    sides = prompt_parts.findings(request.prompt)
+    best = max(sides, key=lambda side: figures_in(strip(side.text))).subtask_id if sides else None
+    return {
+        "prefer": best,
+        "resolution": f"The finding of {best} {_COUNTED}" if best else "No finding was handed over.",
+    }
 
 
 def strip(text: str) -> str:

@@ -9,7 +9,7 @@ from standin.server.api_request import Json
 _DEPTH = 12  # a schema may contain itself; one that needs more than this can't be filled
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:,\d{3})*(?:\.\d+)?(?![\w])")
 _COMMA = re.compile(r"(?<=\d),(?=\d{3})")
-# as `figures.statements` says it: label, measure, first figure, its time, last figure, its time, change, in percent
+# as `tables.statements` says it: label, measure, first figure, its time, last figure, its time, change, in percent
 _STATED = re.compile(
     r"^\W*(?:([^:]*): )?(.*?) went from (-?\d+\.?\d*) \((.*?)\) to (-?\d+\.?\d*) \((.*?)\)"
     r"(?:, a change of (-?\d+\.?\d*)[^(]*(?:\((-?\d+\.?\d*) %\))?)?"

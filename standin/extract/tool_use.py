@@ -6,9 +6,8 @@ from typing import Any
 from standin.extract import prompt_parts
 from standin.extract.answers import joined, sections
 from standin.extract.example_queries import parse_examples, write_queries
-from standin.extract.figures import expressions
 from standin.extract.schema_fill import Filler
-from standin.extract.tables import parse_grids, parse_tables
+from standin.extract.tables import expressions, parse_grids, parse_tables
 from standin.extract.words import clip, key_words, sentences, shared, stem
 from standin.server.api_request import ApiRequest, Json
 from supervision import prompt_marks as marks

@@ -8,6 +8,9 @@ from typing import Any
 
 from standin.server.api_request import ApiRequest, Json
 
+CUT_JSON = "_cut_json"
+"""In a tool call that `max_tokens` cut: the beginning of its JSON, as on the wire."""
+
 _CHARS_A_TOKEN = 4  # about what English text takes
 
 
@@ -58,7 +61,7 @@ def tool_block(name: str, arguments: Any) -> Json:
 def block_text(block: Json) -> str:
     """Returns the text that a block is written as."""
     if block["type"] == "tool_use":
-        return str(block.get("_cut_json") or json.dumps(block["input"], ensure_ascii=False))
+        return str(block.get(CUT_JSON) or json.dumps(block["input"], ensure_ascii=False))
     return str(block.get("text") or block.get("thinking") or "")
 
 
@@ -73,7 +76,7 @@ def output_tokens(reply: ApiReply) -> int:
 
 
 def limited(reply: ApiReply, max_tokens: int) -> ApiReply:
-    """Returns the reply cut to `max_tokens`; a cut tool call keeps the beginning of its JSON, as on the wire."""
+    """Returns the reply cut to `max_tokens`."""
     if output_tokens(reply) <= max_tokens:
         return reply
     room, fitting = max_tokens * _CHARS_A_TOKEN, list[Json]()
@@ -86,6 +89,6 @@ def limited(reply: ApiReply, max_tokens: int) -> ApiReply:
         if room > 0 and block["type"] == "text":
             fitting.append({**block, "text": text[:room]})
         elif room > 0 and block["type"] == "tool_use":
-            fitting.append({**block, "input": {}, "_cut_json": text[:room]})
+            fitting.append({**block, "input": {}, CUT_JSON: text[:room]})
         break
     return ApiReply(fitting, "max_tokens", usage=reply.usage)

@@ -1,11 +1,16 @@
-"""One request of the Messages API, reduced to what brains look at."""
+"""One request of the Messages API, reduced to what brains look at; what the real API refuses with 400 is refused."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from fnmatch import fnmatch
+from typing import Annotated, Any, Literal
 
-from standin.server.api_rules import choice, refusal
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 Json = dict[str, Any]
+
+_MARKS = 4  # breakpoints of one request
+_WITHOUT_SAMPLING = ("claude-*-5-5", "claude-fable-5*")
+_NOTES_BY_SYSTEM = ("claude-opus-5*", "claude-opus-4-8*", "claude-fable-5-[1-9]*", "claude-mythos-5-[1-9]*")
 
 
 class BadRequest(Exception):
@@ -80,68 +85,77 @@ class ApiRequest:
         ]
 
 
-def parse(body: object) -> ApiRequest:
+class _Message(BaseModel):
+    role: Literal["user", "assistant", "system"]
+    content: Annotated[
+        list[Json], BeforeValidator(lambda it: [{"type": "text", "text": it}] if isinstance(it, str) else it)
+    ]
+
+
+class _Body(BaseModel):
+    model: str = Field(min_length=1)
+    messages: list[_Message] = Field(min_length=1)
+    max_tokens: int = Field(ge=0)
+
+
+def parse(body: Any) -> ApiRequest:
     """Returns the request in `body`. Raises BadRequest if the real API would refuse it."""
-    if not isinstance(body, dict):
-        raise BadRequest("the body must be a JSON object")
-    model, messages = body.get("model"), body.get("messages")
-    if not isinstance(model, str) or not model:
-        raise BadRequest("model: Field required")
-    if not isinstance(messages, list) or not messages:
-        raise BadRequest("messages: at least one message is required")
-    max_tokens = body.get("max_tokens")
-    if not isinstance(max_tokens, int) or max_tokens < 0:
-        raise BadRequest("max_tokens: Field required")
-    turns = [_message(message, at) for at, message in enumerate(messages)]
-    _check_pairs(turns)
-    if problem := refusal(model, body, turns):
+    try:
+        checked = _Body.model_validate(body)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise BadRequest(f"{'.'.join(map(str, first['loc'])) or 'the body'}: {first['msg']}") from error
+    messages = [message.model_dump() for message in checked.messages]
+    model = checked.model
+    if problem := _pairs(messages) or _sampling(model, body) or _cache_marks(body, messages) or _notes(model, messages):
         raise BadRequest(problem)
-    tools = [] if choice(body) == "none" else [tool for tool in body.get("tools") or [] if "input_schema" in tool]
-    schema, submit = _wanted_schema(body, tools)
-    return ApiRequest(
-        model=model,
-        system=_text(body.get("system") or ""),
-        messages=turns,
-        max_tokens=max_tokens,
-        tools=[] if submit else tools,
-        schema=schema,
-        submit=submit,
-        stream=bool(body.get("stream")),
-        body=body,
-    )
-
-
-def _wanted_schema(body: Json, tools: list[Json]) -> tuple[Json | None, str | None]:
-    schema = ((body.get("output_config") or {}).get("format") or {}).get("schema")
-    if schema is not None:
-        return schema, None
     choice = body.get("tool_choice") or {}
-    named = [tool for tool in tools if choice.get("type") == "tool" and tool.get("name") == choice.get("name")]
-    sole = [tool for tool in tools if len(tools) == 1 and tool["name"].startswith("submit")]
-    for tool in named or sole:
-        return tool["input_schema"], tool["name"]
-    return None, None
+    tools = [tool for tool in body.get("tools") or [] if "input_schema" in tool and choice.get("type") != "none"]
+    schema, submit = ((body.get("output_config") or {}).get("format") or {}).get("schema"), None
+    for tool in [] if schema else tools:
+        if tool["name"] == choice.get("name") or (tools == [tool] and tool["name"].startswith("submit")):
+            schema, submit, tools = tool["input_schema"], tool["name"], []
+    system, stream = _text(body.get("system") or ""), bool(body.get("stream"))
+    return ApiRequest(model, system, messages, checked.max_tokens, tools, schema, submit, stream, body=body)
 
 
-def _message(message: object, at: int) -> Json:
-    if not isinstance(message, dict) or message.get("role") not in ("user", "assistant", "system"):
-        raise BadRequest(f"messages.{at}: a role and content are required")
-    content = message.get("content")
-    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-    if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
-        raise BadRequest(f"messages.{at}.content: a string or a list of blocks is required")
-    return {"role": message["role"], "content": blocks}
-
-
-def _check_pairs(messages: list[Json]) -> None:
+def _pairs(messages: list[Json]) -> str | None:
     for at, message in enumerate(messages[:-1]):
         called = {b["id"] for b in message["content"] if message["role"] == "assistant" and b.get("type") == "tool_use"}
         given = {b.get("tool_use_id") for b in messages[at + 1]["content"] if b.get("type") == "tool_result"}
-        if missing := called - given:
-            raise BadRequest(
-                f"messages.{at}: `tool_use` ids were found without `tool_result` blocks immediately after: "
-                + ", ".join(sorted(missing))
-            )
+        if missing := ", ".join(sorted(called - given)):
+            return f"messages.{at}: `tool_use` ids were found without `tool_result` blocks immediately after: {missing}"
+    return None
+
+
+def _sampling(model: str, body: Json) -> str | None:
+    if not any(fnmatch(model, pattern) for pattern in _WITHOUT_SAMPLING):
+        return None
+    if name := next((name for name in ("temperature", "top_p", "top_k") if name in body), None):
+        return f"{name} is not supported by {model}"
+    if (body.get("tool_choice") or {}).get("type") in ("any", "tool") and "haiku" not in model:
+        return f"tool_choice: forced tool use is not supported by {model}"
+    return None
+
+
+def _cache_marks(body: Json, messages: list[Json]) -> str | None:
+    system = body.get("system")
+    blocks = [body, *(body.get("tools") or []), *(system if isinstance(system, list) else [])]
+    marks = sum("cache_control" in block for part in (blocks, *(m["content"] for m in messages)) for block in part)
+    if marks > _MARKS:
+        return f"A maximum of {_MARKS} blocks with cache_control may be provided. Found {marks}."
+    return None
+
+
+def _notes(model: str, messages: list[Json]) -> str | None:
+    roles = [*(message["role"] for message in messages), "assistant"]
+    notes = [at for at, role in enumerate(roles) if role == "system"]
+    if notes and model.startswith("claude-") and not any(fnmatch(model, pattern) for pattern in _NOTES_BY_SYSTEM):
+        return "role 'system' is not supported on this model"
+    for at in notes:
+        if at == 0 or (roles[at - 1], roles[at + 1]) != ("user", "assistant"):
+            return f"messages.{at}: a system message must follow a user message and end its turn"
+    return None
 
 
 def _text(content: object) -> str:

@@ -1,4 +1,4 @@
-"""The server's routes: those of the API for everybody, those that control it for who has its token."""
+"""The server's routes: those of the API, open to all, and those that control it, which take its token."""
 
 import secrets
 from collections.abc import Awaitable, Callable
@@ -8,10 +8,9 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from standin.server import sse
 from standin.server.api_reply import Brain
-from standin.server.endpoint import Endpoint
-from standin.server.exchange import CallLog
+from standin.server.call_log import CallLog
+from standin.server.endpoint import Endpoint, error_body
 from standin.server.faults import BadConfig, FaultScript, parse_config
 
 TOKEN_VARIABLE = "STANDIN_CONTROL_TOKEN"
@@ -21,13 +20,12 @@ _Handler = Callable[[HttpRequest], Awaitable[JSONResponse]]
 
 
 class BrainServer:
-    """A brain's server: its state and its routes. Raises BadConfig and OSError if the config file can't be used.
+    """A brain's server: its state and its routes.
 
-    Loopback is open to every user of the machine: without a `control_token` nobody scripts or reads it by HTTP.
+    Loopback is open to every user of the machine: without a `control_token` it can't be scripted or read by HTTP.
     """
 
     def __init__(self, brain: Brain, log: CallLog, script: FaultScript, control_token: str = "") -> None:
-        script.refresh()
         self._script = script
         self._log = log
         self._token = control_token.encode()
@@ -54,7 +52,7 @@ class BrainServer:
             if self._token and secrets.compare_digest(given, self._token):
                 return await handler(http)
             problem = f"it takes the token that the server was started with, in {TOKEN_VARIABLE}"
-            return JSONResponse(sse.error("permission_error", problem, ""), 403)
+            return JSONResponse(error_body("permission_error", problem), 403)
 
         return handle
 
@@ -62,7 +60,7 @@ class BrainServer:
         name = http.path_params["model"]
         listed = self._script.config.listed(name)
         if listed is None:
-            return JSONResponse(sse.error("not_found_error", f"model: {name}", ""), 404)
+            return JSONResponse(error_body("not_found_error", f"model: {name}"), 404)
         return JSONResponse(listed)
 
     async def _health(self, http: HttpRequest) -> JSONResponse:
@@ -75,11 +73,11 @@ class BrainServer:
         try:
             self._script.replace(parse_config(await http.body()))
         except BadConfig as error:
-            return JSONResponse(sse.error("invalid_request_error", str(error), ""), 400)
+            return JSONResponse(error_body("invalid_request_error", str(error)), 400)
         return JSONResponse({"ok": True})
 
     async def _reset(self, http: HttpRequest) -> JSONResponse:
-        self._script.replace(parse_config("{}"))
+        self._script.reset()
         self._log.clear()
         self._endpoint.reset()
         return JSONResponse({"ok": True})

@@ -7,7 +7,6 @@ prefix is long enough; a breakpoint finds the longest entry at itself or up to 2
 import hashlib
 import json
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -15,7 +14,7 @@ from fnmatch import fnmatch
 from standin.server.api_reply import tokens
 from standin.server.api_request import ApiRequest, Json
 
-_ENTRIES = 50_000  # ~10 MB; the oldest are forgotten first
+_ENTRIES = 50_000  # ~10 MB; the oldest is forgotten first
 _LOOKBACK = 20  # blocks before a breakpoint at which an entry is found
 _LEAST: tuple[tuple[str, int], ...] = (  # the shortest prefix that is cached, by model
     ("*-5-5*", 512), ("claude-opus-5*", 512), ("claude-fable-5*", 512), ("claude-mythos-5*", 512),
@@ -27,17 +26,11 @@ _NOT_CONTENT = ("cache_control", "eager_input_streaming")
 
 @dataclass(frozen=True)
 class _Block:
-    """A request up to the end of one block; `mark` is the lifetime of its breakpoint, if it has one."""
+    """A request up to the end of one block; `ttl` is that of its breakpoint, if it has one."""
 
     digest: str
     tokens: int
-    mark: str | None
-
-
-@dataclass
-class _Entry:
-    lifetime: float
-    expires_at: float
+    ttl: str | None
 
 
 @dataclass(frozen=True)
@@ -63,79 +56,66 @@ class CacheBill:
 
 
 class PromptCache:
-    """The entries of all models. `clock` is in seconds."""
+    """The entries of all models, by digest: their lifetime and when they expire. `clock` is in seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+        self._entries: dict[str, tuple[float, float]] = {}
 
     def bill(self, request: ApiRequest) -> CacheBill:
         """Returns the bill of a request that arrives now; what it reads lives on."""
-        blocks, least = _blocks(request), _least(request.model)
-        marks = [at for at, block in enumerate(blocks) if block.mark and block.tokens >= least]
+        blocks = list(_blocks(request))
+        least = next(least for pattern, least in _LEAST if fnmatch(request.model, pattern))
+        marks = [at for at, block in enumerate(blocks) if block.ttl and block.tokens >= least]
         at = max((self._found(blocks, mark) for mark in marks), default=-1)
-        read = blocks[at].tokens if at >= 0 else 0
-        paid, written = read, dict.fromkeys(_SECONDS, 0)
+        read = paid = blocks[at].tokens if at >= 0 else 0
+        written = dict.fromkeys(_SECONDS, 0)
         for mark in (blocks[mark] for mark in marks if mark > at):
-            written[mark.mark or "5m"] += mark.tokens - paid
+            written[mark.ttl or "5m"] += mark.tokens - paid
             paid = mark.tokens
         return CacheBill(blocks[-1].tokens, read, written, [blocks[mark] for mark in marks])
 
     def begin_reply(self, bill: CacheBill) -> None:
-        """Writes the entries: before the reply begins nobody can read them."""
+        """Writes the entries: before the reply begins they can't be read."""
         for block in bill.marks:
-            lifetime = _SECONDS[block.mark or "5m"]
-            self._entries[block.digest] = _Entry(lifetime, self._clock() + lifetime)
-            self._entries.move_to_end(block.digest)
+            self._write(block.digest, _SECONDS[block.ttl or "5m"])
         while len(self._entries) > _ENTRIES:
-            self._entries.popitem(last=False)
+            del self._entries[next(iter(self._entries))]
 
     def _found(self, blocks: list[_Block], mark: int) -> int:
         """Returns the place of the longest entry that a breakpoint finds, -1 if it finds none."""
-        now = self._clock()
         for at in range(mark, max(-1, mark - _LOOKBACK - 1), -1):
-            entry = self._entries.get(blocks[at].digest)
-            if entry and entry.expires_at > now:
-                entry.expires_at = now + entry.lifetime
+            lifetime, expires_at = self._entries.get(blocks[at].digest, (0.0, 0.0))
+            if expires_at > self._clock():
+                self._write(blocks[at].digest, lifetime)
                 return at
         return -1
 
+    def _write(self, digest: str, lifetime: float) -> None:
+        self._entries.pop(digest, None)
+        self._entries[digest] = (lifetime, self._clock() + lifetime)
 
-def _blocks(request: ApiRequest) -> list[_Block]:
+
+def _blocks(request: ApiRequest) -> Iterator[_Block]:
+    hashed, size = hashlib.sha256(request.model.encode()), 0
     parts = list(_parts(request.body))
-    marks = [_lifetime(block) for _, block in parts]
-    if (whole := _lifetime(request.body)) is not None:
-        marks[-1] = marks[-1] or whole
-    hashed, size, blocks = hashlib.sha256(request.model.encode()), 0, list[_Block]()
-    for (head, block), mark in zip(parts, marks, strict=True):
+    for number, (head, block) in enumerate(parts, 1):
         text = _canonical({k: v for k, v in block.items() if k not in _NOT_CONTENT and v is not None})
         hashed.update(f"{head}{text}".encode("utf-8", "surrogatepass"))
         size += len(text)
-        blocks.append(_Block(hashed.hexdigest(), tokens(size), mark))
-    return blocks
+        control = block.get("cache_control") or (request.body.get("cache_control") if number == len(parts) else None)
+        yield _Block(hashed.hexdigest(), tokens(size), control and str(control.get("ttl") or "5m"))
 
 
 def _parts(body: Json) -> Iterator[tuple[str, Json]]:
     """Yields each block with what it depends on beside the blocks before it."""
-    for tool in body.get("tools") or []:
-        yield "tool", tool
-    system = body.get("system") or []
-    for block in [{"type": "text", "text": system}] if isinstance(system, str) else system:
-        yield "system", block
     settings = _canonical([body.get(name) for name in ("tool_choice", "thinking", "output_config")])
-    for message in body["messages"]:
-        content = message["content"]
-        for block in [{"type": "text", "text": content}] if isinstance(content, str) else content:
-            yield f"{message['role']}{settings}", block
-
-
-def _lifetime(block: Json) -> str | None:
-    control = block.get("cache_control")
-    return str(control.get("ttl") or "5m") if control else None
-
-
-def _least(model: str) -> int:
-    return next(least for pattern, least in _LEAST if fnmatch(model, pattern))
+    yield from (("tool", tool) for tool in body.get("tools") or [])
+    texts = [("system", body.get("system") or [])]
+    texts += [(message["role"] + settings, message["content"]) for message in body["messages"]]
+    for head, content in texts:
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        yield from ((head, block) for block in blocks)
 
 
 def _canonical(value: object) -> str:

@@ -158,8 +158,7 @@ class Model:
 
     async def slow(self, run_id: str) -> None:
         """From now on it writes slowly for that run."""
-        rules = [{"match": {"call": f"{run_id}*"}, "fault": {"chunk_delay_ms": 40}}]
-        await self._post({"rules": rules})
+        await self.fails(run_id, chunk_delay_ms=40)
 
     async def holds(self, run_id: str) -> None:
         """From now on it begins to answer that run and does not end, until the call is cancelled."""
@@ -167,7 +166,7 @@ class Model:
 
     async def fails(self, run_id: str, **fault: Any) -> None:
         """From now on it fails for that run."""
-        await self._post({"rules": [{"match": {"call": f"{run_id}*"}, "fault": fault}]})
+        await self._post({"rules": [{"call": f"{run_id}*", **fault}]})
 
     async def lists(self, models: dict[str, dict[str, Any] | None]) -> None:
         """From now on its list of models says this of some."""

@@ -11,7 +11,7 @@ from temporalio.client import Client, WorkflowHistory
 from runtime.settings import Settings
 from supervision import limits
 from tests.replay.changed import Changed
-from tests.replay.record import HISTORIES
+from tests.replay.record import HISTORIES, lean
 from tests.replay.replaying import OURS, recorded, replayer
 from tests.replay.scenarios import SMALL_HISTORIES, play, scenarios
 from tests.scripted_model import ScriptedModel
@@ -21,6 +21,11 @@ from workflows.worker_agent import WorkerAgentWorkflow
 
 ROOT = Path(__file__).parents[2]
 RECORDED = sorted(HISTORIES.rglob("*.*.json"))
+# what the workflow tests, whose runs are replayed at their end, do not play, or not on the server that they share
+FRESH = (
+    *("continued_as_new", "file_tool", "model_chain", "more_at_once_than_start_together"),
+    *("read_again", "unsupported_figure"),
+)
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: f"{path.parent.name}/{path.stem}")
@@ -45,14 +50,16 @@ def test_every_scenario_is_recorded() -> None:
     assert {path.stem.split(".")[0] for path in RECORDED} == set(scenarios())
 
 
-async def test_a_changed_workflow_does_not_replay() -> None:
-    path = next(path for path in RECORDED if path.name == "diamond_with_tools.0.json")
+async def test_what_is_recorded_of_a_history_is_all_that_its_replay_reads(tmp_path: Path) -> None:
+    path, written = next(path for path in RECORDED if path.name == "diamond_with_tools.0.json"), tmp_path / "lean.json"
+    written.write_text(lean(recorded(path)), encoding="utf-8")
+    await replayer().replay_workflow(recorded(written))
     with pytest.raises(workflow.NondeterminismError):
-        await replayer(Changed, WorkerAgentWorkflow).replay_workflow(recorded(path))
+        await replayer(Changed, WorkerAgentWorkflow).replay_workflow(recorded(written))
 
 
 @pytest.mark.usefixtures("worker")
-@pytest.mark.parametrize("name", list(scenarios()))
+@pytest.mark.parametrize("name", FRESH)
 async def test_a_fresh_history_replays(client: Client, model: ScriptedModel, run_id: str, name: str) -> None:
     histories = await play(client, model, name, run_id)
     for history in histories:

@@ -38,7 +38,7 @@ class Served:
 
     async def fault(self, fault: dict[str, Any], **match: Any) -> None:
         """One rule."""
-        await self.config(rules=[{"match": match, "fault": fault}])
+        await self.config(rules=[{**match, **fault}])
 
     async def ledger(self) -> list[dict[str, Any]]:
         """The ledger's entries."""

@@ -7,18 +7,15 @@ import anthropic
 import httpx2
 import pytest
 
-from tests.standin.conftest import Served, json_of, text_of
+from tests.standin.conftest import Served, text_of
 
 
-async def test_a_status_comes_with_its_type_headers_and_details(served: Served) -> None:
-    await served.fault(
-        {"status": 429, "headers": {"retry-after": "7"}, "details": {"error_code": "enforced_spend_limit_reached"}}
-    )
+async def test_a_status_comes_with_its_type_and_headers(served: Served) -> None:
+    await served.fault({"status": 429, "headers": {"retry-after": "7"}})
     with pytest.raises(anthropic.RateLimitError) as caught:
         await served.ask()
     assert caught.value.response.headers["retry-after"] == "7"
     assert caught.value.type == "rate_limit_error"
-    assert caught.value.error_code == "enforced_spend_limit_reached"
 
 
 async def test_an_overload_passes_after_so_many_requests(served: Served) -> None:
@@ -30,25 +27,15 @@ async def test_an_overload_passes_after_so_many_requests(served: Served) -> None
     assert (await served.ask()).stop_reason == "end_turn"
 
 
-async def test_after_leaves_the_first_requests_alone(served: Served) -> None:
-    await served.fault({"status": 503}, times=1, after=1)
-    await served.ask()
-    with pytest.raises(anthropic.APIStatusError):
-        await served.ask()
-    await served.ask()
-
-
-async def test_rules_match_the_decoded_call_and_the_model(served: Served) -> None:
-    await served.fault({"status": 400}, call="run é/*/turn.*", model="claude-haiku-*")
-    header = {"x-supervisor-call": "run%20%C3%A9/t1/1/turn.1"}
+async def test_rules_match_the_decoded_call(served: Served) -> None:
+    await served.fault({"status": 400}, call="run é/*/turn.*")
     with pytest.raises(anthropic.BadRequestError):
-        await served.ask(extra_headers=header)
-    await served.ask(extra_headers=header, model="other")
+        await served.ask(extra_headers={"x-supervisor-call": "run%20%C3%A9/t1/1/turn.1"})
     await served.ask(extra_headers={"x-supervisor-call": "run%20%C3%A9/plan.1.1"})
 
 
 async def test_an_html_body_has_no_error_type(served: Served) -> None:
-    await served.fault({"status": 502, "body": "<html>Bad Gateway</html>"})
+    await served.fault({"status": 502, "garbage": "<html>Bad Gateway</html>"})
     with pytest.raises(anthropic.InternalServerError) as caught:
         await served.ask()
     assert caught.value.type is None
@@ -65,11 +52,6 @@ async def test_a_cut_whole_reply_is_a_connection_error(served: Served) -> None:
     await served.fault({"cut_after": 0})
     with pytest.raises((anthropic.APIConnectionError, httpx2.RemoteProtocolError)):
         await served.client.messages.create(model="m", max_tokens=9, messages=[{"role": "user", "content": "x"}])
-
-
-async def test_a_clean_end_without_message_stop_leaves_no_stop_reason(served: Served) -> None:
-    await served.fault({"eof_after": 3})
-    assert (await served.ask()).stop_reason is None
 
 
 async def test_a_stall_without_pings_runs_into_the_read_timeout(served: Served) -> None:
@@ -90,25 +72,18 @@ async def test_a_stall_with_pings_never_times_out(served: Served) -> None:
     assert pings == 3
 
 
-async def test_an_error_event_comes_in_a_stream_of_status_200(served: Served) -> None:
-    await served.fault({"sse_error": {"type": "overloaded_error", "after": 2}})
-    with pytest.raises(anthropic.APIStatusError) as caught:
-        await served.ask()
-    assert (caught.value.status_code, caught.value.type) == (200, "overloaded_error")
-
-
-@pytest.mark.parametrize(("kind", "body"), [("html", b"<html"), ("empty", b""), ("json", b"{}"), ("broken_json", b"{")])
-async def test_garbage_has_status_200(served: Served, kind: str, body: bytes) -> None:
-    await served.fault({"garbage": kind})
+@pytest.mark.parametrize("body", ["<html>Welcome to the gateway</html>", "", "{}", '{"id": "msg_'])
+async def test_garbage_has_status_200(served: Served, body: str) -> None:
+    await served.fault({"garbage": body})
     ask = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "x"}]}
     reply = await served.http.post("/v1/messages", json=ask)
-    assert reply.status_code == 200
-    assert reply.content.startswith(body)
+    assert (reply.status_code, reply.text) == (200, body)
     assert (await served.ended_calls())[-1]["event"] == "failed"
 
 
 async def test_a_refusal_says_nothing_but_why(served: Served) -> None:
-    await served.fault({"stop_reason": "refusal", "stop_details": {"type": "refusal", "category": "cyber"}})
+    details = {"type": "refusal", "category": "cyber"}
+    await served.fault({"reply": {"stop_reason": "refusal", "stop_details": details}})
     reply = await served.ask()
     assert (reply.content, reply.stop_reason) == ([], "refusal")
     assert reply.stop_details is not None
@@ -116,18 +91,13 @@ async def test_a_refusal_says_nothing_but_why(served: Served) -> None:
 
 
 async def test_max_tokens_cuts_a_tool_call_in_the_middle_of_its_json(served: Served) -> None:
-    long = {"type": "tool_use", "name": "write", "input": {"text": "abc " * 50}}
-    await served.fault({"reply": {"content": [long]}, "stop_reason": "max_tokens"})
-    reply = await served.ask()
+    long = {"type": "tool_use", "id": "toolu_a", "name": "write", "input": {"text": "abc " * 50}}
+    await served.fault({"reply": {"content": [long]}})
+    reply = await served.ask(max_tokens=20)
     call = reply.content[0]
     assert reply.stop_reason == "max_tokens"
     assert call.type == "tool_use"
     assert call.input != long["input"]
-
-
-async def test_any_stop_reason_can_be_scripted(served: Served) -> None:
-    await served.fault({"stop_reason": "something_new"})
-    assert str((await served.ask()).stop_reason) == "something_new"
 
 
 async def test_a_scripted_reply_arrives_as_it_was_written(served: Served) -> None:
@@ -144,16 +114,9 @@ async def test_a_scripted_reply_arrives_as_it_was_written(served: Served) -> Non
     assert (reply.stop_reason, reply.usage.input_tokens, reply.usage.output_tokens) == ("tool_use", 11, 22)
 
 
-async def test_replies_follow_each_other_and_the_last_one_stays(served: Served) -> None:
-    await served.fault({"replies": ["one", {"reply_json": {"two": 2}}]})
-    assert text_of(await served.ask()) == "one"
-    assert json_of(await served.ask()) == {"two": 2}
-    assert json_of(await served.ask()) == {"two": 2}
-
-
 async def test_delays_come_before_the_headers_and_between_the_pieces(served: Served) -> None:
     loop = asyncio.get_running_loop()
-    await served.fault({"delay_ms": 200, "chunk_delay_ms": 30, "reply_text": "x" * 24 * 10})
+    await served.fault({"delay_ms": 200, "chunk_delay_ms": 30, "reply": "x" * 24 * 10})
     began = loop.time()
     body = {"model": "m", "max_tokens": 900, "stream": True, "messages": [{"role": "user", "content": "x"}]}
     async with served.http.stream("POST", "/v1/messages", json=body) as reply:
@@ -164,8 +127,8 @@ async def test_delays_come_before_the_headers_and_between_the_pieces(served: Ser
 
 
 async def test_a_wrong_configuration_is_refused_and_changes_nothing(served: Served) -> None:
-    await served.fault({"reply_text": "kept"})
-    reply = await served.http.post("/config", json={"rules": [{"fault": {"garbage": "tea"}}]})
+    await served.fault({"reply": "kept"})
+    reply = await served.http.post("/config", json={"rules": [{"garbage": 7}]})
     assert reply.status_code == 400
     assert "garbage" in reply.json()["error"]["message"]
     assert text_of(await served.ask()) == "kept"

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from standin.server.api_rules import RequestBucket, RequestLimit
+from standin.server.faults import RequestBucket, RequestLimit
 from supervision import limits
 from supervision.errors import ErrorKind
 from supervision.provider.call_window import CallWindow

@@ -10,7 +10,7 @@ from temporalio.client import Client
 from runtime.settings import Settings
 from standin.server.api_reply import ApiReply, text_block, tool_block
 from standin.server.app import BrainServer
-from standin.server.exchange import CallLog
+from standin.server.call_log import CallLog
 from standin.server.faults import FaultScript, parse_config
 from standin.server.serving import serving as served
 from supervision.contract.result import RunResult
@@ -38,7 +38,7 @@ class Billed(ScriptedModel):
 
     def fault(self, **rule: Any) -> None:
         """Sets the one fault that calls meet."""
-        self.faults.replace(parse_config(json.dumps({"rules": [rule], "append_only": False})))
+        self.faults.replace(parse_config(json.dumps({"rules": [rule]})))
 
     def usages(self, kind: str) -> list[Json]:
         """Returns the usage of the calls of a kind that were answered, in order."""
@@ -133,7 +133,7 @@ async def test_a_model_that_is_silent_for_long_is_asked_once(
 
     billing.play(run_id, script(plan({"id": "t1"}), {"t1": turn}))
     # After message_start, ping and the beginning of the block: nearly three times the limit, as 4 minutes to 90 s.
-    billing.fault(match={"call": "*/turn.1"}, fault={"stall_after": 3, "stall_ms": 5400, "pings": True})
+    billing.fault(call="*/turn.1", stall_after=3, stall_ms=5400, pings=True)
     result = await run(impatient, run_id, "lab")
     assert result.status == "completed"
     assert billing.steps(run_id).count("t1/1/turn.1") == 1
@@ -147,7 +147,7 @@ async def test_a_dead_stream_is_ended_and_what_it_cost_is_counted(
     whole = await run(impatient, run_id, "lab")
     again = f"{run_id}-again"
     billing.play(again, script(plan({"id": "t1"}), {"t1": lambda step: long}))
-    billing.fault(match={"call": "*/turn.1", "times": 2}, fault={"stall_after": 30})
+    billing.fault(call="*/turn.1", times=2, stall_after=30)
     result = await run(impatient, again, "lab")
     assert billing.steps(again).count("t1/1/turn.1") == 3
     assert result.usage.model_calls == whole.usage.model_calls

@@ -1,0 +1,144 @@
+"""Runs of the largest sizes that a request may ask for: do they complete, and how long is a workflow task at most?
+
+`python -m benchmarks.large` (or `make large`) runs them, with kill -9 of the Worker process in the middle.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import sys
+import time
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from temporalio.api.enums.v1 import EventType, TimeoutType, WorkflowTaskFailedCause
+from temporalio.client import Client
+from temporalio.service import RPCError
+
+from benchmarks.processes import ModelControl, Process
+from benchmarks.rows import Row
+from benchmarks.scene import Scene, holds_all, measured, scene
+from runtime.process import exit_now
+
+LONGEST_TASK = 3.0  # seconds a workflow task may take, of the server's ten
+_LOOK = 0.25  # seconds between two looks at the model's call log
+_AGENTS_READ = 40  # worker agents of each run whose histories are read
+_MORE = {"budget": {"tokens": 5 * 10**7, "usd": 100.0}, "deadline": "PT2H"}
+SIZES = {
+    "deep": (Row("two runs of 1,000 subtasks, kill -9", 1000, 0, 1.0, runs=2), True),
+    "many": (Row("24 runs of 120 subtasks, kill -9", 120, 0, 1.0, runs=24), True),
+    "wide": (Row("110 subtasks, then 190 that depend on all of them", 110, 0, 1.0, dependents=190), False),
+}
+
+
+@dataclass
+class Tasks:
+    """The workflow tasks of some histories: what a process had that was `killed` then fails without a fault."""
+
+    killed: float = 0.0
+    longest: float = 0.0
+    failed: list[str] = field(default_factory=list)
+    events: int = 0
+
+    async def read(self, client: Client, workflow_id: str) -> None:
+        """Adds those of one history: how long each took, by the server's clock, and how many failed."""
+        started: dict[int, float] = {}
+        async for event in client.get_workflow_handle(workflow_id).fetch_history_events():
+            at = event.event_time.ToNanoseconds() / 1e9
+            self.events += 1
+            if event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_STARTED:
+                started[event.event_id] = at
+            elif event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED:
+                begun = event.workflow_task_completed_event_attributes.started_event_id
+                self.longest = max(self.longest, at - started[begun])
+            elif event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED:
+                failed = event.workflow_task_failed_event_attributes
+                if started.get(failed.started_event_id, at) > self.killed:
+                    self.failed.append(f"{workflow_id}: {WorkflowTaskFailedCause.Name(failed.cause)}")
+            elif event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT:
+                timeout = event.workflow_task_timed_out_event_attributes
+                # One that timed out before it started was waiting for the killed process.
+                was_at_work = timeout.timeout_type == TimeoutType.TIMEOUT_TYPE_START_TO_CLOSE
+                if was_at_work and started.get(timeout.started_event_id, 0.0) > self.killed:
+                    self.failed.append(f"{workflow_id}: timed out")
+
+
+def main() -> None:
+    """Exit codes: 0 all sizes hold, 1 one does not."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.large", description="Run the largest sizes.")
+    parser.add_argument("--only", action="append", choices=list(SIZES), help="may be repeated")
+    parser.add_argument("--scale", type=float, default=1.0, help="share of the subtasks, for a shorter run")
+    parser.add_argument("--patience", type=float, default=15, help="minutes for one size")
+    parser.add_argument("--keep", type=Path, help="keep database, logs and store in that folder")
+    options = parser.parse_args()
+    exit_now(0 if measured(_run(options)) else 1)
+
+
+async def _run(options: argparse.Namespace) -> bool:
+    holds = True
+    async with scene("large", kept=options.keep) as place:
+        for name in options.only or SIZES:
+            row, kill = SIZES[name]
+            agents, dependents = (round(options.scale * number) for number in (row.agents, row.dependents))
+            row = replace(row, agents=max(1, agents), dependents=dependents)
+            seen = await _cross(place, row, kill, f"large-{name}", 60 * options.patience)
+            holds = holds and seen["holds"]
+            sys.stdout.write(json.dumps(seen) + "\n")
+            sys.stdout.flush()
+    return holds
+
+
+async def _cross(place: Scene, row: Row, kill: bool, base: str, patience: float) -> dict[str, Any]:
+    """Runs one size, across a kill of the Worker process, and returns what was seen; times in seconds.
+
+    Runs that are not done in time are left as they are. `first_call` is from the new process's start to its first call.
+    """
+    project, model, tasks = place.project(), place.model, Tasks()
+    model.prepare(row.latency)
+    began = time.time()
+    ready = first = None
+    results: list[Any] = []
+    async with project.worker:
+        handles = [await project.start(row, f"{base}-{number}", **_MORE) for number in range(row.runs)]
+        waiting = asyncio.gather(*(handle.result() for handle in handles), return_exceptions=True)
+        if kill:
+            while not waiting.done():
+                if len(model.answered()) >= row.model_calls // 2:
+                    break
+                await asyncio.sleep(_LOOK)
+            project.worker.kill()
+            tasks.killed = time.time()
+            ready, first = await _started_again(project.worker, model, waiting)
+        with contextlib.suppress(TimeoutError):
+            results = await asyncio.wait_for(waiting, max(1.0, patience - (time.time() - began)))
+        wall = time.time() - began
+        for handle in handles:
+            agents = [f"{handle.id}/t{number}/1" for number in range(1, min(row.agents, _AGENTS_READ) + 1)]
+            for workflow_id in (handle.id, *agents):
+                with contextlib.suppress(RPCError):  # a run that failed early has no such agents
+                    await tasks.read(place.client, workflow_id)
+    ended = [result for result in results if isinstance(result, dict)]
+    whole = sum(result["status"] == "completed" and holds_all(row, result) for result in ended)
+    answered = model.answered()
+    holds = whole == row.runs and tasks.longest <= LONGEST_TASK and not tasks.failed
+    seen = {"name": row.name, "whole": whole, "runs": row.runs, "wall": wall, "ready": ready, "first_call": first}
+    return {**seen, "repeated": len(answered) - len(set(answered)), "holds": holds, **asdict(tasks)}
+
+
+async def _started_again(worker: Process, model: ModelControl, runs: asyncio.Future[Any]) -> tuple[float, float | None]:
+    """Returns how long the new process took to be ready, and to send the first model call."""
+    before = len(model.ledger())
+    began = time.time()
+    await worker.__aenter__()
+    ready = time.time() - began
+    while not (new := [e for e in model.ledger()[before:] if e["event"] == "received" and e["at"] > began]):
+        if runs.done():
+            return ready, None
+        await asyncio.sleep(_LOOK)
+    return ready, float(new[0]["at"]) - began
+
+
+if __name__ == "__main__":
+    main()
