@@ -248,8 +248,8 @@ KNOWN_MODELS = 256  # models and schemas of which a process remembers what was r
 COUNT_TIMEOUT = timedelta(seconds=10)  # of counting a prompt: an estimate does as well
 MODEL_CONNECT_TIMEOUT = timedelta(seconds=5)
 MODEL_LINGER = timedelta(seconds=1)  # a finished answer waits this long for its connection to become reusable
-GROUNDED_CHARS = 200_000  # of one text, when its figures are looked up: a chapter of a book, about a second of CPU
-GROUNDING_SOURCES_CHARS = 2_000_000  # of all texts that they are looked up in: about 8 s of CPU, off the event loop
+GROUNDED_CHARS = 200_000  # of one text, when its figures are looked up: a chapter of a book, at most 2 s of CPU
+GROUNDING_SOURCES_CHARS = 800_000  # of all texts that they are looked up in: at most 8 s of CPU, off the event loop
 CHARS_PER_TOKEN = 3.5  # English text; only for estimates before the provider has counted
 MODEL_RETRY_INITIAL = timedelta(seconds=1)
 MODEL_RETRY_MAX = timedelta(seconds=60)

@@ -122,7 +122,7 @@ def unsupported_note(claims: Iterable[str]) -> str:
     )
 
 
-_OWN_TAG = re.compile(rf"<(?=\s*/?\s*(?:{'|'.join(TAGS)})\b)", re.IGNORECASE)
+_OWN_TAG = re.compile(rf"<(?=\s*+/?+\s*+(?:{'|'.join(TAGS)})\b)", re.IGNORECASE)
 
 
 def plain(text: str) -> str:

@@ -17,9 +17,9 @@ from supervision.text import cut, size
 
 # The provider's words, and those of compatible servers, for a prompt that does not fit.
 _WORDS = (
-    re.compile(r"(?P<tokens>\d+) tokens > (?P<window>\d+) maximum"),
-    re.compile(r"context limit: (?P<tokens>\d+) \+ \d+ > (?P<window>\d+)"),
-    re.compile(r"(?:maximum (?:context|prompt) length is |context size \(|token limit: )(?P<window>\d+)"),
+    re.compile(r"(?<!\d)(?P<tokens>\d{1,12}) tokens > (?P<window>\d{1,12}) maximum"),
+    re.compile(r"context limit: (?P<tokens>\d{1,12}) \+ \d{1,12} > (?P<window>\d{1,12})"),
+    re.compile(r"(?:maximum (?:context|prompt) length is |context size \(|token limit: )(?P<window>\d{1,12})"),
 )
 
 
