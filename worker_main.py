@@ -51,7 +51,8 @@ from runtime import search_attributes, telemetry
 from runtime.connection import ConnectionFailed, connect
 from runtime.health import shown_alive
 from runtime.imports import end_imports
-from runtime.paths import keep_files_private, make_command
+from runtime.last_words import LastWords, last_words
+from runtime.paths import keep_files_private, make_command, work_dir
 from runtime.process import check_ownership, exit_now, keep_private
 from runtime.queues.queue_config import QueueConfig
 from runtime.queues.workers import ALL_ROLES, WorkerRole, workers
@@ -76,6 +77,7 @@ async def serving(
     pool: str | None = None,
     attributes: Sequence[str] | None = None,
     strict_sandbox: bool = True,
+    words: LastWords | None = None,
 ) -> AsyncIterator[list[str]]:
     """The Workers of one process, running for the time of an `async with` block.
 
@@ -99,7 +101,7 @@ async def serving(
             await stack.enter_async_context(pace.kept())
         gate = ModelGate(model, settings.model_tpm, pace=pace)
         rate = settings.model_rpm / 60 / len(queues) if settings.model_rpm else None
-        for worker in compose(client, settings, gate, roles, usable, pool, strict_sandbox, rate):
+        for worker in compose(client, settings, gate, roles, usable, pool, strict_sandbox, rate, words):
             await stack.enter_async_context(worker)
         yield usable
 
@@ -113,6 +115,7 @@ def compose(
     pool: str | None = None,
     strict_sandbox: bool = True,
     model_rate: float | None = None,
+    words: LastWords | None = None,
 ) -> list[Worker]:
     """Returns everything that a Worker process consists of, wired together."""
     store = open_store(settings.artifacts_url)
@@ -149,7 +152,7 @@ def compose(
         if "model" in roles
         else [],
         tool_activities=[ToolActivities(store, conversations, teams, windows).run_tool],
-        interceptors=[Attempts(), Guard(Callers(client), Grants(store), settings.worker_model)],
+        interceptors=[Attempts(words), Guard(Callers(client), Grants(store), settings.worker_model)],
         model_rate=model_rate,
         model_slots=settings.model_calls,
         pool=pool,
@@ -209,14 +212,16 @@ def model_activities(
     ]
 
 
-async def serve(settings: Settings, roles: Sequence[WorkerRole], pool: str | None, watchdog: Watchdog) -> None:
+async def serve(
+    settings: Settings, roles: Sequence[WorkerRole], pool: str | None, watchdog: Watchdog, words: LastWords
+) -> None:
     """Runs until SIGTERM or Ctrl-C, then lets calls in flight finish; a second signal ends at once."""
     watchdog.watch(asyncio.get_running_loop())
     tracing = telemetry.configure("temporal-supervisor-worker")
     client = await connect(tracing, wait=limits.WORKER_CONNECT_WAIT, report=say)
     stop = asyncio.Event()
     with stopping_by_signal(asyncio.get_running_loop(), stop, watchdog):
-        process = serving(client, settings, roles, pool=pool, strict_sandbox=False)
+        process = serving(client, settings, roles, pool=pool, strict_sandbox=False, words=words)
         async with process as attributes, shown_alive(settings.health_file):
             for warning in search_attributes.warnings(attributes):
                 say(f"warning: {warning}")
@@ -286,8 +291,10 @@ def main() -> None:
         exit_now(2)
     try:
         end_imports()
-        with Watchdog() as watchdog:
-            asyncio.run(serve(settings, options.roles, options.pool, watchdog))
+        with last_words(work_dir()) as (words, left), Watchdog(words.line) as watchdog:
+            for line in left:
+                say(line)
+            asyncio.run(serve(settings, options.roles, options.pool, watchdog, words))
     except (ConnectionFailed, ValueError) as error:
         say(str(error))
         exit_now(2)

@@ -13,7 +13,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
 from activities.contracts.run_contracts import ChildEnd, ChildQuestion, ChildRef, Consumed
-from activities.heartbeat import beating
+from activities.heartbeat import waiting
 from activities.model.conversation import ConversationStore, Entry
 from activities.model.journalled_call import usage_of
 from activities.store.artifacts import ArtifactStore
@@ -62,7 +62,7 @@ class ChildActivities:
     async def await_child(self, child: ChildRef) -> ChildEnd:
         """Returns how a child ended, once it has: it may be at work for long."""
         handle = self._client.get_workflow_handle(child.workflow_id, run_id=child.first_run_id)
-        async with beating():
+        async with waiting():
             try:
                 return ChildEnd(value=await handle.result())
             except WorkflowFailureError as failure:

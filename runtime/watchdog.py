@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType, TracebackType
 from typing import NoReturn
 
@@ -34,7 +34,9 @@ class Watchdog:
     another call of native code holds the interpreter.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, under_way: Callable[[], str] = str) -> None:
+        """`under_way` names what the process works on."""
+        self._under_way = under_way
         self._loop: asyncio.AbstractEventLoop | None = None
         self._answered = threading.Event()
         self._silent_ticks = 0
@@ -72,10 +74,10 @@ class Watchdog:
         while not self._done.wait(tick):
             _wind_up()
             if self._deadline is not None and time.monotonic() > self._deadline:
-                end("the shutdown does not end")
+                _end("the shutdown does not end", self._under_way())
             self._ask()
             if self._silent_ticks * tick >= silence:
-                end(f"the event loop has been silent for {silence:g} s")
+                _end(f"the event loop has been silent for {silence:g} s", self._under_way())
 
     def _ask(self) -> None:
         if self._loop is None or self._loop.is_closed():
@@ -118,8 +120,10 @@ def _wind_up() -> None:
     signal.setitimer(signal.ITIMER_PROF, limits.NATIVE_CPU.total_seconds())
 
 
-def end(reason: str) -> NoReturn:
-    """Ends the process at once, whatever its threads do; says why, and where they stand."""
+def _end(reason: str, work: str) -> NoReturn:
+    """Ends the process at once, whatever its threads do; says why, what it works on, and where its threads stand."""
     os.write(2, f"watchdog: {reason}: this process ends, others go on with its work\n".encode())
+    if work:
+        os.write(2, f"watchdog: under way: {work}\n".encode())
     faulthandler.dump_traceback(file=sys.__stderr__ or 2, all_threads=True)
     os._exit(FROZEN)

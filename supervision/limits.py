@@ -85,7 +85,6 @@ TOOL_KEPT_CHARS = 200_000  # of one tool result in the store: ten pages, as many
 TOOL_CALLS_PER_TURN = 16  # one turn asking for more is answered with errors for the surplus
 TOOL_TIMEOUT = timedelta(seconds=60)  # one attempt of one tool call
 TOOL_MARGIN = timedelta(seconds=10)  # the tool's own timeout ends it first and tells the model
-TOOL_DEATHS = 3  # a tool call that ends its process three times is quarantined, with its arguments
 LOCAL_TOOL_ATTEMPTS = 2  # inside a workflow task; then any Worker may try: this one may lack store or team
 ODD_TOOL_ATTEMPTS = 3  # errors of a call's surroundings that nobody anticipates
 TOOL_RETRY_INITIAL = timedelta(seconds=1)
@@ -311,7 +310,9 @@ OUTPUT_TOKENS_GUESS = 1000  # of a first answer, until there are recent ones to 
 
 # --- Heartbeats and recovery ----------------------------------------------------------------------
 HEARTBEAT_EVERY = timedelta(seconds=1)  # carries cancellation to a call and the text's tail to `follow`; 4 may be late
-HEARTBEAT_THROTTLE = timedelta(seconds=0.8)  # below the beat, so no beat waits for the next window
+HEARTBEAT_THROTTLE = timedelta(seconds=0.1)  # far below the beat: what an attempt says of itself is sent at once
+HEARTBEAT_SENT = timedelta(seconds=0.2)  # by then the server has a heartbeat, one that waited for its window, too
+CALL_DEATHS = 3  # a call that ended its process three times is not tried again
 HEARTBEAT_TIMEOUT = timedelta(seconds=4)  # a killed worker's calls are retried 1 s after this: within 5 s in all
 HEARTBEAT_TAIL_CHARS = 200
 STICKY_TIMEOUT = timedelta(seconds=2)  # a killed worker's workflows move to a live one after this (default 10 s)

@@ -37,7 +37,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "activities": (
         *("bounded", "contracts", "heartbeat", "store", "model", "tools", "teams", "prompts", "replies"),
-        *("pools", "child_records", "run_setup", "planning", "agent_turn", "call_record"),
+        *("pools", "child_records", "run_setup", "planning", "agent_turn"),
         *("tool_calls", "judging", "synthesis", "publishing", "rights"),
         "attempts",
     ),
@@ -57,7 +57,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "runtime": (
         *("imports", "paths", "process", "experimental", "telemetry", "settings", "payloads", "search_attributes"),
-        *("watchdog", "health", "shown_details", "queues"),
+        *("watchdog", "last_words", "health", "shown_details", "queues"),
         *("server", "connection"),
     ),
     "standin": ("server", "extract", "__main__"),

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
 
+from activities.heartbeat import DEADLY
 from activities.store.reading import FindingExcerpt
 from supervision import limits
 from supervision.contract.finding import Evidence
@@ -99,10 +100,7 @@ TURNS_LEFT = (
     "you still need, several tools at a time if they do not depend on each other."
 )
 NOT_RUN = "not run: the last turn takes no tool calls"
-DEADLY_CALL = (
-    f"this tool is not available with these arguments: the call ended its process {limits.TOOL_DEATHS} times and is "
-    "not tried again. Go on without it, or with other arguments"
-)
+DEADLY_CALL = f"{DEADLY}: go on without it, or with other arguments"
 UNKNOWN_OUTCOME = "the outcome of this call is unknown: check before you try it again"
 NUDGE = "Your message had no text. Write your finding now."
 FINISH_TAKEN = "taken"

@@ -36,7 +36,7 @@ class Source:
 
 
 def unsupported(text: str, sources: Sequence[Source]) -> list[Claim]:
-    """Returns the claims of a text that no source supports, each once, in the order of the text, the first ones of many."""
+    """Returns the claims of a text that no source supports, each once and in its order; of very many the first ones."""
     made = list(claims(text[: limits.GROUNDED_CHARS]))
     support = Support(sources if made else [])
     found: dict[str, Claim] = {}

@@ -33,7 +33,7 @@ class Found(NamedTuple):
 
 
 def all_patterns() -> list[Found]:
-    """Returns the patterns of all modules: globals, class attributes, collections of both, and literals in functions."""
+    """Returns the patterns of all modules: globals, class attributes, those in collections, literals in functions."""
     found: dict[tuple[str, int, str], Found] = {}
     for module in _modules():
         tree = ast.parse(inspect.getsource(module))
