@@ -51,13 +51,12 @@ from runtime import search_attributes, telemetry
 from runtime.connection import ConnectionFailed, connect
 from runtime.health import shown_alive
 from runtime.imports import end_imports
-from runtime.last_words import LastWords, last_words
-from runtime.paths import keep_files_private, make_command, work_dir
+from runtime.paths import keep_files_private, make_command
 from runtime.process import check_ownership, exit_now, keep_private
 from runtime.queues.queue_config import QueueConfig
 from runtime.queues.workers import ALL_ROLES, WorkerRole, workers
 from runtime.settings import Settings, load_settings
-from runtime.watchdog import Watchdog, stopping_by_signal
+from runtime.watchdog import LastWords, Watchdog, last_words, stopping_by_signal
 from supervision import limits
 from supervision.contract.request import describe_errors
 from supervision.contract.team import is_pool
@@ -88,19 +87,14 @@ async def serving(
     usable = await search_attributes.ensure(client) if attributes is None else list(attributes)
     model = anthropic_model(settings)
     queues = model_queues(settings, pool)
-    pace = QueuePace(
-        QueueConfig(client),
-        queues[0],
-        total=settings.model_rpm / 60 if settings.model_rpm else None,
-        queues=queues,
-        find=settings.model_find_rpm,
-    )
+    total = settings.model_rpm / 60 if settings.model_rpm else None
+    pace = QueuePace(QueueConfig(client), queues[0], total=total, queues=queues, find=settings.model_find_rpm)
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(model.close)  # first in, last out: calls in flight may finish
         if pool or "model" in roles:
             await stack.enter_async_context(pace.kept())
         gate = ModelGate(model, settings.model_tpm, pace=pace)
-        rate = settings.model_rpm / 60 / len(queues) if settings.model_rpm else None
+        rate = total / len(queues) if total else None
         for worker in compose(client, settings, gate, roles, usable, pool, strict_sandbox, rate, words):
             await stack.enter_async_context(worker)
         yield usable
@@ -212,16 +206,14 @@ def model_activities(
     ]
 
 
-async def serve(
-    settings: Settings, roles: Sequence[WorkerRole], pool: str | None, watchdog: Watchdog, words: LastWords
-) -> None:
+async def serve(settings: Settings, roles: Sequence[WorkerRole], pool: str | None, watchdog: Watchdog) -> None:
     """Runs until SIGTERM or Ctrl-C, then lets calls in flight finish; a second signal ends at once."""
     watchdog.watch(asyncio.get_running_loop())
     tracing = telemetry.configure("temporal-supervisor-worker")
     client = await connect(tracing, wait=limits.WORKER_CONNECT_WAIT, report=say)
     stop = asyncio.Event()
     with stopping_by_signal(asyncio.get_running_loop(), stop, watchdog):
-        process = serving(client, settings, roles, pool=pool, strict_sandbox=False, words=words)
+        process = serving(client, settings, roles, pool=pool, strict_sandbox=False, words=watchdog.words)
         async with process as attributes, shown_alive(settings.health_file):
             for warning in search_attributes.warnings(attributes):
                 say(f"warning: {warning}")
@@ -291,10 +283,8 @@ def main() -> None:
         exit_now(2)
     try:
         end_imports()
-        with last_words(work_dir()) as (words, left), Watchdog(words.line) as watchdog:
-            for line in left:
-                say(line)
-            asyncio.run(serve(settings, options.roles, options.pool, watchdog, words))
+        with last_words(say) as words, Watchdog(words) as watchdog:
+            asyncio.run(serve(settings, options.roles, options.pool, watchdog))
     except (ConnectionFailed, ValueError) as error:
         say(str(error))
         exit_now(2)

@@ -36,8 +36,8 @@ class Witness(Protocol):
         ...
 
 
-class _Attempt:
-    """An attempt under way. `deaths` are those of the attempts before; `suspect` if one of them left no word."""
+class _Beats:
+    """The heartbeats of one attempt. `deaths` are those of the attempts before; `suspect` if the last left no word."""
 
     def __init__(self, info: activity.Info, witness: Witness | None) -> None:
         self.details: Details = dict
@@ -72,7 +72,7 @@ class _Attempt:
         activity.heartbeat({**self.details(), "ended": self._info.attempt})
 
 
-_attempt: ContextVar[_Attempt] = ContextVar("attempt")
+_attempt: ContextVar[_Beats] = ContextVar("attempt")
 
 
 def show(details: Details) -> None:
@@ -105,7 +105,7 @@ async def beating(witness: Witness | None = None) -> AsyncIterator[None]:
     Raises ApplicationError, not to be tried again, if the call ended its process too often. If the activity's workflow
     is gone, its cancellation ends as a benign one, which keeps stack traces of deliberate cancellations out of the log.
     """
-    attempt = _Attempt(activity.info(), witness)
+    attempt = _Beats(activity.info(), witness)
     if attempt.deaths >= limits.CALL_DEATHS:
         raise ApplicationError(DEADLY, type=ErrorKind.UNEXPECTED, non_retryable=True)
 

@@ -56,11 +56,3 @@ def cache_dir() -> Path:
             "or let SUPERVISOR_CACHE_DIR name another folder"
         )
     return folder
-
-
-def work_dir() -> Path | None:
-    """Returns the folder in which Worker processes say what they work on; None without a cache folder."""
-    try:
-        return cache_dir() / "workers"
-    except OSError:
-        return None

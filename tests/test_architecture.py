@@ -57,7 +57,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "runtime": (
         *("imports", "paths", "process", "experimental", "telemetry", "settings", "payloads", "search_attributes"),
-        *("watchdog", "last_words", "health", "shown_details", "queues"),
+        *("watchdog", "health", "shown_details", "queues"),
         *("server", "connection"),
     ),
     "standin": ("server", "extract", "__main__"),

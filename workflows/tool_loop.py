@@ -14,15 +14,13 @@ with workflow.unsafe.imports_passed_through():
         TurnInput,
         TurnReply,
     )
-    from activities.heartbeat import DEADLY
     from activities.prompts.agent_prompts import (
-        DEADLY_CALL,
         FINISH_TAKEN,
         LAST_TURN,
         NOT_RUN,
         NUDGE,
         TURNS_LEFT,
-        UNKNOWN_OUTCOME,
+        no_outcome,
         unsupported_note,
     )
     from supervision import limits
@@ -296,8 +294,7 @@ def _stopped_call(call: ToolCallRef) -> ToolResultRef:
 
 def _no_outcome(call: ToolCallRef, failed: CallFailed) -> ToolReply:
     """Returns what the model gets to know of a tool call that gave no result, though it may have had effects."""
-    text = DEADLY_CALL if DEADLY in failed.problem.message else UNKNOWN_OUTCOME
     return ToolReply(
-        result=ToolResultRef(call_id=call.call_id, text=text, is_error=True),
+        result=ToolResultRef(call_id=call.call_id, text=no_outcome(failed.problem.message), is_error=True),
         preview=failed.problem.message[:200],
     )

@@ -110,6 +110,11 @@ FINISH_MISUSE = (
 )
 
 
+def no_outcome(message: str) -> str:
+    """Returns what the model reads in place of a tool's output, if the call ended with this error."""
+    return DEADLY_CALL if DEADLY in message else UNKNOWN_OUTCOME
+
+
 def unsupported_note(claims: Iterable[str]) -> str:
     """Returns what sends a finding back to its author once: its claims that nothing it rests on has."""
     listed = "\n".join(f"- {plain(claim)}" for claim in claims)

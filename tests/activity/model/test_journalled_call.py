@@ -7,6 +7,7 @@ import pytest
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
+from activities.heartbeat import beating
 from activities.model.conversation import ConversationStore, Opening
 from activities.model.journalled_call import CallOptions, ModelCalls
 from activities.model.port import ModelFailure, ModelMessage, ModelRequest, StreamProgress
@@ -33,8 +34,13 @@ async def _attempt(desk: Desk, model: Any, number: int, details: list[Any]) -> t
     beaten: list[Any] = []
     environment.on_heartbeat = lambda *shown: beaten.append(list(shown))
     run = await desk.run_ref()
+
+    async def begin() -> None:
+        async with beating():
+            await calls.begin(run, "plan.1.1", Opening(system="s", model="m"), "goal", CallOptions(10))
+
     with pytest.raises(ApplicationError) as caught:
-        await environment.run(calls.begin, run, "plan.1.1", Opening(system="s", model="m"), "goal", CallOptions(10))
+        await environment.run(begin)
     return caught.value, beaten[-1]
 
 
