@@ -88,7 +88,6 @@ EXCEPTIONS: dict[str, str] = {
     "supervision/results/timing.py": "the critical path: a computation on reports, not a part of the run's state",
     "supervision/agent/grounds.py": "what a finding may carry of its tool calls, in the progress of a worker agent",
     "supervision/run/trace.py": "the trace of a workflow, of supervisors and worker agents alike",
-    "supervision/contract/base.py": "the base of all models of the contract",
     "supervision/contract/finding.py": "a noun of the contract",
     "supervision/contract/progress.py": "nouns of the contract",
     "supervision/contract/updates.py": "nouns of the contract",

@@ -200,7 +200,7 @@ def _char(code: Any, argument: Any, fill: str) -> str:
     return next((char for char in (fill, *own, *_FILLS) if _takes(code, argument, char)), "")
 
 
-_CATEGORIES = {
+_CATEGORIES: dict[Any, Callable[[str], bool]] = {
     op.CATEGORY_DIGIT: str.isdigit,
     op.CATEGORY_SPACE: str.isspace,
     op.CATEGORY_WORD: lambda char: char.isalnum() or char == "_",
@@ -216,16 +216,16 @@ def _takes(code: Any, argument: Any, char: str) -> bool:
     if code is op.ANY:
         return char != "\n"
     if code is op.NOT_LITERAL:
-        return ord(char) != argument
+        return bool(ord(char) != argument)
     inside = any(_in(kind, value, char) for kind, value in argument)
-    return inside != (argument[0][0] is op.NEGATE)
+    return inside != bool(argument[0][0] is op.NEGATE)
 
 
 def _in(kind: Any, value: Any, char: str) -> bool:
     if kind is op.LITERAL:
-        return ord(char) == value
+        return bool(ord(char) == value)
     if kind is op.RANGE:
         return bool(value[0] <= ord(char) <= value[1])
     if kind is op.CATEGORY:
-        return not _CATEGORIES[_OTHERS[value]](char) if value in _OTHERS else bool(_CATEGORIES[value](char))
+        return not _CATEGORIES[_OTHERS[value]](char) if value in _OTHERS else _CATEGORIES[value](char)
     return False

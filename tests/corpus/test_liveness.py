@@ -102,6 +102,7 @@ BASE64 = "The table in base64: `" + "iVBORw0KGgo" * (190_000 // 11)
 SLACK = 5.0  # seconds, for a busy machine
 
 
+@pytest.mark.timeout(120)
 async def test_texts_that_patterns_may_choke_on_stop_no_worker_and_slow_nobody_down(
     lone: Client, model: ScriptedModel, run_id: str, tmp_path: Path
 ) -> None:

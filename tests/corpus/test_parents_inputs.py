@@ -12,6 +12,7 @@ from google.protobuf.duration_pb2 import Duration
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
+from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 from supervision import limits
@@ -21,9 +22,7 @@ from supervision.contract.result import Problem
 from supervision.errors import ErrorKind
 from supervision.run.run_state import RunState
 from supervision.run.trace import Trace
-from workflows import tool_loop
 from workflows.child_contracts import NestedInput, WorkerAgentInput
-from workflows.nested import parent_link
 from workflows.nested.parent_link import ParentLink
 from workflows.tool_loop import ToolLoop
 
@@ -144,8 +143,7 @@ def test_samples_are_valid_and_have_the_fields_that_matter() -> None:
 
 @pytest.fixture(autouse=True)
 def _clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tool_loop.workflow, "now", lambda: NOW)
-    assert parent_link.workflow is tool_loop.workflow
+    monkeypatch.setattr(workflow, "now", lambda: NOW)
 
 
 @settings(max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -70,7 +70,7 @@ async def test_a_call_that_waits_for_the_model_outlives_any_number_of_kills(
     worker = await workers.start()
     await _start(lone_client, run_id)
     for kill in range(1, limits.CALL_DEATHS + 2):
-        await until(lambda kill=kill: lone_model.steps(run_id).count("t1/1/turn.1") == kill, 30)  # type: ignore[misc]
+        await until(lambda kill=kill: lone_model.steps(run_id).count("t1/1/turn.1") == kill, 30)
         worker.kill()
         if kill <= limits.CALL_DEATHS:
             worker = await workers.start()
