@@ -50,7 +50,7 @@ from runtime.imports import end_imports
 from runtime.paths import keep_files_private, make_command
 from runtime.process import check_ownership, exit_now, keep_private
 from runtime.settings import Settings, load_settings
-from runtime.watchdog import Watchdog, stopping_by_signal
+from runtime.watchdog import LastWords, Watchdog, last_words, stopping_by_signal
 from runtime.workers import ALL_ROLES, WorkerRole, workers
 from supervision import limits
 from supervision.contract.request import describe_errors
@@ -71,6 +71,7 @@ async def serving(
     pool: str | None = None,
     attributes: Sequence[str] | None = None,
     strict_sandbox: bool = True,
+    words: LastWords | None = None,
 ) -> AsyncIterator[list[str]]:
     """The Workers of one process, running for the time of an `async with` block.
 
@@ -84,7 +85,7 @@ async def serving(
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(model.close)  # first in, last out: calls in flight may finish
         gate = ModelGate(model, settings.model_calls)
-        for worker in compose(client, settings, gate, roles, usable, own_id, pool, strict_sandbox):
+        for worker in compose(client, settings, gate, roles, usable, own_id, pool, strict_sandbox, words):
             await stack.enter_async_context(worker)
         yield usable
 
@@ -98,6 +99,7 @@ def compose(
     owner: str,
     pool: str | None = None,
     strict_sandbox: bool = True,
+    words: LastWords | None = None,
 ) -> list[Worker]:
     """Returns everything that a Worker process consists of, wired together."""
     store = open_store(settings.artifacts_url)
@@ -133,7 +135,7 @@ def compose(
         if "model" in roles
         else [],
         tool_activities=[ToolActivities(store, conversations, teams, windows).run_tool],
-        interceptors=[Attempts(), Guard(store)],
+        interceptors=[Attempts(words), Guard(store)],
         model_rate=model_rate(settings),
         model_slots=settings.model_calls,
         pool=pool,
@@ -199,7 +201,7 @@ async def serve(settings: Settings, roles: Sequence[WorkerRole], pool: str | Non
     client = await connect(tracing, wait=limits.WORKER_CONNECT_WAIT, report=say)
     stop = asyncio.Event()
     with stopping_by_signal(asyncio.get_running_loop(), stop, watchdog):
-        process = serving(client, settings, roles, pool=pool, strict_sandbox=False)
+        process = serving(client, settings, roles, pool=pool, strict_sandbox=False, words=watchdog.words)
         async with process as attributes, shown_alive(settings.health_file):
             for warning in search_attributes.warnings(attributes):
                 say(f"warning: {warning}")
@@ -269,7 +271,7 @@ def main() -> None:
         exit_now(2)
     try:
         end_imports()
-        with Watchdog() as watchdog:
+        with last_words(say) as words, Watchdog(words) as watchdog:
             asyncio.run(serve(settings, options.roles, options.pool, watchdog))
     except (ConnectionFailed, ValueError) as error:
         say(str(error))

@@ -10,7 +10,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
-from activities.heartbeat import beating
+from activities.heartbeat import Witness, beating
 from activities.store.artifacts import ArtifactChanged, ArtifactMissing, ArtifactTooLarge
 from supervision import limits
 from supervision.errors import ErrorKind
@@ -26,17 +26,24 @@ _LASTING = {
 class Attempts(Interceptor):
     """The first of a Worker's interceptors: it sees what those after it do and raise, too."""
 
+    def __init__(self, witness: Witness | None = None) -> None:
+        self._witness = witness
+
     def intercept_activity(self, inner: ActivityInboundInterceptor) -> ActivityInboundInterceptor:
         """Returns `inner` with the heartbeats and errors of attempts around it."""
-        return _Attempted(inner)
+        return _Attempted(inner, self._witness)
 
 
 class _Attempted(ActivityInboundInterceptor):
+    def __init__(self, inner: ActivityInboundInterceptor, witness: Witness | None) -> None:
+        super().__init__(inner)
+        self._witness = witness
+
     async def execute_activity(self, call: ExecuteActivityInput) -> Any:
         try:
             if activity.info().is_local:  # ends within a workflow task: nobody waits for its heartbeats
                 return await super().execute_activity(call)
-            async with beating():
+            async with beating(self._witness):
                 return await super().execute_activity(call)
         except Exception as error:
             if (typed := _typed(error, activity.info().attempt)) is None:

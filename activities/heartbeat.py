@@ -1,10 +1,17 @@
-"""Heartbeats from a task of their own: they prove that the process lives and bring cancellation in."""
+"""The heartbeats of an attempt, from a task of their own: life, cancellation, and the count of deaths in the call.
+
+A call whose process died three times in it is refused: whatever is in it would end the next process, too. The count
+travels in the heartbeat's details, which Temporal hands to the next attempt wherever it runs. The first attempt sends
+nothing for it: a second one that finds no word of an ordinary end knows that the first one died. From then on each
+attempt says what it is about to do before it does it. While it only waits, for a provider or the store, the end of
+its process says nothing about the call.
+"""
 
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Protocol
 
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
@@ -13,40 +20,108 @@ from supervision import limits
 from supervision.errors import ErrorKind
 
 Details = Callable[[], dict[str, Any]]
+DEADLY = "this call ended its process three times and is not tried again"
+"""The message of the error with which such a call ends."""
 
 
-class _Beat:
-    details: Details = dict
+class Witness(Protocol):
+    """Remembers what a process is at work on, for those who find it dead."""
+
+    def begins(self, activity_type: str, workflow_id: str) -> int:
+        """Returns a number for what begins."""
+        ...
+
+    def ends(self, number: int) -> None:
+        """Forgets it."""
+        ...
 
 
-_beat: ContextVar[_Beat] = ContextVar("beat")
+class _Beats:
+    """The heartbeats of one attempt. `deaths` are those of the attempts before; `suspect` if the last left no word."""
+
+    def __init__(self, info: activity.Info, witness: Witness | None) -> None:
+        self.details: Details = dict
+        self.deaths, self.suspect = _deaths(info)
+        self._info = info
+        self._witness = witness
+        self._at_risk: int | None = None
+
+    def beat(self) -> None:
+        """Sends a heartbeat: if it is the last one, the next attempt counts as it says."""
+        activity.heartbeat({**self.details(), "deaths": self.deaths + (self._at_risk is not None)})
+
+    def works(self) -> None:
+        """From now on the end of the process counts."""
+        info, witness = self._info, self._witness
+        self._at_risk = witness.begins(info.activity_type, info.workflow_id or "") if witness else 0
+
+    def rests(self) -> None:
+        """From now on it does not."""
+        if self._witness and self._at_risk is not None:
+            self._witness.ends(self._at_risk)
+        self._at_risk = None
+
+    async def say(self) -> None:
+        """Returns once the server knows how this attempt stands, if one before it died."""
+        if self.suspect:
+            self.beat()
+            await asyncio.sleep(limits.HEARTBEAT_SENT.total_seconds())
+
+    def ended(self) -> None:
+        """Tells the next attempt that this one came to its end."""
+        activity.heartbeat({**self.details(), "ended": self._info.attempt})
+
+
+_attempt: ContextVar[_Beats] = ContextVar("attempt")
 
 
 def show(details: Details) -> None:
     """Lets the heartbeats of this attempt carry `details()` from now on."""
-    if beat := _beat.get(None):
-        beat.details = details
+    if attempt := _attempt.get(None):
+        attempt.details = details
 
 
 @contextlib.asynccontextmanager
-async def beating() -> AsyncIterator[None]:
+async def waiting() -> AsyncIterator[None]:
+    """A block that only waits for something outside: the end of the process in it is no death of the call."""
+    attempt = _attempt.get(None)
+    if attempt is None:
+        yield
+        return
+    attempt.rests()
+    await attempt.say()
+    try:
+        yield
+    finally:
+        attempt.works()
+        if attempt.suspect:
+            attempt.beat()  # not awaited: what has come may have to be stored first
+
+
+@contextlib.asynccontextmanager
+async def beating(witness: Witness | None = None) -> AsyncIterator[None]:
     """Heartbeats until the block ends. The idle watchdog, not the heartbeat, detects a stalled call.
 
-    If the activity's workflow is gone, its cancellation ends as a benign ApplicationError, which keeps stack traces of
-    deliberate cancellations out of the Worker's log.
+    Raises ApplicationError, not to be tried again, if the call ended its process too often. If the activity's workflow
+    is gone, its cancellation ends as a benign one, which keeps stack traces of deliberate cancellations out of the log.
     """
-    shown = _Beat()
+    attempt = _Beats(activity.info(), witness)
+    if attempt.deaths >= limits.CALL_DEATHS:
+        raise ApplicationError(DEADLY, type=ErrorKind.UNEXPECTED, non_retryable=True)
 
     async def beat() -> None:
         while True:
             await asyncio.sleep(limits.HEARTBEAT_EVERY.total_seconds())
-            activity.heartbeat(shown.details())
+            attempt.beat()
 
-    token = _beat.set(shown)
+    token = _attempt.set(attempt)
+    attempt.works()
     task = asyncio.create_task(beat())
     try:
+        await attempt.say()
         yield
     except asyncio.CancelledError:
+        attempt.ended()
         reason = activity.cancellation_details()
         if reason and reason.not_found:
             raise ApplicationError(
@@ -56,6 +131,20 @@ async def beating() -> AsyncIterator[None]:
                 category=ApplicationErrorCategory.BENIGN,
             ) from None
         raise
+    except Exception:
+        attempt.ended()
+        raise
     finally:
         task.cancel()
-        _beat.reset(token)
+        attempt.rests()
+        _attempt.reset(token)
+
+
+def _deaths(info: activity.Info) -> tuple[int, bool]:
+    """Returns how many attempts at this call ended with their process, and True if the last one left no word."""
+    left = info.heartbeat_details[0] if info.heartbeat_details else {}
+    left = left if isinstance(left, dict) else {}
+    if info.attempt == 1 or left.get("ended") == info.attempt - 1:
+        return 0, False
+    deaths = left.get("deaths", 1)
+    return (deaths if isinstance(deaths, int) else 1), True

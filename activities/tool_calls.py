@@ -1,7 +1,6 @@
 """The activity that runs one tool call of a worker agent, within the rights of its role."""
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TypeVar
@@ -9,12 +8,12 @@ from typing import TypeVar
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from activities.call_record import CallRecord
 from activities.contracts.turn_contracts import ToolCallRef, ToolInput, ToolReply, ToolResultRef, arguments_sha256
+from activities.heartbeat import waiting
 from activities.model.conversation import ConversationStore, Entry
 from activities.model.port import Json
 from activities.model.prompt_fit import KnownWindows
-from activities.prompts.agent_prompts import DEADLY_CALL, FINISH_MISUSE, UNKNOWN_OUTCOME
+from activities.prompts.agent_prompts import FINISH_MISUSE, UNKNOWN_OUTCOME
 from activities.replies.tool_uses import earlier_output
 from activities.store.artifacts import ArtifactError, ArtifactStore, ArtifactUnavailable
 from activities.store.reading import read_text
@@ -27,10 +26,10 @@ from supervision.agent.output_reading import page, page_chars, read_call
 from supervision.contract.finding import ArtifactRef
 from supervision.errors import ErrorKind
 from supervision.prompt_marks import FINISH_TOOL, READ_OUTPUT_TOOL
+from supervision.store_keys import effect_key, result_key
 from supervision.text import cut, one_line
 
 T = TypeVar("T")
-_DEADLY = ToolRun(DEADLY_CALL, is_error=True)
 
 
 class ToolActivities:
@@ -78,24 +77,11 @@ class ToolActivities:
             return await self._reply(request, ToolRun(FINISH_MISUSE, is_error=True))
         if request.call.name == READ_OUTPUT_TOOL:
             return await self._reply(request, await self._read_output(request, entry, block))
-        record = CallRecord(self._store, request, activity.info().workflow_run_id or "", loaded.team.name)
         run = partial(self._run, request, loaded, block)
         tool, role = loaded.toolbox.get(request.call.name), loaded.team.role(request.role)
-        if tool is None or tool.name not in role.tools:
-            return await self._reply(request, await run())  # refused there
-        if await record.is_deadly():
-            return await self._reply(request, _DEADLY)
-        if tool.effects == "write":
-            return await self._once(request, record, run)
-        if not await record.begin():
-            return await self._reply(request, _DEADLY)
-        try:
-            ran = await run()
-        except BaseException:  # stopped from outside: the tool's own errors are outputs
-            with contextlib.suppress(ArtifactUnavailable):
-                await asyncio.shield(record.withdraw())
-            raise
-        return await self._reply(request, ran)
+        if tool is not None and tool.name in role.tools and tool.effects == "write":
+            return await self._once(request, run)
+        return await self._reply(request, await run())
 
     async def _read_output(self, request: ToolInput, entry: Entry, block: Json) -> ToolRun:
         """Returns a page of an earlier output of the same conversation: nothing else can be named."""
@@ -108,12 +94,16 @@ class ToolActivities:
         except ValueError as error:
             return ToolRun(str(error), is_error=True)
 
-    async def _once(self, request: ToolInput, record: CallRecord, run: Callable[[], Awaitable[ToolRun]]) -> ToolReply:
-        """Runs a call with effects unless it was begun before: then its result is returned, if it left one."""
-        if not await record.begin_once():
-            return await record.result() or await self._reply(request, ToolRun(UNKNOWN_OUTCOME, is_error=True))
+    async def _once(self, request: ToolInput, run: Callable[[], Awaitable[ToolRun]]) -> ToolReply:
+        """Runs a call with effects unless it was begun before, be it before a reset: then its result is returned."""
+        call = f"{request.head}/{request.call.index}"
+        result = result_key(request.run.run_id, call)
+        if not await self._store.create(effect_key(request.run.run_id, call), b""):
+            if (stored := await self._store.find(result)) is not None:
+                return ToolReply.model_validate_json(stored)
+            return await self._reply(request, ToolRun(UNKNOWN_OUTCOME, is_error=True))
         reply = await self._reply(request, await run())
-        await _stored(lambda: record.save_result(reply))
+        await _stored(lambda: self._store.put(result, reply.model_dump_json().encode()))
         return reply
 
     async def _run(self, request: ToolInput, loaded: LoadedTeam, block: Json) -> ToolRun:
@@ -147,7 +137,8 @@ async def _stored(write: Callable[[], Awaitable[T]]) -> T:
             return await write()
         except ArtifactUnavailable as error:
             activity.logger.warning("a tool's output can't be stored yet: %s", error)
-            await asyncio.sleep(pause.total_seconds())
+            async with waiting():
+                await asyncio.sleep(pause.total_seconds())
             pause = min(2 * pause, limits.STORE_RETRY_MAX)
 
 

@@ -10,6 +10,7 @@ import re
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from textwrap import indent
 from typing import Any
 
 from temporalio.exceptions import ApplicationError
@@ -17,12 +18,13 @@ from temporalio.runtime import LogForwardingConfig, LoggingConfig, Runtime, Tele
 
 from supervision import limits
 from supervision.errors import ErrorKind
-from supervision.text import one_line
+from supervision.text import clean, one_line
 
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 _QUERIES = ("QueryWorkflow:", "HandleQuery:")
 _FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 _CORE = "temporalio.core"
+_LINE_BYTES = 16 * 1024
 _EXPECTED = re.compile(r"Activity not found on completion|Task not found|query task not found", re.IGNORECASE)
 _AWAY = re.compile(r"poll|gRPC|connect", re.IGNORECASE)
 _EXPORTER = "opentelemetry.exporter"
@@ -124,6 +126,22 @@ class ShortLines(logging.Filter):
         return True
 
 
+class CleanLines(logging.Formatter):
+    """Writes each message on one line without escape sequences: it may hold ids and texts of strangers.
+
+    The lines of a traceback are indented, so that none of them looks like a message.
+    """
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
+        """Returns the line of a record."""
+        record.message = one_line(clean(record.message), _LINE_BYTES)
+        return super().formatMessage(record)
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's name
+        """Returns a traceback."""
+        return indent(clean(super().formatException(ei)), "  ")
+
+
 def _subject(record: logging.LogRecord) -> str:
     """Returns the activity that a record is about, as `t1/1 call_model`."""
     info = getattr(record, "temporal_activity", None) or {}
@@ -133,7 +151,7 @@ def _subject(record: logging.LogRecord) -> str:
 def configure_log(debug: bool) -> None:
     """Sets up this process's log; with `debug` all that the SDK and Python have to say."""
     handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter(_FORMAT))
+    handler.setFormatter(CleanLines(_FORMAT))
     if not debug:
         handler.addFilter(ShortLines())
     logging.basicConfig(level=logging.WARNING, handlers=[handler])

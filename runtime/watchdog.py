@@ -1,24 +1,38 @@
 """The end of a Worker process: by a signal, in order, or by its watchdog, when it is frozen: Temporal survives that.
 
-While its event loop is frozen, a process still polls for tasks, and keeps what it takes from healthy ones.
+While its event loop is frozen, a process still polls for tasks, and keeps what it takes from healthy ones. However it
+ends, what it worked on can be read: it is in a file of its own, which the process holds locked. A file that can be
+locked belongs to a process that is gone, whatever took over its number.
 """
 
 import asyncio
 import contextlib
 import faulthandler
+import fcntl
+import json
 import os
 import signal
 import sys
+import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
 from types import FrameType, TracebackType
 from typing import NoReturn
 
+from runtime.paths import cache_dir
 from runtime.process import exit_now
 from supervision import limits
+from supervision.text import one_line
 
 _STOPPED_TWICE = 130
+_FILE_BYTES = 64 * 1024  # then the file is written again, with what has not ended: a beginning takes some 200 bytes
+_NAMED = 5  # activities in one line, the oldest first
+_NAME_BYTES = 300
+_SUFFIX = ".work"
 FROZEN = 70
 """The exit code of a process whose event loop was silent, or whose shutdown never ended.
 
@@ -34,7 +48,8 @@ class Watchdog:
     another call of native code holds the interpreter.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, words: "LastWords | None" = None) -> None:
+        self.words = words or LastWords()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._answered = threading.Event()
         self._silent_ticks = 0
@@ -72,10 +87,10 @@ class Watchdog:
         while not self._done.wait(tick):
             _wind_up()
             if self._deadline is not None and time.monotonic() > self._deadline:
-                end("the shutdown does not end")
+                _end("the shutdown does not end", self.words.line())
             self._ask()
             if self._silent_ticks * tick >= silence:
-                end(f"the event loop has been silent for {silence:g} s")
+                _end(f"the event loop has been silent for {silence:g} s", self.words.line())
 
     def _ask(self) -> None:
         if self._loop is None or self._loop.is_closed():
@@ -118,8 +133,110 @@ def _wind_up() -> None:
     signal.setitimer(signal.ITIMER_PROF, limits.NATIVE_CPU.total_seconds())
 
 
-def end(reason: str) -> NoReturn:
-    """Ends the process at once, whatever its threads do; says why, and where they stand."""
+def _end(reason: str, work: str) -> NoReturn:
+    """Ends the process at once, whatever its threads do; says why, what it works on, and where its threads stand."""
     os.write(2, f"watchdog: {reason}: this process ends, others go on with its work\n".encode())
+    if work:
+        os.write(2, f"watchdog: under way: {work}\n".encode())
     faulthandler.dump_traceback(file=sys.__stderr__ or 2, all_threads=True)
     os._exit(FROZEN)
+
+
+class LastWords:
+    """The activities under way in this process, but for those that only wait. `file` is open for appending."""
+
+    def __init__(self, file: int | None = None) -> None:
+        self._file = file
+        self._size = 0
+        self._numbers = count(1)
+        self._under_way: dict[int, str] = {}
+
+    def begins(self, activity_type: str, workflow_id: str) -> int:
+        """Returns a number for what begins."""
+        number, since = next(self._numbers), datetime.now(UTC).isoformat(timespec="seconds")
+        self._under_way[number] = json.dumps([number, activity_type, workflow_id, since])
+        self._write(self._under_way[number])
+        return number
+
+    def ends(self, number: int) -> None:
+        """Forgets it."""
+        if self._under_way.pop(number, None) is not None:
+            self._write(str(number))
+
+    def line(self) -> str:
+        """Returns what is under way in one line; empty if nothing is."""
+        return _named(list(self._under_way.values()))
+
+    def _write(self, line: str) -> None:
+        if self._file is None:
+            return
+        with contextlib.suppress(OSError):  # a full disk: then the file says less
+            if self._size > _FILE_BYTES:
+                os.ftruncate(self._file, 0)
+                self._size, line = 0, "\n".join([str(os.getpid()), *self._under_way.values()])
+            self._size += os.write(self._file, f"{line}\n".encode())
+
+
+@contextlib.contextmanager
+def last_words(report: Callable[[str], None]) -> Iterator[LastWords]:
+    """Gives the last words of this process; reports those of processes that are gone, in a line each.
+
+    They are kept in the cache folder until the block ends; where that cannot be written, in memory alone.
+    """
+    with contextlib.ExitStack() as stack:
+        file = None
+        with contextlib.suppress(OSError):
+            folder = cache_dir() / "workers"
+            folder.mkdir(mode=0o700, exist_ok=True)
+            for line in _left(folder):
+                report(line)
+            file = stack.enter_context(_own_file(folder))
+        yield LastWords(file)
+
+
+@contextlib.contextmanager
+def _own_file(folder: Path) -> Iterator[int]:
+    file, name = tempfile.mkstemp(dir=folder)
+    path = Path(name)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.fcntl(file, fcntl.F_SETFL, fcntl.fcntl(file, fcntl.F_GETFL) | os.O_APPEND)
+        os.write(file, f"{os.getpid()}\n".encode())
+        path = path.rename(path.with_suffix(_SUFFIX))  # only now: others lock what they find by this name
+        yield file
+    finally:
+        path.unlink(missing_ok=True)
+        os.close(file)
+
+
+def _left(folder: Path) -> list[str]:
+    """Returns what processes that are gone had under way, and removes their files."""
+    lines = []
+    for path in folder.glob(f"*{_SUFFIX}"):
+        with contextlib.suppress(OSError), path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while its process lives
+            path.unlink()
+            pid, *written = file.read().decode("utf-8", "replace").splitlines()
+            if work := _named(_open(written)):
+                lines.append(f"the Worker process before this one (pid {pid}) ended in: {work}")
+    return lines
+
+
+def _open(written: list[str]) -> list[str]:
+    under_way: dict[str, str] = {}
+    for line in written:
+        number = line[1:].partition(",")[0] if line.startswith("[") else line
+        under_way.pop(number, None)
+        if line.startswith("["):
+            under_way[number] = line
+    return list(under_way.values())
+
+
+def _named(work: list[str]) -> str:
+    names = []
+    for entry in work[:_NAMED]:
+        with contextlib.suppress(ValueError):  # cut off in the middle
+            _, activity_type, workflow_id, since = json.loads(entry)
+            names.append(one_line(f"{activity_type} of run {workflow_id} (since {since})", _NAME_BYTES))
+    more = [f"{len(work) - _NAMED} more"] if len(work) > _NAMED else []
+    return ", ".join([*names, *more])

@@ -86,7 +86,6 @@ TOOL_KEPT_CHARS = 200_000  # of one tool result in the store: ten pages, as many
 TOOL_CALLS_PER_TURN = 16  # one turn asking for more is answered with errors for the surplus
 TOOL_TIMEOUT = timedelta(seconds=60)  # one attempt of one tool call
 TOOL_MARGIN = timedelta(seconds=10)  # the tool's own timeout ends it first and tells the model
-TOOL_DEATHS = 3  # a tool call that ends its process three times is quarantined, with its arguments
 ODD_TOOL_ATTEMPTS = 3  # errors of a call's surroundings that nobody anticipates
 TOOL_RETRY_INITIAL = timedelta(seconds=1)
 
@@ -235,8 +234,8 @@ STRICT_TOOLS = 20  # of one request, by the API's documentation
 KNOWN_MODELS = 256  # models of which a process remembers something: more than a fleet uses
 MODEL_CONNECT_TIMEOUT = timedelta(seconds=5)
 MODEL_LINGER = timedelta(seconds=1)  # a finished answer waits this long for its connection to become reusable
-GROUNDED_CHARS = 200_000  # of one text, when its figures are looked up: a chapter of a book, about a second of CPU
-GROUNDING_SOURCES_CHARS = 2_000_000  # of all texts that they are looked up in: about 8 s of CPU, off the event loop
+GROUNDED_CHARS = 200_000  # of one text, when its figures are looked up: a chapter of a book, at most 2 s of CPU
+GROUNDING_SOURCES_CHARS = 800_000  # of all texts that they are looked up in: at most 8 s of CPU, off the event loop
 CHARS_PER_TOKEN = 3.5  # English text; only for estimates before the provider has counted
 MODEL_RETRY_INITIAL = timedelta(seconds=1)
 MODEL_RETRY_MAX = timedelta(seconds=60)
@@ -263,7 +262,9 @@ FAIRNESS_KEY_BYTES = 64  # the server refuses longer ones, and the workflow task
 
 # --- Heartbeats and recovery ----------------------------------------------------------------------
 HEARTBEAT_EVERY = timedelta(seconds=1)  # carries cancellation to a call and the text's tail to `follow`; 4 may be late
-HEARTBEAT_THROTTLE = timedelta(seconds=0.8)  # below the beat, so no beat waits for the next window
+HEARTBEAT_THROTTLE = timedelta(seconds=0.1)  # far below the beat: what an attempt says of itself is sent at once
+HEARTBEAT_SENT = timedelta(seconds=0.2)  # by then the server has a heartbeat, one that waited for its window, too
+CALL_DEATHS = 3  # a call that ended its process three times is not tried again
 HEARTBEAT_TIMEOUT = timedelta(seconds=4)  # a killed worker's calls are retried 1 s after this: within 5 s in all
 HEARTBEAT_TAIL_CHARS = 200
 STICKY_TIMEOUT = timedelta(seconds=2)  # a killed worker's workflows move to a live one after this (default 10 s)

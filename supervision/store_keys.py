@@ -6,8 +6,7 @@
     <run>/ended.<workflow run id>                   where the result and trace of an ended run are
     <run>/<first run id>/<workflow id>/<step>/<sha256>   one model call: conversation entry and journal in one
     <run>/outputs/<sha256>                          goal, plans, tool outputs, findings, answers, result, trace
-    <run>/started/<a call's id>.*                   the record of a tool call, see `activities/call_record.py`
-    <run>/deadly.<sha256>                           tool and arguments that ended their process too often
+    <run>/started/<a call's id>.*                   the beginning and the result of a tool call with effects
     <run>/home.<namespace id>                       a namespace of a server that has, or had, a run of that id
     uploads/<sha256>                                texts that users stored before any run, see `starter.py put`
 
@@ -81,11 +80,6 @@ def output_key(run_id: str, sha256: str) -> str:
     return f"{encode(run_id)}/{_OUTPUTS}/{encode(sha256)}"
 
 
-def started_key(run_id: str, workflow_run_id: str, call: str, start: int) -> str:
-    """Returns the key of one beginning of a tool call in one workflow run; `call` is its place in a conversation."""
-    return f"{encode(run_id)}/{_STARTED}/{encode(f'{workflow_run_id}.{call}.{start}')}"
-
-
 def effect_key(run_id: str, call: str) -> str:
     """Returns the key of the one beginning of a tool call with effects."""
     return f"{encode(run_id)}/{_STARTED}/{encode(f'{call}.effect')}"
@@ -94,11 +88,6 @@ def effect_key(run_id: str, call: str) -> str:
 def result_key(run_id: str, call: str) -> str:
     """Returns the key of the result of a tool call with effects."""
     return f"{encode(run_id)}/{_STARTED}/{encode(f'{call}.result')}"
-
-
-def deadly_key(run_id: str, sha256: str) -> str:
-    """Returns the key of the mark of a tool and arguments that are quarantined; `sha256` of both, in hex."""
-    return named_key(run_id, f"deadly.{sha256}")
 
 
 def home_key(run_id: str, namespace_id: str) -> str:

@@ -65,15 +65,16 @@ class WorkerProcesses:
     def __init__(self, environ: dict[str, str], folder: Path) -> None:
         self.environ = environ
         self.artifacts = Path(environ["SUPERVISOR_ARTIFACTS_URL"])
+        self.program = ROOT / "worker_main.py"
         self._folder = folder
         self._started: list[WorkerProcess] = []
 
     def launch(self, *options: str) -> WorkerProcess:
-        """Starts `worker_main.py` with those options."""
+        """Starts the program with those options."""
         log = self._folder / f"worker-{len(self._started)}.log"
         with log.open("wb") as written:
             process = subprocess.Popen(
-                [sys.executable, str(ROOT / "worker_main.py"), *options],
+                [sys.executable, str(self.program), *options],
                 env=self.environ,
                 cwd=self._folder,
                 stderr=written,

@@ -1,14 +1,15 @@
 """What passes between a supervisor and its worker agents. These models are history: only add fields with defaults."""
 
-from datetime import datetime
+from typing import Annotated, Self
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field, model_validator
 
 from activities.contracts.run_contracts import RunRef, SubtaskBrief
 from activities.contracts.turn_contracts import ToolResultRef
+from supervision import limits
 from supervision.agent.grounds import Grounds
 from supervision.budget.amount import Amount
-from supervision.contract.base import Model
+from supervision.contract.base import Model, number_exceeds
 from supervision.contract.finding import Finding
 from supervision.contract.model_choice import Effort
 from supervision.contract.progress import Counts, NestedRun, Phase
@@ -18,6 +19,16 @@ from supervision.contract.team import RoleCard
 from supervision.contract.usage import Spend, ToolTally, Usage
 from supervision.queues import MODEL_QUEUE
 from supervision.run.nested_runs import WaitChanges
+
+
+class ParentsInput(Model):
+    """An input that only a parent workflow has reason to give; anybody can, so no number in it is beyond all count."""
+
+    @model_validator(mode="after")
+    def _counts(self) -> Self:
+        if number_exceeds(self.model_dump(), limits.MAX_BUDGET_TOKENS):
+            raise ValueError(f"it has a number beyond {limits.MAX_BUDGET_TOKENS}")
+        return self
 
 
 class LoopProgress(Model):
@@ -41,7 +52,7 @@ class LoopProgress(Model):
     grounds: Grounds = Field(default_factory=Grounds)
     trace_seq: int = 0
     tools: dict[str, ToolTally] = {}
-    worked_seconds: float = 0.0
+    worked_seconds: Annotated[float, Field(ge=0)] = 0.0
     objected: bool = False
     feedback_due: bool = False
 
@@ -50,7 +61,7 @@ class LoopProgress(Model):
         return self.model_copy(update={"usage": Usage(), "turns_booked": self.turn, "tools": {}})
 
 
-class WorkerAgentInput(Model):
+class WorkerAgentInput(ParentsInput):
     """One attempt of one subtask.
 
     No call is retried beyond `expires_at`, which is later than any deadline: the supervisor ends the attempt at its
@@ -66,8 +77,8 @@ class WorkerAgentInput(Model):
     brief: SubtaskBrief
     max_turns: int
     tools_queue: str
-    expires_at: datetime
-    timeout_seconds: float | None = None
+    expires_at: AwareDatetime
+    timeout_seconds: Annotated[float, Field(gt=0, le=limits.MAX_DEADLINE.total_seconds())] | None = None
     candidate: int = 0
     effort: Effort | None = None
     model_queue: str = MODEL_QUEUE
@@ -100,7 +111,7 @@ class WorkerAgentResult(Model):
     spend: list[Spend] = []
 
 
-class NestedInput(Model):
+class NestedInput(ParentsInput):
     """What a nested supervisor gets beside its request: whose it is, how deep, and what it may use.
 
     `run` is the root's, with the grant of the supervisor above.
@@ -151,7 +162,7 @@ class NestedTerms(Model):
 
     report_key: str = ""
     grant: Amount
-    deadline_at: datetime
+    deadline_at: AwareDatetime
     root_has_finding: bool = False
     answered: int = 0
     changed: int = 0

@@ -20,7 +20,7 @@ with workflow.unsafe.imports_passed_through():
         NOT_RUN,
         NUDGE,
         TURNS_LEFT,
-        UNKNOWN_OUTCOME,
+        no_outcome,
         unsupported_note,
     )
     from supervision import limits
@@ -305,6 +305,6 @@ def _stopped_call(call: ToolCallRef) -> ToolResultRef:
 def _no_outcome(call: ToolCallRef, failed: CallFailed) -> ToolReply:
     """Returns what the model gets to know of a tool call that gave no result, though it may have had effects."""
     return ToolReply(
-        result=ToolResultRef(call_id=call.call_id, text=UNKNOWN_OUTCOME, is_error=True),
+        result=ToolResultRef(call_id=call.call_id, text=no_outcome(failed.problem.message), is_error=True),
         preview=failed.problem.message[:200],
     )

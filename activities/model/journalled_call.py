@@ -20,7 +20,7 @@ from temporalio.exceptions import ApplicationError
 
 from activities.contracts.run_contracts import RunRef
 from activities.contracts.turn_contracts import arguments_sha256
-from activities.heartbeat import show
+from activities.heartbeat import show, waiting
 from activities.model import call_errors
 from activities.model.conversation import ConversationStore, Entry, Opening
 from activities.model.conversation_view import ConversationView
@@ -256,7 +256,9 @@ class ModelCalls:
             }
         )
         try:
-            return _distinct(await self.model.complete(request, progress))
+            async with waiting():
+                message = await self.model.complete(request, progress)
+            return _distinct(message)
         except ModelFailure:
             earlier.spent += usage_of(request.model, progress.usage, calls=0, free=self._free)
             show(earlier.model_dump)
@@ -267,9 +269,8 @@ class ModelCalls:
         # Temporal counts attempts that were held back as well: an outage would use up all patience.
         failures = earlier.failures.get(failure.kind, 0) + 1
         earlier.failures[failure.kind] = failures
-        left = earlier.model_dump()
-        activity.heartbeat(left)
-        return to_application_error(failure, failures, left["spent"])
+        show(earlier.model_dump)  # the last heartbeat of the attempt takes it along
+        return to_application_error(failure, failures, earlier.spent.model_dump())
 
     def _handed_on(self, earlier: EarlierAttempts, request: ModelRequest, progress: StreamProgress) -> Json:
         """Returns what the next attempt needs to know if this one ends now."""
@@ -285,7 +286,8 @@ class ModelCalls:
                 held = {**earlier.model_dump(), "held": str(error)}
                 show(held.copy)
                 activity.logger.warning("an answer can't be stored yet: %s", error)
-                await asyncio.sleep(limits.STORE_RETRY_MAX.total_seconds())
+                async with waiting():
+                    await asyncio.sleep(limits.STORE_RETRY_MAX.total_seconds())
 
     def _answered(self, key: str, entry: Entry) -> Answered:
         reply = entry.reply

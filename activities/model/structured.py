@@ -24,9 +24,9 @@ _TOOL_WORDS = f"Give your answer by calling the tool `{SUBMIT}` exactly once; te
 _TEXT_WORDS = "Answer with one JSON object and nothing else. It must fit this JSON schema:\n"
 _SHAPES = {"type", "anyOf", "allOf", "$ref", "enum", "const"}  # without any of them a schema takes everything
 _START = re.compile(r'\{(?=\s*(?:["}]|\Z))|\[(?=\s*(?:[\[\]{"\dtfnNI-]|\Z))')  # a bracket that may begin JSON
-_DEFAULT = re.compile(r"\s*\{default: [^}]*\}\Z")  # as the SDK writes it into a description
+_DEFAULT = re.compile(r"(?<!\s)\s*+\{default: [^{}]*+\}\Z")  # as the SDK writes it into a description
 # A tool checks such lengths itself, and no argument meets them by chance: every turn would pay for the words.
-_WIDE_LENGTH = re.compile(r"\s*\{(?:(?:maxLength: (?:[3-9]\d{2}|\d{4,})|minLength: 1)(?:, )?)+\}\Z")
+_WIDE_LENGTH = re.compile(r"(?<!\s)\s*+\{(?:(?:maxLength: (?:[3-9]\d{2}|\d{4,})|minLength: 1)(?:, )?)+\}\Z")
 _STARTS = 20  # that begin none: more is no reply, and each may be read to its end
 
 

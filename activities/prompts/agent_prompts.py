@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
 
+from activities.heartbeat import DEADLY
 from activities.store.reading import FindingExcerpt
 from supervision import limits
 from supervision.contract.finding import Evidence
@@ -99,10 +100,7 @@ TURNS_LEFT = (
     "you still need, several tools at a time if they do not depend on each other."
 )
 NOT_RUN = "not run: the last turn takes no tool calls"
-DEADLY_CALL = (
-    f"this tool is not available with these arguments: the call ended its process {limits.TOOL_DEATHS} times and is "
-    "not tried again. Go on without it, or with other arguments"
-)
+DEADLY_CALL = f"{DEADLY}: go on without it, or with other arguments"
 UNKNOWN_OUTCOME = "the outcome of this call is unknown: check before you try it again"
 NUDGE = "Your message had no text. Write your finding now."
 FINISH_TAKEN = "taken"
@@ -110,6 +108,11 @@ FINISH_MISUSE = (
     f"{FINISH_TOOL} was not taken: call it alone, after the results of your other calls, with an outcome, a summary "
     "and your finding"
 )
+
+
+def no_outcome(message: str) -> str:
+    """Returns what the model reads in place of a tool's output, if the call ended with this error."""
+    return DEADLY_CALL if DEADLY in message else UNKNOWN_OUTCOME
 
 
 def unsupported_note(claims: Iterable[str]) -> str:
@@ -122,7 +125,7 @@ def unsupported_note(claims: Iterable[str]) -> str:
     )
 
 
-_OWN_TAG = re.compile(rf"<(?=\s*/?\s*(?:{'|'.join(TAGS)})\b)", re.IGNORECASE)
+_OWN_TAG = re.compile(rf"<(?=\s*+/?+\s*+(?:{'|'.join(TAGS)})\b)", re.IGNORECASE)
 
 
 def plain(text: str) -> str:

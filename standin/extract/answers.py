@@ -11,9 +11,9 @@ from supervision import prompt_marks as marks
 
 FOOTER = "_Written by the stand-in model: it extracts, it does not reason._"
 
-_CLOSING = re.compile(r"^\s*(confidence|limitations?)\s*:.*$", re.IGNORECASE | re.MULTILINE)
-_CONFIDENCE = re.compile(r"^\s*Confidence:\s*([01](?:\.\d+)?)", re.IGNORECASE | re.MULTILINE)
-_CITED = re.compile(r"(.+?)\s*\[([\w-]+(?:,\s*[\w-]+)*)\]", re.DOTALL)
+_CLOSING = re.compile(r"^[^\S\n]*+(confidence|limitations?)\s*:.*$", re.IGNORECASE | re.MULTILINE)
+_CONFIDENCE = re.compile(r"^[^\S\n]*+Confidence:\s*([01](?:\.\d+)?)", re.IGNORECASE | re.MULTILINE)
+_CITED = re.compile(r"(.+?)\[([\w-]+(?:,\s*[\w-]+)*)\]", re.DOTALL)
 _NOTHING = "The tools returned nothing about: "
 _COUNTED = "holds the most figures; they were counted, not understood."
 _ROOM = 12_000  # characters of all findings in one text: a third of what a digest may be made of
@@ -55,7 +55,7 @@ def synthesis(request: ApiRequest) -> Json:
     return {
         "answer": f"{documents[-1] if documents else text or 'No findings were handed over.'}\n\n{FOOTER}",
         "confidence": round(max(0.1, confidence * len(findings) / max(1, len(findings) + missing)), 2),
-        "citations": [{"claim": m[1], "subtask_ids": re.split(r",\s*", m[2])} for m in matches][:_MOST_CLAIMS],
+        "citations": [{"claim": m[1].rstrip(), "subtask_ids": re.split(r",\s*", m[2])} for m in matches][:_MOST_CLAIMS],
         "contradictions": [],
     }
 
@@ -65,7 +65,7 @@ def plain_answer(request: ApiRequest) -> str:
     goal = prompt_parts.block(request.prompt, marks.GOAL) or request.user_text
     if findings := prompt_parts.findings(request.prompt):
         return f"{joined(sections(findings, goal, cited=True))}\n\n{FOOTER}"
-    lines = key_lines(re.sub(r"</?[\w-]+[^>]*>", "", request.user_text), goal, 3) or [goal]
+    lines = key_lines(re.sub(r"</?[\w-][^<>]*>", "", request.user_text), goal, 3) or [goal]
     return "\n".join(clip(line, 400) for line in lines) + f"\n\n{FOOTER}"
 
 

@@ -11,7 +11,7 @@ from supervision.prompt_marks import EXAMPLE
 _ROWS = 200  # of a query without an example: as many as a tool shows, so that nothing is missing in between
 _FURTHER = 2  # key words that the first example leaves open make one over another table worth a query
 _EXAMPLE = re.compile(rf'<{EXAMPLE} question="([^"]*)">(.*?)</{EXAMPLE}>', re.DOTALL)
-_CONDITION = re.compile(r"((?:\w+\.)?(\w+))\s*(?:=\s*('(?:[^']|'')*')|\bIN\s*\(([^()]*)\))", re.IGNORECASE)
+_CONDITION = re.compile(r"(?<!\w)((?:\w++\.)?(\w++))\s*+(?:=\s*('(?:[^']|'')*')|\bIN\s*\(([^()]*)\))", re.IGNORECASE)
 _LITERAL = re.compile(r"'((?:[^']|'')*)'")
 _YEAR = r"(?:1[5-9]|20|21)\d\d"
 _TIME = re.compile(rf"(?<![\d.]){_YEAR}(?:-(?:0[1-9]|1[0-2]))?(?!\d)")

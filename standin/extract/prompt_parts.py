@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from supervision import prompt_marks as marks
 
-_ROLE = re.compile(r"^\s*[-*]\s*([A-Za-z][\w-]*):\s*(.+?)(?:\s*\((tools:[^()]*)\))?\s*$")
-_ATTRIBUTE = re.compile(r'([\w-]+)\s*=\s*"([^"]*)"')
+_ROLE = re.compile(r"^\s*[-*]\s*([A-Za-z][\w-]*):\s*+(.+?)(?:(?<!\s)\s*+\((tools:[^()]*+)\))?(?<!\s)\s*+$")
+_ATTRIBUTE = re.compile(r'(?<![\w-])([\w-]++)\s*+=\s*+"([^"]*+)"')
 _QUESTION = re.compile(r"^.*?\bQuestion:\s*(.+)$", re.MULTILINE)
 
 Block = tuple[dict[str, str], str]
@@ -33,7 +33,7 @@ class FindingText(NamedTuple):
 def blocks(prompt: str, tag: str) -> list[Block]:
     """Returns attributes and text of each `<tag ...>...</tag>`, in order."""
     name = re.escape(tag)  # a tag that is only mentioned has no end, or another beginning before its end
-    parts = re.findall(rf"<{name}(\s[^>]*)?>((?:(?!<{name}[\s>]).)*?)</{name}>", prompt, re.DOTALL)
+    parts = re.findall(rf"<{name}(\s(?:(?!<{name}[\s>])[^>])*+)?>((?:(?!<{name}[\s>]).)*?)</{name}>", prompt, re.DOTALL)
     return [({k: unescape(v) for k, v in _ATTRIBUTE.findall(head)}, unescape(text).strip()) for head, text in parts]
 
 
@@ -75,4 +75,4 @@ def attachments(prompt: str) -> list[str]:
     listed = block(prompt, marks.ATTACHMENTS) or ""
     named = [head.get("name", "") for head, _ in blocks(prompt, marks.ATTACHMENT)]
     lines = re.sub(rf"<{marks.ATTACHMENT}\s.*?</{marks.ATTACHMENT}>", "", listed, flags=re.DOTALL).splitlines()
-    return named + [re.sub(r"^[-*]\s+|\s*\([^()]*\)$", "", line.strip()) for line in lines if line.strip()]
+    return named + [re.sub(r"^[-*]\s+|(?<!\s)\s*+\([^()]*+\)$", "", line.strip()) for line in lines if line.strip()]

@@ -11,7 +11,7 @@ _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:,\d{3})*(?:\.\d+)?(?![\w])")
 _COMMA = re.compile(r"(?<=\d),(?=\d{3})")
 # as `tables.statements` says it: label, measure, first figure, its time, last figure, its time, change, in percent
 _STATED = re.compile(
-    r"^\W*(?:([^:]*): )?(.*?) went from (-?\d+\.?\d*) \((.*?)\) to (-?\d+\.?\d*) \((.*?)\)"
+    r"^\W*+(?:([^:]*+): )?(.*?) went from (-?\d++\.?\d*+) \(([^()]*+)\) to (-?\d++\.?\d*+) \(([^()]*+)\)"
     r"(?:, a change of (-?\d+\.?\d*)[^(]*(?:\((-?\d+\.?\d*) %\))?)?"
 )
 _CHANGES = {"change", "growth", "grew", "increase", "gain", "rise", "rose", "decrease", "decline", "fall", "difference"}
@@ -120,7 +120,7 @@ def _stated_figure(stated: re.Match[str], name: str) -> float:
 
 def _last(line: str, name: str) -> float:
     """Returns the last number of a line that is no year; a percentage only if the name asks for one."""
-    plain = line if "percent" in name else re.sub(r"-?[\d.,]+\s*%", "", line)
+    plain = line if "percent" in name else re.sub(r"-?(?<![\d.,])[\d.,]++\s*+%", "", line)
     numbers = [float(number.replace(",", "")) for number in _NUMBER.findall(plain) or _NUMBER.findall(line)]
     return ([one for one in numbers if one not in _YEARS] or numbers)[-1]
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from standin.extract.words import stems
 
 _TABLE = re.compile(r"^\s*table\s+([\w.\"]+)\s*\((?:[^()]|\([^()]*\))*\)", re.IGNORECASE)
-_COLUMN = re.compile(r"^\s+[`\"]?([^:`\"]+)[`\"]?:\s+(.+)$")
+_COLUMN = re.compile(r"^\s++[`\"]?+([^:`\"]++)[`\"]?+:\s++(.+)$")
 _SPAN = re.compile(r"^(-?\d\S*) to (-?\d\S*)$")
-_MORE = re.compile(r",?\s*(?:\.\.\.|…)?\s*and \d+ more\s*$")
+_MORE = re.compile(r",?(?<!\s)\s*+(?:(?:\.\.\.|…)\s*+)?and \d++ more\s*$")
 _VALUE = re.compile(r"'((?:[^']|'')*)'(?:, |$)|(.+?)(?:, |$)")
 _TIME_NAMES = {"date", "year", "month", "quarter", "week", "day", "time", "period"}
 _TIME_VALUE = re.compile(r"(1[5-9]|20|21)\d\d(-\d\d(-\d\d)?([T ].*)?|-?Q[1-4])?")

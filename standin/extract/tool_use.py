@@ -22,9 +22,11 @@ _TRIES = 3
 _MOST_CHARS = re.compile(r"maxLength: (\d+)")
 _NAME = re.compile(r"(?<=[a-z,;:] )[A-Z][\w'-]+(?: [A-Z][\w'-]+)*")  # capitals that begin no sentence
 _SENTENCE_STARTS = ("i",)
-_ID = re.compile(r"^\s*(?:[-*]|\d+[.)])?\s*\[([^\]\s]{1,120})\]|\bid\"?\s*[:=]\s*\"?([\w./:-]{1,120})", re.MULTILINE)
+_ID = re.compile(
+    r"^[^\S\n]*+(?:(?:[-*]|\d++[.)])[^\S\n]*+)?\[([^\]\s]{1,120})\]|\bid\"?\s*[:=]\s*\"?([\w./:-]{1,120})", re.MULTILINE
+)
 _URL = re.compile(r"https?://[^\s<>\"')\]]+")
-_ARITHMETIC = re.compile(r"\d[\d.]*(?:\s*[-+*/]\s*\(?\d[\d.]*\)?)+")
+_ARITHMETIC = re.compile(r"(?<![\d.])\.?+\d[\d.]*+(?:\s*+[-+*/]\s*+\(?+\d[\d.]*+\)?+)++")
 
 _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("sql", re.compile(r"sql|statement")),

@@ -53,6 +53,16 @@ def depth_exceeds(value: Any, limit: int) -> bool:
     return True
 
 
+def number_exceeds(value: Any, limit: float) -> bool:
+    """True if a number in the value, however deep, is beyond the limit on either side, or is none. Needs no stack."""
+    level = [value]
+    while level:
+        if not all(abs(part) <= limit for part in level if isinstance(part, (int, float))):
+            return True
+        level = [part for parent in level for part in _parts(parent)]
+    return False
+
+
 def _parts(value: Any) -> list[Any]:
     if isinstance(value, dict):
         return list(value.values())

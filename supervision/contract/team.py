@@ -196,7 +196,7 @@ class RoleCard(Model):
     pool: str | None = None
     backup: str | None = None
     backlog_seconds: float = 30.0
-    max_tokens: int | None = None
+    max_tokens: Annotated[int, Field(ge=1, le=limits.MAX_TOKENS_CEILING)] | None = None
     label: str | None = None
 
     @property

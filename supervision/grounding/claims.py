@@ -23,7 +23,8 @@ _ADDRESS = re.compile(
 )
 _TRAILING = ".,;:!?)]}*_'\"’”"
 _FENCED = re.compile(r"^[ \t]*```.*?(?:^[ \t]*```|\Z)", re.MULTILINE | re.DOTALL)
-_INLINE_CODE = re.compile(r"`[^`\n]*[^\W\d_][^`\n]*`")  # code with a letter; a figure alone stays a figure
+_INLINE_CODE = re.compile(r"`[^`\n]++`")
+_LETTER = re.compile(r"[^\W\d_]")  # a figure alone stays a figure
 _MARK = re.compile(r"\[[\w.,;: /-]{1,80}\](?!\()")  # [t2], [12], [a-document]
 _ELLIPSIS = re.compile(r"\[?(?:\.{3}|…)\]?|\[[^\]]{0,40}\]")
 _QUOTE_MARKS = str.maketrans("‘’‚‛′“”„«»‐‑‒–—−", "'''''\"\"\"\"\"------")
@@ -54,7 +55,8 @@ def claims(text: str) -> Iterator[Claim]:
                 quotes.append(match.span())
         rest = _blanked(rest, quotes)
         quotes = []
-    rest = _blank(_MARK, _blank(_INLINE_CODE, rest))
+    rest = _blanked(rest, [match.span() for match in _INLINE_CODE.finditer(rest) if _LETTER.search(match[0])])
+    rest = _blank(_MARK, rest)
     for figure in figures(rest):
         yield Claim("figure", figure.text, figure)
 

@@ -36,12 +36,16 @@ class Source:
 
 
 def unsupported(text: str, sources: Sequence[Source]) -> list[Claim]:
-    """Returns the claims of a text that no source supports, each once, in the order of the text."""
+    """Returns the claims of a text that no source supports, each once and in its order; of very many the first ones."""
     made = list(claims(text[: limits.GROUNDED_CHARS]))
-    if not made:
-        return []
-    support = Support(sources)
-    return list({claim.text: claim for claim in made if not support.supports(claim)}.values())
+    support = Support(sources if made else [])
+    found: dict[str, Claim] = {}
+    for claim in made:
+        if claim.text not in found and not support.supports(claim):
+            found[claim.text] = claim
+            if len(found) == limits.UNSUPPORTED_LISTED:
+                break
+    return list(found.values())
 
 
 def unsupported_texts(text: str, sources: Sequence[Source], doubtful: Iterable[str] = ()) -> list[str]:

@@ -41,7 +41,7 @@ _JOINED = re.compile(r"[^\W\d]|\.[A-Za-z]|\.\d+\.\d|\.[12]\d{3}(?!\d)")  # 21st,
 _LIST_NUMBER = re.compile(
     r"^[ \t>]*(?:#{1,6}[ \t]*)?\d{1,3}(?:\.\d{1,3})*[.)][ \t]|^[ \t>]*#{1,6}[ \t]*\d{1,3}[ \t]", re.MULTILINE
 )
-_PATH = re.compile(r"[A-Za-z_][^\s|]*/[^\s|]*$")  # reports/2019.3
+_PATH = re.compile(r"(?<![^\s|])[^A-Za-z_\s|]*+[A-Za-z_][^\s|/]*+/[^\s|]*+$")  # reports/2019.3
 _SIMPLE = re.compile(r"(?<![\w.])\d{1,24}(?:\.\d{1,24})?(?![\w])")
 _YEAR = re.compile(r"[12]\d{3}")  # as written a year: 2010 is no rounded 2009
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻−", "0123456789--")

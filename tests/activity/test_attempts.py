@@ -34,7 +34,7 @@ class Slow(ActivityInboundInterceptor):
             raise self.error
         await asyncio.wait_for(self.beaten.wait(), 10)
         show(lambda: {"tokens": 7})
-        while {"tokens": 7} not in self.details:
+        while {"tokens": 7, "deaths": 1} not in self.details:
             await asyncio.sleep(0.001)
         return "read"
 
@@ -54,7 +54,7 @@ async def test_heartbeats_come_while_the_first_read_is_slow_and_then_show_progre
     monkeypatch.setattr(limits, "HEARTBEAT_EVERY", timedelta(milliseconds=1))
     slow = Slow()
     assert await _attempt(slow) == "read"
-    assert slow.details[0] == {}
+    assert slow.details[0] == {"deaths": 1}
     count = len(slow.details)
     await asyncio.sleep(0.01)
     assert len(slow.details) == count

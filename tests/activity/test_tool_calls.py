@@ -1,6 +1,5 @@
 """Tool calls as a Worker makes them: how often a tool begins, what is kept of one with effects, stores that fail."""
 
-import asyncio
 import dataclasses
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
@@ -15,7 +14,7 @@ from activities.contracts.run_contracts import RunRef
 from activities.contracts.turn_contracts import ToolCallRef, ToolInput, ToolReply, arguments_sha256
 from activities.model.conversation import ConversationStore, Entry, Opening
 from activities.model.port import ModelMessage, ModelUsage
-from activities.prompts.agent_prompts import DEADLY_CALL, UNKNOWN_OUTCOME
+from activities.prompts.agent_prompts import UNKNOWN_OUTCOME
 from activities.store.artifacts import ArtifactStore, ArtifactUnavailable, open_store
 from activities.teams.stored_teams import StoredTeams, TeamUnavailable
 from activities.teams.team_files import TeamFiles
@@ -142,43 +141,8 @@ async def _killed(shop: Shop, request: ToolInput, monkeypatch: pytest.MonkeyPatc
 
     with monkeypatch.context() as patched:
         patched.setattr("activities.teams.toolbox.Toolbox.run", dies)
-        patched.setattr("activities.call_record.CallRecord.withdraw", dies)
         with pytest.raises(Killed):
             await shop.attempt(request, workflow_run_id=workflow_run_id)
-
-
-async def test_a_call_that_killed_its_process_three_times_is_refused_everywhere_in_the_run(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    request = await shop.request("look")
-    for _ in range(limits.TOOL_DEATHS):
-        await _killed(shop, request, monkeypatch)
-    assert await shop.text(await shop.attempt(request)) == DEADLY_CALL
-    again = await shop.request("send", "look", index=1)
-    reply = await shop.attempt(again, workflow_run_id="w2")
-    assert (await shop.text(reply), reply.result.is_error) == (DEADLY_CALL, True)
-    assert shop.begun() == 0
-    other = await shop.request("look", log="other")
-    assert await shop.text(await shop.attempt(other)) == "done"
-
-
-async def test_a_workflow_that_was_reset_makes_its_calls_anew(shop: Shop) -> None:
-    request = await shop.request("look")
-    for reset in range(limits.TOOL_DEATHS + 2):
-        assert await shop.text(await shop.attempt(request, workflow_run_id=f"w{reset}")) == "done"
-
-
-async def test_calls_that_are_stopped_from_outside_are_no_deaths(shop: Shop) -> None:
-    request = await shop.request("look", log="wait")
-    for _ in range(limits.TOOL_DEATHS + 1):
-        before = (shop.folder / "wait").read_text() if (shop.folder / "wait").exists() else ""
-        running = asyncio.create_task(shop.attempt(request))
-        while not (shop.folder / "wait").exists() or (shop.folder / "wait").read_text() == before:
-            await asyncio.sleep(0.01)
-        running.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await running
-    assert (shop.folder / "wait").read_text().count("begun") == limits.TOOL_DEATHS + 1
 
 
 async def test_a_call_with_effects_is_made_once_and_its_result_is_kept(shop: Shop) -> None:

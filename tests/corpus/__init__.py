@@ -3,7 +3,8 @@
 Every attack comes with proof that it bites: the same text does harm where the guard is missing, or the measure catches
 a function that is known to be bad. Liveness is an effect like any other: a Worker that stops is a breach.
 
-    test_growth             texts that grow: time for twice the text is at most three times as long, up to each cap
+    test_patterns           every pattern of the packages, found by itself: none takes longer than its text grows
+    test_growth             texts that grow, for parsers that are more than a pattern, up to the cap of each
     test_hostages           texts that no parser may meet on the event loop: they end in a child process, in its time
     test_raw_inputs         payloads of any kind for runs, updates, signals and queries: no run is stuck
     test_forged_principals  callers that are not who they say: refused, and the run they aim at ends as it would have
@@ -13,5 +14,5 @@ a function that is known to be bad. Liveness is an effect like any other: a Work
     test_liveness           a Worker process under all of it: it serves on, its memory stays, SIGTERM ends it
     test_gate               each guard taken away once: its case turns red
 
-To add an attack, add a line to a table; to add a parser of foreign text, add its families here.
+To add an attack, add a line to a table; a parser of foreign text, other than a pattern, is added to test_growth.
 """

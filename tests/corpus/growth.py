@@ -6,9 +6,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from tests.corpus.patterns import Found, hard_texts
+
 NOISE = 0.02  # seconds: below it a time says nothing, and is no harm
 RATIO = 3.0  # linear is 2; n log n and a cache that no longer fits stay below
 TRIES = 20
+QUICK = 0.003  # seconds of a pattern: a linear one takes less for 2,500 characters, or shows at once that it is linear
+SIZES = (20, 30, 45, 70, 110, 250, 2500)  # exponential, cubic and quadratic patterns show up at one of these
 
 
 def seconds(parse: Callable[[Any], object], text: Any) -> float:
@@ -33,6 +37,23 @@ def grows_too_fast(parse: Callable[[Any], object], make: Callable[[int], Any], m
             return f"{RATIO:g} times as long for {2 * n} units as for {n}: {seconds(parse, large):.3f} s"
         n *= 2
     return None
+
+
+def slow_text(found: Found) -> str | None:
+    """Returns the beginning of a text whose length the pattern's time outgrows; None if there is none."""
+    return next((make(40) for make in hard_texts(found.pattern) if _outgrows(found, make)), None)
+
+
+def _outgrows(found: Found, make: Callable[[int], str]) -> bool:
+    for size in SIZES:
+        text = make(size)
+        if seconds(found.use, text) > QUICK and _least(found, text) > QUICK:
+            return size < SIZES[-1] or _least(found, make(4 * size)) > RATIO * _least(found, make(2 * size))
+    return False
+
+
+def _least(found: Found, text: str) -> float:
+    return min(seconds(found.use, text) for _ in range(3))
 
 
 def _ratio(parse: Callable[[Any], object], small: Any, large: Any) -> float:

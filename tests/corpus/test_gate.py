@@ -49,6 +49,7 @@ from tests.corpus import test_forged_principals as principals
 from tests.corpus import test_forged_text as texts
 from tests.corpus import test_growth as growth
 from tests.corpus import test_hostages as hostages
+from tests.corpus import test_patterns as patterns
 from tests.corpus import test_raw_inputs as raw_inputs
 from tests.runtime import test_connection as connections
 from tests.runtime import test_temporal_binary as programs
@@ -222,9 +223,11 @@ GUARDS = [
     Guard("attributes", gone(agent_prompts, "_attribute", str), texts.test_a_reason_stays_in_its_attribute),
     Guard("SQL in a child process", gone(TableStore, "query", parsed_here), no_query_is_parsed_on_the_event_loop),
     Guard("schemas in a child process", gone(answer_schema, "run_bounded", inline), no_pattern_holds_the_event_loop),
-    Guard("linear parsers", lambda patch: patch.setitem(growth.PARSERS, "first_json", cubic),
-          growth.test_twice_the_text_takes_at_most_three_times_as_long,
-          {"family": growth.Family("first_json", "", "{", most=1100)}),
+    Guard("linear parsers",
+          lambda patch: patch.setitem(growth.PARSERS, "first_json", growth.Parser(cubic, growth.units("{"), 1100)),
+          growth.test_twice_the_text_takes_at_most_three_times_as_long, {"name": "first_json"}),
+    Guard("linear patterns", gone(agent_prompts, "_OWN_TAG", re.compile(r"<(?=\s*/?\s*goal\b)")),
+          patterns.test_no_pattern_outgrows_its_text),
     Guard("redirects", following, endpoint.test_a_redirect_is_a_bad_response_and_is_not_followed, {"status": 302}),
     Guard("usage", gone(stream, "_tokens", lambda value, _: value or 0), endpoint.test_usage_that_cannot_be_is_refused,
           {"field": "input_tokens", "value": 10**9 + 1}),

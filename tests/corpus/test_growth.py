@@ -1,7 +1,9 @@
-"""Parsers on the event loop: twice the text takes at most three times as long, and the longest a second at most."""
+"""Parsers of foreign text: twice the text takes at most three times as long, and the longest text has its time.
+
+Patterns alone are looked at in test_patterns: here are the parsers around them, and those of libraries.
+"""
 
 import json
-import re
 import tomllib
 from collections.abc import Callable
 from typing import NamedTuple
@@ -10,6 +12,7 @@ import pytest
 import sqlglot
 
 from activities.model.structured import first_json
+from activities.prompts.agent_prompts import plain
 from activities.replies import schema_rules
 from activities.replies.plan_drafts import PlanDraft, plan_of
 from activities.tools.calculator import evaluate
@@ -18,30 +21,43 @@ from console.terminal import safe
 from supervision import limits
 from supervision.agent.closing_lines import conclude
 from supervision.contract.request import RunRequest, describe_errors
+from supervision.grounding.claims import claims, plain_text
+from supervision.grounding.support import Source, unsupported
+from supervision.grounding.written_figures import figures
 from supervision.planning.plan_graph import plan_problems
 from supervision.text import cap, clean, one_line, slug
 from tests.corpus.growth import grows_too_fast, seconds
 
 REPLY = 400_000  # characters: the longest output of a model, and some
 LONGEST = 2.0  # CPU seconds of a parser at its cap; the watchdog gives the loop 15
+GROUNDED = 50_000  # characters, a quarter of the cap
 
 
 class Family(NamedTuple):
-    """Texts `prefix + unit * n + suffix`, up to `most` characters."""
+    """Texts `prefix + unit * n + suffix`."""
 
-    parser: str
     prefix: str
     unit: str
     suffix: str = ""
-    most: int = REPLY
 
     def text(self, n: int) -> str:
         return self.prefix + self.unit * n + self.suffix
 
-    @property
-    def units(self) -> int:
-        """How many fit below the cap, as a power of two."""
-        return 1 << (((self.most - len(self.prefix + self.suffix)) // len(self.unit)).bit_length() - 1)
+    def units(self, most: int) -> int:
+        """How many fit into so many characters, as a power of two."""
+        return 1 << (((most - len(self.prefix + self.suffix)) // len(self.unit)).bit_length() - 1)
+
+
+class Parser(NamedTuple):
+    """A parser, texts that it reads, and the longest of them."""
+
+    parse: Callable[[str], object]
+    families: list[Family]
+    most: int = REPLY
+
+
+def units(*repeated: str) -> list[Family]:
+    return [Family("", unit) for unit in repeated]
 
 
 def plan(text: str) -> object:
@@ -55,133 +71,119 @@ def complaints(text: str) -> object:
         return describe_errors(error)  # type: ignore[arg-type]
 
 
-def toml(text: str) -> object:
-    return tomllib.loads(text)
-
-
-def passages(text: str) -> object:
-    return Document("id", "title", clean(text)).passages()
-
-
-def sql_tokens(text: str) -> object:
-    return sqlglot.tokenize(text, read="duckdb")
-
-
 def schema(text: str) -> object:
     value = json.loads(text)
     return schema_rules.complaint(value), schema_rules.as_sent(value)
 
 
-PARSERS: dict[str, Callable[[str], object]] = {
-    "first_json": first_json,
-    "plan": plan,
-    "complaints": complaints,
-    "clean": clean,
-    "cap": lambda text: cap(text, limits.TOOL_OUTPUT_CHARS),
-    "one_line": lambda text: one_line(text, 300),
-    "slug": slug,
-    "conclude": conclude,
-    "passages": passages,
-    "safe": safe,
-    "calculator": evaluate,
-    "sql_tokens": sql_tokens,
-    "schema": schema,
-    "toml": toml,
-}
+def texts(text: str) -> object:
+    return clean(text), cap(text, limits.TOOL_OUTPUT_CHARS), one_line(text, 300), slug(text), safe(text), plain(text)
+
+
+def grounded(text: str) -> object:
+    return unsupported(text, [Source(text), Source(text, "computed", text)])
+
 
 BRACKETS = ["{", "[", '{"a":', '["', '{"a" 1} ', "[1 ", "{ ", "[[1]", '{"a":[', "{x} ", "[-", '"{', "\\{"]
-BLANKS = [" ", "\n", "\t \n", "\r\n", "\u2028", "\x0b"]
-ESCAPES = [
-    "\x1b",
-    "\x1b[",
-    "\x1b[0",
-    "\x1b]",
-    "\x1b]a",
-    "\x1bP",
-    "\x1b(",
-    "\x9b",
-    "\u202e",
-    "\ud800",
-    "\x00",
-    "\x1b]8;;",
-]
-MARKDOWN = ["#", "# ", "# a\n", "\n\n", "\n \n", "# \n", "> ", "- a\n", "*", "| a ", "`", "[a](", "\n\n\n \t"]
-CLOSING = ["confidence", "confidence: ", "Limitations: ", "* - > ", "- ", "1. ", "confidence: 1 out of ", "; ", "_*"]
+BLANKS = [" ", "\n", "\t \n", "\u2028"]
+ESCAPES = ["\x1b", "\x1b[", "\x1b]", "\x1b]a", "\x1bP", "\x9d", "\x9b", "\u202e", "\ud800", "\x00", "\x1b]8;;"]
+MARKDOWN = ["#", "# ", "# a\n", "\n\n", "\n \n", "> ", "- a\n", "*", "| a ", "`", "[a](", "\n\n\n \t"]
+FIGURES = ["1 ", "1,", "12,345 ", "1.5 kg ", "about 5 million dollars, ", "1 000 ", "9e9 ", "5 m and 5 kg, ", "[t1] "]
+QUOTES = ['"', '"a b c d e" ', "“", "> a b c d\n", "www.a.de ", "a@b.c ", "https://", "10.1234/", "a.", "`1", "```\n"]
 
-FAMILIES = [
-    *(Family("first_json", "", unit) for unit in [*BRACKETS, *BLANKS]),
-    *(Family("first_json", '{"a": ', unit, "1") for unit in BRACKETS),
-    *(Family("first_json", "words ", unit, '{"a": 1}') for unit in BRACKETS),
-    Family("first_json", '{"a": "', "\\u0041"),
-    Family("first_json", '{"a": [', "1,", "1]}"),
-    Family("first_json", '{"a": [', '{"b":1},', "1]}"),
-    Family("plan", '{"subtasks": [', '{"id": "a", "role": "r", "description": "d"},', '{"id": "b"}]}'),
-    Family(
-        "plan", '{"subtasks": [{"id": "a", "role": "r", "description": "some words", "depends_on": [', '"a",', '"b"]}]}'
+PARSERS = {
+    "first_json": Parser(
+        first_json,
+        [
+            *units(*BRACKETS, *BLANKS),
+            *(Family('{"a": ', unit, "1") for unit in BRACKETS),
+            *(Family("words ", unit, '{"a": 1}') for unit in BRACKETS),
+            Family('{"a": "', "\\u0041"),
+            Family('{"a": [', "1,", "1]}"),
+            Family('{"a": [', '{"b":1},', "1]}"),
+        ],
     ),
-    Family("plan", '{"subtasks": [', '{"id": 1},', "2]}"),
-    Family("plan", '{"subtasks": [{"id": "a", "role": "r", "description": "', " ", '"}]}'),
-    Family("complaints", '{"goal": "g", "attachments": [', "{},", "{}]}"),
-    Family("complaints", '{"goal": "', " ", '"}'),
-    Family("complaints", '{"goal": "g", "success": "', "1", '/2"}'),
-    *(Family(parser, "", unit) for parser in ("clean", "cap", "one_line", "slug", "safe") for unit in ESCAPES + BLANKS),
-    *(Family(parser, "\x1b[", unit) for parser in ("clean", "safe") for unit in ("0", " ", ";", "?")),
-    *(Family("passages", "", unit) for unit in MARKDOWN + BLANKS),
-    *(Family("passages", "# ", unit, "x") for unit in BLANKS),
-    *(Family("conclude", "", unit) for unit in CLOSING + BLANKS),
-    *(Family("conclude", "Limitations:\n", unit) for unit in CLOSING),
-    *(Family("conclude", "confidence: ", unit, "!") for unit in ("1", ".", " ", "*", "%")),
-    *(Family("calculator", "", unit, "1", limits.CALCULATOR_CHARS) for unit in ("(", "-", "1+", "9**", "sqrt(", "1 ")),
-    *(
-        Family("sql_tokens", "SELECT ", unit, "1", limits.SQL_CHARS)
-        for unit in ("(", "'", '"', "--", "/*", "$$", "a.", "1e", "\\", " JOIN t")
+    "plan": Parser(
+        plan,
+        [
+            Family('{"subtasks": [', '{"id": "a", "role": "r", "description": "d"},', '{"id": "b"}]}'),
+            Family(
+                '{"subtasks": [{"id": "a", "role": "r", "description": "some words", "depends_on": [', '"a",', '"b"]}]}'
+            ),
+            Family('{"subtasks": [', '{"id": 1},', "2]}"),
+            Family('{"subtasks": [{"id": "a", "role": "r", "description": "', " ", '"}]}'),
+        ],
     ),
-    *(
-        Family("schema", prefix, unit, suffix, limits.ANSWER_SCHEMA_BYTES)
-        for prefix, unit, suffix in (
-            ('{"enum": [', "1,", "1]}"),
-            ('{"anyOf": [', "{},", "{}]}"),
-            ('{"$defs": {"a": {}}, "anyOf": [', '{"$ref": "#/$defs/a"},', "{}]}"),
-            ('{"properties": {"a": {"$ref": "#', "/properties", '"}}}'),
-            ('{"required": ["', "a", '"]}'),
-            ('{"pattern": "', "a?", '"}'),
-            ('{"pattern": "', "(", '"}'),
-        )
+    "complaints": Parser(
+        complaints,
+        [
+            Family('{"goal": "g", "attachments": [', "{},", "{}]}"),
+            Family('{"goal": "', " ", '"}'),
+            Family('{"goal": "g", "success": "', "1", '/2"}'),
+        ],
     ),
-    *(
-        Family("toml", prefix, unit, suffix, limits.TEAM_FILE_BYTES)
-        for prefix, unit, suffix in (
-            ('name = "', "a", '"'),
-            ("", "# a\n", ""),
-            ("x = [", "1,", "]"),
-            ("", "[[roles]]\n", ""),
-            ("x = '''", "'", "a'''"),
-        )
+    "texts": Parser(texts, [*units(*ESCAPES, *BLANKS), Family("\x1b[", "0"), Family("<", " ", "y")]),
+    "passages": Parser(lambda text: Document("id", "title", clean(text)).passages(), units(*MARKDOWN, *BLANKS)),
+    "conclude": Parser(
+        conclude, [*units("confidence: ", "- ", "; ", "_*", *BLANKS), Family("Limitations:\n", "* - > ")]
     ),
-]
+    "calculator": Parser(
+        evaluate,
+        [Family("", unit, "1") for unit in ("(", "-", "1+", "9**", "sqrt(", "1 ")],
+        limits.CALCULATOR_CHARS,
+    ),
+    "sql_tokens": Parser(
+        lambda text: sqlglot.tokenize(text, read="duckdb"),
+        [Family("SELECT ", unit, "1") for unit in ("(", "'", '"', "--", "/*", "$$", "a.", "1e", "\\", " JOIN t")],
+        limits.SQL_CHARS,
+    ),
+    "schema": Parser(
+        schema,
+        [
+            Family('{"enum": [', "1,", "1]}"),
+            Family('{"anyOf": [', "{},", "{}]}"),
+            Family('{"$defs": {"a": {}}, "anyOf": [', '{"$ref": "#/$defs/a"},', "{}]}"),
+            Family('{"properties": {"a": {"$ref": "#', "/properties", '"}}}'),
+            Family('{"required": ["', "a", '"]}'),
+            Family('{"pattern": "', "a?", '"}'),
+            Family('{"pattern": "', "(", '"}'),
+        ],
+        limits.ANSWER_SCHEMA_BYTES,
+    ),
+    "toml": Parser(
+        tomllib.loads,
+        [
+            Family('name = "', "a", '"'),
+            Family("", "# a\n"),
+            Family("x = [", "1,", "]"),
+            Family("", "[[roles]]\n"),
+            Family("x = '''", "'", "a'''"),
+        ],
+        limits.TEAM_FILE_BYTES,
+    ),
+    "claims": Parser(lambda text: list(claims(text)), [*units(*QUOTES, *MARKDOWN), Family("`", "a")], 2 * GROUNDED),
+    "figures": Parser(lambda text: list(figures(text)), units(*FIGURES), GROUNDED),
+    "plain_text": Parser(plain_text, units(*BLANKS, "*", "ﷺ"), limits.GROUNDED_CHARS),
+    "grounding": Parser(grounded, units(*FIGURES, *QUOTES), GROUNDED // 4),
+}
 
 
-@pytest.mark.parametrize(
-    "family", FAMILIES, ids=lambda family: f"{family.parser}-{ascii(family.prefix[:12] + family.unit)}"
-)
-def test_twice_the_text_takes_at_most_three_times_as_long(family: Family) -> None:
-    parse = PARSERS[family.parser]
-    assert seconds(parse, family.text(family.units)) < LONGEST
-    assert grows_too_fast(parse, family.text, family.units) is None
+@pytest.mark.parametrize("name", PARSERS)
+def test_twice_the_text_takes_at_most_three_times_as_long(name: str) -> None:
+    parser = PARSERS[name]
+    for family in parser.families:
+        most = family.units(parser.most)
+        assert seconds(parser.parse, family.text(most)) < LONGEST, family
+        assert grows_too_fast(parser.parse, family.text, most) is None, family
 
 
-def test_the_corpus_is_large_enough() -> None:
-    assert len(FAMILIES) >= 120
-    assert {family.parser for family in FAMILIES} == set(PARSERS)
+def test_sources_at_their_cap_take_as_long_as_the_limit_says() -> None:
+    part = limits.GROUNDED_CHARS // 8
+    once = min(seconds(lambda text: unsupported("13 m of 17.", [Source(text)]), "1 " * (part // 2)) for _ in range(3))
+    assert once * limits.GROUNDING_SOURCES_CHARS / part < limits.LOOP_SILENCE.total_seconds()
 
 
-@pytest.mark.parametrize(
-    ("parse", "make"),
-    [
-        (lambda text: re.search(r"a*a*b", text), lambda n: "a" * n),
-        (lambda text: [text[i:] for i in range(0, len(text), 4)], lambda n: "x" * 64 * n),
-    ],
-)
-def test_the_measure_catches_a_quadratic_parser(parse: Callable[[str], object], make: Callable[[int], str]) -> None:
+@pytest.mark.parametrize("parse", [lambda text: [text[i:] for i in range(0, len(text), 4)]])
+def test_the_measure_catches_a_quadratic_parser(parse: Callable[[str], object]) -> None:
     # A busy machine may hide a growth once, by a slow measure of the smaller text.
-    assert any(grows_too_fast(parse, make, 1 << 14) for _ in range(3))
+    assert any(grows_too_fast(parse, lambda n: "x" * 64 * n, 1 << 12) for _ in range(3))

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from temporalio.client import Client
 
+from supervision import limits
 from supervision.contract.request import RunRequest
 from supervision.contract.result import RunResult
 from tests.recovery.ledger import answered_at, repeated
@@ -59,6 +60,24 @@ async def test_a_kill_during_a_model_call_repeats_only_that_call(
     result = await _finish(lone_client, lone_model, workers, run_id)
     assert result.status == "completed"
     assert lone_model.steps(run_id).count(moment) == 2
+
+
+async def test_a_call_that_waits_for_the_model_outlives_any_number_of_kills(
+    lone_client: Client, lone_model: ScriptedModel, workers: WorkerProcesses, run_id: str
+) -> None:
+    released = asyncio.Event()
+    lone_model.play(run_id, script(plan({"id": "t1"}), {"t1": lambda step: when(released, text("found it"))}))
+    worker = await workers.start()
+    await _start(lone_client, run_id)
+    for kill in range(1, limits.CALL_DEATHS + 2):
+        await until(lambda kill=kill: lone_model.steps(run_id).count("t1/1/turn.1") == kill, 30)
+        worker.kill()
+        if kill <= limits.CALL_DEATHS:
+            worker = await workers.start()
+    released.set()
+    result = await _finish(lone_client, lone_model, workers, run_id)
+    assert result.status == "completed"
+    assert lone_model.steps(run_id).count("t1/1/turn.1") == limits.CALL_DEATHS + 2
 
 
 async def test_a_kill_during_a_tool_repeats_the_tool_and_no_model_call(

@@ -12,7 +12,7 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from runtime import telemetry
-from runtime.telemetry import TRACES_LOST, ShortLines
+from runtime.telemetry import TRACES_LOST, CleanLines, ShortLines
 from supervision import limits
 
 ROOT = Path(__file__).parents[2]
@@ -54,6 +54,25 @@ def test_a_bug_keeps_its_traceback(log: logging.Logger, written: io.StringIO) ->
     failed(log, KeyError("x"))
     failed(log, ApplicationError("x", type="SomethingElse"))
     assert written.getvalue().count("Traceback") == 2
+
+
+@pytest.mark.parametrize("debug", [False, True])
+def test_no_id_or_message_of_a_stranger_writes_a_line_or_an_escape_sequence(written: io.StringIO, debug: bool) -> None:
+    made = logging.Logger("stranger")
+    handler = logging.StreamHandler(written)
+    handler.setFormatter(CleanLines("%(levelname)s %(message)s"))
+    if not debug:
+        handler.addFilter(ShortLines())
+    made.addHandler(handler)
+    evil = "x\n2026-11-23 ERROR root: FAKE LINE \x1b[31m\r\x9b31m\u2028\u202e"
+    made.warning("workflow '%s' does not belong to run '%s'", evil, evil)
+    try:
+        raise KeyError from ValueError(evil)
+    except KeyError:
+        made.exception(evil)
+    lines = written.getvalue().split("\n")
+    assert [line for line in lines if line and not line.startswith(("WARNING ", "ERROR x", "  "))] == []
+    assert not set(written.getvalue()) & set("\x1b\x9b\r\u202e")
 
 
 def test_what_the_core_says_of_cancelled_activities_is_left_out(written: io.StringIO) -> None:

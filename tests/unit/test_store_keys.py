@@ -176,10 +176,8 @@ def test_the_layout_is_as_written_down() -> None:
     written = {
         keys.run_prefix(RUN): "run%201/",
         keys.calls_prefix(RUN, EXECUTION): f"run%201/{EXECUTION}/",
-        keys.started_key(RUN, EXECUTION, "2.0", 3): f"run%201/started/{EXECUTION}.2.0.3",
         keys.effect_key(RUN, "2.0"): "run%201/started/2.0.effect",
         keys.result_key(RUN, "2.0"): "run%201/started/2.0.result",
-        keys.deadly_key(RUN, SHA): f"run%201/deadly.{SHA}",
         keys.home_key(RUN, "space 1"): "run%201/home.space%201",
         keys.home_name("space 1"): "home.space%201",
         keys.call_key(RUN, EXECUTION, f"{RUN}/t1/1", "turn.3", SHA): (

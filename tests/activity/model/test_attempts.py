@@ -10,6 +10,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
 from activities.contracts.run_contracts import RunRef
+from activities.heartbeat import beating
 from activities.model.conversation import ConversationStore, Opening
 from activities.model.journalled_call import Answered, CallName, CallOptions, ModelCalls
 from activities.store.artifacts import open_store
@@ -44,7 +45,12 @@ class Attempts:
             calls = ModelCalls(model, store, ConversationStore(store))
             run = RunRef(run_id="run", store_id=await store.identity(), first_run_id="first")
             name = CallName(run, "turn.1", "ab" * 32)
-            answered = await environment.run(calls.begin, name, OPENING, "Go.", CallOptions(1000))
+
+            async def begin() -> Answered:
+                async with beating():
+                    return await calls.begin(name, OPENING, "Go.", CallOptions(1000))
+
+            answered = await environment.run(begin)
         assert isinstance(answered, Answered)
         return answered
 

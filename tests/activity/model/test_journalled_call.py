@@ -12,6 +12,7 @@ from temporalio.testing import ActivityEnvironment
 from activities.contracts.packed import DependencyRef
 from activities.contracts.run_contracts import RunRef, SubtaskBrief
 from activities.contracts.turn_contracts import ToolResultRef, TurnInput
+from activities.heartbeat import beating
 from activities.model.conversation import ConversationStore, Opening
 from activities.model.journalled_call import Answered, CallName, CallOptions, ModelCalls
 from activities.model.port import ModelFailure, ModelMessage, ModelRequest, StreamProgress
@@ -39,8 +40,13 @@ async def _attempt(desk: Desk, model: Any, number: int, details: list[Any]) -> t
     beaten: list[Any] = []
     environment.on_heartbeat = lambda *shown: beaten.append(list(shown))
     name = await desk.new_call("plan.1.1")
+
+    async def begin() -> None:
+        async with beating():
+            await calls.begin(name, Opening(system="s", model="m"), "goal", CallOptions(10))
+
     with pytest.raises(ApplicationError) as caught:
-        await environment.run(calls.begin, name, Opening(system="s", model="m"), "goal", CallOptions(10))
+        await environment.run(begin)
     return caught.value, beaten[-1]
 
 

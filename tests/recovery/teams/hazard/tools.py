@@ -47,5 +47,4 @@ TOOLS = [
     Tool("freeze_once", "Freezes.", Hazard, freeze_once),
     Tool("hold_once", "Holds.", Hazard, hold_once),
     Tool("die", "Dies.", Hazard, die),
-    Tool("die_locally", "Dies.", Hazard, die),
 ]

@@ -1,0 +1,231 @@
+"""The compiled patterns of the packages, found by themselves, and texts made from a pattern that may make it slow."""
+
+import ast
+import importlib
+import inspect
+import pkgutil
+import re
+from collections.abc import Callable, Iterator, Mapping
+from re import _constants as op  # type: ignore[attr-defined]
+from re import _parser  # type: ignore[attr-defined]
+from types import ModuleType
+from typing import Any, NamedTuple
+
+PACKAGES = ("supervision", "activities", "workflows", "runtime", "console", "standin")
+_ANYWHERE = ("search", "sub", "subn", "findall", "finditer", "split")
+_FILLS = (" ", "a", "1", "\n", "-", ".", "/", "_", ",", "\t", "é", "A", "<", ":", "(", '"', "`", "\x1b")
+_BRANCHES = 3
+_PREFIXES = 24
+
+
+class Found(NamedTuple):
+    """A pattern, where it was found, and the method with which it is used: `search` unless it is always anchored."""
+
+    name: str
+    pattern: re.Pattern[str]
+    method: str
+
+    def use(self, text: str) -> object:
+        """Applies the pattern as its module does, and to the end of the text."""
+        if self.method == "search":
+            return sum(1 for _ in self.pattern.finditer(text))
+        return getattr(self.pattern, self.method)(text)
+
+
+def all_patterns() -> list[Found]:
+    """Returns the patterns of all modules: globals, class attributes, those in collections, literals in functions."""
+    found: dict[tuple[str, int, str], Found] = {}
+    for module in _modules():
+        tree = ast.parse(inspect.getsource(module))
+        held = list(_held(vars(module), module.__name__, _methods(tree)))
+        known = {one.pattern.pattern for one in held}
+        for one in [*held, *(one for one in _literals(tree, module) if one.pattern.pattern not in known)]:
+            found.setdefault((one.pattern.pattern, one.pattern.flags, one.method), one)
+    return list(found.values())
+
+
+def _modules() -> Iterator[ModuleType]:
+    for name in PACKAGES:
+        package = importlib.import_module(name)
+        yield package
+        for module in pkgutil.walk_packages(package.__path__, f"{name}."):
+            if not module.name.endswith("__main__"):
+                yield importlib.import_module(module.name)
+
+
+def _held(values: Mapping[str, Any], where: str, methods: Mapping[str, str], depth: int = 0) -> Iterator[Found]:
+    for name, value in list(values.items()):
+        if name.startswith("__"):
+            continue
+        if isinstance(value, re.Pattern) and isinstance(value.pattern, str):
+            yield Found(f"{where}.{name}", value, methods.get(name, "search"))
+        elif depth < 4 and (inner := _inner(value)):
+            yield from _held(inner, f"{where}.{name}", {}, depth + 1)
+
+
+def _inner(value: object) -> Mapping[str, Any]:
+    if isinstance(value, Mapping):
+        return {str(key): each for key, each in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return {str(number): each for number, each in enumerate(value)}
+    if type(value).__module__.startswith(PACKAGES) or (
+        isinstance(value, type) and value.__module__.startswith(PACKAGES)
+    ):
+        return dict(getattr(value, "__dict__", {}))
+    return {}
+
+
+def _methods(tree: ast.Module) -> dict[str, str]:
+    """Returns the method of each private global pattern that its module uses with `match` or `fullmatch` alone."""
+    loads: dict[str, int] = {}
+    used: dict[str, list[str]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            loads[node.id] = loads.get(node.id, 0) + 1
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            used.setdefault(node.value.id, []).append(node.attr)
+    alone = {name: set(methods) for name, methods in used.items() if name[0] == "_" and len(methods) == loads[name]}
+    return {
+        name: "match" if "match" in methods else "fullmatch"
+        for name, methods in alone.items()
+        if methods <= {"match", "fullmatch"}
+    }
+
+
+def _literals(tree: ast.Module, module: ModuleType) -> Iterator[Found]:
+    """Yields the patterns that stand in calls of `re.sub` and the like; what only a call knows stands as a word."""
+    for node in ast.walk(tree):
+        call = node.func if isinstance(node, ast.Call) else None
+        if not (isinstance(call, ast.Attribute) and isinstance(call.value, ast.Name) and call.value.id == "re"):
+            continue
+        assert isinstance(node, ast.Call)
+        if call.attr not in (*_ANYWHERE, "match", "fullmatch", "compile") or not node.args:
+            continue
+        written = _written(node.args[0], module)
+        flags = [_value(word.value, module) for word in node.keywords if word.arg == "flags"]
+        flags += [flag for each in node.args[1:] if isinstance(flag := _value(each, module), re.RegexFlag)]
+        if written is not None:
+            method = "search" if call.attr in (*_ANYWHERE, "compile") else call.attr
+            pattern = re.compile(written, flags[0] if flags else 0)
+            yield Found(f"{module.__name__}:{node.lineno}", pattern, method)
+
+
+def _written(node: ast.expr, module: ModuleType) -> str | None:
+    value = _value(node, module)
+    if value is None and isinstance(node, ast.JoinedStr):
+        parts = [part.value if isinstance(part, ast.Constant) else _value(part, module) for part in node.values]
+        return "".join("word" if part is None else str(part) for part in parts)
+    return value if isinstance(value, str) else None
+
+
+def _value(node: ast.expr, module: ModuleType) -> Any:
+    shown = ast.JoinedStr([node]) if isinstance(node, ast.FormattedValue) else node
+    try:
+        return eval(compile(ast.fix_missing_locations(ast.Expression(shown)), "pattern", "eval"), vars(module))
+    except NameError:
+        return None
+
+
+# --- Texts that reach each repeat of a pattern, go round in it, and then do not go on -------------
+
+
+def hard_texts(pattern: re.Pattern[str]) -> list[Callable[[int], str]]:
+    """Returns functions that make a text of about so many characters, for each repeat without a low bound."""
+    makers: dict[tuple[str, str, str], Callable[[int], str]] = {}
+    for before, body in _repeats(_parser.parse(pattern.pattern, pattern.flags), [""]):
+        pumps = {"".join(_sample(body, fill)) for fill in _FILLS} | {_sample(body, fill, branch=1) for fill in " a1"}
+        for prefix in before:
+            for pump in pumps - {""}:
+                for suffix in ("", "!", "\x00"):
+                    makers[prefix, pump, suffix] = _maker(prefix, pump, suffix)
+                makers[prefix, prefix + pump, ""] = _maker(prefix, prefix + pump, "")
+    return list(makers.values())
+
+
+def _maker(prefix: str, pump: str, suffix: str) -> Callable[[int], str]:
+    return lambda size: prefix + pump * (size // len(pump)) + suffix
+
+
+def _repeats(nodes: Any, before: list[str]) -> Iterator[tuple[list[str], Any]]:
+    """Yields each repeat that may be long, with texts that match what stands before it."""
+    for code, argument in nodes:
+        if code in (op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT):
+            _, most, body = argument
+            if most is op.MAXREPEAT or most > 16:
+                yield before, body
+            yield from _repeats(body, before)
+        else:
+            for inner in _parts(code, argument):
+                yield from _repeats(inner, before)
+        if code not in (op.ASSERT_NOT, op.AT):
+            after = {_sample([(code, argument)], fill, branch) for fill in " a1" for branch in range(_BRANCHES)}
+            before = list(dict.fromkeys(text + more for text in before for more in sorted(after)))[:_PREFIXES]
+
+
+def _parts(code: Any, argument: Any) -> list[Any]:
+    if code is op.SUBPATTERN:
+        return [argument[3]]
+    if code is op.BRANCH:
+        return list(argument[1])
+    if code in (op.ASSERT, op.ASSERT_NOT):
+        return [argument[1]]
+    if code is op.ATOMIC_GROUP:
+        return [argument]
+    if code is op.GROUPREF_EXISTS:
+        return [part for part in argument[1:] if part is not None]
+    return []
+
+
+def _sample(nodes: Any, fill: str, branch: int = 0) -> str:
+    """Returns a text that the nodes match, of `fill` where they leave the choice."""
+    text = ""
+    for code, argument in nodes:
+        if code in (op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT):
+            text += _sample(argument[2], fill, branch) * max(argument[0], min(branch, argument[1]))
+        elif code is op.BRANCH:
+            text += _sample(argument[1][branch % len(argument[1])], fill, branch)
+        elif code in (op.SUBPATTERN, op.ATOMIC_GROUP):
+            text += _sample(_parts(code, argument)[0], fill, branch)
+        elif code in (op.LITERAL, op.NOT_LITERAL, op.IN, op.ANY):
+            text += _char(code, argument, fill)
+    return text
+
+
+def _char(code: Any, argument: Any, fill: str) -> str:
+    """Returns `fill` if the node takes it, else the first character that it does take."""
+    if code is op.LITERAL:
+        return chr(argument)
+    own = [chr(value) for kind, value in argument if kind is op.LITERAL] if code is op.IN else []
+    own += [chr(value[0]) for kind, value in argument if kind is op.RANGE] if code is op.IN else []
+    return next((char for char in (fill, *own, *_FILLS) if _takes(code, argument, char)), "")
+
+
+_CATEGORIES: dict[Any, Callable[[str], bool]] = {
+    op.CATEGORY_DIGIT: str.isdigit,
+    op.CATEGORY_SPACE: str.isspace,
+    op.CATEGORY_WORD: lambda char: char.isalnum() or char == "_",
+}
+_OTHERS = {
+    op.CATEGORY_NOT_DIGIT: op.CATEGORY_DIGIT,
+    op.CATEGORY_NOT_SPACE: op.CATEGORY_SPACE,
+    op.CATEGORY_NOT_WORD: op.CATEGORY_WORD,
+}
+
+
+def _takes(code: Any, argument: Any, char: str) -> bool:
+    if code is op.ANY:
+        return char != "\n"
+    if code is op.NOT_LITERAL:
+        return bool(ord(char) != argument)
+    inside = any(_in(kind, value, char) for kind, value in argument)
+    return inside != bool(argument[0][0] is op.NEGATE)
+
+
+def _in(kind: Any, value: Any, char: str) -> bool:
+    if kind is op.LITERAL:
+        return bool(ord(char) == value)
+    if kind is op.RANGE:
+        return bool(value[0] <= ord(char) <= value[1])
+    if kind is op.CATEGORY:
+        return not _CATEGORIES[_OTHERS[value]](char) if value in _OTHERS else _CATEGORIES[value](char)
+    return False
