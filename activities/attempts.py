@@ -1,6 +1,6 @@
 """Around every attempt of an activity: heartbeats from its first moment on, and errors that say if it is tried again.
 
-The guard before an activity reads the store and asks the server already, and both may be slow: so this comes first.
+The guard before an activity reads the store already, which may be slow: so this comes first.
 """
 
 from typing import Any
@@ -41,8 +41,6 @@ class _Attempted(ActivityInboundInterceptor):
 
     async def execute_activity(self, call: ExecuteActivityInput) -> Any:
         try:
-            if activity.info().is_local:  # ends within a workflow task: nobody waits for its heartbeats
-                return await super().execute_activity(call)
             async with beating(self._witness):
                 return await super().execute_activity(call)
         except Exception as error:

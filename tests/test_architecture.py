@@ -37,45 +37,45 @@ PACKAGES = {
         "",
         "limits text queues prompt_marks errors store_keys trust "
         "contract planning provider grounding agent budget results run",
-        lines=6956,
+        lines=6970,
         arrows=34,
     ),
     "activities": Package(
         "supervision",
         "bounded contracts heartbeat store model tools teams prompts replies lookups run_setup planning agent_turn "
-        "call_record tool_calls judging synthesis publishing guard attempts",
-        lines=9690,
+        "tool_calls judging synthesis publishing guard attempts",
+        lines=9740,
         arrows=66,
     ),
     "workflows": Package(
         "activities supervision",
         "failures background start_window child_contracts nested run_context visibility handlers calls "
         "agent_findings tool_loop worker_agent plan subtasks answer supervisor",
-        lines=4593,
+        lines=4620,
         arrows=46,
     ),
     "runtime": Package(
         "supervision",
         "imports paths process sdk_patches telemetry settings payloads search_attributes watchdog health "
         "shown_details workers server connection",
-        lines=2047,
-        arrows=12,
+        lines=2210,
+        arrows=14,
     ),
-    "standin": Package("supervision", "server extract __main__", lines=2179, arrows=3),
+    "standin": Package("supervision", "server extract __main__", lines=2200, arrows=3),
     "console": Package(
         "activities supervision runtime standin teams workflows",
         "console_limits terminal access hints command run view checks commands demo",
-        lines=4450,
+        lines=4690,
         arrows=32,
     ),
     "teams": Package("activities supervision", "default", lines=117, arrows=0),
 }
 # everything else that has a budget: the mains, the benchmarks, the tests, and all code that plays a model
 LINES = {
-    ("worker_main.py", "starter.py"): 564,
+    ("worker_main.py", "starter.py"): 580,
     ("benchmarks",): 1128,
-    ("tests",): 37_900,
-    ("standin", "tests/scripted_model.py", "benchmarks/bench_brain.py"): 2496,
+    ("tests",): 39_000,
+    ("standin", "tests/scripted_model.py", "benchmarks/bench_brain.py"): 2510,
 }
 # what clients and process mains may know of the workflows: their types, not what they are made of
 WORKFLOWS_IN_PUBLIC = ("workflows.supervisor", "workflows.worker_agent", "workflows.child_contracts")

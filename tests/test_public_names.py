@@ -172,5 +172,5 @@ def test_python_names() -> None:
     assert {name for name in own if inspect.isclass(getattr(tool, name))} == TOOL_MODULE
     assert list(inspect.signature(connect).parameters) == ["telemetry", "address", "namespace", "wait", "report"]
     assert list(inspect.signature(worker_main.serving).parameters) == [
-        *("client", "settings", "roles", "pool", "attributes", "strict_sandbox")
+        *("client", "settings", "roles", "pool", "attributes", "strict_sandbox", "words")
     ]
