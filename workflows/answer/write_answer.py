@@ -7,16 +7,15 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from pydantic import JsonValue
 
-    from activities.contracts.judgement_contracts import SynthesisInput, SynthesisReply
     from activities.contracts.packed import DependencyRef
-    from activities.prompts.judgement_prompts import unsupported_problems
+    from activities.questions.synthesis import SYNTHESIS, SynthesisInput, SynthesisReply, unsupported_problems
     from supervision import limits
     from supervision.agent.finding_budget import groups
     from supervision.agent.turn_rules import more_room
     from supervision.errors import ErrorKind, SupervisionError
     from supervision.results.answer import ANSWER, Answer, findings_as_answer
     from workflows.answer.drafts import Drafts
-    from workflows.calls import activity_calls
+    from workflows.calls.asking import ask
     from workflows.calls.finding_refs import as_refs, estimate, shown
     from workflows.run_context import RunContext
 
@@ -156,12 +155,10 @@ async def _call(
             max_tokens=max_tokens,
         )
         state.trace.note("synthesis_started", number=payload.number, findings=len(findings), mode=mode)
-        reply = await context.call_model(
-            "the answer", activity_calls.synthesize, payload, estimate(findings, setup), last=True
-        )
+        reply = await ask(context, SYNTHESIS, payload, estimate(findings, setup), last=True)
         if reply.answer is not None or reply.problems:
             return reply
-        if reply.stop_reason == "refusal":
+        if reply.refusal is not None:
             raise SupervisionError(ErrorKind.PROVIDER_REJECTED, "the model refused to write the answer")
         if reply.stop_reason == "max_tokens":
             cut_replies, max_tokens = cut_replies + 1, more_room(max_tokens)

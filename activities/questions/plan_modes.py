@@ -5,8 +5,8 @@ from typing import Literal
 
 from activities.contracts.planning_contracts import PlanInput, Strategy
 from activities.model.port import ModelMessage
-from activities.prompts import planning_prompts as prompts
-from activities.replies.plan_drafts import (
+from activities.questions import planning_prompts as prompts
+from activities.questions.plan_drafts import (
     PlanDraft,
     RouteDraft,
     plan_form,
@@ -15,7 +15,7 @@ from activities.replies.plan_drafts import (
     routed_plan,
     subtask_form,
 )
-from activities.replies.structured_reply import read_reply
+from activities.questions.question import read_reply
 from supervision import limits
 from supervision.contract.base import Model
 from supervision.contract.plan import Plan
@@ -212,7 +212,7 @@ _REVISION = RevisionMode()
 
 def mode_of(call: PlanInput) -> PlanMode:
     """Returns how this call plans: a plan that has been worked on is added to, unless it goes step by step."""
-    if call.previous_ref and call.strategy != "step":
+    if call.plan_ref and call.strategy != "step":
         return _REVISION
     return _BY_STRATEGY[call.strategy]
 
