@@ -8,12 +8,12 @@ from temporalio.exceptions import ApplicationError
 with workflow.unsafe.imports_passed_through():
     from pydantic import ValidationError
 
-    from activities.contracts.planning_contracts import Strategy
     from activities.contracts.run_contracts import RunRef, SetupInput
     from supervision import limits
     from supervision.contract.progress import Phase
     from supervision.contract.request import RunRequest, parse_request
     from supervision.contract.result import Problem, RunResult
+    from supervision.contract.strategy import STRATEGIES, StrategyName
     from supervision.errors import ErrorKind, SupervisionError, run_kind
     from supervision.results.answer import Answer, failure_text, findings_as_answer
     from supervision.results.success_rule import explain, importance, met
@@ -161,14 +161,14 @@ class SupervisorWorkflow(Handlers):
         )
         return self._context
 
-    async def _work(self, context: RunContext, drafts: Drafts, strategy: Strategy) -> None:
+    async def _work(self, context: RunContext, drafts: Drafts, strategy: StrategyName) -> None:
         """Has the plan carried out, replanned where that helps, and reviewed if an answer is to be written of it."""
-        state, step = context.state, strategy == "step"
-        replanning = Replanning(context, 0 if step else state.request.max_replans)
+        state, way = context.state, STRATEGIES[strategy]
+        replanning = Replanning(context, state.request.max_replans if way.replans else 0)
         dispatch = Dispatch(context, replanning, drafts)
         self._enter(state, "executing")
         await dispatch.execute()
-        while step and await self._next_step(context):
+        while way.plans_steps and await self._next_step(context):
             await dispatch.execute()
         self._check_success(state)
         if state.request.max_reviews and sole_finding(context, strategy) is None:

@@ -1,14 +1,11 @@
 """Input and reply of the activity that plans. History: see `run_contracts`."""
 
-from typing import Literal
-
 from activities.contracts.packed import PackedPlan
 from activities.contracts.run_contracts import AttachmentRef, CallTerms, SupervisorCall, SupervisorReply
 from supervision import limits
 from supervision.contract.base import Model
+from supervision.contract.strategy import StrategyName
 from supervision.contract.team import TeamCard
-
-Strategy = Literal["auto", "plan", "route", "step"]
 
 
 class WorkNote(Model):
@@ -31,7 +28,7 @@ class PlanInput(SupervisorCall):
     team_ref: str
     attachments: list[AttachmentRef] = []
     max_subtasks: int
-    strategy: Strategy = "auto"
+    strategy: StrategyName = "auto"
     nesting_left: int = 0
     in_flight: dict[str, int] = {}
     done: list[WorkNote] = []
@@ -64,7 +61,7 @@ class PlanReply(SupervisorReply):
     plan_ref: str | None = None
     answer_ref: str | None = None
     unsupported: list[str] = []
-    strategy: Strategy = "plan"
+    strategy: StrategyName = "plan"
     team_ref: str | None = None
     team: TeamCard | None = None
     finished: bool = False

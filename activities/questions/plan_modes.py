@@ -1,9 +1,10 @@
 """The modes of planning: what each sends to the planner, and how it reads the reply."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
-from activities.contracts.planning_contracts import PlanInput, Strategy
+from activities.contracts.planning_contracts import PlanInput
 from activities.model.port import ModelMessage
 from activities.questions import planning_prompts as prompts
 from activities.questions.plan_drafts import (
@@ -19,6 +20,7 @@ from activities.questions.question import read_reply
 from supervision import limits
 from supervision.contract.base import Model
 from supervision.contract.plan import Plan
+from supervision.contract.strategy import STRATEGIES, StrategyName
 from supervision.contract.team import Role, Team
 from supervision.planning.fixed_routes import matching_route
 
@@ -53,11 +55,15 @@ class PlanContext:
         """True if a plan is asked for roles of its own: without tools for them they could only recall, not find out."""
         return bool(self.team.toolbox)
 
-    def subtask_form(self, *, replaces: bool = False) -> type[Model]:
-        """Returns the model of a subtask for one of `roles`."""
-        return subtask_form(
-            tuple(self.role_names), tuple(self.capabilities), new_roles=self.new_roles, replaces=replaces
-        )
+    def form(self, *, replaces: bool = False, whole: bool = True, **first: Any) -> type[Model]:
+        """Returns the model of a plan of subtasks for `roles`; see `plan_form`."""
+        names, capabilities = tuple(self.role_names), tuple(self.capabilities)
+        subtask = subtask_form(names, capabilities, new_roles=self.new_roles, replaces=replaces)
+        return plan_form(subtask, new_roles=self.new_roles, whole=whole, **first)
+
+    def plan_of(self, draft: PlanDraft) -> Plan:
+        """Returns the plan that a draft means."""
+        return plan_of(draft, self.goal, self.call.revision)
 
 
 @dataclass(frozen=True)
@@ -65,162 +71,122 @@ class PlanReading:
     """A planner's reply, parsed: a plan, or that nothing more is needed, or the problems with it.
 
     `plan` is only the addition if there is a plan already. `routed` is True if code made it out of a route: what does
-    not fit is left out then, there is nobody to send it back to.
+    not fit is left out then, because no reply can be sent back.
     """
 
-    strategy: Strategy
+    strategy: StrategyName
     plan: Plan | None = None
     routed: bool = False
     finished: bool = False
     problems: list[str] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
 class PlanMode:
-    """A graph of subtasks, planned up front; the base of the other modes."""
+    """One way of planning: its rules and last words in the prompt, the model whose schema is sent, how to read a reply.
 
-    strategy: Strategy = "plan"
-    last_words = prompts.PLAN_WORDS
+    `read` raises ValueError with what keeps a reply from being a plan.
+    """
 
-    def rules(self, context: PlanContext) -> str:
-        """Returns the rules of planning, for the system prompt."""
-        return prompts.plan_rules(context.team, context.call.max_subtasks)
-
-    def form(self, context: PlanContext) -> type[Model]:
-        """Returns the model whose schema is sent."""
-        return plan_form(context.subtask_form(), new_roles=context.new_roles)
-
-    def read(self, message: ModelMessage, context: PlanContext) -> PlanReading:
-        """Returns the reply as a plan, or as the problems that keep it from being one."""
-        try:
-            draft = read_reply(PlanDraft, message, root="plan")
-        except ValueError as error:
-            return PlanReading(self.strategy, problems=[str(error)])
-        return self._read_draft(draft, context)
-
-    def _read_draft(self, draft: PlanDraft, context: PlanContext) -> PlanReading:
-        if draft.direct_answer and draft.direct_answer.strip():
-            return PlanReading(self.strategy, problems=["a direct answer is not wanted here: plan subtasks"])
-        return PlanReading(self.strategy, plan_of(draft, context.goal, context.call.revision))
+    strategy: StrategyName
+    rules: tuple[str, ...]
+    last_words: str
+    form: Callable[[PlanContext], type[Model]]
+    read: Callable[[ModelMessage, PlanContext], PlanReading]
 
 
-class AutoMode(PlanMode):
-    """The planner chooses: a direct answer, a graph, or one step at a time."""
-
-    last_words = ""
-
-    def rules(self, context: PlanContext) -> str:
-        """Returns the rules of planning with those of the choice."""
-        return prompts.auto_rules(context.team, context.call.max_subtasks)
-
-    def form(self, context: PlanContext) -> type[Model]:
-        """Returns the model of a plan with a direct answer and a strategy."""
-        return plan_form(
-            context.subtask_form(),
-            new_roles=context.new_roles,
-            direct_answer=str | None,
-            strategy=Literal["plan", "step"],
-        )
-
-    def _read_draft(self, draft: PlanDraft, context: PlanContext) -> PlanReading:
-        return PlanReading(draft.strategy, plan_of(draft, context.goal, context.call.revision))
+def _read_auto(message: ModelMessage, context: PlanContext) -> PlanReading:
+    draft = _draft(message)
+    return PlanReading(draft.strategy, context.plan_of(draft))
 
 
-class RevisionMode(PlanMode):
-    """Additions to a plan that has been worked on."""
-
-    last_words = prompts.REVISION_WORDS
-
-    def rules(self, context: PlanContext) -> str:
-        """Returns the rules of adding to a plan."""
-        return prompts.revision_rules(context.team, context.call.max_subtasks)
-
-    def form(self, context: PlanContext) -> type[Model]:
-        """Returns the model of an addition: its subtasks may replace others, the final instruction stays."""
-        return plan_form(context.subtask_form(replaces=True), new_roles=context.new_roles, whole=False)
-
-    def _read_draft(self, draft: PlanDraft, context: PlanContext) -> PlanReading:
-        if not draft.subtasks:
-            return PlanReading(self.strategy, finished=True)
-        return super()._read_draft(draft, context)
+def _read_plan(message: ModelMessage, context: PlanContext) -> PlanReading:
+    draft = _draft(message)
+    _refuse_direct_answer(draft)
+    return PlanReading("plan", context.plan_of(draft))
 
 
-class StepMode(PlanMode):
-    """One subtask at a time, chosen after each finding."""
-
-    strategy: Strategy = "step"
-    last_words = prompts.STEP_WORDS
-
-    def rules(self, context: PlanContext) -> str:
-        """Returns the rules of one step."""
-        return prompts.step_rules(context.team, context.call.max_subtasks)
-
-    def form(self, context: PlanContext) -> type[Model]:
-        """Returns the model of a plan that may say that nothing more is needed."""
-        return plan_form(context.subtask_form(), new_roles=context.new_roles, finished=bool)
-
-    def _read_draft(self, draft: PlanDraft, context: PlanContext) -> PlanReading:
-        if not draft.subtasks and draft.finished and context.call.done:
-            return PlanReading(self.strategy, finished=True)
-        reading = super()._read_draft(draft, context)
-        if reading.problems or len(draft.subtasks) == 1:
-            return reading
-        if draft.subtasks:
-            problem = f"give exactly one subtask, the next one, not {len(draft.subtasks)}"
-        elif draft.finished:
-            problem = "nothing has been done yet: give the first subtask"
-        else:
-            problem = "give the next subtask, or set finished to true"
-        return PlanReading(self.strategy, problems=[problem])
+def _read_addition(message: ModelMessage, context: PlanContext) -> PlanReading:
+    draft = _draft(message)
+    if not draft.subtasks:
+        return PlanReading("plan", finished=True)
+    _refuse_direct_answer(draft)
+    return PlanReading("plan", context.plan_of(draft))
 
 
-class RouteMode(PlanMode):
-    """One role for the whole goal, perhaps a second one beside it."""
-
-    strategy: Strategy = "route"
-    last_words = prompts.ROUTE_WORDS
-
-    def rules(self, context: PlanContext) -> str:
-        """Returns the rules of choosing a role."""
-        return prompts.route_rules()
-
-    def form(self, context: PlanContext) -> type[Model]:
-        """Returns the model of a choice between the roles."""
-        return route_form(tuple(context.role_names))
-
-    def read(self, message: ModelMessage, context: PlanContext) -> PlanReading:
-        """Returns the route as a plan; the last try always gives one, for the generalist if need be."""
-        call, team = context.call, context.team
-        try:
-            draft = read_reply(RouteDraft, message)
-        except ValueError as error:
-            if call.attempt < limits.PLAN_TRIES:
-                return PlanReading(self.strategy, problems=[str(error)])
-            draft = RouteDraft(role=team.generalist)
-        plan = routed_plan(draft, context.goal, team, context.role_names, call.revision)
-        plan.subtasks = plan.subtasks[: call.max_subtasks]
-        return PlanReading(self.strategy, plan, routed=True)
+def _read_step(message: ModelMessage, context: PlanContext) -> PlanReading:
+    draft = _draft(message)
+    if not draft.subtasks and draft.finished and context.call.done:
+        return PlanReading("step", finished=True)
+    _refuse_direct_answer(draft)
+    if len(draft.subtasks) == 1:
+        return PlanReading("step", context.plan_of(draft))
+    if draft.subtasks:
+        raise ValueError(f"give exactly one subtask, the next one, not {len(draft.subtasks)}")
+    if draft.finished:
+        raise ValueError("nothing has been done yet: give the first subtask")
+    raise ValueError("give the next subtask, or set finished to true")
 
 
-_BY_STRATEGY: dict[Strategy, PlanMode] = {
-    "auto": AutoMode(),
-    "plan": PlanMode(),
-    "step": StepMode(),
-    "route": RouteMode(),
+def _read_route(message: ModelMessage, context: PlanContext) -> PlanReading:
+    """Returns the route as a plan; the last try always gives one, for the generalist if need be."""
+    call, team = context.call, context.team
+    try:
+        draft = read_reply(RouteDraft, message)
+    except ValueError:
+        if call.attempt < limits.PLAN_TRIES:
+            raise
+        draft = RouteDraft(role=team.generalist)
+    plan = routed_plan(draft, context.goal, team, context.role_names, call.revision)
+    plan.subtasks = plan.subtasks[: call.max_subtasks]
+    return PlanReading("route", plan, routed=True)
+
+
+def _draft(message: ModelMessage) -> PlanDraft:
+    return read_reply(PlanDraft, message, root="plan")
+
+
+def _refuse_direct_answer(draft: PlanDraft) -> None:
+    if draft.direct_answer and draft.direct_answer.strip():
+        raise ValueError("a direct answer is not wanted here: plan subtasks")
+
+
+def _auto_form(context: PlanContext) -> type[Model]:
+    return context.form(direct_answer=str | None, strategy=Literal["plan", "step"])
+
+
+_MODES = {
+    "auto": PlanMode("auto", prompts.AUTO_RULES, "", _auto_form, _read_auto),
+    "plan": PlanMode("plan", prompts.PLAN_RULES, prompts.PLAN_WORDS, PlanContext.form, _read_plan),
+    "step": PlanMode(
+        "step", prompts.STEP_RULES, prompts.STEP_WORDS, lambda context: context.form(finished=bool), _read_step
+    ),
+    "route": PlanMode(
+        "route",
+        prompts.ROUTE_RULES,
+        prompts.ROUTE_WORDS,
+        lambda context: route_form(tuple(context.role_names)),
+        _read_route,
+    ),
 }
-_REVISION = RevisionMode()
+_REVISION = PlanMode(
+    "plan",
+    prompts.REVISION_RULES,
+    prompts.REVISION_WORDS,
+    lambda context: context.form(replaces=True, whole=False),  # the final instruction stays
+    _read_addition,
+)
 
 
 def mode_of(call: PlanInput) -> PlanMode:
     """Returns how this call plans: a plan that has been worked on is added to, unless it goes step by step."""
-    if call.plan_ref and call.strategy != "step":
-        return _REVISION
-    return _BY_STRATEGY[call.strategy]
+    return _REVISION if call.plan_ref and not STRATEGIES[call.strategy].plans_steps else _MODES[call.strategy]
 
 
 def fixed_route(context: PlanContext) -> PlanReading | None:
     """Returns the first plan of a goal that one of the team's fixed routes fits; None if none does."""
     call, team = context.call, context.team
-    if call.strategy not in ("auto", "route") or call.revision > 1 or call.head is not None:
+    if not STRATEGIES[call.strategy].fixed_routes or call.revision > 1 or call.head is not None:
         return None
     route = matching_route(team.routes, context.goal)
     if route is None or route.role not in context.role_names:

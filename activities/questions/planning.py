@@ -2,16 +2,17 @@
 
 import asyncio
 
-from activities.contracts.planning_contracts import PlanInput, PlanReply, Strategy
+from activities.contracts.planning_contracts import PlanInput, PlanReply
 from activities.model.conversation import Opening
 from activities.model.journalled_call import Answered, CallName, CallOptions
 from activities.questions.plan_checks import CheckedPlan, PlanningTeam, check_plan, shortened
 from activities.questions.plan_modes import PlanContext, PlanMode, PlanReading, fixed_route, mode_of
-from activities.questions.planning_prompts import history, plan_repair, planner_request, planner_system
+from activities.questions.planning_prompts import history, plan_repair, planner_request, planner_system, rules_for
 from activities.questions.question import Desk, Question, refusal_of
 from activities.store.reading import list_bytes, read_plan, read_text
 from supervision import limits
 from supervision.contract.plan import Plan
+from supervision.contract.strategy import STRATEGIES
 from supervision.contract.usage import Usage
 from supervision.grounding.support import Source, unsupported_texts
 
@@ -43,25 +44,29 @@ async def make_plan(desk: Desk, call: PlanInput) -> PlanReply:
 
 async def _reading(desk: Desk, context: PlanContext, previous: Plan | None) -> tuple[PlanReply, PlanReading]:
     """Returns the beginning of the reply, and the plan as it was written: by the caller, the team, or the model."""
-    call = context.call
+    call, steps = context.call, STRATEGIES[context.call.strategy].plans_steps
     if call.own_plan_ref is not None:
         own = (await read_plan(desk.store, call.own_plan_ref)).model_copy(update={"goal": context.goal})
-        strategy: Strategy = "step" if call.strategy == "step" else "plan"
-        return PlanReply(head="", usage=Usage()), PlanReading(strategy, own)
+        return PlanReply(head="", usage=Usage()), PlanReading("step" if steps else "plan", own)
     if (fixed := fixed_route(context)) is not None:
         return PlanReply(head="", usage=Usage()), fixed
     mode = mode_of(call)
     answered = await _ask(desk, mode, context, previous)
     refusal = refusal_of(answered.message)
     reply = PlanReply(head=answered.head, usage=answered.usage, refusal=refusal)
-    return reply, PlanReading(mode.strategy) if refusal is not None else mode.read(answered.message, context)
+    if refusal is not None:
+        return reply, PlanReading(mode.strategy)
+    try:
+        return reply, mode.read(answered.message, context)
+    except ValueError as error:
+        return reply, PlanReading(mode.strategy, problems=[str(error)])
 
 
 async def _ask(desk: Desk, mode: PlanMode, context: PlanContext, previous: Plan | None) -> Answered:
     call = context.call
-    name = CallName.of(call, call.terms.step)
+    name, rules = CallName.of(call, call.terms.step), rules_for(context.team, call.max_subtasks, mode.rules)
     opening = Opening(
-        system=planner_system(context.team, context.roles, context.tools, context.catalogue, mode.rules(context)),
+        system=planner_system(context.team, context.roles, context.tools, context.catalogue, rules),
         model=call.model,
         effort=call.effort,
         output_schema=desk.calls.model.output_schema(mode.form(context)),
@@ -81,7 +86,7 @@ async def _ask(desk: Desk, mode: PlanMode, context: PlanContext, previous: Plan 
         words, options = plan_repair(call.problems), CallOptions(limits.PLAN_MAX_TOKENS)
         return await desk.calls.correct(name, call.head, words, opening, within, options)
     # One step at a time asks with the same system text again and again.
-    options = CallOptions(limits.PLAN_MAX_TOKENS, cache="prefix" if call.strategy == "step" else "none")
+    options = CallOptions(limits.PLAN_MAX_TOKENS, cache="prefix" if STRATEGIES[call.strategy].plans_steps else "none")
     return await desk.calls.begin(name, opening, within, options)
 
 

@@ -5,6 +5,7 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import AdoptInput
     from supervision.contract.result import SubtaskReport
+    from supervision.contract.strategy import STRATEGIES, StrategyName
     from supervision.results.answer import Answer
     from workflows.calls import run_calls
     from workflows.calls.judge_calls import choose_answer
@@ -12,15 +13,15 @@ with workflow.unsafe.imports_passed_through():
     from workflows.run_context import RunContext
 
 
-def sole_finding(context: RunContext, strategy: str) -> SubtaskReport | None:
+def sole_finding(context: RunContext, strategy: StrategyName) -> SubtaskReport | None:
     """Returns the subtask whose finding is the answer: that of a route to one role. None if there is no such."""
     reports = context.state.board.reports()
-    if strategy != "route" or len(reports) != 1 or context.setup.answer_schema_ref is not None:
+    if STRATEGIES[strategy].answer != "finding" or len(reports) != 1 or context.setup.answer_schema_ref is not None:
         return None
     return reports[0] if reports[0].finding else None
 
 
-async def answer_word_for_word(context: RunContext, strategy: str) -> bool:
+async def answer_word_for_word(context: RunContext, strategy: StrategyName) -> bool:
     """Makes a finding the answer as it stands, where strategy or plan say so. Returns False if one is to be written."""
     report = sole_finding(context, strategy) or await _best_finding(context)
     return report is not None and await _take(context, report)

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts.planning_contracts import PlanInput, PlanReply, Strategy
+    from activities.contracts.planning_contracts import PlanInput, PlanReply
     from activities.questions.planning import PLAN
     from supervision import limits
     from supervision.budget.ledger import plan_estimate
+    from supervision.contract.strategy import StrategyName
     from supervision.errors import ErrorKind, SupervisionError
     from supervision.results.success_rule import importance, reachable
     from supervision.text import cut
@@ -81,7 +82,7 @@ async def own_plan(context: RunContext) -> PlanReply:
     return reply
 
 
-async def make_plan(context: RunContext, strategy: Strategy, missing: Sequence[str] = ()) -> PlanReply:
+async def make_plan(context: RunContext, strategy: StrategyName, missing: Sequence[str] = ()) -> PlanReply:
     """Returns a plan that can run, adopted; raises SupervisionError if there is none after three tries.
 
     `missing` is what the plan so far lacks.
@@ -110,7 +111,7 @@ async def make_plan(context: RunContext, strategy: Strategy, missing: Sequence[s
 
 
 def _plan_input(
-    context: RunContext, strategy: Strategy, revision: int, attempt: int, head: str | None, problems: list[str]
+    context: RunContext, strategy: StrategyName, revision: int, attempt: int, head: str | None, problems: list[str]
 ) -> PlanInput:
     """Returns the input of one try, with the work as it stands now: a revision is made while subtasks run."""
     state, setup = context.state, context.setup
