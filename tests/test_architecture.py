@@ -50,7 +50,7 @@ PACKAGES = {
     "workflows": Package(
         "activities supervision",
         "failures background start_window child_contracts nested run_context visibility handlers calls "
-        "agent_findings tool_loop worker_agent plan subtasks answer supervisor",
+        "tool_loop worker_agent plan subtasks answer supervisor",
         lines=4620,
         arrows=46,
     ),

@@ -112,8 +112,8 @@ async def test_a_worker_agent_sees_the_refined_description_and_what_to_mend(desk
     assert "Count the pears of 1990" not in desk.prompt
     assert "<previous_finding>\nIt is 44.\n</previous_finding>" in desk.prompt
     assert "<feedback>\nGive the unit.\n</feedback>" in desk.prompt
-    assert reply.conclusion is not None
-    assert reply.conclusion.bytes == len("44 pears")
+    assert reply.finding is not None
+    assert reply.finding.text_bytes == len("44 pears")
 
 
 # --- review --------------------------------------------------------------------------------------------
