@@ -23,8 +23,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.text import cut
     from workflows.answer.drafts import Drafts
     from workflows.answer.review_rounds import review
-    from workflows.answer.whole_finding import answer_word_for_word, sole_finding
-    from workflows.answer.write_answer import write_answer
+    from workflows.answer.write_answer import answer_word_for_word, sole_finding, write_answer
     from workflows.calls import run_calls
     from workflows.child_contracts import NestedInput
     from workflows.failures import CallFailed

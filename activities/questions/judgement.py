@@ -12,7 +12,7 @@ from activities.contracts.packed import FindingRefs
 from activities.contracts.run_contracts import CallTerms, SupervisorCall, SupervisorReply
 from activities.prompts.agent_prompts import DATA_RULE, block, described, findings_block, plain, tag
 from activities.questions.question import Desk, M, Question, ask
-from activities.replies.attempt_story import attempt_story
+from activities.replies.agent_story import attempt_story
 from activities.store.artifacts import ArtifactError
 from activities.store.reading import FindingExcerpt, list_bytes, read_plan, read_text, with_findings
 from supervision import limits
