@@ -37,22 +37,22 @@ PACKAGES = {
         "",
         "limits text queues prompt_marks errors store_keys trust "
         "contract planning provider grounding agent budget results run",
-        lines=6970,
+        lines=6989,
         arrows=34,
     ),
     "activities": Package(
         "supervision",
         "bounded contracts heartbeat store model tools teams prompts replies lookups run_setup questions agent_turn "
         "tool_calls publishing guard attempts",
-        lines=9740,
-        arrows=66,
+        lines=9613,
+        arrows=52,
     ),
     "workflows": Package(
         "activities supervision",
         "failures background start_window child_contracts nested run_context visibility handlers calls "
         "tool_loop worker_agent plan subtasks answer supervisor",
-        lines=4620,
-        arrows=46,
+        lines=4475,
+        arrows=42,
     ),
     "runtime": Package(
         "supervision",
