@@ -65,7 +65,7 @@ PACKAGES = {
     "console": Package(
         "activities supervision runtime standin teams workflows",
         "console_limits terminal access hints command run view checks commands demo",
-        lines=4690,
+        lines=4700,
         arrows=32,
     ),
     "teams": Package("activities supervision", "default", lines=117, arrows=0),
