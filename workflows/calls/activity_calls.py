@@ -26,7 +26,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.result import Problem
     from supervision.contract.usage import Usage
     from supervision.errors import ErrorKind, call_kind
-    from supervision.queues import MODEL_QUEUE, fairness_key
+    from supervision.queues import fairness_key
     from supervision.text import label
     from workflows.background import let_ready_tasks_finish
     from workflows.failures import CallCancelled, CallFailed, Paid, cancelled, details_of, problem_of
@@ -51,10 +51,10 @@ _TOOL_RETRY = RetryPolicy(initial_interval=limits.TOOL_RETRY_INITIAL, maximum_in
 # --- Model calls ----------------------------------------------------------------------------------
 
 
-async def answer_to(question: Question[C, R], call: C, expires_at: datetime) -> R:
+async def answer_to(question: Question[C, R], call: C, expires_at: datetime, queue: str) -> R:
     """Returns the reply to a question of the supervisor's."""
     _step, _work, summary, max_tokens = call.terms
-    return await _model_call(question.name, call, question.reply, summary, max_tokens, expires_at)
+    return await _model_call(question.name, call, question.reply, summary, max_tokens, expires_at, queue)
 
 
 async def call_model(payload: TurnInput, turn: int, expires_at: datetime, queue: str) -> TurnReply:
@@ -109,7 +109,7 @@ async def _model_call(
     summary: str,
     max_tokens: int,
     expires_at: datetime,
-    queue: str = MODEL_QUEUE,
+    queue: str,
 ) -> P:
     """Returns the reply to a model call; its problem is of a kind that the work which needs the call can end with.
 

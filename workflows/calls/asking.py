@@ -59,7 +59,8 @@ async def _patiently(context: RunContext, question: Question[C, R], call: C, las
         await context.wait_for_model(name, model, work, last=last)
         expires_at = context.expires_at(last)
         try:
-            reply = await answer_to(question, _addressed(context, call, model), expires_at)
+            addressed = _addressed(context, call, model)
+            reply = await answer_to(question, addressed, expires_at, context.setup.model_queue)
             context.model_answered(model, work)
             _book(context, model, reply.usage)
             context.written_by[reply.head] = model
