@@ -93,7 +93,7 @@ def workers(
             **common,
             task_queue=WORKFLOW_QUEUE,
             workflows=workflows,
-            activities=[*run_activities, *tool_activities],
+            activities=[*run_activities, *tool_activities, *(model_activities if "model" in roles else [])],
             workflow_runner=runner,
             tuner=WorkerTuner.create_composite(
                 workflow_supplier=TaskSlots(limits.CACHED_TASK_SLOTS, limits.REPLAY_SLOTS),

@@ -139,9 +139,11 @@ class RunHandle:
         async for event in self.handle.fetch_history_events(page_size=_STORE_EVENTS):
             seen += 1
             payloads = event.activity_task_scheduled_event_attributes.input.payloads
-            if payloads or seen >= _STORE_EVENTS:
-                run = (await first_object(self.client, payloads)).get("run")
-                return str(run["store_id"]) if isinstance(run, dict) and "store_id" in run else None
+            run = (await first_object(self.client, payloads)).get("run")
+            if isinstance(run, dict) and run.get("store_id"):
+                return str(run["store_id"])
+            if seen >= _STORE_EVENTS:
+                break
         return None
 
     async def describe(self, workflow_id: str | None = None) -> WorkflowExecutionDescription:
