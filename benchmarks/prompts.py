@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from console.demo.__main__ import GOAL
+from console.demo import GOAL
 from runtime.settings import BUILTIN_TEAMS
 from standin.extract.kind_of_call import think
 from standin.server.api_reply import ApiReply

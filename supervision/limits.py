@@ -1,8 +1,7 @@
 """Every timeout, limit and retry number of workflows and activities, each with its reason.
 
 Pure numbers, read here by the deterministic side and the activities alike. Times are `timedelta`, sizes are bytes,
-unless a comment says otherwise. The command line (`console_limits`), the embedded server (`server_limits`) and the
-benchmarks have modules of their own.
+unless a comment says otherwise. What one module alone reads stands there.
 """
 
 from datetime import timedelta

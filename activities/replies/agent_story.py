@@ -26,7 +26,7 @@ class AgentStories:
     def __init__(self, store: ArtifactStore, conversations: ConversationStore) -> None:
         self._store = store
         self._conversations = conversations
-        self._told: set[str] = set()
+        self._seen: set[str] = set()
 
     async def whole(self, events: list[TraceEvent], most: int | None = None) -> list[TraceEvent]:
         """Returns the events in order of time, with what happened in conversations and nested runs before their ends.
@@ -52,9 +52,9 @@ class AgentStories:
         events = []
         for number, (key, entry) in enumerate(zip([*chain[-1].ancestors, head], chain, strict=True), 1):
             own_uses = list(islice(uses, len(entry.reply.tool_uses())))
-            if key in self._told:  # an attempt goes on where the one before it ended
+            if key in self._seen:  # an attempt goes on where the one before it ended
                 continue
-            self._told.add(key)
+            self._seen.add(key)
             at = min(entry.at or until, until, key=datetime.fromisoformat)
             parts = [*(_notes(entry) if number > 1 else ()), ("turn", _turn(number, entry)), *_tools(own_uses)]
             events += [TraceEvent(seq=0, at=at, type=kind, subtask_id=subtask_id, data=data) for kind, data in parts]
