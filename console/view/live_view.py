@@ -11,11 +11,12 @@ from rich.text import Text
 from console.console_limits import FOLLOW_LINE_CHARS, STORY_CHARS
 from console.run.run_handle import NO_WORKER
 from console.terminal import folded, safe_line, wrapped
-from console.view.event_lines import Line, Mood
+from console.view.event_lines import Line
 from console.view.picture import LiveCall, Picture, TreeRow, fitted
 from supervision import limits
 from supervision.contract.result import SubtaskReport
 from supervision.contract.usage import Spend
+from supervision.run.events import Mood
 from supervision.text import money
 
 GLYPHS = {"completed": "✔", "failed": "✘", "skipped": "–", "cancelled": "■", "running": "▶", "waiting": "·"}

@@ -245,7 +245,8 @@ class RunState:
         """Returns the Markdown for the Web UI."""
         revised = f"plan revision {self.plan.revision}" if self.plan.revision > 1 else None
         error = f"{self.error.type}: {self.error.message}" if self.error else None
-        notes = [note for note in (self.model_notice, revised, *self.waits.notes(), error) if note]
+        last = f"last event: {self.trace.last_line}" if self.trace.last_line else None
+        notes = [note for note in (self.model_notice, revised, *self.waits.notes(), last, error) if note]
         return markdown(
             self.request.goal, self.phase, self.flags, self.board.counts(), self.board.reports(), self.usage, notes
         )

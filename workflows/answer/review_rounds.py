@@ -7,6 +7,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision import limits
     from supervision.contract.result import Contradiction
     from supervision.errors import SupervisionError
+    from supervision.run.events import reviewed
     from workflows.answer.drafts import Drafts
     from workflows.calls import activity_calls
     from workflows.calls.finding_refs import as_refs, estimate
@@ -42,9 +43,7 @@ async def review(context: RunContext, dispatch: Dispatch, replanning: Replanning
             for verdict in reply.verdicts
             if state.board[verdict.subtask_id].state == "completed"
         }
-        state.trace.note(
-            "reviewed", round=number, flagged=list(flagged), feedback={**flagged}, missing=[*reply.missing]
-        )
+        state.trace.note("reviewed", **reviewed(number, flagged, reply.missing))
         state.plan_lacks(reply.missing)
         more_rounds = number <= state.request.max_reviews
         added = more_rounds and await replanning.add_missing(list(reply.missing))
