@@ -103,7 +103,7 @@ CONTRACT = {
     *("RunRequest", "Budget", "Models", "Attachment"),
     *("RunResult", "SubtaskReport", "Finding", "Gap", "Contradiction", "Citation", "ArtifactRef", "Problem"),
     *("Usage", "Timing", "Plan", "Subtask", "NewRole"),
-    *("Status", "Flags", "Counts", "NestedRun", "Waiting", "RunLimits", "TraceEvent", "TracePage"),
+    *("Status", "Flags", "Counts", "NestedRun", "Wait", "RunLimits", "TraceEvent", "TracePage"),
     *("ExtendLimits", "NewBudget", "Resume", "UpdateReply", "Team", "Role", "ToolEntry"),
 }
 TOOL_MODULE = {"NoOptions", "Arguments", "NewArtifact", "Tool", "ToolContext", "ToolMisuse", "ToolOutput"}

@@ -26,7 +26,7 @@ class Visibility:
     def __init__(self) -> None:
         self.usable: list[str] = []
         self._shown_team = False
-        self._waits: list[str] = []
+        self._waiting: str | None = None
 
     def enter(self, state: RunState) -> None:
         """Shows the phase, once the team, and the cost so far."""
@@ -44,15 +44,13 @@ class Visibility:
             workflow.upsert_memo({"phase": state.phase, "team": state.request.team_name})
 
     def waiting(self, state: RunState) -> None:
-        """Shows in the lists what the run waits for; only when that changed."""
-        waits = [name.removeprefix("waiting_") for name, value in state.flags.model_dump().items() if value]
-        if waits == self._waits:
+        """Shows in the lists the most urgent thing that the run waits for; only when that changed."""
+        waiting = state.flags.most_urgent
+        if waiting == self._waiting:
             return
-        self._waits = waits
+        self._waiting = waiting
         if WAITING.name in self.usable:
-            workflow.upsert_search_attributes(
-                [WAITING.value_set(",".join(waits))] if waits else [WAITING.value_unset()]
-            )
+            workflow.upsert_search_attributes([WAITING.value_set(waiting) if waiting else WAITING.value_unset()])
 
     def keep_partial(self, result: RunResult) -> None:
         """Leaves the partial result of a cancelled run where `describe` finds it without a worker."""

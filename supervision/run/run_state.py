@@ -92,7 +92,7 @@ class RunState:
     @property
     def flags(self) -> Flags:
         """The conditions beside the phase."""
-        return Flags(waiting_provider=bool(self.waits.current), waiting_human=self.nested.waiting_for_people)
+        return Flags(waiting_provider=self.waits.for_provider, waiting_person=self.waits.for_person)
 
     @property
     def has_finding(self) -> bool:
@@ -214,8 +214,8 @@ class RunState:
         return list(self._contradictions.values())
 
     def status(self, cursor: int = 0) -> Status:
-        """Returns the status, with the page at `cursor` of the subtasks and of what waits for a person."""
-        reports, waiting = self.board.reports(), self.waits.for_resume
+        """Returns the status, with the page at `cursor` of the subtasks and of the waits."""
+        reports, waiting = self.board.reports(), self.waits.current
         cursor = max(0, cursor)
         following = cursor + limits.STATUS_PAGE
         page, waiting_page = reports[cursor:following], waiting[cursor:following]
@@ -232,7 +232,7 @@ class RunState:
             usage=self.usage + self.nested.usage,
             spend=self.spending.rows(),
             limits=self.time_and_budget.card(),
-            waiting=[wait.request(deadline_at) for wait in waiting_page],
+            waiting=waiting_page,
             breakers=[*self.waits.cards()[: limits.STATUS_PAGE]],
             review=f"up to {self.request.max_reviews} rounds" if self.request.max_reviews else "off",
             deadline_at=deadline_at,

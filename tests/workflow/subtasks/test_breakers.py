@@ -267,10 +267,12 @@ async def test_an_account_that_is_refused_later_is_waited_for_until_a_person_say
     await until(refused(1))
     shown = await status_of(handle)
     asked = shown.waiting[0]
-    assert (asked.id, asked.kind, asked.workflow_id) == ("t2", "resume", run_id)
+    assert (asked.id, asked.subtask_id, asked.kind, asked.workflow_id) == ("t2/1", "t2", "resume", run_id)
+    assert datetime.fromisoformat(asked.since) < datetime.now(UTC) < datetime.fromisoformat(str(asked.expires_at))
     assert ("credential" in asked.prompt_preview) == (refusal is NO_KEY)
+    assert (shown.flags.waiting_provider, shown.flags.waiting_person) == (True, True)
     assert "t2 waits for resume" in await details(handle)
-    assert await search_attribute(handle, "SupervisorWaiting") == "provider"
+    assert await search_attribute(handle, "SupervisorWaiting") == "person"
     assert "t2: wait for resume" in await labels(client, run_id, "timer")
 
     reply = await handle.execute_update(SupervisorWorkflow.resume, Resume(request_id="once"))
@@ -302,8 +304,9 @@ async def test_what_waits_in_a_nested_supervisor_is_shown_and_resumed_at_the_roo
     handle = await start(client, run_id)
     await until(lambda: waits_for_provider(handle))
     asked = (await status_of(handle)).waiting[0]
-    assert (asked.id, asked.workflow_id) == ("n1", f"{run_id}/t2/1")
-    assert await search_attribute(handle, "SupervisorWaiting") == "provider"
+    assert (asked.id, asked.subtask_id, asked.workflow_id) == ("t2/n1/1", "t2/n1", f"{run_id}/t2/1")
+    assert (await status_of(handle)).flags.waiting_person
+    assert await search_attribute(handle, "SupervisorWaiting") == "person"
     mended.set()
     await handle.execute_update(SupervisorWorkflow.resume, Resume())
     result = await handle.result()
