@@ -55,7 +55,9 @@ CALL_ERRORS = {
     *("ArtifactUnavailable", "ArtifactMissing", "ArtifactTooLarge", "ArtifactChanged", "PayloadTooLarge"),
     *("TeamUnavailable", "ServerUnavailable", "NotGranted", "Unexpected"),
 }
-SEARCH_ATTRIBUTES = {"SupervisorPhase", "SupervisorTeam", "SupervisorWaiting", "SupervisorUsd"}
+SEARCH_ATTRIBUTES = {
+    *("SupervisorPhase", "SupervisorTeam", "SupervisorWaiting", "SupervisorUsd", "SupervisorOwner", "SupervisorStatus"),
+}
 QUEUES = {"supervisor", "supervisor-model", "supervisor-tools", "supervisor.far"}
 SETTINGS = {
     *("SUPERVISOR_ARTIFACTS_URL", "SUPERVISOR_TEAMS_DIR", "SUPERVISOR_MODEL", "SUPERVISOR_MODEL_RPM"),

@@ -141,7 +141,7 @@ class _Recorder:
             return None
         return value
 
-    def _note(self, event: HistoryEvent, kind: str, subtask_id: str | None = None, **data: Any) -> None:
+    def _note(self, event: HistoryEvent, kind: str, subtask_id: str | None = None, /, **data: Any) -> None:
         at = event.event_time.ToDatetime(tzinfo=UTC).isoformat()
         self.events.append(TraceEvent(seq=0, at=at, type=kind, subtask_id=subtask_id, data=data))
 

@@ -95,6 +95,14 @@ class RunState:
         return Flags(waiting_provider=self.waits.for_provider, waiting_person=self.waits.for_person)
 
     @property
+    def ending(self) -> Literal["completed", "partial", "failed", "cancelled"] | None:
+        """How the run has ended; None while it is open."""
+        if self.phase == "failed" or self.phase == "cancelled":
+            return self.phase
+        status = self._status()
+        return None if status == "running" else status
+
+    @property
     def has_finding(self) -> bool:
         """True once there is a finding on any level. From then on the run waits for `resume` instead of failing."""
         return self.root_has_finding or self.child_found or self.board.has_finding or self.nested.has_finding

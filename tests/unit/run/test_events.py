@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 
 from console.view.event_lines import _REASONS
 from supervision.contract.status import TraceEvent
@@ -13,7 +14,14 @@ from tests.unit.shapes import plan, subtask
 
 ROOT = Path(__file__).resolve().parents[3]
 NOTED = ("workflows", "supervision", "console/run")
-SAMPLE = {"subtasks": 3, "findings": 1, "turns": 2, "problems": ["no role"], "flagged": ["t1"], "is_error": False}
+SAMPLE: dict[str, JsonValue] = {
+    "subtasks": 3,
+    "findings": 1,
+    "turns": 2,
+    "problems": ["no role"],
+    "flagged": ["t1"],
+    "is_error": False,
+}
 
 
 def fields(row: EventRow) -> set[str]:
@@ -71,7 +79,7 @@ def test_types_are_listed_once() -> None:
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: row.type)
 def test_every_row_has_a_sentence_of_its_own_fields(row: EventRow) -> None:
-    data = {name: SAMPLE.get(name, name.upper()) for name in fields(row)}
+    data: dict[str, JsonValue] = {name: SAMPLE.get(name, name.upper()) for name in fields(row)}
     words, mood = row.line(data)
     assert words.strip()
     assert mood == row.mood

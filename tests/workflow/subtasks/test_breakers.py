@@ -243,9 +243,11 @@ async def test_an_account_that_is_refused_before_the_first_finding_fails_the_run
 ) -> None:
     shape = plan({"id": "t1", "role": "lone"}, {"id": "t2", "role": "lone"})
     model.play(run_id, script(shape, {subtask_id: (lambda step: refusal) for subtask_id in ("t1", "t2")}))
-    error = await failure(await start(client, run_id))
+    handle = await start(client, run_id)
+    error = await failure(handle)
     partial = partial_result(error)
     assert error.type == error_type
+    assert await search_attribute(handle, "SupervisorStatus") == "failed"
     assert {s.state for s in partial.subtasks} <= {"failed", "cancelled"}
     assert not any(step.startswith(("refine", "synthesis")) for step in model.steps(run_id))
 
