@@ -286,7 +286,7 @@ class RunContext:
         while (outage := models.outage(model)) is not None and outage.first is not work:
             if outage.first is None:
                 outage.first = work
-                await self._wait_for_turn(subject, attempt, model, work, outage, last)
+                await self._wait_for_turn(subject, attempt, model, outage, last)
                 return
             outage.waiting.add(id(work))
 
@@ -295,9 +295,7 @@ class RunContext:
 
             await workflow.wait_condition(is_my_turn)
 
-    async def _wait_for_turn(
-        self, subject: str, attempt: int | None, model: str, work: object, outage: Outage, last: bool
-    ) -> None:
+    async def _wait_for_turn(self, subject: str, attempt: int | None, model: str, outage: Outage, last: bool) -> None:
         """Waits until the time has come to call a model that is away, or a person resumes the run."""
         wait = Wait(
             id=subject if attempt is None else f"{subject}/{attempt}",
@@ -309,18 +307,17 @@ class RunContext:
             model=model,
         )
         resumes, state = self.state.resumes, self.state
-        await self.wait_for(wait, work, lambda: state.resumes > resumes, until=lambda: outage.until, last=last)
+        await self.wait_for(wait, lambda: state.resumes > resumes, until=lambda: outage.until, last=last)
 
     async def wait_for(
         self,
         wait: Wait,
-        work: object,
         over: Callable[[], bool],
         *,
         until: Callable[[], datetime | None] = lambda: None,
         last: bool = False,
     ) -> None:
-        """Shows what `work` waits for, here and in the runs above, until it is `over` or the time `until` has come.
+        """Shows a wait, here and in the runs above, until it is `over` or the time `until` has come.
 
         Raises SupervisionError `DeadlineExceeded` if the run's time is over first.
         """
@@ -336,7 +333,7 @@ class RunContext:
                 if workflow.now() >= deadline:
                     raise SupervisionError(ErrorKind.DEADLINE_EXCEEDED, f"the deadline came first: {label}")
                 expires_at = min(until() or deadline, deadline)
-                waits.show(work, wait.model_copy(update={"expires_at": expires_at.isoformat()}))
+                waits.show(wait, expires_at)
                 self.show()
 
                 # The deadline may move while this waits, by `extend_limits`: then the timer is set anew.
@@ -347,7 +344,7 @@ class RunContext:
                 with contextlib.suppress(TimeoutError):
                     await workflow.wait_condition(over_or_moved, timeout=left, timeout_summary=label)
         finally:
-            waits.end(work)
+            waits.end(wait)
         self.show()
 
 

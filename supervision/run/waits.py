@@ -40,13 +40,13 @@ class Waits:
             self._breakers[role] = RoleBreaker(role, self._now)
         return self._breakers[role]
 
-    def show(self, work: object, wait: Wait) -> None:
-        """Shows what a piece of work waits for now, in place of what it showed before."""
-        self._own[id(work)] = wait
+    def show(self, wait: Wait, expires_at: datetime) -> None:
+        """Shows a wait, with when it ends by itself as that is known now."""
+        self._own[id(wait)] = wait.model_copy(update={"expires_at": expires_at.isoformat()})
 
-    def end(self, work: object) -> None:
-        """Ends the wait of a piece of work."""
-        self._own.pop(id(work), None)
+    def end(self, wait: Wait) -> None:
+        """Ends a wait."""
+        self._own.pop(id(wait), None)
 
     @property
     def current(self) -> list[Wait]:

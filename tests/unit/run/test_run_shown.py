@@ -91,6 +91,13 @@ def test_a_later_revision_is_worth_a_note(revision: int, told: bool) -> None:
     assert (f"plan revision {revision}" in run.details()) == told
 
 
+def test_the_details_show_the_latest_event() -> None:
+    run = state(plan(subtask("a")))
+    assert "last event" not in run.details()
+    run.trace.note("subtask_started", "a", attempt=2, role="digger")
+    assert "last event: a digger starts (attempt 2)" in run.details()
+
+
 @pytest.mark.parametrize(("rounds", "words"), [(0, "off"), (2, "2")])
 def test_the_status_says_how_often_findings_are_reviewed(rounds: int, words: str) -> None:
     assert words in state(max_reviews=rounds).status().review

@@ -1,5 +1,6 @@
 """What a run waits for: shown while it waits, told apart by whether a person can end it."""
 
+from datetime import datetime, timedelta
 from typing import get_args
 
 import pytest
@@ -9,6 +10,7 @@ from supervision.run.waits import AWAITED, Waits
 from tests.unit.shapes import START, Clock
 
 LATER = "2026-01-01T00:01:00+00:00"
+SOON = datetime.fromisoformat(LATER)
 TIMED = Wait(
     id="t1/1",
     kind="provider",
@@ -42,20 +44,22 @@ def test_each_role_has_one_breaker() -> None:
     assert some.breaker("digger").role == "digger"
 
 
-def test_a_wait_is_shown_until_its_end_each_work_with_its_latest() -> None:
-    some, one, other = waits(), object(), object()
-    some.show(one, TIMED)
-    some.show(other, FOR_A_PERSON)
-    some.show(one, moved := TIMED.model_copy(update={"expires_at": "2026-01-01T00:02:00+00:00"}))
-    assert some.current == [moved, FOR_A_PERSON]
-    some.end(one)
-    some.end(one)
-    assert some.current == [FOR_A_PERSON]
+def test_a_wait_is_shown_until_its_end_with_its_latest_time() -> None:
+    some, same = waits(), TIMED.model_copy()
+    some.show(TIMED, START)
+    some.show(same, SOON)
+    some.show(TIMED, SOON + timedelta(minutes=1))
+    assert [wait.expires_at for wait in some.current] == ["2026-01-01T00:02:00+00:00", LATER]
+    some.end(TIMED)
+    some.end(TIMED)
+    assert some.current == [TIMED]
+    some.end(same)
+    assert some.current == []
 
 
 def test_waits_of_nested_supervisors_count_like_own_ones() -> None:
     some = waits(FOR_A_PERSON)
-    some.show(some, TIMED)
+    some.show(TIMED, SOON)
     assert some.current == [TIMED, FOR_A_PERSON]
     assert (some.for_provider, some.for_person) == (True, True)
 

@@ -164,9 +164,13 @@ async def test_a_long_outage_shows_as_a_wait_and_the_worker_agent_goes_on_where_
     handle = await start(client, run_id, team="lab", models=own_models)
     await until(lambda: waits_for_provider(handle))
     shown = await status_of(handle)
-    card = (await cards(handle))[0]
+    card: Any = shown.breakers[0]
     assert (card["provider"], card["state"], card["waiting"]) == (own_models["workers"], "open", "t1")
     assert (shown.phase, shown.subtasks[0].state) == ("executing", "running")
+    (wait,) = shown.waiting
+    assert (wait.id, wait.subtask_id, wait.kind, wait.model) == ("t1/1", "t1", "provider", own_models["workers"])
+    assert (wait.expires_at, wait.prompt_preview) == (card["retry_at"], card["why"])
+    assert not shown.flags.waiting_person
     assert await search_attribute(handle, "SupervisorWaiting") == "provider"
     said = await details(handle)
     assert "(waiting_provider)" in said
@@ -207,7 +211,7 @@ async def test_an_outage_while_planning_is_waited_out_and_an_extended_deadline_c
     handle = await start(client, run_id, models=own_models, deadline="PT5S")
     await until(lambda: waits_for_provider(handle))
     shown = await status_of(handle)
-    assert shown.phase == "planning"
+    assert (shown.phase, shown.waiting[0].id, shown.waiting[0].subtask_id) == ("planning", "a plan", None)
     await handle.execute_update(SupervisorWorkflow.extend_limits, ExtendLimits(deadline=timedelta(minutes=5)))
     result = await handle.result()
     assert result.status == "completed"
