@@ -16,13 +16,13 @@ from supervision import limits
 from supervision.contract.base import Model
 from supervision.errors import ErrorKind
 from supervision.provider.provider_breaker import (
+    AskAgain,
     BreakerOpen,
     CallTicket,
     Go,
     Paced,
     ProviderBreaker,
     ProviderState,
-    Wait,
 )
 
 _log = logging.getLogger(__name__)
@@ -114,7 +114,7 @@ class ModelGate(LanguageModel):
                     raise _paced(model, admission.seconds)
                 case Paced():
                     await asyncio.sleep(admission.seconds)
-                case Wait():
+                case AskAgain():
                     # Calls report meanwhile, so the breaker is asked again after every change.
                     await self._changed.wait()
 
