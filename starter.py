@@ -46,16 +46,15 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 access = Access()
+Work = Coroutine[Any, Any, Report | int]
 
 
-def do(work: Callable[[Access], Coroutine[Any, Any, Report | int]], as_json: bool = False) -> NoReturn:
+def do(work: Callable[[Access], Work], as_json: bool = False) -> NoReturn:
     """Does the work, shows its report and ends the command with its exit code."""
     raise typer.Exit(perform(access, lambda: work(access), as_json=as_json))
 
 
-def with_run(
-    run_id: str | None, work: Callable[[RunHandle, Access], Coroutine[Any, Any, Report | int]], as_json: bool = False
-) -> NoReturn:
+def with_run(run_id: str | None, work: Callable[[RunHandle, Access], Work], as_json: bool = False) -> NoReturn:
     """As `do`, for work on one run."""
 
     async def connected(access: Access) -> Report | int:

@@ -65,7 +65,7 @@ PACKAGES = {
     "console": Package(
         "activities supervision runtime standin teams workflows",
         "terminal hints command run view commands demo",
-        lines=4250,
+        lines=4260,
         arrows=18,
     ),
     "teams": Package("activities supervision", "default", lines=117, arrows=0),
