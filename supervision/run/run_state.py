@@ -22,7 +22,7 @@ from supervision.grounding.confidence import ceiling
 from supervision.provider.serving_models import ServingModels
 from supervision.results.answer import ANSWER, Answer, with_gaps
 from supervision.results.basis import basis_of, unsupported_in
-from supervision.results.payload_fit import fit_page
+from supervision.results.payload_fit import cut_to
 from supervision.results.success_rule import importance, nothing_missing
 from supervision.results.timing import timing
 from supervision.run.board import Board
@@ -220,14 +220,14 @@ class RunState:
         following = cursor + limits.STATUS_PAGE
         page, waiting_page = reports[cursor:following], waiting[cursor:following]
         deadline_at = self.time_and_budget.deadline_at.isoformat()
-        return Status(
+        status = Status(
             goal=one_line(self.request.goal, 400),
             team=self.request.team_name,
             phase=self.phase,
             flags=self.flags,
             revision=self.plan.revision if self.plan.subtasks or self.plan.direct_answer else 0,
             counts=self.board.counts(),
-            subtasks=fit_page(page),
+            subtasks=page,
             next_cursor=following if following < max(len(reports), len(waiting)) else None,
             usage=self.usage + self.nested.usage,
             spend=self.spending.rows(),
@@ -240,6 +240,7 @@ class RunState:
             model_notice=self.model_notice,
             error=self.error,
         )
+        return cut_to(status, limits.PAYLOAD_HARD_BYTES * 7 // 8)
 
     def details(self) -> str:
         """Returns the Markdown for the Web UI."""

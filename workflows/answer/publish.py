@@ -5,10 +5,10 @@ from dataclasses import replace
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts.run_contracts import PublishInput
+    from activities.contracts.run_contracts import Published, PublishInput
     from supervision import limits
     from supervision.contract.result import RunResult
-    from supervision.results.payload_fit import fit
+    from supervision.results.payload_fit import fit, pages
     from supervision.run.run_state import RunState
     from workflows.calls import run_calls
     from workflows.failures import CallFailed
@@ -26,15 +26,7 @@ async def published(state: RunState, context: RunContext | None, parent: ParentL
     result = state.result()
     if context is not None:
         try:
-            stored = await run_calls.publish_result(
-                PublishInput(
-                    run=context.run,
-                    result=fit(result, limits.PUBLISH_BYTES),
-                    plan_ref=context.plan_ref or None,
-                    answer_ref=state.answer.ref,
-                ),
-                state.trace.recent(limits.PUBLISH_BYTES),
-            )
+            stored = await _stored(state, context, result)
         except CallFailed as failed:
             state.warn(f"the result could not be stored: {failed}")
             result = state.result()
@@ -46,3 +38,21 @@ async def published(state: RunState, context: RunContext | None, parent: ParentL
         result.answer_ref = stored.answer_ref or result.answer_ref
         state.answer = replace(state.answer, ref=result.answer_ref)
     return fit(result) if parent is None else nested_result(state, result)
+
+
+async def _stored(state: RunState, context: RunContext, result: RunResult) -> Published:
+    """Stores the result: page by page what does not fit into one activity input, then the whole of it."""
+    *earlier, last = pages(result.subtasks, limits.PUBLISH_BYTES // 2)
+    head = fit(result.model_copy(update={"subtasks": [], "artifacts": []}), limits.PUBLISH_BYTES // 2)
+    refs: list[str] = []
+    for page in earlier:
+        kept = PublishInput(run=context.run, result=RunResult(subtasks=page), is_page=True)
+        refs.append((await run_calls.publish_result(kept, [])).result_ref)
+    publication = PublishInput(
+        run=context.run,
+        result=head.model_copy(update={"subtasks": last}),
+        pages=refs,
+        plan_ref=context.plan_ref or None,
+        answer_ref=state.answer.ref,
+    )
+    return await run_calls.publish_result(publication, state.trace.recent(limits.PUBLISH_BYTES))
