@@ -42,8 +42,8 @@ async def published(state: RunState, context: RunContext | None, parent: ParentL
 
 async def _stored(state: RunState, context: RunContext, result: RunResult) -> Published:
     """Stores the result: page by page what does not fit into one activity input, then the whole of it."""
-    *earlier, last = pages(result.subtasks, limits.PUBLISH_BYTES // 2)
-    head = fit(result.model_copy(update={"subtasks": [], "artifacts": []}), limits.PUBLISH_BYTES // 2)
+    *earlier, last = pages(result.subtasks, limits.PAYLOAD_AIM_BYTES)
+    head = fit(result.model_copy(update={"subtasks": [], "artifacts": []}), limits.PAYLOAD_AIM_BYTES)
     refs: list[str] = []
     for page in earlier:
         kept = PublishInput(run=context.run, result=RunResult(subtasks=page), is_page=True)
