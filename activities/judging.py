@@ -26,8 +26,8 @@ from activities.prompts.judgement_prompts import (
     review_request,
     select_request,
 )
-from activities.replies.attempt_story import attempt_story
 from activities.replies.structured_reply import M, StructuredQuestion, StructuredReply, ask
+from activities.replies.tool_uses import attempt_story
 from activities.store.artifacts import ArtifactError
 from activities.store.reading import FindingExcerpt, list_bytes, read_plan, read_text, with_findings
 from supervision import limits

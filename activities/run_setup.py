@@ -190,7 +190,8 @@ def _require_windows(
     users = [(model, "the supervisor, whose goal and instructions", planner) for model in supervisor]
     for role in card.roles:
         if role.team is None:
-            fixed = fixed_tokens(loaded.team.role(role.name), loaded.toolbox)
+            own = loaded.team.role(role.name)
+            fixed = fixed_tokens(own, loaded.toolbox.definitions(own.tools))
             users += [(model, f"role '{role.name}', whose prompt and tools", fixed) for model in role.models]
     small = [
         f"'{model}' has a window of {windows.of(model):,} tokens, too small for {user} alone take about {fixed:,}"

@@ -12,14 +12,14 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import RunRef, RunSetup
     from supervision import limits
-    from supervision.budget.spending import SUPERVISOR
+    from supervision.budget.ledger import SUPERVISOR
     from supervision.contract.base import Model
     from supervision.contract.model_choice import Effort
     from supervision.contract.team import TeamCard
     from supervision.contract.usage import Usage
     from supervision.errors import ACCOUNT, ErrorKind, SupervisionError, run_kind
-    from supervision.provider.serving_models import Outage
     from supervision.run.run_state import RunState
+    from supervision.run.serving_models import Outage
     from supervision.run.slots import Slot
     from supervision.run.waits import ProviderWait
     from supervision.text import cut

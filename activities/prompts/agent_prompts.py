@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
 
-from activities.heartbeat import DEADLY
 from activities.store.reading import FindingExcerpt
 from supervision import limits
 from supervision.contract.finding import Evidence
@@ -17,6 +16,7 @@ from supervision.contract.result import Contradiction, Gap
 from supervision.prompt_marks import (
     ATTACHMENT,
     ATTACHMENTS,
+    DEADLY,
     FINDING,
     FINISH_TOOL,
     LAST_TURN_MARK,

@@ -11,8 +11,7 @@ from itertools import islice
 
 from activities.model.conversation import ConversationStore, Entry
 from activities.model.port import Json
-from activities.replies.attempt_story import concluded
-from activities.replies.tool_uses import ToolUse, read_tool_uses
+from activities.replies.tool_uses import ToolUse, concluded, read_tool_uses
 from activities.store.artifacts import ArtifactError, ArtifactStore
 from supervision import limits
 from supervision.contract.status import TraceEvent

@@ -15,32 +15,16 @@ from supervision.text import cut
 _REASON = Annotated[str, Field(description="why this way: one short sentence")]
 
 
-class SubtaskDraft(Model):
+class SubtaskDraft(Subtask):
     """A subtask as the planner writes it. `new_role` names a role of the same plan, in place of `role`."""
 
-    id: str
-    description: str
     role: str
     new_role: str | None = None
-    capabilities: list[str] = []
-    depends_on: list[str] = []
-    importance: Literal["required", "optional"] = "required"
-    weight: float = 0.5
-    reasoning: str = ""
-    candidates: int = 1
-    candidate_roles: list[str] = []
-    estimated_tokens: int = 0
-    timeout_seconds: float | None = None
-    attachments: list[str] = []
-    replaces: list[str] = []
 
 
-class NewRoleDraft(Model):
+class NewRoleDraft(NewRole):
     """A role that a plan defines, with nothing left out."""
 
-    name: str
-    description: str
-    system_prompt: str
     tools: list[str]
 
 

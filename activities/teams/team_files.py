@@ -239,33 +239,9 @@ def team_card(loaded: LoadedTeam, default_models: list[str]) -> TeamCard:
     for role in loaded.team.roles:
         models = role.model or default_models
         tools = [tool for tool in map(loaded.toolbox.get, dict.fromkeys(role.tools)) if tool]
-        roles.append(
-            RoleCard(
-                name=role.name,
-                description=role.description,
-                capabilities=role.capabilities,
-                tools=[
-                    ToolCard(
-                        name=tool.name,
-                        effects=tool.effects,
-                        reads_attachments=tool.reads_attachments,
-                    )
-                    for tool in tools
-                ],
-                model=models[0],
-                fallback_models=models[1:],
-                effort=role.effort,
-                max_turns=role.max_turns,
-                max_parallel=role.max_parallel,
-                fallback=role.fallback,
-                team=role.team,
-                pool=role.pool,
-                backup=role.backup,
-                backlog_seconds=role.backlog_seconds,
-                max_tokens=role.max_tokens,
-                label=role.label,
-            )
-        )
+        cards = [ToolCard(name=t.name, effects=t.effects, reads_attachments=t.reads_attachments) for t in tools]
+        own = {"tools": cards, "model": models[0], "fallback_models": models[1:]}
+        roles.append(RoleCard.model_validate({**role.model_dump(exclude={"system_prompt"}), **own}))
     team = loaded.team
     return TeamCard(name=team.name, generalist=team.generalist, roles=roles, on_failure=team.on_failure)
 

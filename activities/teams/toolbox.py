@@ -3,20 +3,38 @@
 import asyncio
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from pydantic import ValidationError
 
-from activities.teams.tool_kinds import KINDS
+from activities.tools.attachment import read_attachment
+from activities.tools.calculator import calculator
+from activities.tools.document_format import format_document
+from activities.tools.documents import read_document, search_documents
+from activities.tools.sql.sql_tools import list_tables, query_data
 from activities.tools.tool import NewArtifact, Tool, ToolContext, ToolMisuse, ToolOutput
 from supervision import limits
 from supervision.contract.request import describe_errors
 from supervision.contract.team import Role, ToolEntry
 from supervision.prompt_marks import OWN_TOOLS
 from supervision.text import cap, clean, did_you_mean, one_line
+
+ToolFactory = Callable[[str, dict[str, Any], Path], Tool[Any]]
+"""(tool name, options of the team file, folder of the team file) -> tool; ValueError on bad options."""
+
+KINDS: dict[str, ToolFactory] = {
+    "attachment": read_attachment,
+    "calculator": calculator,
+    "document_format": format_document,
+    "document_read": read_document,
+    "document_search": search_documents,
+    "sql_query": query_data,
+    "sql_tables": list_tables,
+}
+
 
 log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from activities.tools.calculator import evaluate
 from activities.tools.documents import Document
 from console.terminal import safe
 from supervision import limits
-from supervision.agent.closing_lines import conclude
+from supervision.agent.finish_call import conclude
 from supervision.contract.request import RunRequest, describe_errors
 from supervision.grounding.claims import claims, plain_text
 from supervision.grounding.support import Source, unsupported

@@ -12,8 +12,8 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 from activities.model import gate as model_gate
-from activities.model.failed_attempts import to_application_error
 from activities.model.gate import ModelGate
+from activities.model.journalled_call import to_application_error
 from activities.model.port import ModelFailure, ModelMessage, StreamProgress
 from supervision import limits
 from supervision.errors import ErrorKind
