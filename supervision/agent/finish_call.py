@@ -14,7 +14,7 @@ from supervision.text import cut, size
 
 _MARKUP = str.maketrans("", "", "*_>#")
 _CLOSING = re.compile(r"(confidence|limitations?) ?:(.*)", re.IGNORECASE)
-_SHARE = re.compile(r"(\d?\.?\d{1,6}) ?(%?)\.?")
+_NUMBER = re.compile(r"(\d?\.?\d{1,6}) ?(%?)\.?")
 _NOTHING = {"", "none", "none.", "n/a", "no", "-", "nothing"}
 
 
@@ -52,7 +52,7 @@ def conclude(message: str) -> Conclusion:
 
 
 def _share(said: str) -> float | None:
-    match = _SHARE.fullmatch(said)
+    match = _NUMBER.fullmatch(said)
     value = float(match[1]) / (100 if match[2] else 1) if match else None
     return value if value is not None and value <= 1 else None
 

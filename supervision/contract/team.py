@@ -84,7 +84,7 @@ class Planning(StrictModel):
 
 
 class Route(StrictModel):
-    """Goals that go to one role without the planner: see `supervision.planning.fixed_routes` for patterns."""
+    """Goals that go to one role without the planner: a pattern is words of theirs, or has `*` for any text."""
 
     pattern: Annotated[str, Field(min_length=1, max_length=limits.ROUTE_PATTERN_CHARS)]
     role: str
