@@ -42,8 +42,8 @@ PACKAGES = {
     ),
     "activities": Package(
         "supervision",
-        "bounded contracts heartbeat store model tools teams prompts replies lookups run_setup planning agent_turn "
-        "tool_calls judging synthesis publishing guard attempts",
+        "bounded contracts heartbeat store model tools teams prompts replies run agent planning judging synthesis "
+        "guard attempts",
         lines=9740,
         arrows=66,
     ),

@@ -6,7 +6,7 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.contracts.run_contracts import Published, PublishInput
 from activities.model.conversation import ConversationStore
-from activities.publishing import PublishingActivities
+from activities.run.publishing import PublishingActivities
 from supervision.contract.finding import ArtifactRef, Finding
 from supervision.contract.plan import Subtask
 from supervision.contract.result import Gap, RunResult, SubtaskReport

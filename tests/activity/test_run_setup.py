@@ -10,7 +10,7 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.contracts.run_contracts import RunRef, RunSetup, SetupInput, SubtaskBrief
 from activities.model.prompt_fit import KnownWindows
-from activities.run_setup import ProcessFacts, RunSetupActivities
+from activities.run.run_setup import ProcessFacts, RunSetupActivities
 from activities.store.grants import Grants, RunGrant
 from supervision import limits
 from supervision.contract.ceilings import Ceilings

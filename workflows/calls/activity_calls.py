@@ -17,7 +17,8 @@ from temporalio.common import Priority, RetryPolicy
 from temporalio.exceptions import FailureError
 
 with workflow.unsafe.imports_passed_through():
-    from activities.agent_turn import AgentTurnActivities
+    from activities.agent.agent_turn import AgentTurnActivities
+    from activities.agent.tool_calls import ToolActivities
     from activities.contracts.judgement_contracts import (
         JudgeInput,
         JudgeReply,
@@ -33,7 +34,6 @@ with workflow.unsafe.imports_passed_through():
     from activities.judging import JudgingActivities
     from activities.planning import PlanningActivities
     from activities.synthesis import SynthesisActivities
-    from activities.tool_calls import ToolActivities
     from supervision import limits
     from supervision.agent.turn_rules import attempt_time
     from supervision.contract.result import Problem
