@@ -153,7 +153,7 @@ class JudgingActivities:
         else:
             reply.verdicts = _verdicts(answered.answer, reviewed)
             reply.conflicts = _conflicts(answered.answer, reviewed)
-            lacks = [one_line(item, limits.NOTE_BYTES) for item in answered.answer.missing]
+            lacks = [one_line(item, limits.PARAGRAPH_BYTES) for item in answered.answer.missing]
             reply.missing = [item for item in lacks if item][: limits.PLAN_LACKS]
         return reply
 
@@ -169,7 +169,7 @@ class JudgingActivities:
         reply = JudgeReply(head=answered.head, usage=answered.usage, problem=cut(answered.problem, limits.ERROR_BYTES))
         if draft := answered.answer:
             reply.choice = draft.choice - 1 if 1 <= draft.choice <= len(call.findings) else None
-            reply.resolution = cut(draft.reason.strip(), limits.RESOLUTION_BYTES)
+            reply.resolution = cut(draft.reason.strip(), limits.PARAGRAPH_BYTES)
         return reply
 
     async def _settle(self, call: JudgeInput) -> JudgeReply:
@@ -178,7 +178,7 @@ class JudgingActivities:
         if draft := answered.answer:
             ids = [finding.subtask_id for finding in call.findings]
             reply.choice = ids.index(draft.prefer) if draft.prefer in ids else None
-            reply.resolution = cut(draft.resolution.strip(), limits.RESOLUTION_BYTES)
+            reply.resolution = cut(draft.resolution.strip(), limits.PARAGRAPH_BYTES)
         return reply
 
     async def _ask_judge(
@@ -218,5 +218,5 @@ def _conflicts(draft: ReviewDraft, reviewed: list[str]) -> list[Contradiction]:
         ids = [subtask_id for subtask_id in dict.fromkeys(conflict.subtask_ids) if subtask_id in reviewed]
         description = conflict.description.strip()
         if len(ids) > 1 and description:
-            conflicts.append(Contradiction(subtask_ids=ids, description=cut(description, limits.CONFLICT_BYTES)))
+            conflicts.append(Contradiction(subtask_ids=ids, description=cut(description, limits.PARAGRAPH_BYTES)))
     return conflicts[: limits.CONFLICTS]

@@ -252,7 +252,7 @@ class RunContext:
 
     def model_away(self, model: str, work: object, why: str, seconds: float | None = None) -> None:
         """Notes that a model is away for so many seconds, longer after each call in vain; None: until a `resume`."""
-        outage = self.state.models.went_away(model, work, cut(why, limits.COMPLAINT_BYTES))
+        outage = self.state.models.went_away(model, work, cut(why, limits.SENTENCE_BYTES))
         if seconds is None:
             outage.until = None
             self.state.trace.note("waiting_provider", why=why)

@@ -28,6 +28,8 @@ from supervision.grounding.support import Source, unsupported_texts
 from supervision.prompt_marks import FINISH_TOOL
 from supervision.text import cut, one_line
 
+_EVIDENCE_CALLS = 60  # the last ones of a worker agent: what it concluded from
+
 # The reviewer's words and the finding that they are about prove nothing.
 _NO_GROUND = re.compile(r"<(feedback|previous_finding)>\n.*?\n</\1>", re.DOTALL)
 
@@ -37,7 +39,7 @@ class FindingGrounds:
 
     def __init__(self, sources: list[Source], evidence: list[Evidence]) -> None:
         self._sources = sources
-        self.evidence = evidence[-limits.EVIDENCE_CALLS :]
+        self.evidence = evidence[-_EVIDENCE_CALLS:]
 
     async def unsupported(self, text: str) -> list[str]:
         """Returns the claims of a finding's text that nothing here supports."""
@@ -62,9 +64,9 @@ async def read_grounds(conversations: ConversationStore, head: str, toolbox: Too
 def _evidence(use: ToolUse, output: str) -> Evidence:
     return Evidence(
         tool=use.name,
-        arguments=one_line(use.arguments, limits.EVIDENCE_BYTES),
+        arguments=one_line(use.arguments, limits.SENTENCE_BYTES),
         output_ref=use.output_ref,
-        preview=one_line(output, limits.EVIDENCE_BYTES),
+        preview=one_line(output, limits.SENTENCE_BYTES),
     )
 
 
@@ -196,7 +198,7 @@ class AgentTurnActivities:
         record = FindingRecord(
             outcome="done" if conclusion.outcome == "done" else "partial",
             confidence=conclusion.confidence,
-            limitations=[cut(item, limits.LIMITATION_BYTES) for item in conclusion.limitations[: limits.LIMITATIONS]],
+            limitations=[cut(item, limits.SENTENCE_BYTES) for item in conclusion.limitations[: limits.LIMITATIONS]],
             unsupported=await grounds.unsupported(conclusion.text),
             evidence=grounds.evidence,
         )
@@ -233,5 +235,5 @@ def _tool_call(index: int, block: Json) -> ToolCallRef:
         call_id=str(block["id"]),
         name=str(block["name"]),
         arguments_sha256=arguments_sha256(arguments),
-        preview=one_line(preview, limits.ARGUMENTS_PREVIEW_BYTES),
+        preview=one_line(preview, limits.LINE_BYTES),
     )

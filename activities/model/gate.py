@@ -7,6 +7,7 @@ import json
 import logging
 import time
 from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -27,6 +28,12 @@ from supervision.provider.provider_breaker import (
     ProviderState,
     Wait,
 )
+
+GATE_WAIT = timedelta(seconds=5)  # a known wait that long is spent in the process; a longer one is a later attempt
+_LED_PREFIX_TOKENS = 1500  # system and tools of a role: what shorter ones cost is not worth anybody's wait
+_PREFIX_WAIT = timedelta(seconds=3)  # for the first content of the call that leads; most models begin sooner
+_PREFIX_LIFE = timedelta(minutes=4)  # since a prefix was last used: providers keep it for five minutes
+_KNOWN_PREFIXES = 1000  # prefixes of which a process knows when they were used
 
 _log = logging.getLogger(__name__)
 _meter = metrics.get_meter("temporal-supervisor")
@@ -113,7 +120,7 @@ class ModelGate(LanguageModel):
                     return admission.ticket
                 case BreakerOpen():
                     raise _circuit_open(model, admission.seconds, self._last_failures.get(model, "not sent"))
-                case Paced() if admission.seconds > limits.GATE_WAIT.total_seconds():
+                case Paced() if admission.seconds > GATE_WAIT.total_seconds():
                     raise _paced(model, admission.seconds)
                 case Paced():
                     await asyncio.sleep(admission.seconds)
@@ -196,7 +203,7 @@ def _full(model: str) -> ModelFailure:
         ErrorKind.RATE_LIMITED,
         f"not sent: other calls of {model} are in flight, as many as its provider takes at present",
         retryable=True,
-        retry_after=limits.GATE_WAIT.total_seconds(),
+        retry_after=GATE_WAIT.total_seconds(),
     )
 
 
@@ -208,7 +215,7 @@ class PrefixLeads:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._written: LRUCache[str, float] = LRUCache(limits.KNOWN_PREFIXES)
+        self._written: LRUCache[str, float] = LRUCache(_KNOWN_PREFIXES)
         self._leading: dict[str, asyncio.Event] = {}
 
     @contextlib.asynccontextmanager
@@ -236,7 +243,7 @@ class PrefixLeads:
 
     async def _leads(self, key: str) -> bool:
         """True if this call is to write the prefix; False once another one has, or took too long for it."""
-        until = self._clock() + limits.PREFIX_WAIT.total_seconds()
+        until = self._clock() + _PREFIX_WAIT.total_seconds()
         while not self._is_written(key):
             if (leader := self._leading.get(key)) is None:
                 return True
@@ -249,7 +256,7 @@ class PrefixLeads:
 
     def _is_written(self, key: str) -> bool:
         at = self._written.get(key)
-        return at is not None and self._clock() - at < limits.PREFIX_LIFE.total_seconds()
+        return at is not None and self._clock() - at < _PREFIX_LIFE.total_seconds()
 
 
 def _key(request: ModelRequest) -> str | None:
@@ -257,7 +264,7 @@ def _key(request: ModelRequest) -> str | None:
     if request.cache == "none":
         return None
     prefix = json.dumps([request.model, request.tools, request.system])
-    least = max(limits.LED_PREFIX_TOKENS, profile_of(request.model).least_cached)
+    least = max(_LED_PREFIX_TOKENS, profile_of(request.model).least_cached)
     if len(prefix) < least * limits.CHARS_PER_TOKEN:
         return None
     return hashlib.sha256(prefix.encode("utf-8", "surrogatepass")).hexdigest()

@@ -56,6 +56,8 @@ from supervision.errors import ODD, WAITING, ErrorKind
 from supervision.store_keys import call_header, call_key
 from supervision.text import cut
 
+ODD_REPLY_ATTEMPTS = 3  # answers nobody understands (HTML, no content): two more tries, then a typed failure
+
 _jitter = SystemRandom()
 
 
@@ -84,7 +86,7 @@ def to_application_error(failure: ModelFailure, failures: int, spent: Json | Non
 
     `failures` counts those of this kind in this call: the wait grows with them if the provider named none.
     """
-    retryable = failure.retryable and not (failure.kind in ODD and failures >= limits.ODD_REPLY_ATTEMPTS)
+    retryable = failure.retryable and not (failure.kind in ODD and failures >= ODD_REPLY_ATTEMPTS)
     details: Json = {"status": failure.status, "request_id": failure.request_id, "spent": spent}
     if failure.kind == ErrorKind.CIRCUIT_OPEN:
         details = {"remaining": failure.retry_after, "spent": spent}

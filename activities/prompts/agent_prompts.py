@@ -207,7 +207,7 @@ def _gap_tag(name: str, gap: Gap) -> str:
     attributes = f'subtask_id="{gap.subtask_id}" reason="{_attribute(gap.reason)}"'
     if not gap.description.strip():
         return f"<{name} {attributes}/>"
-    description = plain(cut(gap.description, limits.GAP_DESCRIPTION_BYTES))
+    description = plain(cut(gap.description, limits.SENTENCE_BYTES))
     return f"<{name} {attributes}>\n{description}\n</{name}>"
 
 
@@ -219,4 +219,4 @@ def contradiction_block(item: Contradiction) -> str:
 
 
 def _attribute(text: str) -> str:
-    return plain(cut(text, limits.GAP_REASON_SHOWN_BYTES).replace('"', "'").replace("\n", " "))
+    return plain(cut(text, limits.SENTENCE_BYTES).replace('"', "'").replace("\n", " "))

@@ -79,7 +79,9 @@ def review_request(
     `room` is for each list.
     """
     listed = described(subtasks, room)
-    before = [f"- {verdict.subtask_id}: {one_line(verdict.feedback, limits.NOTE_BYTES)}" for verdict in former or []]
+    before = [
+        f"- {verdict.subtask_id}: {one_line(verdict.feedback, limits.PARAGRAPH_BYTES)}" for verdict in former or []
+    ]
     asked = [tag("former_verdicts", "\n".join(["You asked for this in the round before:", *before]))] if before else []
     shown = findings_block(findings, with_evidence=True)
     return "\n\n".join([tag(GOAL, goal), tag("subtasks", listed), shown, *asked, "Review the findings."])

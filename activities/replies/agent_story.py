@@ -18,6 +18,8 @@ from supervision.contract.status import TraceEvent
 from supervision.prompt_marks import FINISH_TOOL
 from supervision.text import one_line
 
+_STORIES_AT_ONCE = 8  # a local store answers at once and lets nothing else run meanwhile
+
 
 class AgentStories:
     """Reads conversations as events, each of their entries once."""
@@ -34,8 +36,8 @@ class AgentStories:
         """
         unread = [event for event in events if "head" in event.data or "trace_ref" in event.data][:most]
         below: list[list[TraceEvent]] = []
-        for first in range(0, len(unread), limits.STORIES_AT_ONCE):
-            below += await asyncio.gather(*map(self._below, unread[first : first + limits.STORIES_AT_ONCE]))
+        for first in range(0, len(unread), _STORIES_AT_ONCE):
+            below += await asyncio.gather(*map(self._below, unread[first : first + _STORIES_AT_ONCE]))
         before = {id(event): story for event, story in zip(unread, below, strict=True)}
         story = [item for event in events for item in [*before.get(id(event), []), _without_refs(event, before)]]
         story.sort(key=lambda item: datetime.fromisoformat(item.at))
@@ -94,7 +96,7 @@ def _turn(number: int, entry: Entry) -> Json:
     return {
         "turn": number,
         "stop_reason": reply.stop_reason,
-        "preview": one_line(reply.text().strip() or " ".join(concluding), limits.EVIDENCE_BYTES),
+        "preview": one_line(reply.text().strip() or " ".join(concluding), limits.SENTENCE_BYTES),
         "tokens": used.prompt_tokens + used.output_tokens,
         "model": reply.model,
         **({"cache_miss": reply.cache_miss} if reply.cache_miss else {}),
@@ -104,8 +106,8 @@ def _turn(number: int, entry: Entry) -> Json:
 def _tools(uses: list[ToolUse]) -> Iterator[tuple[str, Json]]:
     for use in uses:
         if use.name != FINISH_TOOL:
-            arguments = one_line(use.arguments, limits.EVIDENCE_BYTES)
-            preview = "not answered yet" if use.output is None else one_line(use.output, limits.EVIDENCE_BYTES)
+            arguments = one_line(use.arguments, limits.SENTENCE_BYTES)
+            preview = "not answered yet" if use.output is None else one_line(use.output, limits.SENTENCE_BYTES)
             yield "tool", {"name": use.name, "arguments": arguments, "is_error": use.is_error, "preview": preview}
 
 
@@ -114,4 +116,4 @@ def _notes(entry: Entry) -> Iterator[tuple[str, Json]]:
     for message in entry.input:
         for block in message["content"] if isinstance(message["content"], list) else ():
             if block.get("type") == "text":
-                yield "note", {"text": one_line(str(block.get("text")), limits.EVIDENCE_BYTES)}
+                yield "note", {"text": one_line(str(block.get("text")), limits.SENTENCE_BYTES)}

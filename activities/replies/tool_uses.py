@@ -12,6 +12,9 @@ from supervision.agent.output_reading import ReadOutputCall
 from supervision.prompt_marks import FINISH_TOOL
 from supervision.text import cut, one_line
 
+_ATTEMPT_CALLS_SHOWN = 30  # the last tool calls of a failed attempt, to the one who rewrites its description
+_LAST_WORDS_BYTES = 2 * 1024  # of a failed attempt, to the same
+
 
 @dataclass(frozen=True)
 class ToolUse:
@@ -78,16 +81,16 @@ async def attempt_story(conversations: ConversationStore, head: str) -> str:
     """Returns one line for each tool call of the conversation at `head`, with its outcome, and the last words."""
     chain = await conversations.chain(head)
     uses = [use for use in await read_tool_uses(conversations, chain) if use.name != FINISH_TOOL]
-    lines = [_line(use) for use in uses[-limits.ATTEMPT_CALLS_SHOWN :]]
+    lines = [_line(use) for use in uses[-_ATTEMPT_CALLS_SHOWN:]]
     words = _last_words(chain)
     return "\n".join([*lines, *([f"Its last words: {words}"] if words else [])])
 
 
 def _line(use: ToolUse) -> str:
-    call = one_line(f"{use.name}({use.arguments})", limits.EVIDENCE_BYTES)
+    call = one_line(f"{use.name}({use.arguments})", limits.SENTENCE_BYTES)
     if use.output is None:
         return f"{call}: not run"
-    preview = one_line(use.output, limits.EVIDENCE_BYTES)
+    preview = one_line(use.output, limits.SENTENCE_BYTES)
     return f"{call}: error: {preview}" if use.is_error else f"{call}: {preview}"
 
 
@@ -97,7 +100,7 @@ def _last_words(chain: list[Entry]) -> str:
         for block in reversed(entry.reply.content):
             text = block.get("text") if block.get("type") == "text" else concluded(block)
             if isinstance(text, str) and text.strip():
-                return cut(text.strip(), limits.LAST_WORDS_BYTES)
+                return cut(text.strip(), _LAST_WORDS_BYTES)
     return ""
 
 

@@ -14,6 +14,8 @@ from supervision.results.answer import with_gaps
 from supervision.store_keys import ended_key
 from supervision.text import cut
 
+_STORIES = 100  # conversations told in a stored trace: reading them must not hold up the end of a run
+
 
 def _encoded(text: str) -> bytes:
     return text.encode("utf-8", "replace")
@@ -42,7 +44,7 @@ class PublishingActivities:
             answer_ref = await self._store.put_output(run.run_id, _encoded(result.answer))
             result = result.model_copy(update={"answer_ref": answer_ref})
         result = await self._whole(result, publication.pages, publication.plan_ref)
-        trace = await AgentStories(self._store, self._conversations).whole(trace, limits.STORIES)
+        trace = await AgentStories(self._store, self._conversations).whole(trace, _STORIES)
         lines = "[" + ",\n".join(event.model_dump_json() for event in trace) + "]\n"
         refs = Published(
             result_ref=await self._store.put_output(run.run_id, _encoded(result.model_dump_json(indent=1))),

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from datetime import timedelta
 from typing import Any, Literal
 
 from cachetools import LRUCache
@@ -11,12 +12,16 @@ from activities.teams.team_definition import TeamError
 from activities.teams.team_files import LoadedTeam, TeamFiles, team_card
 from activities.teams.toolbox import Toolbox
 from activities.tools.tool import Tool
-from supervision import limits
 from supervision.contract.base import Model
 from supervision.contract.plan import NewRole
 from supervision.contract.team import Team, TeamCard
 from supervision.planning.new_roles import with_new_roles
 from supervision.text import clean, one_line
+
+CATALOGUE_CHARS = 6000  # of a team's data in the planner's prompt: ~1,700 tokens, paid once or twice a run
+_CATALOGUE_LINE_CHARS = 600  # one table with its columns
+_CATALOGUE_TIMEOUT = timedelta(seconds=8)  # loading the tables of a team takes about one
+_CACHED_TEAMS = 256  # parsed teams kept in a process
 
 
 class StoredTeam(Model):
@@ -39,7 +44,7 @@ class StoredTeams:
         self._store = store
         self._files = files
         # Stored teams are content-addressed, so a parsed one never gets stale.
-        self._cache: LRUCache[str, StoredTeam] = LRUCache(maxsize=limits.CACHED_TEAMS)
+        self._cache: LRUCache[str, StoredTeam] = LRUCache(maxsize=_CACHED_TEAMS)
 
     async def save(
         self, run_id: str, team: str | Team, worker_models: list[str] | None = None
@@ -123,20 +128,20 @@ async def catalogue(team: Team, toolbox: Toolbox) -> str:
             items[name] = max(items.get(name, ""), line, key=len)  # two tools may reach the same table
     # Tables first: a plan names their columns and periods, documents can be searched.
     names_in_order = sorted(items, key=lambda name: not name.startswith("table "))
-    return _bounded([one_line(clean(items[name]), limits.CATALOGUE_LINE_CHARS) for name in names_in_order])
+    return _bounded([one_line(clean(items[name]), _CATALOGUE_LINE_CHARS) for name in names_in_order])
 
 
 async def _items(tool: Tool[Any]) -> dict[str, str]:
     assert tool.catalogue is not None
     try:
-        return await asyncio.wait_for(tool.catalogue(), limits.CATALOGUE_TIMEOUT.total_seconds())
+        return await asyncio.wait_for(tool.catalogue(), _CATALOGUE_TIMEOUT.total_seconds())
     except Exception as error:  # whatever a file may hold: the tool itself says it, when it is called
         log.warning("the data of tool %s is not in the catalogue: %s: %s", tool.name, type(error).__name__, error)
         return {}
 
 
 def _bounded(lines: list[str]) -> str:
-    room, shown = limits.CATALOGUE_CHARS, list[str]()
+    room, shown = CATALOGUE_CHARS, list[str]()
     for line in lines:
         room -= len(line) + 3
         if room < 0:

@@ -19,8 +19,10 @@ from supervision import limits
 from supervision.contract.request import complaint_lines
 from supervision.contract.team import Table, Team, ToolEntry, names_of, tables, texts
 from supervision.errors import ErrorKind, SupervisionError
-from supervision.text import did_you_mean, one_line, quoted
+from supervision.text import NAME_SHOWN_BYTES, did_you_mean, one_line, quoted
 from supervision.trust import distrust
+
+TEAM_FILE_BYTES = 1024 * 1024  # a team file is written by hand
 
 
 class TeamError(SupervisionError):
@@ -74,8 +76,8 @@ def read_team(
 
 def _read_table(file: Path) -> dict[str, Any]:
     """Returns the tables of a TOML file. Raises ValueError or OSError if it can't be read."""
-    if file.stat().st_size > limits.TEAM_FILE_BYTES:
-        raise ValueError(f"the file is larger than {limits.TEAM_FILE_BYTES} bytes")
+    if file.stat().st_size > TEAM_FILE_BYTES:
+        raise ValueError(f"the file is larger than {TEAM_FILE_BYTES} bytes")
     return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
@@ -116,9 +118,9 @@ def _unknown_tools(read: Table, own: list[str]) -> list[str]:
     """Returns a problem for each tool that a role or the toolbox names, and that the team does not have."""
     known = {*own, *names_of(tables(read.get("tools")))}
     used = [(f"roles.{role.get('name')}.tools", texts(role.get("tools"))) for role in tables(read.get("roles"))]
-    has = one_line(", ".join(sorted(known)), limits.LIST_SHOWN_BYTES) or "none"
+    has = one_line(", ".join(sorted(known)), limits.PARAGRAPH_BYTES) or "none"
     return [
-        f"{one_line(where, limits.FIELD_SHOWN_BYTES)}: there is no tool {quoted(name)}"
+        f"{one_line(where, limits.LINE_BYTES)}: there is no tool {quoted(name)}"
         f"{did_you_mean(name, known)}; the team has: {has}"
         for where, names in [*used, ("toolbox", texts(read.get("toolbox")))]
         for name in names
@@ -165,14 +167,14 @@ def _problems(number: int, tool: object) -> Iterator[str]:
         kind = "a function" if inspect.isroutine(tool) else f"of type {type(tool).__name__}"
         yield f"TOOLS[{number}] is {kind}: it must be Tool(name, description, arguments, function)"
         return
-    where = f"tools.{one_line(str(tool.name), limits.NAME_SHOWN_BYTES)}"
+    where = f"tools.{one_line(str(tool.name), NAME_SHOWN_BYTES)}"
     if not (isinstance(tool.arguments, type) and issubclass(tool.arguments, BaseModel)):
         yield f"{where}: its arguments must be a class derived from Arguments"
     else:
         try:
             tool.schema()
         except Exception as error:  # pydantic raises several kinds, for types that JSON does not have
-            yield f"{where}: its arguments have no JSON schema: {one_line(str(error), limits.COMPLAINT_BYTES)}"
+            yield f"{where}: its arguments have no JSON schema: {one_line(str(error), limits.SENTENCE_BYTES)}"
     if not callable(tool.run):
         yield f"{where}: its function must be callable, it is of type {type(tool.run).__name__}"
     else:
@@ -187,7 +189,7 @@ def _of_function(where: str, function: Callable[..., object]) -> Iterator[str]:
     try:
         signature.bind(object(), object())
     except TypeError:
-        yield f"{where}: its function must take {_FORM}, it takes {one_line(str(signature), limits.COMPLAINT_BYTES)}"
+        yield f"{where}: its function must take {_FORM}, it takes {one_line(str(signature), limits.SENTENCE_BYTES)}"
     if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
         yield f"{where}: its function must return its output at once, not yield it"
     returned = signature.return_annotation

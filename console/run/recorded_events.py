@@ -80,7 +80,7 @@ class _Recorder:
                     subtasks=len(plan.subtasks),
                     revision=plan.revision,
                     strategy=reply.strategy,
-                    reasoning=one_line(plan.reasoning, limits.REASON_BYTES),
+                    reasoning=one_line(plan.reasoning, limits.SENTENCE_BYTES),
                 )
             elif reply and reply.problems:
                 self._note(event, "plan_rejected", problems=list(reply.problems))
@@ -109,7 +109,7 @@ class _Recorder:
                 "subtask_failed",
                 subtask,
                 error=failure.application_failure_info.type or "Unexpected",
-                message=cut(failure.message, limits.COMPLAINT_BYTES),
+                message=cut(failure.message, limits.SENTENCE_BYTES),
                 **dict(_refs(details)),
             )
         elif kind == "child_workflow_execution_canceled_event_attributes":

@@ -57,7 +57,7 @@ async def print_chain(run_id: str, store: ArtifactStore, as_json: bool) -> int:
 
 def _print(result: RunResult, links: list[Link], problems: list[str]) -> None:
     for link in links:
-        _say(f"{'✘' if link.problem else '✔'} {link.kind}: {safe_line(link.text, limits.CLAIM_BYTES)}")
+        _say(f"{'✘' if link.problem else '✔'} {link.kind}: {safe_line(link.text, limits.SENTENCE_BYTES)}")
         if link.findings:
             _say(f"    findings: {', '.join(link.findings)}")
         for item in link.outputs:

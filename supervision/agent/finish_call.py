@@ -43,7 +43,7 @@ def conclude(message: str) -> Conclusion:
         match = _CLOSING.fullmatch(lines[-1].translate(_MARKUP).strip(" -\r\n"))
         if match and match[1].lower() == "confidence" and (share := _share(match[2].strip())) is not None:
             confidence = share
-        elif match and match[1].lower() != "confidence" and size(match[2]) <= limits.LIMITATION_BYTES:
+        elif match and match[1].lower() != "confidence" and size(match[2]) <= limits.SENTENCE_BYTES:
             limitations = [part for part in map(str.strip, match[2].split(";")) if part.lower() not in _NOTHING]
         elif not lines[-1].isspace():
             break

@@ -8,6 +8,8 @@ from supervision import limits
 from supervision.contract.plan import Plan, Subtask
 from supervision.text import quoted, size
 
+_MIN_DESCRIPTION_BYTES = 12  # shorter ones can't say what to do; bytes, as Chinese says more with a character
+
 _LEAST_NAMED = 2
 
 _ENGLISH = """
@@ -131,7 +133,7 @@ def description_problems(subtask: Subtask, name: str = "the subtask") -> list[st
     """Returns why nobody could work by a subtask's description, at most one reason; `name` begins it."""
     words = subtask.description.split()
     # Chinese, Japanese or Thai write no spaces
-    if size(subtask.description.strip()) < limits.MIN_DESCRIPTION_BYTES or (len(words) < 2 and words[0].isascii()):
+    if size(subtask.description.strip()) < _MIN_DESCRIPTION_BYTES or (len(words) < 2 and words[0].isascii()):
         return [f"{name} has no concrete description: say what to find out or produce"]
     if len(subtask.description) > limits.DESCRIPTION_CHARS:
         return [f"{name} has a description of more than {limits.DESCRIPTION_CHARS} characters"]

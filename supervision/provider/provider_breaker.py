@@ -7,10 +7,14 @@ seconds.
 """
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Literal
 
 from supervision import limits
 from supervision.errors import ODD, OUTAGES, PACING, ErrorKind
+
+BREAKER_WINDOW = 4  # unanswered calls while nothing proves that the provider serves: 5 failures + 3 in flight < 10
+BREAKER_TRUST = timedelta(seconds=30)  # a provider that answered this recently gets any number of calls at once
 
 _HALVINGS_APART = 1.0  # seconds: a burst is refused as one, within a moment
 _GRANTS = 4  # for one call more, at most: with as many as a large window has, slow calls would take an hour to fill it
@@ -167,7 +171,7 @@ class ProviderBreaker:
             waits = self._probe is not None
         else:
             trusted = self.trusted(now) or (trusted_elsewhere and not self.failures)
-            undecided = not trusted and len(self._unanswered) >= limits.BREAKER_WINDOW
+            undecided = not trusted and len(self._unanswered) >= BREAKER_WINDOW
             waits = undecided or len(self._in_flight) >= self._window.size
         if waits:
             return Wait()
@@ -255,4 +259,4 @@ class ProviderBreaker:
         self._trust(now)
 
     def _trust(self, now: float) -> None:
-        self._trusted_until = now + limits.BREAKER_TRUST.total_seconds()
+        self._trusted_until = now + BREAKER_TRUST.total_seconds()

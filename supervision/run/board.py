@@ -402,5 +402,5 @@ def gap_of(report: SubtaskReport) -> Gap:
     if error is not None:
         cause = error.message if error.type.lower() == report.state else f"{error.type}: {error.message}"
         reason = cut(f"{report.state}: {cause}", _REASON_BYTES)
-    description = one_line(report.description, limits.GAP_DESCRIPTION_BYTES)
+    description = one_line(report.description, limits.SENTENCE_BYTES)
     return Gap(subtask_id=report.id, description=description, reason=reason)

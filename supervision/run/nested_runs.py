@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass, field
 
-from supervision import limits
 from supervision.contract.base import Model
 from supervision.contract.progress import Counts, NestedRun, Phase
 from supervision.contract.status import Flags
 from supervision.contract.usage import Usage
 from supervision.run.waits import ProviderWait
+
+NESTED_STEPS = 20  # reports of a nested run on its progress: each costs two histories some five events
 
 
 class WaitChanges(Model):
@@ -99,5 +100,5 @@ def milestone(phase: Phase, flags: Flags, counts: Counts) -> tuple[object, ...]:
 
     Ended subtasks count in steps of a NESTED_STEPS-th of all: reports would otherwise grow with the run.
     """
-    step = max(1, counts.total // limits.NESTED_STEPS)
+    step = max(1, counts.total // NESTED_STEPS)
     return phase, *flags.model_dump().values(), counts.running > 0, counts.completed > 0, counts.ended // step

@@ -171,7 +171,7 @@ class RunState:
     def open_point(self, subtask_id: str, reason: str) -> None:
         """Sets the gap in a subtask that did complete."""
         known = self.board.subtask(subtask_id).description if subtask_id in self.board else ""
-        description = one_line(known, limits.GAP_DESCRIPTION_BYTES)
+        description = one_line(known, limits.SENTENCE_BYTES)
         self._open_points[subtask_id] = Gap(subtask_id=subtask_id, description=description, reason=cut(reason, 600))
 
     def plan_lacks(self, points: Sequence[str]) -> None:

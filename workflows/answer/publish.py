@@ -16,6 +16,8 @@ with workflow.unsafe.imports_passed_through():
     from workflows.nested.parent_link import ParentLink
     from workflows.run_context import RunContext
 
+_PUBLISH_BYTES = 200 * 1024  # a result or trace on its way into the store, as an activity's input
+
 
 async def published(state: RunState, context: RunContext | None, parent: ParentLink | None) -> RunResult:
     """Returns the result as it fits into a payload, after all of it was stored; a nested one is for its parent.
@@ -30,7 +32,7 @@ async def published(state: RunState, context: RunContext | None, parent: ParentL
         except CallFailed as failed:
             state.warn(f"the result could not be stored: {failed}")
             result = state.result()
-            return fit(result, limits.PUBLISH_BYTES) if parent is None else nested_result(state, result)
+            return fit(result, _PUBLISH_BYTES) if parent is None else nested_result(state, result)
         # A call that was cancelled may have been answered while this waited: what it cost is booked, and told.
         result.usage, result.spend, result.warnings = state.usage, state.spending.rows(), state.all_warnings
         result.result_ref = state.result_ref = stored.result_ref
@@ -55,4 +57,4 @@ async def _stored(state: RunState, context: RunContext, result: RunResult) -> Pu
         plan_ref=context.plan_ref or None,
         answer_ref=state.answer.ref,
     )
-    return await run_calls.publish_result(publication, state.trace.recent(limits.PUBLISH_BYTES))
+    return await run_calls.publish_result(publication, state.trace.recent(_PUBLISH_BYTES))

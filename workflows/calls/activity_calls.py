@@ -115,7 +115,7 @@ async def run_tool(payload: ToolInput, queue: str) -> ToolReply:
     It is tried until there is a Worker with the store and the team of the run; how often the tool itself may begin is
     the activity's to count.
     """
-    summary = label(f"{payload.call.name}: {payload.call.preview}", limits.ARGUMENTS_PREVIEW_BYTES)
+    summary = label(f"{payload.call.name}: {payload.call.preview}", limits.LINE_BYTES)
     return await reply_of(
         workflow.execute_activity_method(
             ToolActivities.run_tool,

@@ -249,22 +249,6 @@ def gaps_of_bytes(each: int, count: int) -> list[Gap]:
     return [Gap(subtask_id="x" * (each - bare), reason="") for _ in range(count)]
 
 
-def exactly(total: int) -> list[Gap]:
-    """Gaps with which a shortened result takes so many bytes of JSON."""
-    gaps = gaps_of_bytes(64, 3000)
-    empty = size(RunResult(gaps=gaps, truncated=True).model_dump_json())
-    count = 3000 - (empty - total) // 64 - 2
-    missing = total - size(RunResult(gaps=gaps[:count], truncated=True).model_dump_json())
-    return [*gaps[:count], *gaps_of_bytes(missing, 1)]
-
-
-def test_ids_have_an_eighth_less_than_the_hard_cap_and_all_of_that() -> None:
-    fitting = exactly(ROOM)
-    assert fit(RunResult(gaps=fitting)).gaps == fitting
-    one_byte_more = exactly(ROOM + 1)
-    assert len(fit(RunResult(gaps=one_byte_more)).gaps) < len(one_byte_more)
-
-
 def test_gaps_that_do_not_fit_have_a_quarter_of_the_room() -> None:
     fitted = fit(RunResult(gaps=gaps_of_bytes(64, 10_000)))
     assert len(fitted.gaps) == ROOM // 4 // 64

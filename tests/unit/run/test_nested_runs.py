@@ -1,10 +1,9 @@
 """What a supervisor knows of those nested in it: sums and waits, from reports with the right key only."""
 
-from supervision import limits
 from supervision.contract.progress import Counts, NestedRun
 from supervision.contract.status import Flags
 from supervision.contract.usage import Usage
-from supervision.run.nested_runs import NestedRuns, WaitChanges, milestone
+from supervision.run.nested_runs import NESTED_STEPS, NestedRuns, WaitChanges, milestone
 from supervision.run.waits import ProviderWait
 
 
@@ -77,7 +76,7 @@ def test_milestones_are_as_many_for_a_large_run_as_for_a_small_one() -> None:
         seen = {
             milestone("executing", Flags(), Counts(total=total, completed=done, running=1)) for done in range(total + 1)
         }
-        assert limits.NESTED_STEPS <= len(seen) <= limits.NESTED_STEPS + 2
+        assert NESTED_STEPS <= len(seen) <= NESTED_STEPS + 2
 
 
 def test_the_first_finding_a_wait_and_a_phase_are_milestones() -> None:
