@@ -55,7 +55,7 @@ from runtime.workers import ALL_ROLES, WorkerRole, workers
 from supervision import limits
 from supervision.contract.request import describe_errors
 from supervision.contract.team import is_pool
-from supervision.queues import TOOLS_QUEUE, WORKFLOW_QUEUE
+from supervision.queues import MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE
 from workflows.supervisor import SupervisorWorkflow
 from workflows.worker_agent import WorkerAgentWorkflow
 
@@ -107,6 +107,7 @@ def compose(
     teams = StoredTeams(store, TeamFiles(settings.teams_folders))
     windows = KnownWindows(settings.model_window)
     facts = ProcessFacts(
+        model_queue=WORKFLOW_QUEUE if set(roles) == set(ALL_ROLES) and not settings.model_rpm else MODEL_QUEUE,
         namespace_id=owner,
         tools_queue=WORKFLOW_QUEUE if "tools" in roles else TOOLS_QUEUE,
         supervisor_model=settings.supervisor_model,

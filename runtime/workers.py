@@ -96,7 +96,7 @@ def workers(
             **common,
             task_queue=WORKFLOW_QUEUE,
             workflows=workflows,
-            activities=[*run_activities, *tool_activities],
+            activities=[*run_activities, *tool_activities, *(model_activities if "model" in roles else [])],
             workflow_runner=runner,
             tuner=WorkerTuner.create_composite(
                 workflow_supplier=TaskSlots(_CACHED_TASK_SLOTS, _REPLAY_SLOTS),

@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 REFERENCE = (ROOT / "docs/reference.md").read_text(encoding="utf-8")
 _LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)")
+_ANCHOR = re.compile(r"\]\((?!https?:)([^)#\s]*)#([^)\s]+)\)")
 _PATH = re.compile(r"`((?:workflows|activities|supervision|runtime|console|standin|benchmarks|tests|docs)/[\w./-]+)`")
 
 
@@ -50,9 +51,17 @@ def test_every_setting_and_every_command_is_documented() -> None:
     assert commands == set(typer.main.get_group(starter.app).commands)
 
 
+def anchors(page: Path) -> set[str]:
+    """The anchors that GitHub makes of the headings."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_and_paths_lead_to_files(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     missing = [link for link in _LINK.findall(text) if not (page.parent / link).exists()]
     missing += [path for path in _PATH.findall(text) if not (ROOT / path).exists()]
+    links = _ANCHOR.findall(text)
+    missing += [anchor for file, anchor in links if anchor not in anchors(page.parent / file if file else page)]
     assert missing == []

@@ -164,7 +164,7 @@ class RunContext:
     async def call_model(
         self,
         label: str,
-        activity: Callable[[P, datetime], Awaitable[R]],
+        activity: Callable[[P, datetime, str], Awaitable[R]],
         payload: P,
         tokens: int,
         *,
@@ -194,7 +194,7 @@ class RunContext:
             self.leave(work)
 
     async def _patiently(
-        self, label: str, activity: Callable[[P, datetime], Awaitable[R]], payload: P, last: bool, work: object
+        self, label: str, activity: Callable[[P, datetime, str], Awaitable[R]], payload: P, last: bool, work: object
     ) -> R:
         """Repeats a call through outages, waits for `resume`, and deadlines that were extended while it ran.
 
@@ -206,7 +206,7 @@ class RunContext:
             await self.wait_for_model(label, model, work, last=last)
             expires_at = self.expires_at(last)
             try:
-                reply = await activity(self._addressed(payload, model), expires_at)
+                reply = await activity(self._addressed(payload, model), expires_at, self.setup.model_queue)
                 self.model_answered(model, work)
                 self._book(model, reply.usage)
                 self.written_by[reply.head] = model

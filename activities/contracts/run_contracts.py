@@ -13,6 +13,7 @@ from supervision.contract.request import RunRequest
 from supervision.contract.result import Gap, RunResult
 from supervision.contract.team import TeamCard
 from supervision.contract.usage import Usage
+from supervision.queues import MODEL_QUEUE
 
 
 class RunRef(Model):
@@ -94,6 +95,7 @@ class RunSetup(Model):
     attachments: list[AttachmentRef] = []
     own_plan_ref: str | None = None
     tools_queue: str
+    model_queue: str = MODEL_QUEUE
     search_attributes: list[str] = []
     warnings: list[str] = []
     model_notice: str | None = None

@@ -35,6 +35,7 @@ class ProcessFacts:
     """Facts about the process and its settings that a run records at its start and keeps."""
 
     tools_queue: str
+    model_queue: str
     namespace_id: str
     supervisor_model: str
     worker_model: str
@@ -102,6 +103,7 @@ class RunSetupActivities:
             attachments=attachments,
             own_plan_ref=await self._stored(run, request.plan.model_dump_json()) if request.plan is not None else None,
             tools_queue=facts.tools_queue,
+            model_queue=facts.model_queue,
             search_attributes=facts.search_attributes,
             warnings=[*facts.warnings, *warnings, *lowered],
             model_notice=facts.model_notice,

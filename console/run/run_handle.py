@@ -140,8 +140,10 @@ class RunHandle:
         async for event in self.handle.fetch_history_events(page_size=console_limits.DOCTOR_EVENTS):
             seen += 1
             payloads = event.activity_task_scheduled_event_attributes.input.payloads
-            if payloads or seen >= console_limits.DOCTOR_EVENTS:
-                return await self._named_store(payloads)
+            if store_id := await self._named_store(payloads):
+                return store_id
+            if seen >= console_limits.DOCTOR_EVENTS:
+                break
         return None
 
     async def _named_store(self, payloads: Sequence[Payload]) -> str | None:
@@ -151,7 +153,7 @@ class RunHandle:
         except Exception:  # converters raise whatever they like
             return None
         run = values[0].get("run") if values and isinstance(values[0], dict) else None
-        return str(run["store_id"]) if isinstance(run, dict) and "store_id" in run else None
+        return str(run.get("store_id") or "") or None if isinstance(run, dict) else None
 
     async def describe(self, workflow_id: str | None = None) -> WorkflowExecutionDescription:
         """Returns what the server knows of the run, or of one of its worker agents."""

@@ -12,7 +12,7 @@ from console.command import UNREACHABLE, CommandFailed
 from console.run.recorded_events import recorded_events
 from console.run.run_handle import RUN_TYPE, NoAnswer, RunHandle, is_open, subtask_path
 from supervision.contract.status import TraceEvent
-from supervision.store_keys import calls_prefix
+from supervision.store_keys import calls_of
 
 
 async def run_story(run: RunHandle, store: ArtifactStore | None) -> list[TraceEvent]:
@@ -35,7 +35,8 @@ async def run_story(run: RunHandle, store: ArtifactStore | None) -> list[TraceEv
         return events
     stories = AgentStories(store, ConversationStore(store))
     if is_open(described):
-        events += await _under_way(run, described, stories, store)
+        first_run_id = described.raw_description.workflow_execution_info.first_run_id
+        events += await _under_way(run, described, first_run_id, stories, store)
     return await stories.whole(events)
 
 
@@ -75,9 +76,13 @@ async def _of_workflow(run: RunHandle, workflow_id: str) -> list[TraceEvent]:
 
 
 async def _under_way(
-    run: RunHandle, described: WorkflowExecutionDescription, stories: AgentStories, store: ArtifactStore
+    run: RunHandle,
+    described: WorkflowExecutionDescription,
+    first_run_id: str,
+    stories: AgentStories,
+    store: ArtifactStore,
 ) -> list[TraceEvent]:
-    """Returns what worker agents and nested runs did that have not ended."""
+    """Returns what worker agents and nested runs did that have not ended; `first_run_id` is the root's."""
     events: list[TraceEvent] = []
     for child in described.raw_description.pending_children:
         path = subtask_path(child.workflow_id, described.id)
@@ -85,16 +90,16 @@ async def _under_way(
             below_it = await run.describe(child.workflow_id)
             if below_it.workflow_type == RUN_TYPE:
                 own = await _of_workflow(run, child.workflow_id)
-                own += await _under_way(run, below_it, stories, store)
+                own += await _under_way(run, below_it, first_run_id, stories, store)
                 events += [below(path, event) for event in own]
-            elif head := await _last_call(store, run.id, below_it.run_id):
+            elif head := await _last_call(store, calls_of(run.id, first_run_id, child.workflow_id)[0]):
                 events += await stories.of_conversation(head, path, datetime.now(UTC).isoformat())
         except (CommandFailed, ArtifactError):  # it has just ended, or its store is another one
             continue
     return events
 
 
-async def _last_call(store: ArtifactStore, run_id: str, workflow_run_id: str) -> str | None:
-    """Returns the key of the latest model call of one workflow execution; None if none was answered yet."""
-    calls = [meta async for meta in store.objects(calls_prefix(run_id, workflow_run_id))]
+async def _last_call(store: ArtifactStore, prefix: str) -> str | None:
+    """Returns the key of the latest model call of a workflow; None if none was answered yet."""
+    calls = [meta async for meta in store.objects(prefix)]
     return max(calls, key=lambda meta: meta["last_modified"])["path"] if calls else None

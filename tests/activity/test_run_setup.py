@@ -37,6 +37,7 @@ async def prepare(
 ) -> RunSetup:
     facts = ProcessFacts(
         tools_queue="supervisor",
+        model_queue="supervisor",
         namespace_id=namespace_id,
         supervisor_model="claude-opus-5-5",
         worker_model="claude-haiku-5-5",

@@ -13,11 +13,11 @@ def test_no_pattern_outgrows_its_text() -> None:
     slow = {one.name: (one.pattern.pattern, text) for one in found if (text := slow_text(one)) is not None}
     assert slow == {}
     names = {one.name for one in found}
-    assert len(names) >= 200
+    assert len(names) >= 150
     # A global, one in a collection, one of a class, one in the body of a function.
     assert "activities.prompts.agent_prompts._OWN_TAG" in names
-    assert "activities.model.window.known_windows._WORDS.0" in names
-    assert any(name.startswith("standin.extract.prompt_parts:") for name in names)
+    assert any(re.search(r"\.\d+$", name) for name in names)
+    assert any(re.search(r":\d+$", name) for name in names)
 
 
 @pytest.mark.parametrize(

@@ -38,11 +38,13 @@ BLOCK = 50
 class Surroundings:
     """What the cases of a block share. `restarts`: after which shares of their calls the Workers are replaced.
 
-    `over_http`: the model is called as in production, for twice the time.
+    `over_http`: the model is called as in production, for twice the time. `watched`: the run and its worker agents are
+    queried and updated all the time, as by an impatient person.
     """
 
     cached_workflows: int = limits.CACHED_WORKFLOWS
     over_http: bool = False
+    watched: bool = False
     restarts: tuple[float, ...] = ()
 
     @property
@@ -65,7 +67,8 @@ def surroundings(seed: int) -> Surroundings:
     number = (seed - 1) // BLOCK
     dice = Random(f"block {number}")
     usual = Surroundings(dice.choice([limits.CACHED_WORKFLOWS, limits.CACHED_WORKFLOWS, 200]))
-    return replace(_UNUSUAL.get(number % 8, usual), restarts=tuple(sorted(dice.random() for _ in range(number % 3))))
+    restarts = tuple(sorted(dice.random() for _ in range(number % 3)))
+    return replace(_UNUSUAL.get(number % 8, usual), restarts=restarts, watched=number % 2 == 1)
 
 
 @dataclass(frozen=True)

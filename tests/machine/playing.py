@@ -39,6 +39,8 @@ T = TypeVar("T")
 
 CALLS_OF_A_RUN = 5
 AT_ONCE = 25
+WATCHED_EACH = 0.02
+UPDATED = 0.1
 PATIENCE = 400
 """Seconds for one run among others, on a machine that has much else to do: most take two."""
 
@@ -141,6 +143,8 @@ class _Play:
         )
         self._handle, self._executions = handle, [handle.first_execution_run_id or ""]
         people = [asyncio.create_task(self._person(handle, deed)) for deed in case.deeds]
+        if surroundings(case.seed).watched:
+            people.append(asyncio.create_task(self._watcher(handle)))
         if case.unpaid_from is not None:
             people.append(asyncio.create_task(self._payer(handle)))
         try:
@@ -243,6 +247,19 @@ class _Play:
                 children = [report.workflow_id for report in shown.subtasks if report.state == "running"]
                 for child in [self._client.get_workflow_handle(child) for child in children if child][:1]:
                     await (child.cancel() if action == "cancel_child" else child.terminate("a test"))
+
+    async def _watcher(self, handle: Handle) -> None:
+        """Queries the run and its worker agents without a pause, and updates it now and then."""
+        dice = self._case.draw("watcher")
+        while True:
+            await asyncio.sleep(WATCHED_EACH)
+            with contextlib.suppress(*_TOO_LATE):
+                shown = await handle.query(SupervisorWorkflow.status)
+                running = [report.workflow_id for report in shown.subtasks if report.state == "running"]
+                for child in [self._client.get_workflow_handle(child) for child in running if child][:2]:
+                    await child.query("trace")
+                if dice.random() < UPDATED:
+                    await handle.execute_update("resume", {"request_id": uuid4().hex})
 
     async def _payer(self, handle: Handle) -> None:
         """Mends the account when the run says that it waits for that, and resumes it."""

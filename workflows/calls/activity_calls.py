@@ -39,7 +39,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.result import Problem
     from supervision.contract.usage import Usage
     from supervision.errors import ErrorKind, call_kind
-    from supervision.queues import MODEL_QUEUE, fairness_key
+    from supervision.queues import fairness_key
     from supervision.text import label
     from workflows.background import let_ready_tasks_finish
     from workflows.failures import CallCancelled, CallFailed, Paid, cancelled, details_of, problem_of
@@ -64,39 +64,39 @@ _TOOL_RETRY = RetryPolicy(initial_interval=limits.TOOL_RETRY_INITIAL, maximum_in
 # --- Model calls of the supervisor ----------------------------------------------------------------
 
 
-async def plan(payload: PlanInput, expires_at: datetime) -> PlanReply:
+async def plan(payload: PlanInput, expires_at: datetime, queue: str) -> PlanReply:
     """Returns a plan, or why there is none, by one planning call."""
     summary = "the goal" if payload.revision == 1 else f"revision {payload.revision}"
     if payload.attempt > 1:
         summary += f", try {payload.attempt}"
-    options = _model_options(expires_at, summary, limits.PLAN_MAX_TOKENS)
+    options = _model_options(expires_at, summary, limits.PLAN_MAX_TOKENS, queue)
     return await _model(workflow.start_activity_method(PlanningActivities.plan, payload, **options))
 
 
-async def refine(payload: RefineInput, expires_at: datetime) -> RefineReply:
+async def refine(payload: RefineInput, expires_at: datetime, queue: str) -> RefineReply:
     """Returns a better description of a subtask whose attempt failed."""
-    options = _model_options(expires_at, f"{payload.subtask_id} after a failure", limits.REFINE_MAX_TOKENS)
+    options = _model_options(expires_at, f"{payload.subtask_id} after a failure", limits.REFINE_MAX_TOKENS, queue)
     return await _model(workflow.start_activity_method(JudgingActivities.refine, payload, **options))
 
 
-async def review(payload: ReviewInput, expires_at: datetime) -> ReviewReply:
+async def review(payload: ReviewInput, expires_at: datetime, queue: str) -> ReviewReply:
     """Returns the verdicts on the findings, held against the goal."""
-    options = _model_options(expires_at, f"round {payload.round}", limits.REVIEW_MAX_TOKENS)
+    options = _model_options(expires_at, f"round {payload.round}", limits.REVIEW_MAX_TOKENS, queue)
     return await _model(workflow.start_activity_method(JudgingActivities.review, payload, **options))
 
 
-async def judge(payload: JudgeInput, expires_at: datetime) -> JudgeReply:
+async def judge(payload: JudgeInput, expires_at: datetime, queue: str) -> JudgeReply:
     """Returns a choice between candidates, or the resolution of a conflict."""
     options = _model_options(
-        expires_at, f"{payload.question} of {len(payload.findings)} findings", limits.JUDGE_MAX_TOKENS
+        expires_at, f"{payload.question} of {len(payload.findings)} findings", limits.JUDGE_MAX_TOKENS, queue
     )
     return await _model(workflow.start_activity_method(JudgingActivities.judge, payload, **options))
 
 
-async def synthesize(payload: SynthesisInput, expires_at: datetime) -> SynthesisReply:
+async def synthesize(payload: SynthesisInput, expires_at: datetime, queue: str) -> SynthesisReply:
     """Returns the answer from the findings, a draft of it, or a digest of some."""
     product = {"final": "the answer", "draft": "a draft", "digest": "a digest"}[payload.mode]
-    options = _model_options(expires_at, f"{product} from {len(payload.findings)} findings", payload.max_tokens)
+    options = _model_options(expires_at, f"{product} from {len(payload.findings)} findings", payload.max_tokens, queue)
     return await _model(workflow.start_activity_method(SynthesisActivities.synthesize, payload, **options))
 
 
@@ -143,7 +143,7 @@ class _ModelOptions(TypedDict):
     cancellation_type: workflow.ActivityCancellationType
 
 
-def _model_options(expires_at: datetime, summary: str, max_tokens: int, queue: str = MODEL_QUEUE) -> _ModelOptions:
+def _model_options(expires_at: datetime, summary: str, max_tokens: int, queue: str) -> _ModelOptions:
     return {
         "task_queue": queue,
         "start_to_close_timeout": attempt_time(max_tokens),

@@ -13,7 +13,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.budget.amount import Amount
     from supervision.contract.result import Problem
     from supervision.errors import ACCOUNT, ErrorKind, SupervisionError, run_kind
-    from supervision.queues import MODEL_QUEUE, pool_queue
+    from supervision.queues import pool_queue
     from supervision.run.attempt_rules import AfterAgent, after_agent, child_id
     from supervision.run.slots import Slot
     from supervision.text import one_line
@@ -284,7 +284,7 @@ class _Attempt:
             brief=self._brief(),
             max_turns=min(state.request.max_turns, role.max_turns or limits.MAX_TURNS),
             tools_queue=pool_queue(role.pool) if role.pool else context.setup.tools_queue,
-            model_queue=pool_queue(role.pool) if role.pool else MODEL_QUEUE,
+            model_queue=pool_queue(role.pool) if role.pool else context.setup.model_queue,
             expires_at=state.time_and_budget.latest_deadline_at,
             timeout_seconds=state.timeout_of(self.subtask_id),
             grant=funding.grant,

@@ -4,6 +4,7 @@ import asyncio
 import functools
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHistory
@@ -105,6 +106,24 @@ async def test_a_reset_starts_worker_agents_again_and_repeats_only_the_calls_in_
     assert sorted(repeated(model, run_id)) == [f"{subtask_id}/1/turn.2" for subtask_id in AT_ONCE]
     assert {report.usage.model_calls for report in result.subtasks} == {TURNS}
     await replays(client, handle)
+
+
+async def test_a_reset_repeats_no_effect_of_a_write_tool(
+    client: Client, model: ScriptedModel, run_id: str, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+
+    def turns(step: Step) -> Reply:
+        return tools(("append", {"path": str(log)})) if step.number == 1 else text("it is written")
+
+    model.play(run_id, script(plan({"id": "t1", "role": "keeper"}), {"t1": turns}))
+    base = await start(client, run_id)
+    await base.result()
+    for point in await workflow_tasks(base):
+        result = await (await reset(client, base, point)).result()
+        assert (result.status, result.warnings) == ("completed", [])
+    assert len(log.read_text().splitlines()) == 1
+    assert repeated(model, run_id) == []
 
 
 async def test_a_reset_awaits_the_worker_agents_that_had_started_before_it(

@@ -272,7 +272,7 @@ async def test_a_role_with_a_pool_calls_the_model_and_its_tools_on_the_pools_que
         result = await (await start(client, run_id)).result()
     assert [(s.role, s.state) for s in result.subtasks] == [("far", "completed"), ("hand", "completed")]
     assert await queues(client, f"{run_id}/t1/1") == ["supervisor.far"] * 3
-    assert await queues(client, f"{run_id}/t2/1") == ["supervisor-model"]
+    assert await queues(client, f"{run_id}/t2/1") == ["supervisor"]
 
 
 async def test_a_subtask_goes_to_the_backup_while_work_waits_too_long_for_the_pool(
@@ -299,7 +299,7 @@ async def test_a_subtask_goes_to_the_backup_while_work_waits_too_long_for_the_po
         result = await handle.result()
     assert (result.status, [s.role for s in result.subtasks]) == ("completed", ["far", "hand", "hand"])
     assert await queues(client, f"{run_id}/t1/1") == ["supervisor.far"] * 3
-    assert await queues(client, f"{run_id}/t3/1") == ["supervisor-model"]
+    assert await queues(client, f"{run_id}/t3/1") == ["supervisor"]
     events = (await handle.query(SupervisorWorkflow.trace)).events
     diverted = next(event for event in events if event.type == "subtask_diverted")
     assert (diverted.subtask_id, diverted.data["role"], diverted.data["pool"]) == ("t3", "hand", "far")

@@ -36,8 +36,15 @@ async def note(arguments: Note, context: ToolContext) -> ToolOutput:
     return ToolOutput("noted", [], [NewArtifact("note.md", "text/markdown", arguments.text.encode())])
 
 
+async def append(arguments: Waiting, context: ToolContext) -> ToolOutput:
+    with Path(arguments.path).open("a") as log:
+        log.write(f"{context.idempotency_key}\n")
+    return ToolOutput("written")
+
+
 TOOLS = [
     Tool("lookup", "Looks a thing up.", Query, lookup),
     Tool("wait_for_file", "Waits for a file.", Waiting, wait_for_file),
     Tool("note", "Notes a text.", Note, note),
+    Tool("append", "Appends a line to a file.", Waiting, append, effects="write"),
 ]
