@@ -18,24 +18,21 @@ try:
 except ModuleNotFoundError as missing:
     raise SystemExit(f"{missing}: run `make setup` once, then .venv/bin/temporal-supervisor") from None
 
-from console import console_limits
-from console.access import Access
-from console.checks.doctor import examine
-from console.command import Command
-from console.commands.artifact_commands import print_artifact, print_artifacts
-from console.commands.list_commands import ListOptions, print_runs, print_teams
-from console.commands.repair_commands import repair
-from console.commands.report_commands import print_plan, print_result, print_status, print_trace
-from console.commands.run_commands import follow_run, opened, run_goal
+from console.command import Access, perform
+from console.commands.artifact_commands import artifacts_report, print_artifact
+from console.commands.doctor import examine
+from console.commands.list_commands import list_report, teams_report
+from console.commands.repair_command import repair
+from console.commands.report_commands import plan_report, result_report, status_report, trace_report
+from console.commands.run_commands import follow_run, run_goal
 from console.commands.store_commands import prune, put_file
-from console.commands.tool_commands import try_tool
+from console.commands.tool_command import try_tool
 from console.commands.update_commands import cancel, extend, resume
+from console.commands.verify_command import verify_run
 from console.hints import keep_connection
 from console.run.find_run import find_run
-from console.run.request_options import RunOptions
 from console.run.run_handle import RunHandle
-from console.terminal import console, print_out
-from console.view.claim_chain import verify_run
+from console.terminal import Report, console, print_out
 from runtime.paths import keep_files_private
 from runtime.process import exit_now
 
@@ -48,22 +45,24 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-command = Command()
+access = Access()
 
 
-def do(work: Callable[[Access], Coroutine[Any, Any, int]]) -> NoReturn:
-    """Runs the work and ends the command with its exit code."""
-    raise typer.Exit(command.run(lambda: work(command.access)))
+def do(work: Callable[[Access], Coroutine[Any, Any, Report | int]], as_json: bool = False) -> NoReturn:
+    """Does the work, shows its report and ends the command with its exit code."""
+    raise typer.Exit(perform(access, lambda: work(access), as_json=as_json))
 
 
-def with_run(run_id: str | None, work: Callable[[RunHandle, Access], Coroutine[Any, Any, int]]) -> NoReturn:
+def with_run(
+    run_id: str | None, work: Callable[[RunHandle, Access], Coroutine[Any, Any, Report | int]], as_json: bool = False
+) -> NoReturn:
     """As `do`, for work on one run."""
 
-    async def connected(access: Access) -> int:
+    async def connected(access: Access) -> Report | int:
         client = await access.client()
         return await work(RunHandle(client, await find_run(client, run_id)), access)
 
-    do(connected)
+    do(connected, as_json)
 
 
 _ID = "its id as `run` and `list` print it, or the beginning of one"
@@ -85,8 +84,7 @@ def settings(
         print_out(f"temporal-supervisor {metadata.version('temporal-supervisor')}")
         raise typer.Exit
     keep_connection(address, namespace, env_file)
-    command.access = Access(address, namespace, env_file)
-    command.debug = debug
+    access.address, access.namespace, access.env_file, access.debug = address, namespace, env_file, debug
 
 
 @app.command(epilog=EXIT_CODES)
@@ -122,32 +120,32 @@ def run(
     queue_anyway: Annotated[bool, typer.Option("--queue-anyway", help="start even if no worker is there yet")] = False,
 ) -> None:
     """Start a run and follow it to its answer. Ctrl-C stops following, never the run."""
-    options = RunOptions(**locals())  # its fields are the parameters of this command
-    do(lambda access: run_goal(access, options))
+    options = locals()
+    do(lambda access: run_goal(access, options), as_json)
 
 
 @app.command()
 def follow(run_id: AnyRun = None, as_json: AsJson = False) -> None:
     """Follow a run to its end and print its answer."""
-    with_run(run_id, lambda run, access: follow_run(run, access, as_json=as_json))
+    with_run(run_id, lambda run, access: follow_run(run, access, as_json=as_json), as_json)
 
 
 @app.command()
 def status(run_id: AnyRun = None, as_json: AsJson = False) -> None:
     """Show where a run stands."""
-    with_run(run_id, lambda run, access: print_status(run, console(), opened(access), as_json))
+    with_run(run_id, lambda run, access: status_report(run, access.store_or_none), as_json)
 
 
 @app.command()
 def plan(run_id: AnyRun = None, as_json: AsJson = False) -> None:
     """Show the plan of a run."""
-    with_run(run_id, lambda run, _: print_plan(run, console(), as_json))
+    with_run(run_id, lambda run, _: plan_report(run), as_json)
 
 
 @app.command()
 def trace(run_id: AnyRun = None, as_json: AsJson = False) -> None:
     """Tell all that happened in a run: plans, turns, tool calls, retries, reviews, and why."""
-    with_run(run_id, lambda run, access: print_trace(run, console(), opened(access), as_json))
+    with_run(run_id, lambda run, access: trace_report(run, access.store_or_none), as_json)
 
 
 @app.command()
@@ -158,7 +156,7 @@ def result(
     wait: Annotated[bool, typer.Option("--wait", help="wait for the run's end")] = False,
 ) -> None:
     """Show the answer of a run, or its result so far."""
-    with_run(run_id, lambda run, access: print_result(run, access, console(), as_json=as_json, full=full, wait=wait))
+    with_run(run_id, lambda run, access: result_report(run, access, full=full, wait=wait), as_json)
 
 
 @app.command()
@@ -168,7 +166,7 @@ def artifacts(
     as_json: AsJson = False,
 ) -> None:
     """List the files that a run made for you, or save them."""
-    with_run(run_id, lambda run, access: print_artifacts(run, access, save, as_json))
+    with_run(run_id, lambda run, access: artifacts_report(run, access, save), as_json)
 
 
 @app.command()
@@ -183,18 +181,18 @@ def artifact(
 @app.command()
 def verify(run_id: AnyRun = None, as_json: AsJson = False) -> None:
     """Recompute what each claim of an answer rests on; exit code 1 if something has no support or was changed."""
-    do(lambda access: verify_run(access, run_id, as_json))
+    do(lambda access: verify_run(access, run_id), as_json)
 
 
 @app.command("list")
 def list_runs(
-    limit: Annotated[int, typer.Option(min=1, help="newest first")] = console_limits.LISTED_RUNS,
+    limit: Annotated[int, typer.Option(min=1, help="newest first")] = 50,
     state: Annotated[str | None, typer.Option(help="only running, completed, failed, cancelled, ... ones")] = None,
     team: Annotated[str | None, typer.Option(help="only those of this team")] = None,
     as_json: AsJson = False,
 ) -> None:
     """List the runs that the server knows."""
-    do(lambda access: print_runs(access, console(), ListOptions(limit, state, team, as_json)))
+    do(lambda access: list_report(access, limit, state, team), as_json)
 
 
 @app.command("cancel")
@@ -236,7 +234,7 @@ def teams(
     as_json: AsJson = False,
 ) -> None:
     """List the teams that runs may name, with their roles and tools; exit code 1 if one can't be used."""
-    do(lambda access: print_teams(access.settings.teams_folders, console(), as_json, name=team, check=check))
+    do(lambda access: teams_report(access.settings.teams_folders, name=team, check=check), as_json)
 
 
 @app.command()
@@ -276,7 +274,7 @@ def doctor(
     as_json: AsJson = False,
 ) -> None:
     """Check everything that a run needs; exit code 1 if there is a problem."""
-    do(lambda access: examine(access, console(), quiet=quiet, as_json=as_json))
+    do(lambda access: examine(access, quiet=quiet, as_json=as_json), as_json)
 
 
 def main() -> None:

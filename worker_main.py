@@ -28,18 +28,19 @@ from activities.agent.agent_turn import AgentTurnActivities
 from activities.agent.tool_calls import ToolActivities
 from activities.attempts import Attempts
 from activities.guard import Guard
-from activities.judging import JudgingActivities
 from activities.model.anthropic_model import AnthropicModel
 from activities.model.conversation import ConversationStore
 from activities.model.gate import ModelGate
 from activities.model.journalled_call import ModelCalls
 from activities.model.prompt_fit import KnownWindows
-from activities.planning import PlanningActivities
+from activities.questions.judgement import JUDGEMENT
+from activities.questions.planning import PLAN
+from activities.questions.question import Desk, activities_of
+from activities.questions.synthesis import SYNTHESIS
 from activities.run.lookups import Lookups
 from activities.run.publishing import PublishingActivities
 from activities.run.run_setup import ProcessFacts, RunSetupActivities
 from activities.store.artifacts import ArtifactStore, open_store
-from activities.synthesis import SynthesisActivities
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamFiles
 from activities.teams.team_mentions import named_pools
@@ -184,15 +185,8 @@ def model_activities(
         call_header=settings.call_header == "on",
         free=settings.model == "standin",
     )
-    judging = JudgingActivities(calls)
-    return [
-        PlanningActivities(calls, teams).plan,
-        AgentTurnActivities(calls, teams).call_model,
-        judging.refine,
-        judging.review,
-        judging.judge,
-        SynthesisActivities(calls).synthesize,
-    ]
+    questions = activities_of([PLAN, *JUDGEMENT, SYNTHESIS], Desk(calls, teams))
+    return [*questions, AgentTurnActivities(calls, teams).call_model]
 
 
 async def serve(settings: Settings, roles: Sequence[WorkerRole], pool: str | None, watchdog: Watchdog) -> None:

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from console.demo.__main__ import GOAL
+from console.demo import GOAL
 from runtime.settings import BUILTIN_TEAMS
 from standin.extract.kind_of_call import think
 from standin.server.api_reply import ApiReply
@@ -26,8 +26,8 @@ _KINDS = ("plan", "turn", "review", "synthesis")
 _INTRODUCTION = """# What the default team sends
 
 The requests of one run of the demo's goal, without the sampled replies: the first one of each kind and role, as the \
-stand-in model received it. Written by `make prompts`; the texts are from `activities/prompts/` and the \
-default team's file.
+stand-in model received it. Written by `make prompts`; the texts are from `activities/prompts/`, \
+`activities/questions/` and the default team's file.
 """
 
 

@@ -1,23 +1,30 @@
-"""One command: it runs to an exit code, and whatever goes wrong becomes one sentence on standard error."""
+"""One command: what it has access to, and its exit code; whatever goes wrong becomes one sentence on standard error."""
 
 import asyncio
 import logging
 import traceback
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote, urlsplit
 
 from pydantic import ValidationError
+from temporalio.client import Client
 from temporalio.runtime import Runtime, TelemetryConfig
 from temporalio.service import RPCError, RPCStatusCode
 
-from activities.store.artifacts import ArtifactMissing, ArtifactTooLarge, ArtifactUnavailable
-from console.access import Access
-from console.terminal import print_err, safe_line
-from runtime.connection import ConnectionFailed
+from activities.store.artifacts import ArtifactMissing, ArtifactStore, ArtifactTooLarge, ArtifactUnavailable, open_store
+from console.terminal import Report, print_err, safe_line
+from runtime.connection import ConnectionFailed, connect
 from runtime.imports import INTERRUPTED, end_imports
+from runtime.paths import cache_dir
 from runtime.server.embedded_server import ServerFailed
+from runtime.server.server_record import read_record
 from runtime.server.temporal_binary import TemporalNotFound
+from runtime.settings import Settings, load_settings
+from runtime.telemetry import TRACES_LOST, Telemetry, configure
 from supervision.contract.request import describe_errors
 from supervision.errors import SupervisionError
 
@@ -36,6 +43,8 @@ _SERVER_AWAY = (
     RPCStatusCode.PERMISSION_DENIED,
     RPCStatusCode.UNAUTHENTICATED,
 )
+_CLOUD = ".tmprl.cloud"
+_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
 class CommandFailed(Exception):
@@ -48,49 +57,88 @@ class CommandFailed(Exception):
 
 
 @dataclass
-class Command:
-    """The state that all commands share: the server to connect to, and a flag for tracebacks."""
+class Access:
+    """The global options of the command line, and what they open; None means Temporal's own configuration."""
 
-    access: Access = field(default_factory=Access)
+    address: str | None = None
+    namespace: str | None = None
+    env_file: Path | None = None
     debug: bool = False
 
-    def run(self, work: Callable[[], Coroutine[Any, Any, int]]) -> int:
-        """Runs `work` and returns its exit code, or that of its failure, which is printed to standard error."""
-        _without_logs(self.debug)
+    @cached_property
+    def settings(self) -> Settings:
+        """The settings of this process. Raises ValueError if a variable is wrong."""
+        return load_settings(self.env_file)
+
+    @cached_property
+    def store(self) -> ArtifactStore:
+        """The artifact store. Raises ValueError or ArtifactUnavailable if it can't be opened."""
+        return open_store(self.settings.artifacts_url)
+
+    @property
+    def store_or_none(self) -> ArtifactStore | None:
+        """The store if it can be opened: following a run needs none."""
         try:
-            end_imports()
-            return asyncio.run(work())
-        except (Exception, KeyboardInterrupt) as error:
-            failure = explain(error)
-            if self.debug:
-                print_err("".join(traceback.format_exception(error)))
-            if failure.message:
-                print_err(f"error: {safe_line(failure.message, _SENTENCE_CHARS)}")
-            return failure.code
-        finally:
-            self.access.close()
+            return self.store
+        except (ArtifactUnavailable, ValueError):
+            return None
+
+    @cached_property
+    def telemetry(self) -> Telemetry:
+        """Tracing as `OTEL_*` configures it. Raises ValueError for an exporter that is not supported."""
+        return configure("temporal-supervisor")
+
+    async def client(self) -> Client:
+        """Returns a connected client. Raises ConnectionFailed if there is no usable server."""
+        return await connect(self.telemetry, address=self.address, namespace=self.namespace)
+
+    def close(self) -> None:
+        """Sends the remaining spans."""
+        if "telemetry" in self.__dict__ and not self.telemetry.shutdown():
+            print_err(TRACES_LOST)
+
+
+def perform(access: Access, work: Callable[[], Coroutine[Any, Any, Report | int]], *, as_json: bool = False) -> int:
+    """Runs a command, shows its report and returns its exit code; a failure is a sentence on standard error."""
+    _without_logs(access.debug)
+    try:
+        end_imports()
+        return asyncio.run(_shown(work(), as_json))
+    except (Exception, KeyboardInterrupt) as error:
+        failure = explain(error)
+        if access.debug:
+            print_err("".join(traceback.format_exception(error)))
+        if failure.message:
+            print_err(f"error: {safe_line(failure.message, _SENTENCE_CHARS)}")
+        return failure.code
+    finally:
+        access.close()
+
+
+async def _shown(work: Coroutine[Any, Any, Report | int], as_json: bool) -> int:
+    done = await work
+    return done.show(as_json=as_json) if isinstance(done, Report) else done
 
 
 def explain(error: BaseException) -> CommandFailed:
     """Returns the sentence and the exit code for anything that a command raises."""
+    text = str(error) or type(error).__name__
+    unexpected = f"something unexpected happened ({text}): run it again with --debug to see where"
+    table: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], int, str], ...] = (
+        ((ConnectionFailed, ArtifactUnavailable, ServerFailed, TemporalNotFound), UNREACHABLE, text),
+        (SupervisionError, BAD_INPUT, getattr(error, "message", "")),
+        ((ArtifactTooLarge, ArtifactMissing), FAILED, text),
+        ((ValueError, OSError), BAD_INPUT, text),
+        ((asyncio.CancelledError, KeyboardInterrupt), INTERRUPTED, ""),
+        (BaseException, FAILED, unexpected),
+    )
     if isinstance(error, CommandFailed):
         return error
     if isinstance(error, RPCError):
         return _explain_rpc(error)
-    if isinstance(error, (ConnectionFailed, ArtifactUnavailable, ServerFailed, TemporalNotFound)):
-        return CommandFailed(UNREACHABLE, str(error))
     if isinstance(error, ValidationError):
         return CommandFailed(BAD_INPUT, f"settings: {describe_errors(error)}")
-    if isinstance(error, SupervisionError):
-        return CommandFailed(BAD_INPUT, error.message)
-    if isinstance(error, (ArtifactTooLarge, ArtifactMissing)):
-        return CommandFailed(FAILED, str(error))
-    if isinstance(error, (ValueError, OSError)):
-        return CommandFailed(BAD_INPUT, str(error) or type(error).__name__)
-    if isinstance(error, (asyncio.CancelledError, KeyboardInterrupt)):
-        return CommandFailed(INTERRUPTED, "")
-    text = str(error) or type(error).__name__
-    return CommandFailed(FAILED, f"something unexpected happened ({text}): run it again with --debug to see where")
+    return next(CommandFailed(code, words) for kinds, code, words in table if isinstance(error, kinds))
 
 
 def _explain_rpc(error: RPCError) -> CommandFailed:
@@ -107,3 +155,35 @@ def _without_logs(debug: bool) -> None:
         for name in ("opentelemetry", "temporalio"):
             logging.getLogger(name).addHandler(logging.NullHandler())  # else Python prints what has no handler
     Runtime.set_default(Runtime(telemetry=TelemetryConfig(logging=None)), error_if_already_set=False)
+
+
+def server_address(client: Client) -> str:
+    """Returns the address that the client is connected to."""
+    return client.service_client.config.target_host
+
+
+def endpoint(settings: Settings) -> str | None:
+    """Returns the model endpoint that the settings name, without credentials in its address; None if there is none."""
+    if not settings.has_model:
+        return None
+    parts = urlsplit(settings.anthropic_base_url or "")
+    if not parts.hostname:
+        return "Anthropic, by key"
+    return f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")
+
+
+def web_address(client: Client, run_id: str) -> str | None:
+    """Returns the page of a run in the Web UI of the embedded server or of Temporal Cloud, else None."""
+    address = server_address(client)
+    page = f"namespaces/{quote(client.namespace, safe='')}/workflows/{quote(run_id, safe='')}"
+    if address.partition(":")[0].endswith(_CLOUD):
+        return f"https://cloud.temporal.io/{page}"
+    embedded = read_record(cache_dir())
+    same = embedded and _everywhere(embedded.address) == _everywhere(address)
+    return f"{embedded.ui}/{page}" if embedded and embedded.ui and same else None
+
+
+def _everywhere(address: str) -> str:
+    """Returns the address in one spelling of loopback."""
+    host, _, port = address.rpartition(":")
+    return f"{'localhost' if host in _LOOPBACK else host}:{port}"

@@ -8,14 +8,15 @@ import json
 import re
 import sys
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
-from pydantic import BaseModel, JsonValue
+from pydantic import JsonValue
+from pydantic_core import to_jsonable_python
 from rich.cells import cell_len
-from rich.console import Console
+from rich.console import Console, RenderableType
+from rich.padding import Padding
 from rich.text import Text
-
-from console import console_limits
 
 _SEQUENCES = re.compile(
     r"(?:\x1b\]|\x9d)[^\x07\x1b\x9c\x9d]*+(?:\x07|\x1b\\|\x9c)"  # OSC: titles, links, clipboard
@@ -24,11 +25,13 @@ _SEQUENCES = re.compile(
     r"|\x1b[ -/]*[0-~]"  # the rest, and strings that never end: their text stays
 )
 _NEW_LINES = re.compile("\r\n|[\r\x85\u2028\u2029]")
-_JOINERS = "\u200c\u200d"  # letters of some scripts and many emoji need them
+_KEPT = "\n\t\u200c\u200d"  # joiners: letters of some scripts and many emoji need them
+_INSTEAD = {"Cc": "", "Cf": "", "Cs": "\ufffd", "Zl": "\n", "Zp": "\n"}  # by category
 _SPACE = re.compile(r"\s+")
 _COMMAND = re.compile(r"`([^`]*)`[,;.:]?")  # stays on one row as long as it fits, to be copied
 _GLUE = "\ue000"
 _LEAST_WIDTH = 20
+_MOST_CHARS = 600  # of a text that is broken into rows
 
 
 def safe(text: str) -> str:
@@ -45,7 +48,7 @@ def safe_line(text: str, limit: int) -> str:
 def safe_json(value: JsonValue) -> str:
     """Returns JSON that any terminal may show: characters that `safe` removes are escaped, so nothing is lost."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
-    return "".join(c if c == "\n" or _allowed(c) == c else _escaped(c) for c in text)
+    return "".join(c if c == "\n" or _allowed(c) == c else json.dumps(c)[1:-1] for c in text)
 
 
 def counted(number: int, noun: str) -> str:
@@ -54,20 +57,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def _allowed(char: str) -> str:
-    if char in "\n\t" or char in _JOINERS:
-        return char
-    match unicodedata.category(char):
-        case "Cc" | "Cf":
-            return ""
-        case "Cs":
-            return "\ufffd"
-        case "Zl" | "Zp":
-            return "\n"
-    return char
-
-
-def _escaped(char: str) -> str:
-    return json.dumps(char)[1:-1]
+    return char if char in _KEPT else _INSTEAD.get(unicodedata.category(char), char)
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -84,17 +74,57 @@ def print_out(text: str) -> None:
     sys.stdout.flush()
 
 
-def print_json(value: BaseModel | JsonValue) -> None:
-    """Writes a value to standard output as JSON."""
-    plain: JsonValue = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
-    sys.stdout.write(safe_json(plain) + "\n")
-    sys.stdout.flush()
-
-
 def print_err(text: str) -> None:
     """Writes text to standard error, made safe, with a line break."""
     sys.stderr.write(safe(text) + "\n")
     sys.stderr.flush()
+
+
+def print_json(value: object) -> None:
+    """Writes models, data classes and plain values to standard output as JSON."""
+    print_out(safe_json(to_jsonable_python(value)))
+
+
+@dataclass(frozen=True)
+class Report:
+    """The result of a command: `data` for programs, for people the rows of `screen`, and the exit code.
+
+    A row that is a `str` may be foreign text: a terminal breaks it between words, elsewhere it is one line. `notes` go
+    to standard error beside the screen, `error` always.
+    """
+
+    data: object
+    screen: Callable[[Console], Iterable[RenderableType]]
+    notes: Sequence[str] = ()
+    error: str = ""
+    code: int = 0
+
+    def show(self, screen: Console | None = None, *, as_json: bool = False) -> int:
+        """Prints it and returns the exit code."""
+        if as_json:
+            print_json(self.data)
+        else:
+            screen = screen or console()
+            put(screen, self.screen(screen))
+        for text in (*(() if as_json else self.notes), *filter(None, [self.error])):
+            print_err(text)
+        return self.code
+
+
+def put(screen: Console, rows: Iterable[RenderableType]) -> None:
+    """Prints the rows of a report. A `Text` is as wide as it is; so is a line with a command, to be copied."""
+    for row in rows:
+        if isinstance(row, str) and not screen.is_terminal:
+            screen.file.write(safe(row) + "\n")
+        else:
+            part = Text(safe(row)) if isinstance(row, str) else row
+            uncut = isinstance(row, Text) or (isinstance(row, str) and _COMMAND.search(row) is not None)
+            screen.print(part, crop=False, soft_wrap=uncut)
+
+
+def indented(text: str, columns: int, style: str = "") -> Padding:
+    """Returns foreign text as a paragraph, broken between words."""
+    return Padding(Text(safe(text), style=style), (0, 0, 0, columns), expand=False)
 
 
 def wrapped(text: str, width: int, style: str) -> list[Text]:
@@ -103,7 +133,7 @@ def wrapped(text: str, width: int, style: str) -> list[Text]:
     A command that does not fit is a row by itself, wider than the others, which the terminal breaks: so it is copied
     as one piece.
     """
-    shown = safe_line(text, console_limits.STANDSTILL_CHARS)
+    shown = safe_line(text, _MOST_CHARS)
     room = max(_LEAST_WIDTH, width - 2)
     rows: list[Text] = []
     start = 0

@@ -14,8 +14,7 @@ from temporalio.service import GrpcCompression, RPCError, RPCStatusCode
 
 from runtime.paths import cache_dir, make_command
 from runtime.payloads import data_converter
-from runtime.server.server_command import PORT
-from runtime.server.server_record import read_record
+from runtime.server.server_record import PORT, read_record
 from runtime.telemetry import Telemetry
 from supervision import limits
 from supervision.trust import is_loopback

@@ -10,7 +10,7 @@ from typing import NoReturn
 INTERRUPTED = 130
 # As Python was started: several of these modules are imported by other programs, too, whose Ctrl-C is theirs.
 _PROGRAMS = (
-    *("/starter.py", "/worker_main.py", "/console/demo/__main__.py", "/runtime/server/__main__.py"),
+    *("/starter.py", "/worker_main.py", "/console/demo.py", "/runtime/server/__main__.py"),
     *("/temporal-supervisor", "/temporal-supervisor-worker"),
 )
 

@@ -1,60 +1,39 @@
-"""What the parts of a supervisor share, and how it calls the model itself: within its budget, with patience."""
+"""What the parts of a supervisor share: its surroundings, its slots, and its waits for models."""
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Protocol, TypedDict, TypeVar
+from typing import TypedDict
 
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import RunRef, RunSetup
     from supervision import limits
-    from supervision.budget.ledger import SUPERVISOR
-    from supervision.contract.base import Model
     from supervision.contract.model_choice import Effort
     from supervision.contract.team import TeamCard
-    from supervision.contract.usage import Usage
-    from supervision.errors import ACCOUNT, ErrorKind, SupervisionError, run_kind
+    from supervision.errors import ErrorKind, SupervisionError
     from supervision.run.run_state import RunState
     from supervision.run.serving_models import Outage
     from supervision.run.slots import Slot
     from supervision.run.waits import ProviderWait
     from supervision.text import cut
     from workflows.child_contracts import NestedInput
-    from workflows.failures import CallCancelled, CallFailed
     from workflows.nested.child_links import ChildLinks
     from workflows.nested.parent_link import ParentLink
     from workflows.start_window import StartWindow
 
 
-class OwnCall(Protocol):
-    """A model call of the supervisor's own."""
-
-    model: str
-
-
-class OwnReply(Protocol):
-    """A reply to one: what it cost, and the head of its conversation."""
-
-    usage: Usage
-    head: str
-
-
 class CallFields(TypedDict):
-    """The fields that every model call of a supervisor has, but the plan's own."""
+    """The fields that every question of a supervisor has."""
 
     run: RunRef
     goal_ref: str
     plan_ref: str
     model: str
     effort: Effort | None
-
-
-P = TypeVar("P", bound=OwnCall)
-R = TypeVar("R", bound=OwnReply)
 
 
 @dataclass
@@ -103,7 +82,7 @@ class RunContext:
 
     @property
     def call_fields(self) -> CallFields:
-        """What every model call but the planning ones begins with."""
+        """The fields that every question begins with."""
         return {
             "run": self.run,
             "goal_ref": self.setup.goal_ref,
@@ -160,95 +139,6 @@ class RunContext:
         finally:
             state.refused.discard(subtask_id)
         return state.has_finding
-
-    async def call_model(
-        self,
-        label: str,
-        activity: Callable[[P, datetime, str], Awaitable[R]],
-        payload: P,
-        tokens: int,
-        *,
-        last: bool = False,
-    ) -> R:
-        """Makes a model call of the supervisor's own; `tokens` is what it may take.
-
-        The `last` one writes the answer: it may use all that is left, of the budget and of the time.
-        Raises SupervisionError if the budget has no room for it, the deadline comes first, or it failed for good.
-        """
-        budget = self.state.time_and_budget
-        if workflow.now() >= self.expires_at(last):
-            raise SupervisionError(ErrorKind.DEADLINE_EXCEEDED, f"the deadline came before {label}")
-        if last and (left := budget.ledger.for_synthesis.tokens) is not None:
-            tokens = min(tokens, max(left, 1))
-        # Reserved before the await: other calls and grants are decided while this one is under way.
-        while not budget.ledger.reserve_call(tokens, synthesis=last):
-            if not await self.more_budget(tokens):
-                raise SupervisionError(
-                    ErrorKind.BUDGET_EXHAUSTED, f"the budget has no room for {label}: {budget.spent_line()}"
-                )
-        work = object()
-        try:
-            return await self._patiently(label, activity, payload, last, work)
-        finally:  # when it is cancelled, too: the reservation would never end
-            budget.ledger.settle_call(tokens, Usage())
-            self.leave(work)
-
-    async def _patiently(
-        self, label: str, activity: Callable[[P, datetime, str], Awaitable[R]], payload: P, last: bool, work: object
-    ) -> R:
-        """Repeats a call through outages, waits for `resume`, and deadlines that were extended while it ran.
-
-        Another model of the chain takes over where there is one that can.
-        """
-        state = self.state
-        model = state.models.choose(self.models)
-        while True:
-            await self.wait_for_model(label, model, work, last=last)
-            expires_at = self.expires_at(last)
-            try:
-                reply = await activity(self._addressed(payload, model), expires_at, self.setup.model_queue)
-                self.model_answered(model, work)
-                self._book(model, reply.usage)
-                self.written_by[reply.head] = model
-                following = state.models.following(self.models, model)
-                if not _is_refusal(reply) or following is None:
-                    return reply
-                self._replace(label, model, following, "it refused")
-                model = following
-            except CallCancelled as cancelled:
-                cancelled.when_answered(self._book, model)
-                raise asyncio.CancelledError from cancelled
-            except CallFailed as failed:
-                self._book(model, failed.usage)
-                problem = failed.problem
-                following = state.models.failed(model, self.models, problem.type, failed.retry_after)
-                if following != model:
-                    self._replace(label, model, following, problem.type)
-                    self.leave(work)
-                    model = following
-                elif problem.type is ErrorKind.CIRCUIT_OPEN:
-                    self.model_away(model, work, problem.message, failed.retry_after)
-                elif problem.type in ACCOUNT and self.state.has_finding:
-                    self.model_away(model, work, problem.message)
-                # The end may come long before the deadline, if the provider asked for a longer wait than that.
-                elif problem.type is not ErrorKind.TIMEOUT or self.expires_at(last) <= expires_at:
-                    raise SupervisionError(run_kind(problem.type), problem.message) from failed
-
-    def _book(self, model: str, usage: Usage) -> None:
-        self.state.time_and_budget.ledger.settle_call(0, usage)
-        self.state.note_spending(SUPERVISOR, model, usage)
-
-    def _addressed(self, payload: P, model: str) -> P:
-        """Returns the call as that model gets it; what another one has begun it does not go on with."""
-        changes: dict[str, str | None] = {"model": model}
-        head = getattr(payload, "head", None)
-        if head is not None and self.written_by.get(head, model) != model:
-            changes["head"] = None
-        assert isinstance(payload, Model)
-        return payload.model_copy(update=changes)
-
-    def _replace(self, label: str, model: str, following: str, why: str) -> None:
-        self.state.trace.note("model_replaced", work=label, model=model, by=following, why=why)
 
     def model_away(self, model: str, work: object, why: str, seconds: float | None = None) -> None:
         """Notes that a model is away for so many seconds, longer after each call in vain; None: until a `resume`."""
@@ -321,8 +211,3 @@ class RunContext:
                 with contextlib.suppress(TimeoutError):
                     await workflow.wait_condition(over_or_moved, timeout=left, timeout_summary=label)
         self.show()
-
-
-def _is_refusal(reply: object) -> bool:
-    """True if the model refused to answer: some replies say it in words, some by the stop reason."""
-    return bool(getattr(reply, "refusal", None)) or getattr(reply, "stop_reason", "") == "refusal"

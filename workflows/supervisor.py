@@ -1,6 +1,7 @@
 """One goal, from the request to the answer: plan, delegate on readiness, review, write one honest answer."""
 
 import asyncio
+from dataclasses import replace
 
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
@@ -8,32 +9,34 @@ from temporalio.exceptions import ApplicationError
 with workflow.unsafe.imports_passed_through():
     from pydantic import ValidationError
 
-    from activities.contracts.planning_contracts import Strategy
-    from activities.contracts.run_contracts import RunRef, SetupInput
+    from activities.contracts.run_contracts import Published, PublishInput, RunRef, SetupInput
     from supervision import limits
     from supervision.contract.progress import Phase
     from supervision.contract.request import RunRequest, parse_request
     from supervision.contract.result import Problem, RunResult
+    from supervision.contract.strategy import STRATEGIES, StrategyName
     from supervision.errors import ErrorKind, SupervisionError, run_kind
     from supervision.results.answer import Answer, failure_text, findings_as_answer
+    from supervision.results.payload_fit import fit, pages
     from supervision.results.success_rule import explain, importance, met
     from supervision.run.run_state import RunState
     from supervision.text import cut
     from workflows.answer.drafts import Drafts
-    from workflows.answer.publish import published
     from workflows.answer.review_rounds import review
-    from workflows.answer.whole_finding import answer_word_for_word, sole_finding
-    from workflows.answer.write_answer import write_answer
+    from workflows.answer.write_answer import answer_word_for_word, sole_finding, write_answer
     from workflows.calls import run_calls
     from workflows.child_contracts import NestedInput
     from workflows.failures import CallFailed
     from workflows.handlers import Handlers
     from workflows.nested.child_links import ChildLinks
+    from workflows.nested.nested_result import nested_result
     from workflows.nested.parent_link import ParentLink
     from workflows.plan.make_plan import Replanning, make_plan, own_plan
     from workflows.run_context import RunContext
     from workflows.subtasks.dispatch import Dispatch
     from workflows.visibility import Visibility
+
+_PUBLISH_BYTES = 200 * 1024  # a result or trace on its way into the store, as an activity's input
 
 
 @workflow.defn
@@ -161,14 +164,14 @@ class SupervisorWorkflow(Handlers):
         )
         return self._context
 
-    async def _work(self, context: RunContext, drafts: Drafts, strategy: Strategy) -> None:
+    async def _work(self, context: RunContext, drafts: Drafts, strategy: StrategyName) -> None:
         """Has the plan carried out, replanned where that helps, and reviewed if an answer is to be written of it."""
-        state, step = context.state, strategy == "step"
-        replanning = Replanning(context, 0 if step else state.request.max_replans)
+        state, way = context.state, STRATEGIES[strategy]
+        replanning = Replanning(context, state.request.max_replans if way.replans else 0)
         dispatch = Dispatch(context, replanning, drafts)
         self._enter(state, "executing")
         await dispatch.execute()
-        while step and await self._next_step(context):
+        while way.plans_steps and await self._next_step(context):
             await dispatch.execute()
         self._check_success(state)
         if state.request.max_reviews and sole_finding(context, strategy) is None:
@@ -224,7 +227,7 @@ class SupervisorWorkflow(Handlers):
     async def _done(self, state: RunState) -> RunResult:
         state.finished_at = workflow.now()
         self._enter(state, "done")
-        result = await published(state, self._context, self._parent)
+        result = await _published(state, self._context, self._parent)
         await workflow.wait_condition(workflow.all_handlers_finished)
         return result
 
@@ -254,7 +257,7 @@ class SupervisorWorkflow(Handlers):
         state.finished_at = workflow.now()
         state.board.close(why)
         self._enter(state, phase)
-        result = await published(state, self._context, self._parent)
+        result = await _published(state, self._context, self._parent)
         # An update that was accepted gets its reply before the run is closed.
         await workflow.wait_condition(workflow.all_handlers_finished)
         return result
@@ -298,3 +301,44 @@ def _nested_input(surplus: tuple[object, ...]) -> tuple[NestedInput | None, tupl
         return NestedInput.model_validate(surplus[0]), ()
     except ValidationError:
         return None, surplus
+
+
+async def _published(state: RunState, context: RunContext | None, parent: ParentLink | None) -> RunResult:
+    """Returns the result as it fits into a payload, after all of it was stored; a nested one is for its parent.
+
+    If it cannot be stored it is returned all the same, with as much as a payload takes. Without a `context` the run
+    ended before it had a store.
+    """
+    result = state.result()
+    if context is not None:
+        try:
+            stored = await _stored(state, context, result)
+        except CallFailed as failed:
+            state.warn(f"the result could not be stored: {failed}")
+            result = state.result()
+            return fit(result, _PUBLISH_BYTES) if parent is None else nested_result(state, result)
+        # A call that was cancelled may have been answered while this waited: what it cost is booked, and told.
+        result.usage, result.spend, result.warnings = state.usage, state.spending.rows(), state.all_warnings
+        result.result_ref = state.result_ref = stored.result_ref
+        result.trace_ref = state.trace_ref = stored.trace_ref
+        result.answer_ref = stored.answer_ref or result.answer_ref
+        state.answer = replace(state.answer, ref=result.answer_ref)
+    return fit(result) if parent is None else nested_result(state, result)
+
+
+async def _stored(state: RunState, context: RunContext, result: RunResult) -> Published:
+    """Stores the result: page by page what does not fit into one activity input, then the whole of it."""
+    *earlier, last = pages(result.subtasks, limits.PAYLOAD_AIM_BYTES)
+    head = fit(result.model_copy(update={"subtasks": [], "artifacts": []}), limits.PAYLOAD_AIM_BYTES)
+    refs: list[str] = []
+    for page in earlier:
+        kept = PublishInput(run=context.run, result=RunResult(subtasks=page), is_page=True)
+        refs.append((await run_calls.publish_result(kept, [])).result_ref)
+    publication = PublishInput(
+        run=context.run,
+        result=head.model_copy(update={"subtasks": last}),
+        pages=refs,
+        plan_ref=context.plan_ref or None,
+        answer_ref=state.answer.ref,
+    )
+    return await run_calls.publish_result(publication, state.trace.recent(_PUBLISH_BYTES))

@@ -24,7 +24,7 @@ with workflow.unsafe.imports_passed_through():
         unsupported_note,
     )
     from supervision import limits
-    from supervision.agent.turn_rules import LoopState, Next, more_room, next_step
+    from supervision.agent.turn_rules import WINDOW_FULL, LoopState, Next, more_room, next_step
     from supervision.budget.amount import NextCall, next_call
     from supervision.contract.finding import Finding
     from supervision.contract.result import Problem
@@ -32,7 +32,6 @@ with workflow.unsafe.imports_passed_through():
     from supervision.errors import RESUMABLE, STORE, ErrorKind
     from supervision.run.trace import Trace
     from supervision.text import cut
-    from workflows.agent_findings import finding_of, finding_so_far, loop_problem
     from workflows.calls import activity_calls
     from workflows.child_contracts import LoopProgress, WorkerAgentInput, WorkerAgentResult
     from workflows.failures import CallCancelled, CallFailed
@@ -74,17 +73,17 @@ class ToolLoop:
                 insisted=insisted,
                 can_grow=not reply.fullest and more_room(max_tokens) > max_tokens,
             )
-            step = next_step(reply.stop_reason, reply.conclusion is not None, len(reply.calls), state)
+            step = next_step(reply.stop_reason, reply.finding is not None, len(reply.calls), state)
             if step is Next.ASK_AGAIN:
                 asked_again, max_tokens = asked_again + 1, more_room(max_tokens)
                 continue
             progress.head, progress.results, note, asked_again = reply.head, [], None, 0
             progress.feedback_due = False
-            if finding := finding_of(step, reply, progress):
+            if finding := _finding_of(step, reply, progress):
                 note = self._objection(reply)
                 if note is None:
                     result = self._result(finding)
-                    result.finish_call_id = reply.conclusion.call_id if reply.conclusion else None
+                    result.finish_call_id = reply.finish_call_id
                     return result
                 continue
             if step is Next.TOOLS:
@@ -97,7 +96,7 @@ class ToolLoop:
                 insisted, progress.results = True, _not_run(reply.calls)
                 continue
             else:
-                raise self.failure(loop_problem(step, reply, agent.max_turns))
+                raise self.failure(_loop_problem(step, reply, agent.max_turns))
             # A note would get lost: the next execution's input has no place for it.
             if note is None and (so_far := self._handed_over()):
                 return so_far
@@ -120,22 +119,22 @@ class ToolLoop:
 
         Raises the error of an attempt that concluded with `impossible`.
         """
-        agent, progress, conclusion = self._agent, self._progress, reply.conclusion
-        if conclusion is None:
+        agent, progress, finding = self._agent, self._progress, reply.finding
+        if finding is None:
             return None
-        if conclusion.outcome == "impossible":
-            raise self.failure(Problem(type=ErrorKind.CANNOT_DO, message=cut(conclusion.summary, limits.ERROR_BYTES)))
-        if not conclusion.unsupported or progress.objected or not self._has_a_turn_left():
+        if reply.impossible:
+            raise self.failure(Problem(type=ErrorKind.CANNOT_DO, message=cut(finding.summary, limits.ERROR_BYTES)))
+        if not finding.unsupported or progress.objected or not self._has_a_turn_left():
             return None
         progress.objected = True
-        if conclusion.call_id is not None:
-            progress.results = [ToolResultRef(call_id=conclusion.call_id, text=FINISH_TAKEN)]
-        self._trace.note("finding_returned", agent.subtask_id, unsupported=[*conclusion.unsupported])
-        return unsupported_note(conclusion.unsupported)
+        if reply.finish_call_id is not None:
+            progress.results = [ToolResultRef(call_id=reply.finish_call_id, text=FINISH_TAKEN)]
+        self._trace.note("finding_returned", agent.subtask_id, unsupported=[*finding.unsupported])
+        return unsupported_note(finding.unsupported)
 
     def stopped(self) -> WorkerAgentResult:
         """Returns what a cancelled worker agent has; a run that is reset goes on from there."""
-        result = self._result(finding_so_far(self._progress), stopped=True)
+        result = self._result(_finding_so_far(self._progress), stopped=True)
         result.turns = max(0, result.turns - int(self._turn_open))
         result.progress = self._resumable()
         return result
@@ -144,13 +143,13 @@ class ToolLoop:
         """Returns the error of this attempt; one that it can go on from later carries where it stands."""
         consumed = self._result(None)
         if problem.type in RESUMABLE:
-            consumed.finding = finding_so_far(self._progress)
+            consumed.finding = _finding_so_far(self._progress)
             # The turn that could not be made is counted when it is.
             consumed.turns = max(0, consumed.turns - 1)
             consumed.progress = self._resumable()
             consumed.retry_after = retry_after
         elif problem.type is ErrorKind.TIMEOUT:
-            consumed.finding = finding_so_far(self._progress)
+            consumed.finding = _finding_so_far(self._progress)
         return ApplicationError(problem.message, consumed, type=problem.type, non_retryable=True)
 
     def _resumable(self) -> LoopProgress:
@@ -219,7 +218,7 @@ class ToolLoop:
         progress.last_tokens = reply.usage.tokens
         if reply.preview:
             progress.last_preview = reply.preview
-        if stored := reply.conclusion or reply.earlier:
+        if stored := reply.finding or reply.earlier:
             progress.last_text_ref = stored.text_ref
         self._trace.note(
             "turn",
@@ -309,4 +308,55 @@ def _no_outcome(call: ToolCallRef, failed: CallFailed) -> ToolReply:
     return ToolReply(
         result=ToolResultRef(call_id=call.call_id, text=no_outcome(failed.problem.message), is_error=True),
         preview=failed.problem.message[:200],
+    )
+
+
+def _finding_of(step: Next, reply: TurnReply, progress: LoopProgress) -> Finding | None:
+    """Returns the finding of a reply that concludes, or with which the loop has to end; None if it goes on."""
+    if step in (Next.FINISH, Next.FINISH_CUT):
+        finding = reply.finding
+    else:
+        finding = reply.earlier if step in (Next.TURN_LIMIT, Next.BROKEN) else None
+    if finding is None:
+        return None
+    missing: list[str] = []
+    if reply.stop_reason in ("tool_use", "pause_turn") or finding is reply.earlier:
+        missing.append("the finding is not whole: the turns were over before the worker agent concluded")
+    elif step is Next.FINISH_CUT:
+        missing.append(f"the finding is not whole: the model stopped with {reply.stop_reason}")
+    changes = {
+        "outcome": "partial" if missing else finding.outcome,
+        "sources": progress.grounds.sources,
+        "artifacts": progress.grounds.artifacts,
+        "limitations": [*finding.limitations, *missing, *progress.grounds.limitations()],
+    }
+    return finding.model_copy(update=changes)
+
+
+def _finding_so_far(progress: LoopProgress) -> Finding | None:
+    """Returns the last text of the worker agent, if any, as a finding."""
+    if not progress.last_text_ref:
+        return None
+    return Finding(
+        outcome="partial",
+        summary=progress.last_preview,
+        text_ref=progress.last_text_ref,
+        sources=progress.grounds.sources,
+        artifacts=progress.grounds.artifacts,
+        limitations=["the worker agent was stopped before it had finished", *progress.grounds.limitations()],
+    )
+
+
+def _loop_problem(step: Next, reply: TurnReply, max_turns: int) -> Problem:
+    """Returns the problem of a loop that ends without a finding."""
+    if step is Next.REFUSED:
+        detail = f": {reply.stop_detail}" if reply.stop_detail else ""
+        return Problem(type=ErrorKind.REFUSED, message=f"the model refused this subtask{detail}")
+    if step is Next.TURN_LIMIT:
+        return Problem(type=ErrorKind.TURN_LIMIT, message=f"no finding after {max_turns} turns")
+    if reply.stop_reason == WINDOW_FULL:
+        message = "the conversation does not fit into the model's window, and nothing of it can be left out"
+        return Problem(type=ErrorKind.CONTEXT_OVERFLOW, message=message)
+    return Problem(
+        type=ErrorKind.MODEL_UNAVAILABLE, message=f"the model gave no usable reply (stop reason {reply.stop_reason})"
     )

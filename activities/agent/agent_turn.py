@@ -9,7 +9,7 @@ from typing import Any
 from temporalio import activity
 
 from activities.contracts.run_contracts import SubtaskBrief
-from activities.contracts.turn_contracts import ConclusionRef, ToolCallRef, TurnInput, TurnReply, arguments_sha256
+from activities.contracts.turn_contracts import ToolCallRef, TurnInput, TurnReply, arguments_sha256
 from activities.model.conversation import ConversationStore, Opening
 from activities.model.journalled_call import Answered, CallName, CallOptions, ModelCalls
 from activities.model.port import Json, system_note, user_message
@@ -23,7 +23,7 @@ from activities.teams.team_files import LoadedTeam
 from activities.teams.toolbox import Toolbox
 from supervision import limits
 from supervision.agent.finish_call import Conclusion, conclude, read_finish
-from supervision.contract.finding import Evidence, FindingRecord
+from supervision.contract.finding import Evidence, Finding, FindingRecord
 from supervision.grounding.support import Source, unsupported_texts
 from supervision.prompt_marks import FINISH_TOOL
 from supervision.text import cut, one_line
@@ -166,13 +166,13 @@ class AgentTurnActivities:
             usage=answered.usage,
         )
         if finish and finished:
-            reply.conclusion = await self._stored(turn, answered.head, finished)
-            reply.conclusion.call_id = str(finish["id"])
+            reply.finding = await self._stored(turn, answered.head, finished)
+            reply.impossible, reply.finish_call_id = finished.outcome == "impossible", str(finish["id"])
         elif text and (turn.last or not calls):
-            reply.conclusion = await self._stored(turn, answered.head, conclude(text))
+            reply.finding = await self._stored(turn, answered.head, conclude(text))
         elif turn.last and (earlier := await self._last_text(answered.head)):
             reply.earlier = await self._stored(turn, answered.head, conclude(earlier))
-        if stored := reply.conclusion or reply.earlier:
+        if stored := reply.finding or reply.earlier:
             reply.preview = stored.summary
         return reply
 
@@ -190,7 +190,7 @@ class AgentTurnActivities:
                 break
         return ""
 
-    async def _stored(self, turn: TurnInput, head: str, conclusion: Conclusion) -> ConclusionRef:
+    async def _stored(self, turn: TurnInput, head: str, conclusion: Conclusion) -> Finding:
         """Stores the text and the record of a conclusion, whose claims are looked up in what it rests on."""
         store, run_id = self._calls.store, turn.run.run_id
         toolbox = (await self._teams.load(turn.team_ref)).toolbox
@@ -203,11 +203,11 @@ class AgentTurnActivities:
             evidence=grounds.evidence,
         )
         data = conclusion.text.encode("utf-8", "replace")
-        return ConclusionRef(
-            text_ref=await store.put_output(run_id, data),
-            bytes=len(data),
-            outcome=conclusion.outcome,
+        return Finding(
+            outcome=record.outcome,
             summary=conclusion.summary or cut(conclusion.text, limits.SUMMARY_BYTES),
+            text_ref=await store.put_output(run_id, data),
+            text_bytes=len(data),
             confidence=record.confidence,
             limitations=record.limitations,
             unsupported=record.unsupported,

@@ -1,15 +1,11 @@
 """Input and reply of the activity that plans. History: see `run_contracts`."""
 
-from typing import Literal
-
 from activities.contracts.packed import PackedPlan
-from activities.contracts.run_contracts import AttachmentRef, RunRef
+from activities.contracts.run_contracts import AttachmentRef, CallTerms, SupervisorCall, SupervisorReply
+from supervision import limits
 from supervision.contract.base import Model
-from supervision.contract.model_choice import Effort
+from supervision.contract.strategy import StrategyName
 from supervision.contract.team import TeamCard
-from supervision.contract.usage import Usage
-
-Strategy = Literal["auto", "plan", "route", "step"]
 
 
 class WorkNote(Model):
@@ -21,26 +17,21 @@ class WorkNote(Model):
     note: str
 
 
-class PlanInput(Model):
+class PlanInput(SupervisorCall):
     """One try at a plan; `head` and `problems` carry on from a try that failed.
 
-    From revision 2 on `previous_ref` is the plan so far and `done` its outcome: the reply only adds to it; `missing` is
+    From revision 2 on `plan_ref` is the plan so far and `done` its outcome: the reply only adds to it; `missing` is
     what a review misses in it. `own_plan_ref` is the plan of the run's caller: it is checked, and no model is asked.
     `nesting_left` is how many levels of nested supervisors may still begin: with 0, no role that is a team is usable.
     """
 
-    run: RunRef
-    goal_ref: str
     team_ref: str
-    model: str
-    effort: Effort | None = None
     attachments: list[AttachmentRef] = []
     max_subtasks: int
-    strategy: Strategy = "auto"
+    strategy: StrategyName = "auto"
     nesting_left: int = 0
     in_flight: dict[str, int] = {}
     done: list[WorkNote] = []
-    previous_ref: str | None = None
     missing: list[str] = []
     own_plan_ref: str | None = None
     revision: int = 1
@@ -48,8 +39,17 @@ class PlanInput(Model):
     head: str | None = None
     problems: list[str] = []
 
+    @property
+    def terms(self) -> CallTerms:
+        """Names the step after the revision and the try."""
+        summary = "the goal" if self.revision == 1 else f"revision {self.revision}"
+        if self.attempt > 1:
+            summary += f", try {self.attempt}"
+        work = "a plan" if self.own_plan_ref is None else "the plan"
+        return CallTerms(f"plan.{self.revision}.{self.attempt}", work, summary, limits.PLAN_MAX_TOKENS)
 
-class PlanReply(Model):
+
+class PlanReply(SupervisorReply):
     """A plan that can run, or the problems with the reply. `plan` may hold shortened descriptions.
 
     `team_ref` and `team` replace the run's team if the plan defines roles of its own. `answer_ref` is the text of a
@@ -57,16 +57,13 @@ class PlanReply(Model):
     nothing more is needed, `incapable` if no role has a capability that the plan asks for.
     """
 
-    head: str
     plan: PackedPlan = None
     plan_ref: str | None = None
     answer_ref: str | None = None
     unsupported: list[str] = []
-    strategy: Strategy = "plan"
+    strategy: StrategyName = "plan"
     team_ref: str | None = None
     team: TeamCard | None = None
     finished: bool = False
     incapable: bool = False
     problems: list[str] = []
-    refusal: str | None = None
-    usage: Usage

@@ -4,6 +4,8 @@ The models of all `*contracts` modules are history: fields may be added with def
 recorded runs live. A *reference* is a key of the artifact store; a *head* is that of a conversation's last entry.
 """
 
+from typing import NamedTuple
+
 from activities.contracts.packed import FindingRefs
 from supervision import limits
 from supervision.contract.base import Model
@@ -29,14 +31,43 @@ class RunRef(Model):
     grant_ref: str = ""
 
 
+class CallTerms(NamedTuple):
+    """How a call is made: its `step` in the journal, the `work` that it is for, the Web UI's line, its reply's room."""
+
+    step: str
+    work: str
+    summary: str
+    max_tokens: int
+
+
 class SupervisorCall(Model):
-    """The fields of every model call of the supervisor about a plan; `effort` None is the model's default."""
+    """The fields of every question of a supervisor to its model; `effort` None is the model's default.
+
+    `plan_ref` is the plan as it stands, empty before the first one.
+    """
 
     run: RunRef
     goal_ref: str
-    plan_ref: str
+    plan_ref: str = ""
     model: str
     effort: Effort | None = None
+
+    @property
+    def terms(self) -> CallTerms:
+        """How the call is made."""
+        raise NotImplementedError
+
+
+class SupervisorReply(Model):
+    """The beginning of every reply: the head of the conversation, and what the call cost.
+
+    `refusal` says why the model refused to answer, `problem` why an answer could not be read.
+    """
+
+    head: str
+    refusal: str | None = None
+    problem: str = ""
+    usage: Usage
 
 
 class AttachmentRef(Model):

@@ -2,11 +2,10 @@
 
 import hashlib
 import json
-from typing import Literal
 
 from activities.contracts.run_contracts import AttachmentRef, RunRef, SubtaskBrief
 from supervision.contract.base import Model
-from supervision.contract.finding import ArtifactRef
+from supervision.contract.finding import ArtifactRef, Finding
 from supervision.contract.model_choice import Effort
 from supervision.contract.usage import Usage
 
@@ -61,27 +60,11 @@ class ToolCallRef(Model):
     preview: str = ""
 
 
-class ConclusionRef(Model):
-    """A worker agent's conclusion; its text by reference. Its finding adds what its tools gave.
-
-    `call_id` is that of the call of `finish`, to be answered if the conversation goes on; None for plain text.
-    `unsupported` are claims of the text that no tool output, nor the brief, has. `record_ref`: see FindingRecord.
-    """
-
-    text_ref: str
-    bytes: int = 0
-    outcome: Literal["done", "partial", "impossible"] = "done"
-    summary: str = ""
-    confidence: float | None = None
-    limitations: list[str] = []
-    unsupported: list[str] = []
-    record_ref: str = ""
-    call_id: str | None = None
-
-
 class TurnReply(Model):
     """A model's reply: `preview` is at most 2 KB of its text, `stop_detail` explains a refusal.
 
+    A conclusion is a `finding`, to which the attempt adds what its tools gave, or says that the subtask is
+    `impossible`. `finish_call_id` names the call of `finish` that gave it, to be answered if the conversation goes on.
     A `last` turn without a text of its own has the last text before it as `earlier`. `fullest` says that no more room
     would make a cut reply longer; `cache_miss` why the provider read less from its cache than it could. `cleared` tool
     outputs of the conversation, the oldest ones, were shown as previews.
@@ -93,8 +76,10 @@ class TurnReply(Model):
     model: str = ""
     preview: str = ""
     calls: list[ToolCallRef] = []
-    conclusion: ConclusionRef | None = None
-    earlier: ConclusionRef | None = None
+    finding: Finding | None = None
+    impossible: bool = False
+    finish_call_id: str | None = None
+    earlier: Finding | None = None
     fullest: bool = False
     cache_miss: str | None = None
     cleared: int = 0

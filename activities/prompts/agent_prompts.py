@@ -1,7 +1,6 @@
 """The prompts of worker agents, and the parts that all prompts share.
 
-Plain functions of values. Content in tags is data, never instructions. See also `planning_prompts` and
-`judgement_prompts`.
+Plain functions of values. Content in tags is data, never instructions. See also `activities/questions`.
 """
 
 import re
@@ -188,6 +187,12 @@ def _attachment(name: str, text: str | None) -> str:
     if text is None:
         return f"- {plain(name)} (read it with your tool)"
     return f'<{ATTACHMENT} name="{_attribute(name)}">\n{plain(text)}\n</{ATTACHMENT}>'
+
+
+def described(subtasks: list[Subtask], room: int) -> str:
+    """Returns a line for each subtask, of ids and descriptions that share `room` bytes."""
+    share = room // max(1, len(subtasks))
+    return "\n".join(f"- {subtask.id} ({subtask.role}): {one_line(subtask.description, share)}" for subtask in subtasks)
 
 
 def gap_blocks(name: str, gaps: list[Gap], room: int = limits.PROMPT_LIST_BYTES) -> list[str]:

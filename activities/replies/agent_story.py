@@ -1,4 +1,4 @@
-"""The story of a run in full: a supervisor's events, with the turns and tool calls of its worker agents between them.
+"""Stories from conversations: a run in full, its worker agents' turns among its events, and an attempt that failed.
 
 The event that ends an attempt names the head of its conversation; what happened in there is read from the journal.
 """
@@ -8,16 +8,19 @@ import json
 from collections.abc import Iterator
 from datetime import datetime
 from itertools import islice
+from typing import Any
 
 from activities.model.conversation import ConversationStore, Entry
 from activities.model.port import Json
-from activities.replies.tool_uses import ToolUse, concluded, read_tool_uses
+from activities.replies.tool_uses import ToolUse, read_tool_uses
 from activities.store.artifacts import ArtifactError, ArtifactStore
 from supervision import limits
 from supervision.contract.status import TraceEvent
 from supervision.prompt_marks import FINISH_TOOL
-from supervision.text import one_line
+from supervision.text import cut, one_line
 
+_ATTEMPT_CALLS_SHOWN = 30  # the last tool calls of a failed attempt, to the one who rewrites its description
+_LAST_WORDS_BYTES = 2 * 1024  # of a failed attempt, to the same
 _STORIES_AT_ONCE = 8  # a local store answers at once and lets nothing else run meanwhile
 
 
@@ -27,7 +30,7 @@ class AgentStories:
     def __init__(self, store: ArtifactStore, conversations: ConversationStore) -> None:
         self._store = store
         self._conversations = conversations
-        self._told: set[str] = set()
+        self._seen: set[str] = set()
 
     async def whole(self, events: list[TraceEvent], most: int | None = None) -> list[TraceEvent]:
         """Returns the events in order of time, with what happened in conversations and nested runs before their ends.
@@ -53,9 +56,9 @@ class AgentStories:
         events = []
         for number, (key, entry) in enumerate(zip([*chain[-1].ancestors, head], chain, strict=True), 1):
             own_uses = list(islice(uses, len(entry.reply.tool_uses())))
-            if key in self._told:  # an attempt goes on where the one before it ended
+            if key in self._seen:  # an attempt goes on where the one before it ended
                 continue
-            self._told.add(key)
+            self._seen.add(key)
             at = min(entry.at or until, until, key=datetime.fromisoformat)
             parts = [*(_notes(entry) if number > 1 else ()), ("turn", _turn(number, entry)), *_tools(own_uses)]
             events += [TraceEvent(seq=0, at=at, type=kind, subtask_id=subtask_id, data=data) for kind, data in parts]
@@ -117,3 +120,37 @@ def _notes(entry: Entry) -> Iterator[tuple[str, Json]]:
         for block in message["content"] if isinstance(message["content"], list) else ():
             if block.get("type") == "text":
                 yield "note", {"text": one_line(str(block.get("text")), limits.SENTENCE_BYTES)}
+
+
+async def attempt_story(conversations: ConversationStore, head: str) -> str:
+    """Returns one line for each tool call of the conversation at `head`, with its outcome, and the last words."""
+    chain = await conversations.chain(head)
+    uses = [use for use in await read_tool_uses(conversations, chain) if use.name != FINISH_TOOL]
+    lines = [_call_line(use) for use in uses[-_ATTEMPT_CALLS_SHOWN:]]
+    words = _last_words(chain)
+    return "\n".join([*lines, *([f"Its last words: {words}"] if words else [])])
+
+
+def _call_line(use: ToolUse) -> str:
+    call = one_line(f"{use.name}({use.arguments})", limits.SENTENCE_BYTES)
+    if use.output is None:
+        return f"{call}: not run"
+    preview = one_line(use.output, limits.SENTENCE_BYTES)
+    return f"{call}: error: {preview}" if use.is_error else f"{call}: {preview}"
+
+
+def _last_words(chain: list[Entry]) -> str:
+    """Returns the last text that the model wrote, or the summary of its conclusion."""
+    for entry in reversed(chain):
+        for block in reversed(entry.reply.content):
+            text = block.get("text") if block.get("type") == "text" else concluded(block)
+            if isinstance(text, str) and text.strip():
+                return cut(text.strip(), _LAST_WORDS_BYTES)
+    return ""
+
+
+def concluded(block: Json) -> object:
+    """Returns what a call of `finish` says; None for other blocks."""
+    arguments: Any = block.get("input")
+    finished = block.get("type") == "tool_use" and block.get("name") == FINISH_TOOL and isinstance(arguments, dict)
+    return (arguments.get("summary") or arguments.get("finding")) if finished else None

@@ -3,17 +3,10 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from activities.model.conversation import ConversationStore, Entry
 from activities.model.port import Json
-from supervision import limits
 from supervision.agent.output_reading import ReadOutputCall
-from supervision.prompt_marks import FINISH_TOOL
-from supervision.text import cut, one_line
-
-_ATTEMPT_CALLS_SHOWN = 30  # the last tool calls of a failed attempt, to the one who rewrites its description
-_LAST_WORDS_BYTES = 2 * 1024  # of a failed attempt, to the same
 
 
 @dataclass(frozen=True)
@@ -75,37 +68,3 @@ def _tool_use(call: Json, answer: tuple[Json, str] | None) -> ToolUse:
         return ToolUse(name, arguments, None)
     block, ref = answer
     return ToolUse(name, arguments, str(block.get("content")), ref, bool(block.get("is_error")))
-
-
-async def attempt_story(conversations: ConversationStore, head: str) -> str:
-    """Returns one line for each tool call of the conversation at `head`, with its outcome, and the last words."""
-    chain = await conversations.chain(head)
-    uses = [use for use in await read_tool_uses(conversations, chain) if use.name != FINISH_TOOL]
-    lines = [_line(use) for use in uses[-_ATTEMPT_CALLS_SHOWN:]]
-    words = _last_words(chain)
-    return "\n".join([*lines, *([f"Its last words: {words}"] if words else [])])
-
-
-def _line(use: ToolUse) -> str:
-    call = one_line(f"{use.name}({use.arguments})", limits.SENTENCE_BYTES)
-    if use.output is None:
-        return f"{call}: not run"
-    preview = one_line(use.output, limits.SENTENCE_BYTES)
-    return f"{call}: error: {preview}" if use.is_error else f"{call}: {preview}"
-
-
-def _last_words(chain: list[Entry]) -> str:
-    """Returns the last text that the model wrote, or the summary of its conclusion."""
-    for entry in reversed(chain):
-        for block in reversed(entry.reply.content):
-            text = block.get("text") if block.get("type") == "text" else concluded(block)
-            if isinstance(text, str) and text.strip():
-                return cut(text.strip(), _LAST_WORDS_BYTES)
-    return ""
-
-
-def concluded(block: Json) -> object:
-    """Returns what a call of `finish` says; None for other blocks."""
-    arguments: Any = block.get("input")
-    finished = block.get("type") == "tool_use" and block.get("name") == FINISH_TOOL and isinstance(arguments, dict)
-    return (arguments.get("summary") or arguments.get("finding")) if finished else None

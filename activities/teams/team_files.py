@@ -239,9 +239,9 @@ def team_card(loaded: LoadedTeam, default_models: list[str]) -> TeamCard:
     for role in loaded.team.roles:
         models = role.model or default_models
         tools = [tool for tool in map(loaded.toolbox.get, dict.fromkeys(role.tools)) if tool]
-        cards = [ToolCard(name=t.name, effects=t.effects, reads_attachments=t.reads_attachments) for t in tools]
-        own = {"tools": cards, "model": models[0], "fallback_models": models[1:]}
-        roles.append(RoleCard.model_validate({**role.model_dump(exclude={"system_prompt"}), **own}))
+        cards = [ToolCard.model_validate(tool, from_attributes=True) for tool in tools]
+        shared = role.model_dump(include=RoleCard.model_fields.keys() - {"tools", "model"})
+        roles.append(RoleCard(**shared, tools=cards, model=models[0], fallback_models=models[1:]))
     team = loaded.team
     return TeamCard(name=team.name, generalist=team.generalist, roles=roles, on_failure=team.on_failure)
 

@@ -1,40 +1,45 @@
 """The commands `artifacts` and `artifact`: fetching what a run made for its user out of the store."""
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+from rich.console import RenderableType
+from rich.text import Text
+
 from activities.store.artifacts import ArtifactStore
-from console.access import Access
-from console.command import BAD_INPUT, DONE, FAILED, CommandFailed
+from console.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed
 from console.hints import hint
-from console.run.run_handle import NoAnswer, RunHandle, is_open
-from console.run.run_outcome import run_outcome, stored_result
-from console.terminal import print_err, print_json, print_out, safe, safe_line
+from console.run.run_handle import NoAnswer, RunHandle
+from console.run.run_outcome import outcome_so_far
+from console.terminal import Report, print_err, safe, safe_line
 from supervision.contract.finding import ArtifactRef
-from supervision.contract.result import RunResult
 
 _NAME_CHARS = 100
 
 
-async def print_artifacts(run: RunHandle, access: Access, save: Path | None, as_json: bool) -> int:
-    """Lists the artifacts of a run, or writes them into the folder `save`. Returns 0 also if there are none."""
-    result = await _result(run, access.store)
+async def artifacts_report(run: RunHandle, access: Access, save: Path | None) -> Report:
+    """Returns the artifacts of a run; they are written into the folder `save`. The exit code is 0 also without any."""
+    try:
+        result = (await outcome_so_far(run, access.store)).result
+    except NoAnswer:
+        result = None
     listed = result.artifacts if result else []
-    files = _file_names(listed)
-    if as_json:
-        print_json([artifact.model_dump(mode="json") for artifact in listed])
-    elif not listed:
-        print_err(f"run '{run.id}' made no artifacts")
-    elif save is None:
-        for artifact in listed:
-            print_out(f"{safe_line(artifact.name, _NAME_CHARS)}  {artifact.media_type}, {artifact.bytes:,} bytes")
-            print_out(f"    {artifact.ref}")
-        print_err(f"save them: {hint('artifacts', run.id, '--save', 'DIR')}")
     if save is not None:
         save.mkdir(parents=True, exist_ok=True)
-        for artifact, name in zip(listed, files, strict=True):
+        for artifact, name in zip(listed, _file_names(listed), strict=True):
             _write(save / name, await access.store.get(artifact.ref))
-    return DONE
+    if not listed:
+        return Report([], lambda _: (), notes=[f"run '{run.id}' made no artifacts"])
+    if save is not None:
+        return Report(listed, lambda _: ())
+    return Report(listed, lambda _: _rows(listed), notes=[f"save them: {hint('artifacts', run.id, '--save', 'DIR')}"])
+
+
+def _rows(listed: list[ArtifactRef]) -> Iterator[RenderableType]:
+    for artifact in listed:
+        yield f"{safe_line(artifact.name, _NAME_CHARS)}  {artifact.media_type}, {artifact.bytes:,} bytes"
+        yield Text(f"    {artifact.ref}")  # one piece, to be copied
 
 
 async def print_artifact(store: ArtifactStore, ref: str, output: Path | None) -> int:
@@ -47,9 +52,7 @@ async def print_artifact(store: ArtifactStore, ref: str, output: Path | None) ->
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         raise CommandFailed(BAD_INPUT, f"{len(data):,} bytes that are no text: name a file with -o FILE") from None
-    if sys.stdout.isatty():
-        text = safe(text)
-    sys.stdout.write(text)
+    sys.stdout.write(safe(text) if sys.stdout.isatty() else text)
     sys.stdout.flush()
     return DONE
 
@@ -62,23 +65,6 @@ def _write(path: Path, data: bytes) -> None:
     except FileExistsError:
         raise CommandFailed(FAILED, f"{path} exists already: remove it, or choose another name") from None
     print_err(f"wrote {path}, {len(data):,} bytes")
-
-
-async def _result(run: RunHandle, store: ArtifactStore) -> RunResult | None:
-    """Returns the result of a run, or the one so far."""
-    try:
-        described = await run.require()
-    except CommandFailed:
-        stored = await stored_result(run.id, store)
-        if stored is None:
-            raise
-        return stored
-    if not is_open(described):
-        return (await run_outcome(run, store)).result
-    try:
-        return await run.result()
-    except NoAnswer:
-        return None
 
 
 def _file_names(listed: list[ArtifactRef]) -> list[str]:

@@ -1,69 +1,63 @@
 """The commands `status`, `plan`, `trace` and `result`: reports on one run, with or without a Worker to ask."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from pydantic import JsonValue
-from rich.console import Console
-from rich.padding import Padding
-from rich.text import Text
+from rich.console import Console, RenderableType
 from temporalio.client import WorkflowExecutionDescription, WorkflowQueryFailedError
 
 from activities.store.artifacts import ArtifactMissing, ArtifactStore
-from console.access import Access, web_address
-from console.command import DONE, FAILED, UNREACHABLE, CommandFailed
-from console.console_limits import FOLLOW_LINE_CHARS
+from console.command import FAILED, UNREACHABLE, Access, CommandFailed, web_address
+from console.run.full_trace import full_trace
 from console.run.run_handle import NO_WORKER, NoAnswer, RunHandle, facts, is_open, state_word
-from console.run.run_outcome import RunOutcome, read_result, run_outcome, stored_outcome, stored_result
-from console.run.run_story import run_story
-from console.run.standstill import grouped, observed, stated
-from console.terminal import print_err, print_json, print_out, safe_line
-from console.view.answer_text import print_outcome
+from console.run.run_outcome import outcome_so_far, read_result, run_outcome
+from console.run.standstill import Standstill, grouped, observed, stated
+from console.terminal import Report, indented, safe_line
+from console.view.answer_text import answer_report
 from console.view.event_lines import line
-from console.view.live_view import draw, spend_table, story_rows
-from console.view.picture import Picture, tree_rows
+from console.view.live_view import LINE_CHARS, draw, spend_table, story_rows
+from console.view.picture import Picture
 from supervision import limits
+from supervision.contract.plan import Plan
 from supervision.contract.status import Status
 from supervision.text import money
 
 _WIDEST = 120
 
 
-async def print_status(run: RunHandle, console: Console, store: ArtifactStore | None, as_json: bool) -> int:
-    """Prints where the run stands, or only the server's facts if no Worker answers."""
+async def status_report(run: RunHandle, store: ArtifactStore | None) -> Report:
+    """Returns where the run stands, or only the server's facts if no Worker answers."""
     described = await run.require()
+    known = {"run_id": run.id, "state": state_word(described)}
+    closed = described.close_time
+    times = {"started_at": described.start_time.isoformat(), "closed_at": closed.isoformat() if closed else None}
     try:
         status = await run.whole_status()
     except NoAnswer as error:
         refused = isinstance(error.__cause__, WorkflowQueryFailedError)  # by a Worker, for a run that did not begin
         why = str(error) if refused else "no Worker answers: only the server's facts"
-        return await _print_facts(run, described, store, why, as_json)
+        return await _facts_report(run, described, store, known, times, None if is_open(described) else why)
     causes = grouped([*stated(status, run.id), *await observed(run, described, answered=True)])
     web = web_address(run.client, run.id)
-    if as_json:
-        facts_first = {"run_id": run.id, "state": state_word(described), **_times(described), "web": web}
-        waits: JsonValue = [cause.as_json() for cause in causes]
-        print_json({**facts_first, **status.model_dump(mode="json"), "standstills": waits})
-        return DONE
-    began, closed = described.start_time, described.close_time
-    picture = Picture(run.id, web, began, closed, state_word(described), status)
-    picture.observed = causes
+    picture = Picture(run.id, web, described.start_time, closed, known["state"], observed=causes)
     picture.reports = {report.id: report for report in status.subtasks}
-    whose = f"run {run.id}, {state_word(described)}, team {status.team}"
-    for words in (safe_line(status.goal, FOLLOW_LINE_CHARS), whose, _limits(status)):
-        console.print(Text(words))
+    data = {**known, **times, "web": web, **status.model_dump(mode="json"), "standstills": causes}
+    return Report(data, lambda screen: _status_rows(screen, status, picture))
+
+
+def _status_rows(screen: Console, status: Status, picture: Picture) -> Iterator[RenderableType]:
+    yield safe_line(status.goal, LINE_CHARS)
+    yield f"run {picture.run_id}, {picture.state}, team {status.team}"
+    yield _limits(status)
     if status.spend:
-        console.print(spend_table(status.spend))
-    height = len(tree_rows(status.subtasks)) + limits.STATUS_PAGE
+        yield spend_table(status.spend)
     picture.status = status.model_copy(update={"spend": []})  # shown above, row by row
-    console.print(draw(picture, min(console.width, _WIDEST), height), crop=False)
+    yield draw(picture, min(screen.width, _WIDEST), len(picture.tree()) + limits.STATUS_PAGE)
     for warning in status.warnings:
-        print_out(safe_line(f"warning: {warning}", limits.ERROR_BYTES))
-    if status.error:
-        print_out(
-            safe_line(f"{state_word(described)}: {status.error.type}: {status.error.message}", limits.ERROR_BYTES)
-        )
-    return DONE
+        yield safe_line(f"warning: {warning}", limits.ERROR_BYTES)
+    if error := status.error:
+        yield safe_line(f"{picture.state}: {error.type}: {error.message}", limits.ERROR_BYTES)
 
 
 def _limits(status: Status) -> str:
@@ -75,8 +69,27 @@ def _limits(status: Status) -> str:
     return f"review {status.review} · deadline {ends} · budget {used.tokens:,} of {tokens} tokens{dollars}"
 
 
-async def print_plan(run: RunHandle, console: Console, as_json: bool) -> int:
-    """Prints the plan, out of the run's history if no Worker answers."""
+async def _facts_report(
+    run: RunHandle,
+    described: WorkflowExecutionDescription,
+    store: ArtifactStore | None,
+    known: dict[str, str],
+    times: dict[str, str | None],
+    why: str | None,
+) -> Report:
+    """Returns what the server knows of a run that does not answer, and why it does not."""
+    phase, team, usd = await facts(described)
+    causes = await observed(run, described, answered=False)
+    error = None if is_open(described) else (await run_outcome(run, store)).error
+    values = {**known, "phase": phase or None, "team": team or None, "usd": usd, **times, "notice": why}
+    shown = {**values, "error": error and str(error)}
+    rows = [f"{name:<12}{value}" for name, value in shown.items() if value is not None]
+    rows += [f"⏸ {cause.line}" for cause in causes]
+    return Report({**values, "error": error, "standstills": causes}, lambda _: rows)
+
+
+async def plan_report(run: RunHandle) -> Report:
+    """Returns the plan, out of the run's history if no Worker answers."""
     described = await run.require()
     try:
         plan = await run.plan()
@@ -85,57 +98,43 @@ async def print_plan(run: RunHandle, console: Console, as_json: bool) -> int:
         if recorded is None:
             raise CommandFailed(UNREACHABLE, f"the plan of '{run.id}' is not known: {error}") from error
         plan = recorded
-    if as_json:
-        print_json({"run_id": run.id, "state": state_word(described), **plan.model_dump(mode="json")})
-        return DONE
+    data = {"run_id": run.id, "state": state_word(described), **plan.model_dump(mode="json")}
+    return Report(data, lambda _: _plan_rows(plan))
+
+
+def _plan_rows(plan: Plan) -> Iterator[RenderableType]:
     if plan.direct_answer:
-        print_out("no subtasks: the planner answered the goal itself")
+        yield "no subtasks: the planner answered the goal itself"
     elif not plan.subtasks:
-        print_out("there is no plan yet")
+        yield "there is no plan yet"
     for subtask in plan.subtasks:
         after = f", after {', '.join(subtask.depends_on)}" if subtask.depends_on else ""
-        console.print(Text(f"{subtask.id}  ({subtask.role}, {subtask.importance}{after})"))
-        description = Text(safe_line(subtask.description, limits.DESCRIPTION_CHARS))
-        console.print(Padding(description, (0, 0, 0, 4), expand=False))
-    return DONE
+        yield f"{subtask.id}  ({subtask.role}, {subtask.importance}{after})"
+        yield indented(safe_line(subtask.description, limits.DESCRIPTION_CHARS), 4)
 
 
-async def print_trace(run: RunHandle, console: Console, store: ArtifactStore | None, as_json: bool) -> int:
-    """Prints all that happened in a run; of an open run so far, of a forgotten one out of the store."""
-    events = await run_story(run, store)
-    if as_json:
-        print_json([event.model_dump(mode="json") for event in events])
-        return DONE
-    for event in events:
-        for row in story_rows(line(event), console.width if console.is_terminal else None):
-            console.print(row) if console.is_terminal else print_out(row.plain)
-    if store is None:
-        print_err("the turns of worker agents are in the artifact store, which can't be opened from here")
-    return DONE
+async def trace_report(run: RunHandle, store: ArtifactStore | None) -> Report:
+    """Returns all that happened in a run; of an open run so far, of a forgotten one out of the store."""
+    events = await full_trace(run, store)
+    away = "the turns of worker agents are in the artifact store, which can't be opened from here"
+
+    def rows(screen: Console) -> Iterator[RenderableType]:
+        for event in events:
+            yield from story_rows(line(event), screen.width if screen.is_terminal else None)
+
+    return Report(events, rows, notes=[] if store else [away])
 
 
-async def print_result(
-    run: RunHandle, access: Access, console: Console, *, as_json: bool = False, full: bool = False, wait: bool = False
-) -> int:
-    """Prints the result, or the result so far; out of the store if Temporal has forgotten the run."""
+async def result_report(run: RunHandle, access: Access, *, full: bool = False, wait: bool = False) -> Report:
+    """Returns the result, or the result so far; out of the store if Temporal has forgotten the run."""
     store = access.store
     try:
-        described = await run.require()
-    except CommandFailed:
-        stored = await stored_result(run.id, store)
-        if stored is None:
-            raise
-        return print_outcome(console, run.id, stored_outcome(stored), as_json=as_json)
-    if is_open(described) and not wait:
-        try:
-            outcome = RunOutcome(DONE, state_word(described), await run.result())
-        except NoAnswer as error:
-            causes = await observed(run, described, answered=False)
-            why = causes[0].line if causes else NO_WORKER
-            raise CommandFailed(UNREACHABLE, f"'{run.id}' is running: {why}") from error
-    else:
-        outcome = await run_outcome(run, store)
-    if full and outcome.result and outcome.result.result_ref:
+        outcome = await outcome_so_far(run, store, wait=wait)
+    except NoAnswer as error:
+        causes: list[Standstill] = await observed(run, await run.describe(), answered=False)
+        why = causes[0].line if causes else NO_WORKER
+        raise CommandFailed(UNREACHABLE, f"'{run.id}' is running: {why}") from error
+    if full and outcome.result and outcome.result.result_ref and not outcome.forgotten:
         try:
             outcome = replace(outcome, result=await read_result(store, outcome.result.result_ref))
         except ArtifactMissing as error:
@@ -144,40 +143,4 @@ async def print_result(
             raise CommandFailed(
                 FAILED, f"{error}: the run uses another store, so set SUPERVISOR_ARTIFACTS_URL as its Workers have it"
             ) from error
-    return print_outcome(console, run.id, outcome, as_json=as_json, web=web_address(run.client, run.id))
-
-
-def _times(described: WorkflowExecutionDescription) -> dict[str, JsonValue]:
-    closed = described.close_time
-    return {"started_at": described.start_time.isoformat(), "closed_at": closed.isoformat() if closed else None}
-
-
-async def _print_facts(
-    run: RunHandle, described: WorkflowExecutionDescription, store: ArtifactStore | None, why: str, as_json: bool
-) -> int:
-    """Prints what the server knows, for a run that does not answer, and why it does not."""
-    phase, team, usd = await facts(described)
-    causes = await observed(run, described, answered=False)
-    ended = None if is_open(described) else await run_outcome(run, store)
-    error: JsonValue = {"type": ended.error.type, "message": ended.error.message} if ended and ended.error else None
-    known: dict[str, JsonValue] = {
-        "run_id": run.id,
-        "state": state_word(described),
-        "phase": phase or None,
-        "team": team or None,
-        "usd": usd,
-        **_times(described),
-        "notice": None if is_open(described) else why,
-        "error": error,
-        "standstills": [cause.as_json() for cause in causes],
-    }
-    if as_json:
-        print_json(known)
-        return DONE
-    known["error"] = str(ended.error) if ended and ended.error else None
-    for name, value in known.items():
-        if isinstance(value, (str, float)):
-            print_out(f"{name:<12}{value}")
-    for cause in causes:
-        print_out(f"⏸ {cause.line}")
-    return DONE
+    return answer_report(run.id, outcome, None if outcome.forgotten else web_address(run.client, run.id))

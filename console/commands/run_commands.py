@@ -1,78 +1,68 @@
 """The commands `run` and `follow`: starting a run, and following it to its answer."""
 
 import asyncio
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
 
-from activities.store.artifacts import ArtifactStore, ArtifactUnavailable
-from console.access import Access, web_address
-from console.command import DONE
+from console.command import Access, web_address
 from console.hints import hint
-from console.run.request_options import RunOptions, check_run_id
+from console.run.request_options import check_run_id, prepared_request
 from console.run.run_handle import RunHandle
 from console.run.start_run import new_run_id, require_workers, start
-from console.terminal import console, print_err, print_json, print_out
-from console.view.answer_text import print_outcome
+from console.terminal import Report, console, print_err
+from console.view.answer_text import answer_report
 from console.view.follow import follow
-from console.view.live_screens import open_screen
+from console.view.live_view import open_screen
 from supervision.errors import ErrorKind
 
 _HINT = "Ctrl-C leaves the run going"
 
 
-async def run_goal(access: Access, options: RunOptions) -> int:
-    """Starts a run and follows it, or only prints its id. Returns the exit code.
+async def run_goal(access: Access, options: Mapping[str, Any]) -> Report:
+    """Starts a run and follows it, or only prints its id; the options are the parameters of the command `run`.
 
     The request is checked before the server is asked. Attached files are stored before the run is started, because
     it names them by reference.
     """
-    prepared = options.as_request()
-    run_id = check_run_id(options.run_id) if options.run_id is not None else new_run_id(prepared.request.goal)
+    request, uploads = prepared_request(options)
+    given = options["run_id"]
+    run_id = check_run_id(given) if given is not None else new_run_id(request.goal)
     client = await access.client()
-    if not options.queue_anyway:
+    if not options["queue_anyway"]:
         await require_workers(client)
-    if prepared.uploads:
-        await prepared.store_uploads(access.store)
-    run = await start(client, prepared.request, run_id)
+    for data in uploads:
+        await access.store.put_upload(data)
+    run = await start(client, request, run_id)
     web = web_address(client, run_id)
-    if options.detach:
-        if options.as_json:
-            print_json({"run_id": run_id, "web": web})
-        else:
-            print_out(run_id)
+    if options["detach"]:
         print_err(f"follow it: {hint('follow', run_id)}")
-        return DONE
+        return Report({"run_id": run_id, "web": web}, lambda _: [run_id])
     print_err(f"run {run_id}" + (f"\n{web}" if web else ""))
-    return await follow_run(run, access, as_json=options.as_json)
+    return await follow_run(run, access, as_json=options["as_json"])
 
 
-async def follow_run(run: RunHandle, access: Access, *, as_json: bool = False) -> int:
-    """Follows a run to its end and prints its outcome. Returns the exit code; Ctrl-C leaves the run going."""
+async def follow_run(run: RunHandle, access: Access, *, as_json: bool = False) -> Report:
+    """Follows a run to its end and returns its outcome; Ctrl-C leaves the run going."""
     web = web_address(run.client, run.id)
     try:
         async with open_screen(console(stderr=as_json), _HINT) as screen:
-            outcome = await follow(run, screen, opened(access), web)
+            outcome = await follow(run, screen, access.store_or_none, web)
     except asyncio.CancelledError:
         print_err(f"the run goes on: {hint('follow', run.id)}")
         raise
-    code = print_outcome(console(), run.id, outcome, as_json=as_json, web=web)
+    report = answer_report(run.id, outcome, web)
     if outcome.error and outcome.error.type == ErrorKind.UNKNOWN_TEAM:
-        _explain_team(access, outcome.error.message)
-    return code
+        return replace(report, error="\n".join([report.error, *_explained(access, outcome.error.message)]))
+    return report
 
 
-def _explain_team(access: Access, message: str) -> None:
-    """Says it if this client has the team that no Worker has."""
+def _explained(access: Access, message: str) -> Iterator[str]:
+    """Yields a sentence if this client has the team that no Worker has."""
     for folder in access.settings.teams_folders:
         for file in folder.glob("*/team.toml"):
             if f"there is no team '{file.parent.name}'" in message:
-                print_err(
+                yield (
                     f"this client has team '{file.parent.name}' in {folder}, the Worker that prepared the run has not: "
                     "set SUPERVISOR_TEAMS_DIR where Workers run, too"
                 )
-
-
-def opened(access: Access) -> ArtifactStore | None:
-    """Returns the store if it can be opened: following a run needs none."""
-    try:
-        return access.store
-    except (ArtifactUnavailable, ValueError):
-        return None

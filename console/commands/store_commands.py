@@ -1,21 +1,27 @@
 """The commands `put` and `prune`: storing a text, and deleting what nobody uses any more, by age."""
 
+import json
+import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
+from temporalio.client import Client
+from temporalio.service import RPCError, RPCStatusCode
 
 from activities.store.artifacts import ArtifactStore
 from activities.store.contents import Contents, StoredRun, StoredUpload, read_contents
-from console.access import Access
-from console.command import BAD_INPUT, DONE, CommandFailed
-from console.commands.store_owner import Owner, Unreadable
+from console.command import BAD_INPUT, DONE, Access, CommandFailed
 from console.run.request_options import read_text_file
+from console.run.run_handle import RPC_TIMEOUT, RUN_TYPE, is_open
 from console.terminal import print_err, print_out
+from runtime.connection import namespace_id
 from supervision.contract.base import Duration
-from supervision.store_keys import digest_of, run_of
+from supervision.store_keys import digest_of, home_name, run_of, run_prefix
 
+_UPLOAD = re.compile(r"uploads/([0-9a-f]{64})")
 _DURATION: TypeAdapter[timedelta] = TypeAdapter(Duration)
 
 
@@ -25,15 +31,6 @@ async def put_file(store: ArtifactStore, path: Path) -> int:
     return DONE
 
 
-def parse_age(text: str) -> timedelta:
-    """Returns the duration of `30d`, `12h`, `2w`, `PT90M`. Raises CommandFailed for anything else."""
-    try:
-        age: timedelta = _DURATION.validate_python(text)
-    except ValidationError:
-        raise CommandFailed(BAD_INPUT, f"'{text}' is no age: write one such as 30d, 12h or PT12H") from None
-    return age
-
-
 async def prune(access: Access, older_than: str, confirmed: Callable[[str], bool]) -> int:
     """Lists what nobody uses any more and stored nothing since that age, and deletes it once `confirmed`.
 
@@ -41,13 +38,9 @@ async def prune(access: Access, older_than: str, confirmed: Callable[[str], bool
     runs of other namespaces and servers that share the store are left and counted. And uploads that neither a run that
     stays nor an open run's request has.
     """
-    age = parse_age(older_than)
+    oldest = _time_before(older_than)
     client, store = await access.client(), access.store
-    try:
-        oldest = datetime.now(UTC) - age
-    except OverflowError:
-        raise CommandFailed(BAD_INPUT, f"'{older_than}' is before all time") from None
-    owner = await Owner.of(client, store)
+    owner = _Owner(client, store, await namespace_id(client))
     contents = await read_contents(store)
     if foreign := sum(run.modified < oldest and not owner.owns(run) for run in contents.runs):
         print_err(f"left alone: {foreign} old runs that another namespace or server may use")
@@ -74,8 +67,18 @@ async def prune(access: Access, older_than: str, confirmed: Callable[[str], bool
     return DONE
 
 
+def _time_before(age: str) -> datetime:
+    """Returns when `30d`, `12h`, `2w`, `PT90M` ago was. Raises CommandFailed for anything else."""
+    try:
+        return datetime.now(UTC) - _DURATION.validate_python(age)
+    except ValidationError:
+        raise CommandFailed(BAD_INPUT, f"'{age}' is no age: write one such as 30d, 12h or PT12H") from None
+    except OverflowError:
+        raise CommandFailed(BAD_INPUT, f"'{age}' is before all time") from None
+
+
 async def _unused_uploads(
-    owner: Owner, contents: Contents, ended: list[StoredRun], oldest: datetime
+    owner: "_Owner", contents: Contents, ended: list[StoredRun], oldest: datetime
 ) -> list[StoredUpload]:
     """Returns the old uploads that no other run than the ended ones has, and that no open run asks for."""
     old = [upload for upload in contents.uploads if upload.modified < oldest]
@@ -84,7 +87,7 @@ async def _unused_uploads(
     stays = [run for run in contents.runs if run not in ended]
     try:
         in_use = await owner.requested(stays)
-    except Unreadable as error:
+    except _Unreadable as error:
         print_err(f"uploads are left alone: {error}")
         return []
     for run in stays:
@@ -94,3 +97,59 @@ async def _unused_uploads(
 
 def _line(modified: datetime, size: int, objects: int, name: str) -> str:
     return f"{modified:%Y-%m-%d}  {size:>12,} bytes  {objects:>6} objects  {name}"
+
+
+class _Unreadable(Exception):
+    """The request of an open run, which may name any upload, can't be read."""
+
+
+@dataclass(frozen=True)
+class _Owner:
+    """A namespace of one server, by the id that the server gave it: servers share names, never these ids."""
+
+    client: Client
+    store: ArtifactStore
+    namespace_id: str
+
+    def owns(self, run: StoredRun) -> bool:
+        """True if no other namespace or server had a run of this id."""
+        return run.homes == {self.namespace_id}
+
+    async def has_ended(self, run: StoredRun) -> bool:
+        """True if the run is this namespace's alone, and the server says that it closed or no longer knows it."""
+        if not self.owns(run):
+            return False
+        run_id = run_of(run.run_prefix)
+        if run_prefix(run_id) != run.run_prefix:  # too long to be read back from a key
+            mark = await self.store.get(run.run_prefix + home_name(self.namespace_id))
+            run_id = mark.decode("utf-8", "surrogatepass")
+        try:
+            handle = self.client.get_workflow_handle(run_id)
+            return not is_open(await handle.describe(rpc_timeout=RPC_TIMEOUT))
+        except RPCError as error:
+            if error.status is RPCStatusCode.NOT_FOUND:  # it was begun here, so its retention is over
+                return True
+            raise
+
+    async def requested(self, prepared: list[StoredRun]) -> set[str]:
+        """Returns the hashes of the uploads that open runs ask for which have not stored anything yet.
+
+        Raises _Unreadable if such a request cannot be read.
+        """
+        known = {run.run_prefix for run in prepared if self.namespace_id in run.homes}
+        query = f"WorkflowType = '{RUN_TYPE}' AND ExecutionStatus = 'Running'"
+        wanted: set[str] = set()
+        async for execution in self.client.list_workflows(query):
+            if run_prefix(execution.id) not in known and execution.parent_id is None:
+                wanted |= await self._uploads_of(execution.id)
+        return wanted
+
+    async def _uploads_of(self, run_id: str) -> set[str]:
+        async for event in self.client.get_workflow_handle(run_id).fetch_history_events(page_size=1):
+            payloads = event.workflow_execution_started_event_attributes.input.payloads
+            try:
+                values = await self.client.data_converter.decode(payloads)
+            except Exception as error:  # converters raise whatever they like
+                raise _Unreadable(f"the request of the open run '{run_id}' cannot be read") from error
+            return set(_UPLOAD.findall(json.dumps(values, default=str)))
+        return set()

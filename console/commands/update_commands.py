@@ -3,12 +3,11 @@
 import asyncio
 import secrets
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from pydantic import JsonValue, ValidationError
 from temporalio.client import WorkflowFailureError
 
-from console import console_limits
 from console.command import BAD_INPUT, DONE, FAILED, UNREACHABLE, CommandFailed
 from console.hints import hint
 from console.run.run_handle import NoAnswer, RunHandle, is_open, state_word
@@ -17,6 +16,8 @@ from console.terminal import print_err, print_out
 from supervision.contract.request import describe_errors
 from supervision.contract.updates import ExtendLimits, Resume
 from supervision.text import did_you_mean
+
+_CANCEL_WAIT = timedelta(seconds=20)  # a cancelled run closes in under a second, after a Worker restart in some
 
 
 async def cancel(run: RunHandle) -> int:
@@ -28,7 +29,7 @@ async def cancel(run: RunHandle) -> int:
         return DONE if state_word(before) == "cancelled" else FAILED
     await run.handle.cancel()
     try:
-        async with asyncio.timeout(console_limits.CANCEL_WAIT.total_seconds()):
+        async with asyncio.timeout(_CANCEL_WAIT.total_seconds()):
             await run.handle.result()
     except TimeoutError:
         print_err(f"run '{run.id}' will be cancelled as soon as a worker takes it up")

@@ -5,11 +5,11 @@ import re
 from temporalio.client import Client, WorkflowExecution
 from temporalio.service import RPCError, RPCStatusCode
 
-from console import console_limits
 from console.command import BAD_INPUT, FAILED, CommandFailed
 from console.hints import EXAMPLE_GOAL, hint
-from console.run.run_handle import RUN_TYPE
+from console.run.run_handle import RPC_TIMEOUT, RUN_TYPE
 
+SEARCHED_RUNS = 1000  # one page of the server's list, for the newest run and the beginning of an id
 _GENERATED = "supervise-"
 _KEY_CHARS = 6
 _SHOWN = 5
@@ -40,9 +40,14 @@ async def find_run(client: Client, given: str | None) -> str:
         if newest := await roots(client, 1):
             return newest[0].id
         raise CommandFailed(FAILED, no_runs(client.namespace))
-    if await _exists(client, given):
+    try:
+        await client.get_workflow_handle(given).describe(rpc_timeout=RPC_TIMEOUT)
         return given
-    matches = await _matching(client, given)
+    except RPCError as error:
+        if error.status not in (RPCStatusCode.NOT_FOUND, RPCStatusCode.INVALID_ARGUMENT):
+            raise
+    ids = [execution.id for execution in await roots(client, SEARCHED_RUNS)] if given.strip() else []
+    matches = [run_id for run_id in ids if run_id.startswith(given)] or [i for i in ids if short_id(i) == given]
     if len(matches) > 1:
         shown = ", ".join(matches[:_SHOWN]) + (f" and {len(matches) - _SHOWN} more" if len(matches) > _SHOWN else "")
         raise CommandFailed(BAD_INPUT, f"'{given}' is the beginning of several runs: {shown}")
@@ -55,24 +60,6 @@ async def roots(client: Client, limit: int, state: str | None = None) -> list[Wo
     The server lists open runs first, then others by their end; so a good number is asked for, and sorted here.
     """
     query = f"WorkflowType = '{RUN_TYPE}'" + (f" AND ExecutionStatus = '{state}'" if state else "")
-    most = max(limit, console_limits.SEARCHED_RUNS)
+    most = max(limit, SEARCHED_RUNS)
     runs = [run async for run in client.list_workflows(query, limit=most) if run.parent_id is None]
     return sorted(runs, key=lambda run: run.start_time, reverse=True)[:limit]
-
-
-async def _exists(client: Client, run_id: str) -> bool:
-    try:
-        await client.get_workflow_handle(run_id).describe(rpc_timeout=console_limits.RPC_TIMEOUT)
-    except RPCError as error:
-        if error.status in (RPCStatusCode.NOT_FOUND, RPCStatusCode.INVALID_ARGUMENT):
-            return False
-        raise
-    return True
-
-
-async def _matching(client: Client, given: str) -> list[str]:
-    """Returns the runs whose id begins with `given`, or has it as its last word, newest first."""
-    if not given.strip():
-        return []
-    ids = [execution.id for execution in await roots(client, console_limits.SEARCHED_RUNS)]
-    return [run_id for run_id in ids if run_id.startswith(given)] or [i for i in ids if short_id(i) == given]

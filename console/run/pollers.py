@@ -1,25 +1,23 @@
 """The Workers that serve a queue and the rate at which they may, as the server knows them."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from temporalio.api.enums.v1 import RateLimitSource, TaskQueueType
 from temporalio.api.taskqueue.v1 import TaskQueue
-from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
+from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest, DescribeTaskQueueResponse
 from temporalio.client import Client
 
-from console import console_limits
+from console.run.run_handle import RPC_TIMEOUT
 
 WORKFLOWS = TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW
+_FRESH = timedelta(seconds=70)  # a live Worker polls anew every 60 s; the server lists dead ones for minutes
 ACTIVITIES = TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY
 
 
 async def pollers(client: Client, queue: str, kind: TaskQueueType.ValueType) -> dict[str, datetime]:
     """Returns the identities of the Workers that polled a queue a moment ago, each with the time of that."""
-    described = await client.workflow_service.describe_task_queue(
-        DescribeTaskQueueRequest(namespace=client.namespace, task_queue=TaskQueue(name=queue), task_queue_type=kind),
-        timeout=console_limits.RPC_TIMEOUT,
-    )
-    oldest = datetime.now(UTC) - console_limits.POLLER_FRESH
+    described = await _described(client, queue, kind)
+    oldest = datetime.now(UTC) - _FRESH
     polled = [(p.identity, p.last_access_time.ToDatetime(tzinfo=UTC)) for p in described.pollers]
     return {identity: at for identity, at in sorted(polled) if at >= oldest}
 
@@ -33,15 +31,7 @@ def shown(workers: dict[str, datetime]) -> str:
 
 async def limited(client: Client, queue: str) -> str | None:
     """Returns the rate that bounds a queue of activities, and why; None if only the server's own limits do."""
-    described = await client.workflow_service.describe_task_queue(
-        DescribeTaskQueueRequest(
-            namespace=client.namespace,
-            task_queue=TaskQueue(name=queue),
-            task_queue_type=ACTIVITIES,
-            report_config=True,
-        ),
-        timeout=console_limits.RPC_TIMEOUT,
-    )
+    described = await _described(client, queue, ACTIVITIES)
     effective = described.effective_rate_limit
     rate = f"{effective.requests_per_second * 60:.4g} calls a minute"
     if effective.rate_limit_source == RateLimitSource.RATE_LIMIT_SOURCE_WORKER:
@@ -50,3 +40,10 @@ async def limited(client: Client, queue: str) -> str | None:
         config = described.config.queue_rate_limit.metadata
         return f"{rate}, {config.reason or 'set by ' + (config.update_identity or 'somebody')}"
     return None
+
+
+async def _described(client: Client, queue: str, kind: TaskQueueType.ValueType) -> DescribeTaskQueueResponse:
+    request = DescribeTaskQueueRequest(
+        namespace=client.namespace, task_queue=TaskQueue(name=queue), task_queue_type=kind, report_config=True
+    )
+    return await client.workflow_service.describe_task_queue(request, timeout=RPC_TIMEOUT)

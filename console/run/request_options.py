@@ -4,12 +4,10 @@ import hashlib
 import json
 import re
 import sys
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from activities.store.artifacts import ArtifactStore
-from console import console_limits
 from console.command import BAD_INPUT, CommandFailed
 from console.hints import EXAMPLE_GOAL, hint
 from supervision import limits
@@ -17,88 +15,55 @@ from supervision.contract.request import RunRequest, parse_request
 from supervision.store_keys import upload_key
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
-_PLAN_EXAMPLE = '{"subtasks": [...]}'
-_SCHEMA_EXAMPLE = '{"type": "object", "properties": {...}}'
+_ID_BYTES = 400  # the server allows 1,000; child ids add to it
+_SAME = (
+    *("team", "strategy", "success", "effort", "subtask_timeout", "deadline", "incremental_synthesis"),
+    *("max_subtasks", "max_parallel", "max_turns", "max_reviews", "max_replans", "max_depth"),
+)
+"""The options that are fields of the request."""
+_PARTS = {
+    "models": {"supervisor": "supervisor_model", "workers": "worker_model"},
+    "budget": {"tokens": "budget_tokens", "usd": "budget_usd"},
+}
+"""The options that are parts of one field."""
 
 
-@dataclass(frozen=True)
-class PreparedRequest:
-    """A valid request, and the uploads that it refers to and that are not stored yet."""
+def prepared_request(options: Mapping[str, Any]) -> tuple[RunRequest, list[bytes]]:
+    """Returns the request, and the uploads that it refers to and that are not stored yet.
 
-    request: RunRequest
-    uploads: list[bytes] = field(default_factory=list)
-
-    async def store_uploads(self, store: ArtifactStore) -> None:
-        """Stores the attached files. Raises ArtifactUnavailable if the store is away."""
-        for data in self.uploads:
-            await store.put_upload(data)
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunOptions:
-    """The options of `run`; None is "not given". The fields are the parameters of the command."""
-
-    goal: str | None = None
-    goal_file: Path | None = None
-    request: Path | None = None
-    team: str | None = None
-    strategy: str | None = None
-    success: str | None = None
-    max_subtasks: int | None = None
-    max_parallel: int | None = None
-    max_turns: int | None = None
-    max_reviews: int | None = None
-    max_replans: int | None = None
-    max_depth: int | None = None
-    incremental_synthesis: int | None = None
-    effort: str | None = None
-    subtask_timeout: str | None = None
-    deadline: str | None = None
-    budget_tokens: int | None = None
-    budget_usd: float | None = None
-    answer_schema: Path | None = None
-    plan: Path | None = None
-    supervisor_model: list[str] | None = None
-    worker_model: list[str] | None = None
-    attach: list[Path] | None = None
-    run_id: str | None = None
-    detach: bool = False
-    as_json: bool = False
-    queue_anyway: bool = False
-
-    def as_request(self) -> PreparedRequest:
-        """Returns the request: the fields of the request file, overridden one by one by the options given.
-
-        Raises CommandFailed, or SupervisionError `InvalidRequest`; nothing is stored or started.
-        """
-        fields = _object_file(self.request) if self.request else {}
-        goal = _goal(self.goal, self.goal_file)
-        if goal is None and "goal" not in fields:
-            raise CommandFailed(BAD_INPUT, f"no goal: say what to find out, as in {hint('run', EXAMPLE_GOAL)}")
-        same = (
-            *("team", "strategy", "success", "effort", "subtask_timeout", "deadline", "incremental_synthesis"),
-            *("max_subtasks", "max_parallel", "max_turns", "max_reviews", "max_replans", "max_depth"),
-        )
-        fields |= _given(
-            goal=goal,
-            answer_schema=_object_file(self.answer_schema, _SCHEMA_EXAMPLE) if self.answer_schema else None,
-            plan=_plan_file(self.plan) if self.plan else None,
-            **{name: getattr(self, name) for name in same},
-        )
-        if models := _given(supervisor=self.supervisor_model or None, workers=self.worker_model or None):
-            fields["models"] = {**_object(fields.get("models")), **models}
-        if budget := _given(tokens=self.budget_tokens, usd=self.budget_usd):
-            fields["budget"] = {**_object(fields.get("budget")), **budget}
-        uploads = [read_text_file(path) for path in self.attach or []]
-        if self.attach:
-            refs = [upload_key(hashlib.sha256(data).hexdigest()) for data in uploads]
-            named = [{"name": path.name, "ref": ref} for path, ref in zip(self.attach, refs, strict=True)]
-            fields["attachments"] = [*_list(fields.get("attachments")), *named]
-        request = parse_request(fields)
-        if control := _CONTROL.search(request.goal):
-            code = f"U+{ord(control[0]):04X}"
-            raise CommandFailed(BAD_INPUT, f"the goal holds a control character ({code}): remove it")
-        return PreparedRequest(request, uploads)
+    Its fields are those of the request file, overridden one by one by the options that are not None.
+    The options are the parameters of the command `run`. Raises CommandFailed, or SupervisionError `InvalidRequest`;
+    nothing is stored or started.
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    fields = _object_file(given["request"], '{"goal": "..."}') if "request" in given else {}
+    goal = _goal(given.get("goal"), given.get("goal_file"))
+    if goal is None and "goal" not in fields:
+        raise CommandFailed(BAD_INPUT, f"no goal: say what to find out, as in {hint('run', EXAMPLE_GOAL)}")
+    if goal is not None:
+        fields["goal"] = goal
+    fields |= {name: given[name] for name in _SAME if name in given}
+    if "answer_schema" in given:
+        fields["answer_schema"] = _object_file(given["answer_schema"], '{"type": "object", "properties": {...}}')
+    if "plan" in given:  # what `plan --json` says of the run that it was made for is left out
+        plan = _object_file(given["plan"], '{"subtasks": [...]}')
+        fields["plan"] = {name: value for name, value in plan.items() if name not in ("run_id", "state")}
+    for name, parts in _PARTS.items():
+        if named := {part: given[option] for part, option in parts.items() if given.get(option) not in (None, [])}:
+            before = fields.get(name)
+            fields[name] = {**(before if isinstance(before, dict) else {}), **named}
+    files: list[Path] = given.get("attach", [])
+    uploads = [read_text_file(path) for path in files]
+    if files:
+        before = fields.get("attachments")
+        refs = [upload_key(hashlib.sha256(data).hexdigest()) for data in uploads]
+        attached = [{"name": path.name, "ref": ref} for path, ref in zip(files, refs, strict=True)]
+        fields["attachments"] = [*(before if isinstance(before, list) else []), *attached]
+    request = parse_request(fields)
+    if control := _CONTROL.search(request.goal):
+        code = f"U+{ord(control[0]):04X}"
+        raise CommandFailed(BAD_INPUT, f"the goal holds a control character ({code}): remove it")
+    return request, uploads
 
 
 def read_text_file(path: Path) -> bytes:
@@ -110,48 +75,38 @@ def read_text_file(path: Path) -> bytes:
         raise CommandFailed(BAD_INPUT, f"{path} can't be read: {error.strerror}") from error
     if len(data) > limits.ARTIFACT_BYTES:
         raise CommandFailed(BAD_INPUT, f"{path} is larger than {limits.ARTIFACT_BYTES} bytes: attach a part of it")
-    if _text(data) is None:
-        raise CommandFailed(BAD_INPUT, f"{path} is not UTF-8 text: worker agents read text only, so convert it first")
+    _text(data, f"{path} is not UTF-8 text: worker agents read text only, so convert it first")
     return data
 
 
 def check_run_id(run_id: str) -> str:
     """Returns the id. Raises CommandFailed if it can't name a run."""
-    most = console_limits.RUN_ID_BYTES
-    if not run_id.strip() or not run_id.isprintable() or len(run_id.encode("utf-8", "replace")) > most:
-        raise CommandFailed(BAD_INPUT, f"a run id needs 1 to {most} bytes of printable text: choose another --id")
+    if not run_id.strip() or not run_id.isprintable() or len(run_id.encode("utf-8", "replace")) > _ID_BYTES:
+        raise CommandFailed(BAD_INPUT, f"a run id needs 1 to {_ID_BYTES} bytes of printable text: choose another --id")
     return run_id
-
-
-def _given(**fields: Any) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _goal(goal: str | None, file: Path | None) -> str | None:
     if goal is not None and file is not None:
         raise CommandFailed(BAD_INPUT, "the goal is given twice: use either GOAL or --goal-file")
     if file is not None:
-        return _decoded(read_text_file(file), str(file))
+        return read_text_file(file).decode("utf-8-sig").strip()
     if goal == "-":
-        return _decoded(sys.stdin.buffer.read(limits.ARTIFACT_BYTES), "standard input")
+        return _text(sys.stdin.buffer.read(limits.ARTIFACT_BYTES), "standard input is not UTF-8 text").strip()
     return goal
 
 
-def _decoded(data: bytes, source: str) -> str:
-    text = _text(data)
-    if text is None:
-        raise CommandFailed(BAD_INPUT, f"{source} is not UTF-8 text")
-    return text.strip()
-
-
-def _text(data: bytes) -> str | None:
+def _text(data: bytes, problem: str) -> str:
+    """Returns the text. Raises CommandFailed with the problem if it is none."""
     try:
-        return None if b"\0" in data else data.decode("utf-8-sig")
+        if b"\0" not in data:
+            return data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        return None
+        pass
+    raise CommandFailed(BAD_INPUT, problem)
 
 
-def _object_file(path: Path, example: str = '{"goal": "..."}') -> dict[str, Any]:
+def _object_file(path: Path, example: str) -> dict[str, Any]:
     try:
         value = json.loads(read_text_file(path))
     except ValueError as error:
@@ -159,16 +114,3 @@ def _object_file(path: Path, example: str = '{"goal": "..."}') -> dict[str, Any]
     if not isinstance(value, dict):
         raise CommandFailed(BAD_INPUT, f"{path} must hold an object such as {example}")
     return value
-
-
-def _plan_file(path: Path) -> dict[str, Any]:
-    """Returns a plan; what `plan --json` says of the run that it was made for is left out."""
-    return {name: value for name, value in _object_file(path, _PLAN_EXAMPLE).items() if name not in ("run_id", "state")}
-
-
-def _object(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from datetime import UTC
+from datetime import UTC, timedelta
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -29,7 +29,6 @@ from temporalio.exceptions import FailureError
 from temporalio.service import RPCError, RPCStatusCode
 
 from activities.contracts.planning_contracts import PlanReply
-from console import console_limits
 from console.command import FAILED, CommandFailed
 from console.hints import hint
 from console.terminal import counted
@@ -43,6 +42,10 @@ RUN_TYPE = "SupervisorWorkflow"
 AGENT_TYPE = "WorkerAgentWorkflow"
 NO_WORKER = "no worker answers; the run is safe and goes on when one is back"
 
+RPC_TIMEOUT = timedelta(seconds=3)  # a query waits for a Worker: with none it would hang for its default
+UPDATE_WAIT = timedelta(seconds=10)  # an update needs one workflow task; on a busy Worker some seconds
+_STORE_EVENTS = 30  # the first activity that names the run's store is among them
+_LATEST_EVENTS = 100  # of a workflow's history, in which a pending activity was scheduled
 _PLAN_ACTIVITY = "plan"
 _PHASE = SearchAttributeKey.for_keyword("SupervisorPhase")
 _TEAM = SearchAttributeKey.for_keyword("SupervisorTeam")
@@ -99,7 +102,7 @@ class RunHandle:
         """Changes the run. Raises CommandFailed with the run's own words if it refuses."""
         async with self._must_exist(self.id):
             try:
-                async with asyncio.timeout(console_limits.UPDATE_WAIT.total_seconds()):
+                async with asyncio.timeout(UPDATE_WAIT.total_seconds()):
                     reply: UpdateReply = await self.handle.execute_update(name, argument, result_type=UpdateReply)
                     return reply
             except WorkflowUpdateFailedError as error:
@@ -126,42 +129,30 @@ class RunHandle:
         """Returns the goal in the run's input; empty for an input that can't be read, as anybody's may be."""
         async for event in self.handle.fetch_history_events(page_size=1):
             payloads = event.workflow_execution_started_event_attributes.input.payloads
-            try:
-                values = await self.client.data_converter.decode(payloads)
-            except Exception:  # converters raise whatever they like
-                return ""
-            goal = values[0].get("goal") if values and isinstance(values[0], dict) else None
+            goal = (await first_object(self.client, payloads)).get("goal")
             return goal if isinstance(goal, str) else ""
         return ""
 
     async def recorded_store(self) -> str | None:
         """Returns the id of the artifact store that the run's first activities name; None if there were none yet."""
         seen = 0
-        async for event in self.handle.fetch_history_events(page_size=console_limits.DOCTOR_EVENTS):
+        async for event in self.handle.fetch_history_events(page_size=_STORE_EVENTS):
             seen += 1
             payloads = event.activity_task_scheduled_event_attributes.input.payloads
-            if store_id := await self._named_store(payloads):
-                return store_id
-            if seen >= console_limits.DOCTOR_EVENTS:
+            run = (await first_object(self.client, payloads)).get("run")
+            if isinstance(run, dict) and run.get("store_id"):
+                return str(run["store_id"])
+            if seen >= _STORE_EVENTS:
                 break
         return None
-
-    async def _named_store(self, payloads: Sequence[Payload]) -> str | None:
-        """The store that an activity's input names; None for an input that can't be read, as anybody's may be."""
-        try:
-            values = await self.client.data_converter.decode(payloads)
-        except Exception:  # converters raise whatever they like
-            return None
-        run = values[0].get("run") if values and isinstance(values[0], dict) else None
-        return str(run.get("store_id") or "") or None if isinstance(run, dict) else None
 
     async def describe(self, workflow_id: str | None = None) -> WorkflowExecutionDescription:
         """Returns what the server knows of the run, or of one of its worker agents."""
         handle = self.client.get_workflow_handle(workflow_id or self.id)
         async with self._must_exist(workflow_id or self.id):
             try:  # the client's own retries would go on for longer than a person waits
-                async with asyncio.timeout(console_limits.RPC_TIMEOUT.total_seconds()):
-                    return await handle.describe(rpc_timeout=console_limits.RPC_TIMEOUT)
+                async with asyncio.timeout(RPC_TIMEOUT.total_seconds()):
+                    return await handle.describe(rpc_timeout=RPC_TIMEOUT)
             except TimeoutError as error:
                 raise RPCError("no answer in time", RPCStatusCode.UNAVAILABLE, b"") from error
 
@@ -176,13 +167,11 @@ class RunHandle:
 
     async def replay_failed(self, workflow_id: str) -> bool:
         """True if a workflow's last task failed because its history does not replay with the code of its Worker."""
-        for event in await self._latest_events(workflow_id):
-            if event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED:
-                cause = event.workflow_task_failed_event_attributes.cause
-                return cause == WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_NON_DETERMINISTIC_ERROR
-            if event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED:
-                return False
-        return False
+        completed, failed = EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED, EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED
+        events = await self._latest_events(workflow_id)
+        last = next((event for event in events if event.event_type in (completed, failed)), HistoryEvent())
+        cause = last.workflow_task_failed_event_attributes.cause
+        return cause == WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_NON_DETERMINISTIC_ERROR
 
     async def _latest_events(self, workflow_id: str) -> Sequence[HistoryEvent]:
         """Returns the last events of a workflow, the very last one first."""
@@ -190,19 +179,15 @@ class RunHandle:
             GetWorkflowExecutionHistoryReverseRequest(
                 namespace=self.client.namespace,
                 execution=WorkflowExecutionRef(workflow_id=workflow_id),
-                maximum_page_size=console_limits.LATEST_EVENTS,
+                maximum_page_size=_LATEST_EVENTS,
             ),
-            timeout=console_limits.RPC_TIMEOUT,
+            timeout=RPC_TIMEOUT,
         )
         return reply.history.events
 
     async def beat(self, activity: PendingActivityInfo) -> Mapping[str, Any]:
-        """Returns the details of an activity's last heartbeat; nothing if there was none, or nobody can read it."""
-        try:
-            details = await self.client.data_converter.decode(activity.heartbeat_details.payloads)
-        except Exception:  # converters raise whatever they like
-            return {}
-        return details[0] if details and isinstance(details[0], dict) else {}
+        """Returns the details of an activity's last heartbeat; nothing if there was none that can be read."""
+        return await first_object(self.client, activity.heartbeat_details.payloads)
 
     async def require(self) -> WorkflowExecutionDescription:
         """As `describe`; raises CommandFailed if the id is not that of a run."""
@@ -218,10 +203,8 @@ class RunHandle:
         arguments = [] if argument is None else [argument]
         async with self._must_exist(workflow_id or self.id):
             try:
-                async with asyncio.timeout(console_limits.RPC_TIMEOUT.total_seconds()):
-                    answer: _Value = await handle.query(
-                        name, args=arguments, result_type=kind, rpc_timeout=console_limits.RPC_TIMEOUT
-                    )
+                async with asyncio.timeout(RPC_TIMEOUT.total_seconds()):
+                    answer: _Value = await handle.query(name, args=arguments, result_type=kind, rpc_timeout=RPC_TIMEOUT)
                     return answer
             except (TimeoutError, WorkflowQueryFailedError, WorkflowQueryRejectedError) as error:
                 raise NoAnswer(str(error) or NO_WORKER) from error
@@ -243,6 +226,15 @@ class RunHandle:
                     f"{hint('list')} shows the runs",
                 ) from error
             raise
+
+
+async def first_object(client: Client, payloads: Sequence[Payload]) -> Mapping[str, Any]:
+    """Returns the JSON object that payloads begin with; an empty one if there is none or it can't be read."""
+    try:
+        values = await client.data_converter.decode(payloads)
+    except Exception:  # converters raise whatever they like
+        return {}
+    return values[0] if values and isinstance(values[0], dict) else {}
 
 
 def subtask_path(workflow_id: str, run_id: str) -> str:

@@ -2,15 +2,15 @@
 
 from dataclasses import dataclass
 
-from pydantic import JsonValue, ValidationError
+from pydantic import ValidationError
 from temporalio.client import WorkflowFailureError
 from temporalio.exceptions import ApplicationError, TerminatedError, is_cancelled_exception
 from temporalio.exceptions import TimeoutError as TemporalTimeout
 
 from activities.contracts.run_contracts import Published
 from activities.store.artifacts import ArtifactMissing, ArtifactStore, ArtifactUnavailable
-from console.command import CANCELLED, DONE, FAILED
-from console.run.run_handle import NoAnswer, RunHandle, readable_memo
+from console.command import CANCELLED, DONE, FAILED, CommandFailed
+from console.run.run_handle import NoAnswer, RunHandle, is_open, readable_memo, state_word
 from supervision.contract.result import RunResult
 from supervision.errors import ErrorKind
 
@@ -34,7 +34,8 @@ class RunOutcome:
     """The end of a run, or its result so far.
 
     `state` is the run's state in Temporal. `error` says why there is no answer, None if there is one; its type is one
-    of the run's errors, or `Cancelled`, `Terminated`, `TimedOut`. `notice` names an unusual model.
+    of the run's errors, or `Cancelled`, `Terminated`, `TimedOut`. `notice` names an unusual model. `forgotten`: the
+    server knows the run no more, only the store does.
     """
 
     code: int
@@ -42,12 +43,28 @@ class RunOutcome:
     result: RunResult | None = None
     error: Ending | None = None
     notice: str | None = None
+    forgotten: bool = False
 
-    def as_json(self, run_id: str) -> dict[str, JsonValue]:
+    def as_json(self, run_id: str) -> dict[str, object]:
         """Returns what the screen says, for programs: the fields of the result, and how the run ended."""
-        error: JsonValue = {"type": self.error.type, "message": self.error.message} if self.error else None
         fields = self.result.model_dump(mode="json") if self.result else {}
-        return {"run_id": run_id, "state": self.state, "error": error, **fields}
+        return {"run_id": run_id, "state": self.state, "error": self.error, **fields}
+
+
+async def outcome_so_far(run: RunHandle, store: ArtifactStore | None, *, wait: bool = False) -> RunOutcome:
+    """Returns how a run ended, or the result so far of an open one unless it is to `wait` for the end.
+
+    Raises CommandFailed if neither server nor store know the run, NoAnswer if no Worker answers for an open one.
+    """
+    try:
+        described = await run.require()
+    except CommandFailed:
+        if stored := await stored_result(run.id, store):
+            return _stored_outcome(stored)
+        raise
+    if wait or not is_open(described):
+        return await run_outcome(run, store)
+    return RunOutcome(DONE, state_word(described), await run.result())
 
 
 async def run_outcome(run: RunHandle, store: ArtifactStore | None) -> RunOutcome:
@@ -67,13 +84,14 @@ async def run_outcome(run: RunHandle, store: ArtifactStore | None) -> RunOutcome
     return RunOutcome(FAILED, "failed", None, Ending("Error", str(cause)))
 
 
-def stored_outcome(result: RunResult) -> RunOutcome:
+def _stored_outcome(result: RunResult) -> RunOutcome:
     """Returns the outcome of a stored result, for when the server no longer knows how its run ended."""
     if result.answer:
-        return RunOutcome(DONE, "completed", result)
+        return RunOutcome(DONE, "completed", result, forgotten=True)
     if any(r.error and r.error.type == ErrorKind.CANCELLED for r in result.subtasks):
-        return RunOutcome(CANCELLED, "cancelled", result, _CANCELLED)
-    return RunOutcome(FAILED, "failed", result, Ending("Unknown", "it gave no answer; the server has forgotten why"))
+        return RunOutcome(CANCELLED, "cancelled", result, _CANCELLED, forgotten=True)
+    unknown = Ending("Unknown", "it gave no answer; the server has forgotten why")
+    return RunOutcome(FAILED, "failed", result, unknown, forgotten=True)
 
 
 async def stored_result(run_id: str, store: ArtifactStore | None) -> RunResult | None:

@@ -5,8 +5,8 @@ Most of it is the server's own knowledge of pending activities and their queues,
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -16,12 +16,12 @@ from temporalio.api.failure.v1 import Failure
 from temporalio.api.workflow.v1 import PendingActivityInfo
 from temporalio.client import WorkflowExecutionDescription
 
-from console import console_limits
 from console.command import CommandFailed
 from console.hints import hint, worker_hint
 from console.run.pollers import ACTIVITIES, WORKFLOWS, limited, pollers, shown
 from console.run.run_handle import RUN_TYPE, WAITING, NoAnswer, RunHandle, is_open, stuck, subtask_path
 from console.terminal import safe_line
+from supervision import limits
 from supervision.contract.status import Status
 from supervision.errors import ErrorKind
 from supervision.queues import MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE
@@ -33,6 +33,11 @@ _QUEUED, _STARTED = (
     PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED,
     PendingActivityState.PENDING_ACTIVITY_STATE_STARTED,
 )
+_WORKFLOWS = 20  # of one run that are looked at for what it waits for: one question to the server each
+_SUBJECTS = 4  # subtasks named on one line
+_CHARS = 600
+_HEARTBEAT_OVERDUE = 3 * limits.HEARTBEAT_EVERY  # a busy Worker may be late with one or two
+_QUEUED_LONG = timedelta(seconds=2)  # a free Worker takes an activity within milliseconds
 _MESSAGE_CHARS = 200
 _STORE_HELPS = "make the artifact store answer, or check SUPERVISOR_ARTIFACTS_URL of the Workers; no work is lost"
 
@@ -63,21 +68,17 @@ class Standstill:
     @property
     def cause(self) -> str:
         """Who waits for whom, and since when."""
-        first = ", ".join(self.subjects[: console_limits.STANDSTILL_SUBJECTS])
-        more = len(self.subjects) - console_limits.STANDSTILL_SUBJECTS
+        first = ", ".join(self.subjects[:_SUBJECTS])
+        more = len(self.subjects) - _SUBJECTS
         who = f"{first} and {more} more" if more > 0 else first
         since = f", since {datetime.fromisoformat(self.since).astimezone():%H:%M:%S}" if self.since else ""
         verb = "waits" if len(self.subjects) == 1 else "wait"
-        return safe_line(f"{who} {verb} for {self.text}{since}", console_limits.STANDSTILL_CHARS)
+        return safe_line(f"{who} {verb} for {self.text}{since}", _CHARS)
 
     @property
     def line(self) -> str:
         """The cause, and what helps."""
         return f"{self.cause}: {self.helps}"
-
-    def as_json(self) -> dict[str, JsonValue]:
-        """Returns it for programs."""
-        return {**asdict(self), "subjects": list(self.subjects)}
 
 
 async def observed(
@@ -148,7 +149,7 @@ def _is_served(described: WorkflowExecutionDescription) -> bool:
     pending = described.raw_description.pending_workflow_task
     if pending.state != PendingWorkflowTaskState.PENDING_WORKFLOW_TASK_STATE_SCHEDULED:
         return True
-    return datetime.now(UTC) - _time(pending.scheduled_time) <= console_limits.QUEUED_LONG
+    return datetime.now(UTC) - _time(pending.scheduled_time) <= _QUEUED_LONG
 
 
 async def _no_worker(run: RunHandle, described: WorkflowExecutionDescription) -> Standstill:
@@ -180,7 +181,7 @@ async def _open_workflows(
     seen, level = [described], [described]
     while level:
         children = [child.workflow_id for one in level for child in one.raw_description.pending_children]
-        room = console_limits.STANDSTILL_WORKFLOWS - len(seen)
+        room = _WORKFLOWS - len(seen)
         asked = await asyncio.gather(*(_described(run, child) for child in children[: max(0, room)]))
         answered = [child for child in asked if child is not None]
         seen += answered
@@ -202,7 +203,7 @@ async def _of_activity(run: RunHandle, workflow_id: str, activity: PendingActivi
     patience = activity.activity_options.heartbeat_timeout.ToTimedelta()
     if activity.state == _STARTED and patience:
         heard = max(_time(activity.last_started_time), _time(activity.last_heartbeat_time))
-        if now - heard > console_limits.HEARTBEAT_OVERDUE:
+        if now - heard > _HEARTBEAT_OVERDUE:
             text = f"Worker {activity.last_worker_identity}, which is silent"
             helps = f"another Worker takes over {patience.total_seconds():g} s after the last heartbeat"
             return Standstill("worker", who, text, helps, heard.isoformat())
@@ -210,7 +211,7 @@ async def _of_activity(run: RunHandle, workflow_id: str, activity: PendingActivi
         return Standstill("store", who, f"the artifact store, to keep a received answer: {held}", _STORE_HELPS)
     queued = max(_time(activity.scheduled_time), _time(activity.next_attempt_schedule_time))
     cause = None
-    if activity.state == _QUEUED and now - queued > console_limits.QUEUED_LONG:
+    if activity.state == _QUEUED and now - queued > _QUEUED_LONG:
         cause = await _of_queue(run, who, activity.activity_options.task_queue.name)
     if cause:
         return replace(cause, since=queued.isoformat())

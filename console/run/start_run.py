@@ -6,8 +6,7 @@ from temporalio.client import Client
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
 
-from console.access import server_address
-from console.command import FAILED, UNREACHABLE, CommandFailed
+from console.command import FAILED, UNREACHABLE, CommandFailed, server_address
 from console.hints import hint, worker_hint
 from console.run.pollers import ACTIVITIES, WORKFLOWS, pollers
 from console.run.run_handle import RUN_TYPE, RunHandle, is_open, state_word
@@ -20,19 +19,15 @@ from supervision.text import label, slug
 
 async def require_workers(client: Client) -> None:
     """Raises CommandFailed if no Worker serves one of the queues that a run needs; the message says what to do."""
-    server = server_address(client)
+    server, key = server_address(client), "ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL"
     if not await pollers(client, WORKFLOW_QUEUE, WORKFLOWS):
-        raise CommandFailed(
-            UNREACHABLE,
-            f"no worker serves queue '{WORKFLOW_QUEUE}' at {server}: start one with {worker_hint()} "
-            "(it needs ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL), or pass --queue-anyway",
-        )
-    if not await pollers(client, MODEL_QUEUE, ACTIVITIES):
-        raise CommandFailed(
-            UNREACHABLE,
-            f"no worker makes model calls (queue '{MODEL_QUEUE}' at {server}): set ANTHROPIC_API_KEY or "
-            f"ANTHROPIC_BASE_URL and start one with {worker_hint()}, or pass --queue-anyway",
-        )
+        why = f"no worker serves queue '{WORKFLOW_QUEUE}' at {server}: start one with {worker_hint()} (it needs {key})"
+    elif not await pollers(client, MODEL_QUEUE, ACTIVITIES):
+        none = f"no worker makes model calls (queue '{MODEL_QUEUE}' at {server})"
+        why = f"{none}: set {key} and start one with {worker_hint()}"
+    else:
+        return
+    raise CommandFailed(UNREACHABLE, f"{why}, or pass --queue-anyway")
 
 
 def new_run_id(goal: str) -> str:
@@ -68,11 +63,7 @@ async def _taken(run: RunHandle) -> str:
     """Returns a sentence on the run that has the id, and on what to do."""
     other = await run.describe()
     if is_open(other):
-        return (
-            f"run '{run.id}' is already running (since {other.start_time:%Y-%m-%d %H:%M} UTC): "
-            f"follow it with {hint('follow', run.id)}, or choose another --id"
-        )
-    return (
-        f"run '{run.id}' exists already ({state_word(other)}): "
-        f"read it with {hint('result', run.id)}, or choose another --id"
-    )
+        known = f"is already running (since {other.start_time:%Y-%m-%d %H:%M} UTC): follow it with"
+        return f"run '{run.id}' {known} {hint('follow', run.id)}, or choose another --id"
+    known = f"exists already ({state_word(other)}): read it with"
+    return f"run '{run.id}' {known} {hint('result', run.id)}, or choose another --id"

@@ -1,5 +1,7 @@
 """The answer of a run, printed: the text, its citations, the gaps, the cost."""
 
+from collections.abc import Iterator
+
 from rich.console import Console, RenderableType
 from rich.markdown import Markdown
 from rich.padding import Padding
@@ -8,7 +10,7 @@ from rich.text import Text
 
 from console.hints import hint
 from console.run.run_outcome import RunOutcome
-from console.terminal import counted, print_err, print_json, print_out, safe, safe_line, wrapped
+from console.terminal import Report, counted, safe, safe_line, wrapped
 from supervision.contract.result import RunResult
 from supervision.results.answer import with_gaps
 from supervision.text import money
@@ -18,40 +20,30 @@ _ERROR_CHARS = 1500
 _IDS = 4
 
 
-def print_outcome(
-    console: Console,
-    run_id: str,
-    outcome: RunOutcome,
-    *,
-    as_json: bool = False,
-    web: str | None = None,
-) -> int:
-    """Prints result and problem of a run and returns the exit code. With `as_json` standard output gets only JSON."""
-    if as_json:
-        print_json(outcome.as_json(run_id))
-    elif outcome.result is not None:
-        _print_answer(console, run_id, outcome, outcome.result, web)
-    if outcome.error:
-        error = outcome.error.message if outcome.error.type.lower() == outcome.state else str(outcome.error)
-        print_err(f"{outcome.state}: {safe_line(error, _ERROR_CHARS)}")
-    return outcome.code
+def answer_report(run_id: str, outcome: RunOutcome, web: str | None = None) -> Report:
+    """Returns result and problem of a run."""
+    error = ""
+    if ending := outcome.error:
+        words = ending.message if ending.type.lower() == outcome.state else str(ending)
+        error = f"{outcome.state}: {safe_line(words, _ERROR_CHARS)}"
+    return Report(
+        outcome.as_json(run_id), lambda screen: _rows(screen, run_id, outcome, web), error=error, code=outcome.code
+    )
 
 
-def _print_answer(console: Console, run_id: str, outcome: RunOutcome, result: RunResult, web: str | None) -> None:
-    """The answer as Markdown and the facts about it; plain Markdown text when the console is no terminal."""
-    facts = _fact_lines(run_id, outcome, result, web)
-    answer = safe(result.answer).strip() or _no_answer(result)
-    if not console.is_terminal:
-        print_out("\n".join(["", answer, "", *facts]))
+def _rows(screen: Console, run_id: str, outcome: RunOutcome, web: str | None) -> Iterator[RenderableType]:
+    """Yields the answer as Markdown and the facts about it; plain Markdown text where the screen is no terminal."""
+    if outcome.result is None:
         return
-    parts: list[RenderableType] = [
-        Rule(style="dim"),
-        Padding(Markdown(answer, hyperlinks=False), (1, 1)),
-        Rule(style="dim"),
-        *[row for fact in facts for row in _fact(fact, console.width)],
-    ]
-    for part in parts:
-        console.print(part, soft_wrap=isinstance(part, Text))
+    facts = _fact_lines(run_id, outcome, outcome.result, web)
+    answer = safe(outcome.result.answer).strip() or _no_answer(outcome.result)
+    if not screen.is_terminal:
+        yield from ("", answer, "", *facts)
+        return
+    yield from (Rule(style="dim"), Padding(Markdown(answer, hyperlinks=False), (1, 1)), Rule(style="dim"))
+    for fact in facts:
+        whole = fact.startswith(("http", "run "))  # an address or a command stays one piece, to be copied
+        yield from [Text(f" {fact}", style="dim")] if whole else wrapped(fact, screen.width, "dim")
 
 
 def _no_answer(result: RunResult) -> str:
@@ -59,13 +51,6 @@ def _no_answer(result: RunResult) -> str:
     findings = [f"- `{r.id}` ({r.role}): {safe_line(r.finding.summary, 600)}" for r in result.subtasks if r.finding]
     text = "\n".join(["**No answer yet**" if result.status == "running" else "**No answer**", "", *findings])
     return safe(with_gaps(text, result.gaps)).strip()
-
-
-def _fact(fact: str, width: int) -> list[Text]:
-    """Returns a fact in as many rows as it takes; an address or a command stays one piece, to be copied."""
-    if fact.startswith(("http", "run ")):
-        return [Text(f" {fact}", style="dim")]
-    return wrapped(fact, width, "dim")
 
 
 def _fact_lines(run_id: str, outcome: RunOutcome, result: RunResult, web: str | None) -> list[str]:

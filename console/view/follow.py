@@ -1,19 +1,36 @@
-"""Following a run to its end. Ending the command leaves the run alone."""
+"""Following a run to its end: one round of questions at a time, gathered into a picture.
+
+The server says how long a history is, which takes no Worker; a workflow is queried when that has changed. Nothing that
+a query tells can change without an event. Ending the command leaves the run alone.
+"""
 
 import asyncio
-from dataclasses import replace
+import time
+from dataclasses import dataclass, replace
+from datetime import timedelta
 
+from temporalio.client import WorkflowExecutionDescription
 from temporalio.service import RPCError
 
 from activities.store.artifacts import ArtifactStore
-from console import console_limits
 from console.command import UNREACHABLE, CommandFailed
-from console.run.run_handle import RunHandle
+from console.run.run_handle import NO_WORKER, NoAnswer, RunHandle, facts, is_open, state_word, stuck
 from console.run.run_outcome import RunOutcome, run_outcome
-from console.view.live_screens import Screen
-from console.view.run_poller import RunPoller
+from console.run.standstill import observed
+from console.view.event_lines import Line, line
+from console.view.live_view import Screen
+from console.view.picture import LiveAgent, LiveCall, Picture
+from supervision import limits
+from supervision.contract.result import SubtaskReport
+from supervision.contract.status import Status, TraceEvent
 
 SERVER_AWAY = "the Temporal server does not answer; the run is safe and goes on when it is back"
+IDLE = timedelta(seconds=5)  # a run without news is queried after this: to notice that no Worker answers
+_POLL = timedelta(seconds=1)  # how often the server is asked whether a followed run has news
+_CHILDREN = 8  # worker agents asked per poll, in rotation
+_LAST_LOOKS = 5  # polls after a run's end that collect what its worker agents did last
+_OBSERVED_ROUNDS = 2  # polls between two looks at what a run stands still for
+_ROOT_CALLS = ("planning", "synthesizing")
 
 
 async def follow(run: RunHandle, screen: Screen, store: ArtifactStore | None, web: str | None = None) -> RunOutcome:
@@ -33,12 +50,12 @@ async def follow(run: RunHandle, screen: Screen, store: ArtifactStore | None, we
                 asked_again = True
                 ending.cancel()
                 ending = asyncio.create_task(run_outcome(run, store))
-            await asyncio.wait({ending}, timeout=console_limits.FOLLOW_POLL.total_seconds())
+            await asyncio.wait({ending}, timeout=_POLL.total_seconds())
             if ending.done():
                 if not isinstance(ending.exception(), RPCError):
                     break
                 ending = asyncio.create_task(run_outcome(run, store))  # the server was away: wait on
-        for _ in range(console_limits.FOLLOW_LAST_LOOKS):
+        for _ in range(_LAST_LOOKS):
             if poller.picture.notice or (not await _poll(poller, screen)) or poller.caught_up:
                 break
         status = poller.picture.status
@@ -47,11 +64,11 @@ async def follow(run: RunHandle, screen: Screen, store: ArtifactStore | None, we
         ending.cancel()
 
 
-async def _poll(poller: RunPoller, screen: Screen) -> bool:
+async def _poll(poller: "RunPoller", screen: Screen) -> bool:
     """Asks and shows once. Returns False if the server does not answer."""
     try:
-        for line in await poller.poll():
-            screen.log(line)
+        for news in await poller.poll():
+            screen.log(news)
     except RPCError as error:
         poller.picture.notice = SERVER_AWAY
         screen.show(poller.picture)
@@ -60,3 +77,168 @@ async def _poll(poller: RunPoller, screen: Screen) -> bool:
         return False
     screen.show(poller.picture)
     return True
+
+
+@dataclass
+class _Pages:
+    """The subtasks of one supervisor: its status is read with its first page, and one further page a round."""
+
+    reports: dict[str, SubtaskReport]
+    left: int = 0
+    _page: int = 0
+
+    async def read(self, run: RunHandle, workflow_id: str, news: bool) -> Status:
+        """Returns the status. After news each page is read once more."""
+        status = await run.status(0, workflow_id)
+        pages = [status]
+        further = max(0, status.counts.total - 1) // limits.STATUS_PAGE
+        self.left = further if news else self.left
+        if self.left > 0:
+            self._page = self._page % further + 1
+            self.left -= 1
+            pages.append(await run.status(self._page * limits.STATUS_PAGE, workflow_id))
+        self.reports |= {report.id: report for page in pages for report in page.subtasks}
+        return status
+
+
+class RunPoller:
+    """Asks about a run and about a few of its worker agents and nested runs per round, never about those that ended.
+
+    A run without news is queried every few seconds, to notice that no Worker answers any more.
+    """
+
+    def __init__(self, run: RunHandle, web: str | None = None) -> None:
+        self.picture = Picture(run.id, web)
+        self._run = run
+        self._cursor = 0
+        self._moment: tuple[str, int] | None = None
+        self._rounds = 0
+        self._next_agent = 0
+        self._answered_at = 0.0
+        self._pages = {run.id: _Pages(self.picture.reports)}
+
+    @property
+    def ended(self) -> bool:
+        """True once the run has reached its last phase."""
+        return self.picture.status is not None and self.picture.status.phase in ("done", "failed", "cancelled")
+
+    @property
+    def caught_up(self) -> bool:
+        """True if all events of ended worker agents were read."""
+        return all(agent.read_to_end for agent in self.picture.agents.values())
+
+    async def poll(self) -> list[Line]:
+        """Asks once and returns the events since the last round, in order. Raises CommandFailed and RPCError."""
+        lines: list[Line] = []
+        described = await self._run.describe()
+        self.picture.started, self.picture.closed = described.start_time, described.close_time
+        moment = _moment(described)
+        news = self._moment != moment
+        try:
+            await self._poll_status(news)
+            self._name_agents()
+            for agent_lines in await asyncio.gather(*map(self._poll_agent, self._chosen_agents())):
+                lines += agent_lines
+            self._name_agents()  # those of nested runs
+            status = self.picture.status
+            self.picture.root_call = await self._call(described) if status and status.phase in _ROOT_CALLS else None
+            if news:  # last, so that no worker agent's event comes before the event that it was started
+                trace = await self._run.trace(self._cursor)
+                lines += map(line, trace.events)
+                self._cursor, self._moment = trace.next_cursor, moment
+            self.picture.notice = None
+            self._rounds += 1
+            if self.ended:
+                self.picture.observed = []
+            elif self._rounds % _OBSERVED_ROUNDS == 0:
+                self.picture.observed = await observed(self._run, described, answered=True)
+        except NoAnswer:
+            await self._poll_server(described)
+        return sorted(lines, key=lambda item: item.at)
+
+    async def _poll_status(self, news: bool) -> None:
+        """Asks for the status if there is news, pages of it are left to read, or the last answer is old."""
+        pages, idle = self._pages[self._run.id], time.monotonic() - self._answered_at
+        if news or pages.left or idle >= IDLE.total_seconds():
+            self.picture.status = await pages.read(self._run, self._run.id, news)
+            self._answered_at = time.monotonic()
+
+    def _name_agents(self) -> None:
+        """Finds the worker agents and nested runs in the tree."""
+        live = set()
+        for row in self.picture.tree():
+            if workflow_id := row.report.workflow_id:
+                agent = self.picture.agents.setdefault(workflow_id, LiveAgent(row.path))
+                if row.report.nested and workflow_id not in self._pages:
+                    self._pages[workflow_id] = _Pages(self.picture.nested.setdefault(workflow_id, {}))
+                    agent.moment, agent.read_to_end = None, False  # its status was not read yet
+                if row.report.state == "running":
+                    live.add(workflow_id)
+        for workflow_id, agent in self.picture.agents.items():
+            agent.ended = workflow_id not in live
+
+    def _chosen_agents(self) -> list[str]:
+        """Returns the worker agents to ask in this round, in rotation; ended ones once more, for their last events."""
+        unread = [workflow_id for workflow_id, agent in self.picture.agents.items() if not agent.read_to_end]
+        start = self._next_agent % max(1, len(unread))
+        chosen = (unread + unread)[start : start + min(len(unread), _CHILDREN)]
+        self._next_agent += len(chosen)
+        return chosen
+
+    async def _poll_agent(self, workflow_id: str) -> list[Line]:
+        agent, pages = self.picture.agents[workflow_id], self._pages.get(workflow_id)
+        ended = agent.ended
+        try:
+            described = await self._run.describe(workflow_id)
+            agent.call = None if ended else await self._call(described)
+            moment = _moment(described)
+            news = agent.moment != moment
+            if pages and (news or pages.left):
+                await pages.read(self._run, workflow_id, news)
+            page = await self._run.trace(agent.cursor, workflow_id) if news else None
+        except (NoAnswer, CommandFailed, RPCError):  # it is about to start, or no Worker has it: asked again next round
+            return []
+        agent.read_to_end, agent.moment = ended and not (pages and pages.left), moment
+        if page is None:
+            return []
+        agent.cursor = page.next_cursor
+        for event in page.events:
+            if event.type == "turn":
+                agent.tokens += _number(event.data.get("tokens"))
+                agent.turn = _number(event.data.get("turn"))
+        return [replace(line(event), subject=_subject(agent.path, event)) for event in page.events]
+
+    async def _poll_server(self, described: WorkflowExecutionDescription) -> None:
+        """Takes what the server alone knows, if no Worker answers: it still knows whether the run is open."""
+        self.picture.root_call = await self._call(described)
+        phase, _, _ = await facts(described)
+        self.picture.state = phase or state_word(described)
+        if is_open(described):
+            self.picture.notice = stuck(described) or NO_WORKER
+        self.picture.observed = await observed(self._run, described, answered=False)
+
+    async def _call(self, described: WorkflowExecutionDescription) -> LiveCall | None:
+        """Returns the call in flight that shows most: one with a text, else any."""
+        calls = []
+        for activity in described.raw_description.pending_activities:
+            beat = await self._run.beat(activity)
+            trouble = ""
+            if activity.attempt > 1:
+                trouble = f"attempt {activity.attempt}, after: {activity.last_failure.message or 'a lost worker'}"
+            calls.append(LiveCall(_number(beat.get("tokens")), str(beat.get("tail") or ""), trouble))
+        return max(calls, key=lambda call: (bool(call.tail), call.tokens), default=None)
+
+
+def _moment(described: WorkflowExecutionDescription) -> tuple[str, int]:
+    """Returns what changes with each event of a workflow."""
+    return described.run_id, described.history_length
+
+
+def _subject(path: str, event: TraceEvent) -> str:
+    """Returns the path of the subtask that an event is about: a nested supervisor has subtasks of its own."""
+    own = event.type in ("turn", "tool") or event.subtask_id is None
+    return path if own else f"{path}/{event.subtask_id}"
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) else 0

@@ -1,24 +1,32 @@
-"""A followed run on a terminal: the plan as a tree with states, and a footer. All foreign text is made safe here."""
+"""A followed run: on a terminal its plan as a tree with states and a footer, redrawn in place; plain lines elsewhere.
 
+All foreign text is made safe here.
+"""
+
+import asyncio
+import contextlib
 from collections import Counter
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime, timedelta
 
 from rich.console import Console, Group, RenderableType
+from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from console.console_limits import FOLLOW_LINE_CHARS, STORY_CHARS
 from console.run.run_handle import NO_WORKER
 from console.terminal import folded, safe_line, wrapped
-from console.view.event_lines import Line, Mood
+from console.view.event_lines import Line, Mood, now_line
 from console.view.picture import LiveCall, Picture, TreeRow, fitted
 from supervision import limits
 from supervision.contract.result import SubtaskReport
 from supervision.contract.usage import Spend
 from supervision.text import money
 
-GLYPHS = {"completed": "✔", "failed": "✘", "skipped": "–", "cancelled": "■", "running": "▶", "waiting": "·"}
+LINE_CHARS = 240  # one event on one line
+_STORY_CHARS = 1000  # one event of a trace, whose texts are shortened where they are noted
+_REDRAW = timedelta(milliseconds=250)  # clocks move, and no flicker
+_GLYPHS = {"completed": "✔", "failed": "✘", "skipped": "–", "cancelled": "■", "running": "▶", "waiting": "·"}
 _STATE_STYLES = {
     "completed": "green",
     "failed": "red",
@@ -38,37 +46,23 @@ _SPENDERS = 4  # named on one line
 _REASON_INDENT = " " * 9  # below the text of an event, behind its time
 
 
-def log_line(line: Line) -> Text:
+def log_line(line: Line, limit: int = LINE_CHARS) -> Text:
     """Returns an event as one styled line."""
-    text = Text(f"{line.at.astimezone():%H:%M:%S} ", style="dim", no_wrap=True, overflow="ellipsis", end="\n")
-    if line.subject:
-        text.append(f"{safe_line(line.subject, 40)} ", style="cyan not dim")
-    return text.append(safe_line(line.text, FOLLOW_LINE_CHARS), style=f"not dim {_MOODS[line.mood]}".strip())
-
-
-def plain_line(line: Line) -> str:
-    """Returns an event as one line without colours."""
     subject = f"{safe_line(line.subject, 40)} " if line.subject else ""
-    return f"{line.at.astimezone():%H:%M:%S} {subject}{safe_line(line.text, FOLLOW_LINE_CHARS)}"
+    time, words = (f"{line.at.astimezone():%H:%M:%S} ", "dim"), (safe_line(line.text, limit), _MOODS[line.mood])
+    return Text.assemble(time, (subject, "cyan"), words, no_wrap=True, overflow="ellipsis")
 
 
 def story_rows(line: Line, width: int | None) -> list[Text]:
     """Returns an event with the reasons behind it, nothing cut; without a `width` a row for each."""
-    subject = f"{safe_line(line.subject, 40)} " if line.subject else ""
-    head = f"{line.at.astimezone():%H:%M:%S} {subject}{safe_line(line.text, STORY_CHARS)}"
-    reasons = [safe_line(text, STORY_CHARS) for text in line.why]
-    if width is None:
-        return [Text(head), *(Text(_REASON_INDENT + text) for text in reasons)]
-    room = max(_LEAST_WIDTH, width - len(_REASON_INDENT))
-    (first, *others), *more = [
-        [row.plain.rstrip() for row in Text(text.strip()).wrap(Console(width=width), room)] for text in (head, *reasons)
-    ]
-    style = _MOODS[line.mood]
-    return [
-        Text(first, style=style),
-        *(Text(_REASON_INDENT + row, style=style) for row in others),
-        *(Text(_REASON_INDENT + row, style="dim") for rows in more for row in rows),
-    ]
+    reasons = [(safe_line(text, _STORY_CHARS), "dim") for text in line.why]
+    rows: list[Text] = []
+    for text, style in ((log_line(line, _STORY_CHARS).plain, _MOODS[line.mood]), *reasons):
+        room = width and max(_LEAST_WIDTH, width - len(_REASON_INDENT))
+        parts = [row.plain.rstrip() for row in Text(text).wrap(Console(width=width), room)] if room else [text]
+        for part in parts:
+            rows.append(Text((_REASON_INDENT if rows else "") + part, style=style))
+    return rows
 
 
 def draw(picture: Picture, width: int, height: int, hint: str = "") -> RenderableType:
@@ -101,7 +95,7 @@ def _table(picture: Picture, shown: list[TreeRow], width: int, tails: int) -> Ta
         report = row.report
         style = _STATE_STYLES[report.state]
         name = Text("  " * min(row.depth, _DEEPEST) + ("└ " if row.depth else " "), style="dim")
-        name.append(f"{GLYPHS[report.state]} {safe_line(row.path, 60)}", style=f"not dim {style}")
+        name.append(f"{_GLYPHS[report.state]} {safe_line(row.path, 60)}", style=f"not dim {style}")
         agent = picture.agent(report)
         turn = max(report.turns, agent.turn if agent else 0)
         table.add_row(
@@ -123,7 +117,7 @@ def _description(row: TreeRow) -> str:
     after = f"after {', '.join(row.after)} · " if row.after else ""
     attempt = f"attempt {report.attempts} · " if report.attempts > 1 else ""
     text = f"{report.error.type}: {report.error.message}" if report.error else report.description
-    return safe_line(f"{attempt}{after}{text}", FOLLOW_LINE_CHARS)
+    return safe_line(f"{attempt}{after}{text}", LINE_CHARS)
 
 
 def _tail(call: LiveCall, width: int) -> str:
@@ -155,11 +149,14 @@ def _footer(picture: Picture, waits: list[Text], width: int, height: int, hint: 
         words.append(f"{picture.tokens:,} tokens{cached}")
         words.append(money(status.usage.usd))
     if picture.started:
-        words.append(clock(((picture.closed or datetime.now(UTC)) - picture.started).total_seconds()))
+        words.append(_clock(((picture.closed or datetime.now(UTC)) - picture.started).total_seconds()))
     rows = [*wrapped(" · ".join(words), width, "bold"), *waits]
     if status and height >= _ROOMY and (spent := spend_line(status.spend)):
         rows.append(_faint(f" {safe_line(spent, width - 1)}"))
-    if picture.notice and not _is_told(picture.notice, picture):
+    known = [cause.text for cause in picture.standstills] + [
+        NO_WORKER for cause in picture.standstills if cause.waits_for == "worker"
+    ]
+    if picture.notice and not any(picture.notice in text for text in known):
         rows += folded(wrapped(picture.notice, width, "yellow"), width)
     if status and status.model_notice:
         rows += wrapped(status.model_notice, width, "magenta")
@@ -168,13 +165,6 @@ def _footer(picture: Picture, waits: list[Text], width: int, height: int, hint: 
     if hint:
         rows += wrapped(hint, width, "dim")
     return rows
-
-
-def _is_told(notice: str, picture: Picture) -> bool:
-    """True if a standstill says what the notice says."""
-    return any(
-        notice in cause.text or (notice == NO_WORKER and cause.waits_for == "worker") for cause in picture.standstills
-    )
 
 
 def _waits(picture: Picture, width: int, height: int) -> list[Text]:
@@ -192,10 +182,10 @@ def _elapsed(report: SubtaskReport) -> str:
     if report.started_at is None:
         return ""
     end = datetime.fromisoformat(report.finished_at) if report.finished_at else datetime.now(UTC)
-    return clock((end - datetime.fromisoformat(report.started_at)).total_seconds())
+    return _clock((end - datetime.fromisoformat(report.started_at)).total_seconds())
 
 
-def clock(seconds: float) -> str:
+def _clock(seconds: float) -> str:
     """Returns seconds as people read them: 4 s, 2:05, 1:02:03."""
     whole = max(0, int(seconds))
     if whole < 60:
@@ -228,3 +218,89 @@ def spend_line(spend: Sequence[Spend]) -> str:
     parts = [f"{item.role} {item.usage.tokens:,}" for item in spend[:_SPENDERS]]
     more = len(spend) - _SPENDERS
     return "tokens: " + " · ".join([*parts, *([f"{more} more"] if more > 0 else [])])
+
+
+class Screen:
+    """Shows a followed run: one line per event; a notice is a line when it changes."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._shown: set[str] = set()
+        self._notice: str | None = None
+        self._waits: set[tuple[str, str]] = set()
+
+    def log(self, line: Line) -> None:
+        """Writes the line."""
+        self._console.file.write(log_line(line).plain + "\n")
+        self._console.file.flush()
+
+    def show(self, picture: Picture) -> None:
+        """Writes notices and warnings that are new."""
+        status = picture.status
+        once = [text for text in [status.model_notice, *status.warnings] if text] if status else []
+        for text in once:
+            if text not in self._shown:
+                self._shown.add(text)
+                self.log(now_line(text))
+        waits = {(cause.waits_for, cause.helps): cause for cause in picture.standstills}
+        for key, cause in waits.items():
+            if key not in self._waits:  # its words change with every attempt, and one line is enough
+                self.log(now_line(cause.line, "bad"))
+        self._waits = set(waits)
+        if picture.notice != self._notice:
+            self._notice = picture.notice
+            self.log(now_line(self._notice or "a worker answers again"))
+
+
+class _LiveScreen(Screen):
+    """The plan and a footer, redrawn in place; events scroll above."""
+
+    def __init__(self, console: Console, hint: str) -> None:
+        super().__init__(console)
+        self._hint = hint
+        self._picture: Picture | None = None
+        self.live = Live(console=console, get_renderable=self._draw, auto_refresh=False, redirect_stderr=False)
+
+    def log(self, line: Line) -> None:
+        """Prints the line above the live part."""
+        if line.mood == "head":  # of the console's own: nothing of it is cut
+            self._console.print(log_line(line), no_wrap=False, overflow="fold")
+        else:
+            self._console.print(log_line(line), no_wrap=True, overflow="ellipsis", crop=True)
+
+    def show(self, picture: Picture) -> None:
+        """Draws the picture."""
+        self._picture = picture
+        self.live.refresh()
+
+    def finish(self) -> None:
+        """Draws the last frame, which stays on the screen, without the hint."""
+        self._hint = ""
+        self.live.refresh()
+
+    def _draw(self) -> RenderableType:
+        if self._picture is None:
+            return ""
+        return draw(self._picture, self._console.width, self._console.height, self._hint)
+
+
+@contextlib.asynccontextmanager
+async def open_screen(console: Console, hint: str) -> AsyncIterator[Screen]:
+    """Yields the screen that suits the console, for the time of the block."""
+    if not console.is_terminal or console.is_dumb_terminal:
+        yield Screen(console)
+        return
+    screen = _LiveScreen(console, hint)
+
+    async def redraw() -> None:
+        while True:
+            await asyncio.sleep(_REDRAW.total_seconds())
+            screen.live.refresh()
+
+    with screen.live:
+        ticking = asyncio.create_task(redraw())
+        try:
+            yield screen
+        finally:
+            ticking.cancel()
+            screen.finish()

@@ -71,18 +71,13 @@ class Picture:
     @property
     def tokens(self) -> int:
         """Tokens of ended subtasks and of the turns of running ones."""
-        return (self.status.usage.tokens if self.status else 0) + sum(
-            self._live_tokens(row.report) for row in self.tree()
-        )
+        running = (self.agent(row.report) for row in self.tree() if row.report.state == "running")
+        not_booked = sum(agent.tokens for agent in running if agent)
+        return (self.status.usage.tokens if self.status else 0) + not_booked
 
     def tree(self) -> list["TreeRow"]:
         """Returns the subtasks of all levels."""
         return tree_rows(list(self.reports.values()), self.nested)
-
-    def _live_tokens(self, report: SubtaskReport) -> int:
-        """Returns the tokens of a running subtask that its supervisor has not booked yet."""
-        agent = self.agent(report) if report.state == "running" else None
-        return agent.tokens if agent else 0
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,7 @@ from runtime.imports import INTERRUPTED, end_imports
 from runtime.paths import cache_dir, keep_files_private, module_command
 from runtime.process import exit_now
 from runtime.server.embedded_server import EmbeddedServer, ServerFailed
-from runtime.server.server_command import HOST, PORT
-from runtime.server.server_record import ServerInfo, running, stop_running
+from runtime.server.server_record import HOST, PORT, ServerInfo, running, stop_running
 from runtime.server.temporal_binary import TemporalNotFound, find_temporal
 
 

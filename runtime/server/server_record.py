@@ -12,9 +12,13 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 
 from runtime.paths import cache_dir
-from runtime.server import server_limits
 
+HOST = "127.0.0.1"
+PORT = 7233
 NAMESPACE = "default"
+STOP_WAIT = timedelta(seconds=10)  # it drains for 2.5 s after SIGINT; then it is killed
+POLL = timedelta(milliseconds=50)  # until a new server serves
+_PROBE_TIMEOUT = timedelta(seconds=3)  # a live server on loopback answers in milliseconds
 
 
 class ServerInfo(BaseModel):
@@ -63,9 +67,9 @@ async def stop_running(cache: Path | None = None) -> ServerInfo | None:
         return None
     os.kill(info.pid, signal.SIGINT)
     try:
-        async with asyncio.timeout(server_limits.STOP_WAIT.total_seconds()):
+        async with asyncio.timeout(STOP_WAIT.total_seconds()):
             while is_alive(info):  # noqa: ASYNC110 - not our child: nothing announces its end
-                await asyncio.sleep(server_limits.POLL.total_seconds())
+                await asyncio.sleep(POLL.total_seconds())
     except TimeoutError:
         os.kill(info.pid, signal.SIGKILL)
     record_path(folder).unlink(missing_ok=True)
@@ -96,7 +100,7 @@ def _command(pid: int) -> list[str]:
     return next((row[1:] for row in rows if row and row[0] == str(pid)), [])
 
 
-async def answers(address: str, timeout: timedelta = server_limits.PROBE_TIMEOUT) -> bool:
+async def answers(address: str, timeout: timedelta = _PROBE_TIMEOUT) -> bool:
     """True if the server at that address serves its namespace within `timeout`."""
     try:
         async with asyncio.timeout(timeout.total_seconds()):

@@ -3,19 +3,33 @@
 `python -m runtime.server.temporal_binary` does it and prints the path.
 """
 
+import asyncio
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from runtime.paths import cache_dir, keep_files_private
-from runtime.server import server_limits, temporal_build
-from runtime.server.temporal_build import Note
+
+Note = Callable[[str], None]
+
+VERSION = "1.5.1"  # later tags need a `replace`: Go does not install them by name
+GO_PACKAGE = f"github.com/temporalio/cli/cmd/temporal@v{VERSION}"
+GO_SUM = "h1:0RZMk14BWxz44Xg6ciDQvpfAMffoG3J7/K03ql80teY="  # of the module, as Go's checksum database has it
+GO_AT_LEAST = (1, 23)
+BUILD_REPORT = timedelta(seconds=5)  # how often a build or a wait for one says that it lives
+BUILD_TIMEOUT = timedelta(minutes=30)  # 4 minutes on 2 cores
+_DOWNLOAD_TIMEOUT = timedelta(seconds=120)  # ~50 MB; offline it fails at once
+_VERSION_TIMEOUT = timedelta(seconds=20)  # `temporal --version`: milliseconds, seconds from a cold disk
+_LOCK_POLL = timedelta(milliseconds=200)  # a file lock does not announce that it is free
 
 
 class TemporalNotFound(RuntimeError):
@@ -35,7 +49,10 @@ def find_temporal(note: Note = say) -> Path:
     """
     named = os.environ.get("SUPERVISOR_TEMPORAL")
     if named:
-        return _named(Path(named).expanduser().absolute())
+        program = Path(named).expanduser().absolute()
+        if runs(program):
+            return program
+        raise TemporalNotFound(f"SUPERVISOR_TEMPORAL names {program}, which is not a temporal program that runs here")
     on_path = shutil.which("temporal")
     if on_path:
         if runs(Path(on_path)):
@@ -65,7 +82,7 @@ def _version(program: Path) -> str | None:
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=server_limits.VERSION_TIMEOUT.total_seconds(),
+            timeout=_VERSION_TIMEOUT.total_seconds(),
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
@@ -73,18 +90,12 @@ def _version(program: Path) -> str | None:
     return words[2] if done.returncode == 0 and words[:2] == ["temporal", "version"] and len(words) > 2 else None
 
 
-def _named(program: Path) -> Path:
-    if runs(program):
-        return program
-    raise TemporalNotFound(f"SUPERVISOR_TEMPORAL names {program}, which is not a temporal program that runs here")
-
-
 def _make(target: Path, note: Note) -> None:
     for left in target.parent.glob("making-*"):  # by a process that was killed: the lock is ours now
         shutil.rmtree(left, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix="making-", dir=target.parent, ignore_cleanup_errors=True) as name:
         folder = Path(name)
-        go = temporal_build.usable_go()
+        go = usable_go()
         made = _built(go, folder, note) if go else _downloaded(folder)
         made.replace(target)  # in one step: no process ever finds half a program
     note(f"temporal is ready: {target}")
@@ -92,8 +103,8 @@ def _make(target: Path, note: Note) -> None:
 
 def _downloaded(folder: Path) -> Path:
     """The pinned version, by the SDK over https; no digest of it is known, so it must at least say that it is it."""
-    for file in temporal_build.download(folder):
-        if _version(file) == temporal_build.VERSION:
+    for file in download(folder):
+        if _version(file) == VERSION:
             return file
     raise TemporalNotFound(
         "no temporal program found and none could be downloaded: install the Temporal CLI "
@@ -103,29 +114,102 @@ def _downloaded(folder: Path) -> Path:
 
 def _built(go: str, folder: Path, note: Note) -> Path:
     note(f"building the temporal program with {go}: some minutes, once")
-    last = temporal_build.build(go, folder, note)
+    last = build(go, folder, note)
     made = folder / "temporal"
-    if made.exists() and not temporal_build.is_of_pinned_sources(go, made):
+    if made.exists() and not is_of_pinned_sources(go, made):
         last = "its sources do not have the pinned checksum"
     elif runs(made):
         return made
     raise TemporalNotFound(
-        f"`go install {temporal_build.GO_PACKAGE}` failed ({last}): install the Temporal CLI "
+        f"`go install {GO_PACKAGE}` failed ({last}): install the Temporal CLI "
         "(https://docs.temporal.io/cli), or let SUPERVISOR_TEMPORAL name a temporal program"
     )
 
 
 def _locked(path: Path, note: Note) -> FileLock:
     """Returns the lock on `path`, taken, for a `with` block; `note` gets a line while another process has it."""
-    lock = FileLock(path, poll_interval=server_limits.LOCK_POLL.total_seconds())
+    lock = FileLock(path, poll_interval=_LOCK_POLL.total_seconds())
     began = time.monotonic()
-    while (waited := time.monotonic() - began) <= server_limits.BUILD_TIMEOUT.total_seconds():
+    while (waited := time.monotonic() - began) <= BUILD_TIMEOUT.total_seconds():
         try:
-            lock.acquire(timeout=server_limits.BUILD_REPORT.total_seconds())
+            lock.acquire(timeout=BUILD_REPORT.total_seconds())
             return lock
         except Timeout:
             note(f"another process is making the temporal program: waiting, {waited:.0f} s")
     raise TemporalNotFound("another process has been making the temporal program for too long: end it first")
+
+
+def download(folder: Path) -> list[Path]:
+    """Lets the SDK download VERSION of the program into `folder`. Returns the files, none if it failed."""
+    from temporalio.testing import WorkflowEnvironment  # heavy, and needed once in a machine's life
+
+    async def start_once() -> None:
+        # the SDK downloads only as part of starting a server
+        environment = await WorkflowEnvironment.start_local(
+            download_dest_dir=str(folder), dev_server_download_version=f"v{VERSION}"
+        )
+        await environment.shutdown()
+
+    async def bounded() -> None:
+        await asyncio.wait_for(start_once(), _DOWNLOAD_TIMEOUT.total_seconds())
+
+    try:
+        asyncio.run(bounded())
+    except (RuntimeError, TimeoutError):
+        return []  # offline, or a proxy in between
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def usable_go() -> str | None:
+    """Returns the `go` command on PATH, or None if there is none or it is too old."""
+    go = shutil.which("go")
+    if go is None:
+        return None
+    try:
+        done = subprocess.run([go, "env", "GOVERSION"], capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    version = re.match(r"go(\d+)\.(\d+)", done.stdout.strip())
+    return go if version and (int(version[1]), int(version[2])) >= GO_AT_LEAST else None
+
+
+def is_of_pinned_sources(go: str, program: Path) -> bool:
+    """True if Go wrote the module's pinned checksum into the program that it built.
+
+    Go itself compares sources with its checksum database; proxies and environments that switch this off exist.
+    """
+    done = subprocess.run([go, "version", "-m", program], capture_output=True, text=True, timeout=30)
+    module = GO_PACKAGE.partition("/cmd/")[0]
+    return ["mod", module, f"v{VERSION}", GO_SUM] in [line.split() for line in done.stdout.splitlines()]
+
+
+def build(go: str, folder: Path, note: Note) -> str:
+    """Runs `go install` into `folder`; `note` gets progress lines. Returns the last line of the output."""
+    environment = os.environ | {"GOBIN": str(folder), "GOFLAGS": ""}
+    for cross in ("GOOS", "GOARCH"):  # go install refuses GOBIN when they are set
+        environment.pop(cross, None)
+    log, began = folder / "build.log", time.monotonic()
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [go, "install", "-v", GO_PACKAGE], stdout=output, stderr=subprocess.STDOUT, env=environment, cwd=folder
+        )
+    try:
+        while (waited := time.monotonic() - began) < BUILD_TIMEOUT.total_seconds():
+            try:
+                process.wait(BUILD_REPORT.total_seconds())
+                break
+            except subprocess.TimeoutExpired:
+                note(f"building temporal: {waited:.0f} s, {_last_line(log)}")
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+    return _last_line(log)
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "no output yet")
 
 
 if __name__ == "__main__":

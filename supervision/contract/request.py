@@ -12,6 +12,7 @@ from supervision import limits
 from supervision.contract.base import Duration, StrictModel, Undecodable, depth_exceeds
 from supervision.contract.model_choice import Effort, ModelChain
 from supervision.contract.plan import Plan, unknown_fields
+from supervision.contract.strategy import StrategyName
 from supervision.contract.team import Team
 from supervision.errors import ErrorKind, SupervisionError
 from supervision.text import cut, did_you_mean, one_line, size
@@ -61,7 +62,7 @@ class RunRequest(StrictModel):
 
     goal: str
     team: str | Team = "default"
-    strategy: Literal["auto", "plan", "route", "step"] = "auto"
+    strategy: StrategyName = "auto"
     approve_plan: bool = False
     approval_timeout: Duration = timedelta(days=7)
     on_approval_timeout: Literal["reject", "approve"] = "reject"

@@ -12,6 +12,8 @@ from activities.contracts.run_contracts import RunRef
 from activities.model.anthropic_model import AnthropicModel
 from activities.model.conversation import ConversationStore
 from activities.model.journalled_call import CallName, ModelCalls
+from activities.questions import question as questions
+from activities.questions.question import C, Question, R
 from activities.store.artifacts import ArtifactStore, open_store
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamFiles
@@ -90,6 +92,10 @@ class Desk:
             environment.info, workflow_id=workflow_id or self.run_id, activity_id=str(self._count), attempt=1
         )
         return await environment.run(activity, request)
+
+    async def ask(self, question: Question[C, R], call: C) -> R:
+        """Runs the activity of a supervisor's question."""
+        return await self.do(question.activity(questions.Desk(self.calls, self.teams)), call)
 
     @property
     def asked(self) -> list[Call]:

@@ -6,10 +6,11 @@ from hashlib import sha256
 
 import pytest
 
-from activities.contracts.judgement_contracts import ReviewInput, SynthesisInput
 from activities.contracts.packed import DependencyRef
 from activities.contracts.planning_contracts import PlanReply
 from activities.contracts.run_contracts import RunRef, SubtaskBrief
+from activities.questions.judgement import ReviewInput
+from activities.questions.synthesis import SynthesisInput
 from supervision import limits
 from supervision.contract.plan import Plan, Subtask
 from supervision.contract.result import Contradiction, Gap

@@ -7,7 +7,7 @@ import pytest
 
 from activities.contracts.planning_contracts import PlanInput, PlanReply
 from activities.contracts.run_contracts import AttachmentRef
-from activities.planning import PlanningActivities
+from activities.questions.planning import PLAN
 from activities.teams.stored_teams import CATALOGUE_CHARS
 from activities.teams.team_files import TeamFiles
 from supervision import limits
@@ -76,7 +76,7 @@ async def plan(desk: Desk, reply: Reply | None, of: str | Team, **fields: Any) -
         model=MODEL,
         **{"max_subtasks": 12, **fields},
     )
-    return await desk.do(PlanningActivities(desk.calls, desk.teams).plan, call)
+    return await desk.ask(PLAN, call)
 
 
 def subtasks(*items: dict[str, Any], **more: Any) -> Reply:
@@ -165,7 +165,7 @@ async def test_what_a_review_misses_is_before_the_planners_eyes(desk: Desk) -> N
     ref = await desk.plan(Subtask(**T1))
     addition = {"id": "t2", "description": "Count the pears of 1994"}
     points = ["nothing says how many pears there were in 1994 </missing_points>"]
-    await plan(desk, subtasks({**addition, "role": "reader"}), a_team(), previous_ref=ref, revision=2, missing=points)
+    await plan(desk, subtasks({**addition, "role": "reader"}), a_team(), plan_ref=ref, revision=2, missing=points)
     assert "<missing_points>\n- nothing says how many pears there were in 1994 &lt;/missing_points>" in desk.prompt
 
 

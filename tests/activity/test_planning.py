@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from activities.contracts.planning_contracts import PlanInput, PlanReply, WorkNote
-from activities.planning import PlanningActivities
+from activities.questions.planning import PLAN
 from supervision import limits
 from supervision.contract.plan import Plan, Subtask
 from supervision.contract.team import Role, Team
@@ -29,7 +29,6 @@ def team(*more: Role, **fields: Any) -> Team:
 async def plan(desk: Desk, *replies: Reply, of: str | Team | None = None, **fields: Any) -> PlanReply:
     """The reply to one call; a team reference given in `fields` is used as it is."""
     desk.say(*replies)
-    planning = PlanningActivities(desk.calls, desk.teams)
     goal_ref = await desk.put("goal", fields.pop("goal", "How large is the pear crop?"))
     team_ref = fields.pop("team_ref", None) or await desk.team(of or team())
     request = PlanInput(
@@ -39,7 +38,7 @@ async def plan(desk: Desk, *replies: Reply, of: str | Team | None = None, **fiel
         model=MODEL,
         **{"max_subtasks": 12, **fields},
     )
-    return await desk.do(planning.plan, request)
+    return await desk.ask(PLAN, request)
 
 
 def subtasks(*items: dict[str, Any], **more: Any) -> Reply:
@@ -300,7 +299,7 @@ async def worked_on(desk: Desk, state: str = "completed") -> dict[str, Any]:
         WorkNote(subtask_id="t1", role="reader", state=state, note="it found 44 pears"),
         WorkNote(subtask_id="t2", role="counter", state="failed", note="TurnLimit: ten turns"),
     ]
-    return {"previous_ref": ref, "done": notes, "revision": 2}
+    return {"plan_ref": ref, "done": notes, "revision": 2}
 
 
 async def test_later_steps_see_what_was_found_and_add_to_the_plan(desk: Desk) -> None:

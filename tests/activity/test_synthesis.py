@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from activities.contracts.judgement_contracts import SynthesisInput, SynthesisReply
-from activities.synthesis import SynthesisActivities
+from activities.questions.synthesis import SYNTHESIS, SynthesisInput, SynthesisReply
 from supervision import limits
 from supervision.contract.plan import Subtask
 from supervision.contract.result import Contradiction, Gap
@@ -32,7 +31,7 @@ async def synthesize(desk: Desk, *replies: Reply, schema: str | None = None, **f
         max_tokens=9000,
         **{"findings": await desk.findings(t1="44 t in 1991", t2="45 t in 1992"), **fields},
     )
-    return await desk.do(SynthesisActivities(desk.calls).synthesize, request)
+    return await desk.ask(SYNTHESIS, request)
 
 
 async def test_an_answer_is_stored_and_cites_what_it_may(desk: Desk) -> None:

@@ -21,7 +21,7 @@ from uuid import uuid4
 
 import pytest
 
-from console.demo.demo_processes import KeptWorker, stand_in
+from console.demo import KeptWorker, stand_in
 from runtime.server.embedded_server import EmbeddedServer
 from runtime.server.temporal_binary import find_temporal
 from standin.server.app import TOKEN_VARIABLE

@@ -8,7 +8,7 @@ import runpy
 import sys
 from pathlib import Path
 
-_IMPORTED = ["tests.console.forked", "starter", "worker_main", "console.demo"]
+_IMPORTED = ["tests.console.forked", "starter", "worker_main"]
 _LIMIT = 90.0
 _forkserver = multiprocessing.get_context("forkserver")
 _forkserver.set_forkserver_preload(_IMPORTED)

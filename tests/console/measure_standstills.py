@@ -20,13 +20,13 @@ from rich.console import Console
 from temporalio.client import Client
 
 from activities.store.artifacts import open_store
-from console.checks.server_checks import server_rows
-from console.commands.report_commands import print_status
-from console.demo.demo_processes import KeptWorker, stand_in
+from console.commands.doctor import server_rows
+from console.commands.report_commands import status_report
+from console.demo import KeptWorker, stand_in
 from console.run.run_handle import RunHandle
 from console.run.start_run import start
-from console.view.live_screens import PlainScreen
-from console.view.run_poller import RunPoller
+from console.view.follow import RunPoller
+from console.view.live_view import Screen
 from runtime.connection import connect
 from runtime.process import exit_now
 from runtime.server.embedded_server import EmbeddedServer
@@ -40,8 +40,8 @@ Show = Callable[[], Awaitable[str]]
 
 
 async def status_of(run: RunHandle) -> str:
-    with contextlib.redirect_stdout(io.StringIO()) as text:
-        await print_status(run, Console(file=text, width=400), None, False)
+    text = io.StringIO()
+    (await status_report(run, None)).show(Console(file=text, width=400))
     return text.getvalue()
 
 
@@ -52,7 +52,7 @@ async def doctor_of(client: Client) -> str:
 def following(run: RunHandle) -> Show:
     """Returns what `follow` has shown so far; each call is one round."""
     text = io.StringIO()
-    poller, screen = RunPoller(run), PlainScreen(Console(file=text, width=400))
+    poller, screen = RunPoller(run), Screen(Console(file=text, width=400))
 
     async def show() -> str:
         with contextlib.suppress(Exception):

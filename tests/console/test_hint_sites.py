@@ -13,12 +13,12 @@ import pytest
 from temporalio.api.failure.v1 import Failure, TimeoutFailureInfo
 from temporalio.api.workflow.v1 import PendingActivityInfo
 
-from console.checks import server_checks
 from console.command import CommandFailed
+from console.commands import doctor
 from console.run import find_run, standstill, start_run
 from console.run.run_outcome import RunOutcome
 from console.terminal import console
-from console.view.answer_text import print_outcome
+from console.view.answer_text import answer_report
 from runtime.paths import make_command, module_command
 from runtime.server.temporal_binary import find_temporal
 from starter import app
@@ -36,19 +36,19 @@ MENDED = "test_a_run_that_does_not_replay_is_named_with_the_command_that_mends_i
 STOP = "test_the_hint_that_stops_a_server_runs_from_anywhere"
 READ = "test_hints_of_reading_run_as_printed"
 RUN_BY = {
-    "console/commands/artifact_commands.py:print_artifacts:artifacts --save DIR": READ,
-    "console/commands/list_commands.py:print_runs:list": READ,
-    "console/commands/list_commands.py:print_teams:teams --check": "test_listing_teams_runs_no_code_of_theirs",
+    "console/commands/artifact_commands.py:artifacts_report:artifacts --save DIR": READ,
+    "console/commands/list_commands.py:list_report:list": READ,
+    "console/commands/list_commands.py:teams_report:teams --check": "test_listing_teams_runs_no_code_of_theirs",
     "console/commands/run_commands.py:follow_run:follow": "test_ctrl_c_detaches_and_the_run_completes",
     "console/commands/run_commands.py:run_goal:follow": STAND,
-    "console/checks/server_checks.py:_open_runs:status": "every_screen_says",
-    "console/checks/server_checks.py:_cached:worker": "test_doctor_warns_before_the_open_workflows_fill_the_caches",
-    "console/checks/server_checks.py:_queues:worker --pool": WORKERS,
-    "console/checks/server_checks.py:_queues:worker": WORKERS,
-    "console/commands/tool_commands.py:try_tool:tool default/calculate": READ,
+    "console/commands/doctor.py:_open_runs:status": "every_screen_says",
+    "console/commands/doctor.py:_cached:worker": "test_doctor_warns_before_the_open_workflows_fill_the_caches",
+    "console/commands/doctor.py:_queues:worker --pool": WORKERS,
+    "console/commands/doctor.py:_queues:worker": WORKERS,
+    "console/commands/tool_command.py:try_tool:tool default/calculate": READ,
     "console/commands/update_commands.py:cancel:result": STAND,
     "console/run/find_run.py:no_runs:run": READ,
-    "console/run/request_options.py:as_request:run": STAND,
+    "console/run/request_options.py:prepared_request:run": STAND,
     "console/run/run_handle.py:_must_exist:list": STAND,
     "console/run/standstill.py:_no_worker:worker": WORKERS,
     "console/run/standstill.py:unanswered:doctor": "every_screen_says",
@@ -76,12 +76,12 @@ NO_COMMANDS = {
     "make PLACEHOLDER": {"runtime/paths.py"},
     "make -C PLACEHOLDER PLACEHOLDER": {"runtime/paths.py"},
     "go install PLACEHOLDER": {"runtime/server/temporal_binary.py"},  # it has been run, and failed
-    "model": {"console/checks/model_check.py"},  # a field of a role
+    "model": {"console/commands/model_check.py"},  # a field of a role
     "tool_use": {"standin/server/api_request.py"},  # blocks of a message
     "tool_result": {"standin/server/api_request.py"},
 }
 USAGES = {  # of programs about themselves: `prog` of a parser
-    "console/demo/__main__.py: python -m console.demo",
+    "console/demo.py: python -m console.demo",
     "runtime/health.py: python -m runtime.health FILE",
     "runtime/server/__main__.py: python -m runtime.server",
     "standin/__main__.py: python -m standin",
@@ -179,9 +179,9 @@ async def test_hints_that_start_a_worker_run_as_printed(tmp_path: Path, monkeypa
     (tmp_path / "spread").mkdir()
     (tmp_path / "spread" / "team.toml").write_text(f'name = "spread"\ngeneralist = "far"\n{role}')
     texts = []
-    monkeypatch.setattr(server_checks, "limited", unlimited)
+    monkeypatch.setattr(doctor, "limited", unlimited)
     for polled in (only_runs, nobody):
-        for module in (start_run, standstill, server_checks):
+        for module in (start_run, standstill, doctor):
             monkeypatch.setattr(module, "pollers", polled)
         monkeypatch.setattr(start_run, "server_address", lambda _: "host:1")
         with pytest.raises(CommandFailed) as refused:
@@ -194,7 +194,7 @@ async def test_hints_that_start_a_worker_run_as_printed(tmp_path: Path, monkeypa
     lost = PendingActivityInfo(attempt=2, last_failure=Failure(timeout_failure_info=TimeoutFailureInfo()))
     lost.activity_options.task_queue.name = "supervisor.east"
     texts.append(standstill._of_failure(("t1",), lost, datetime.now(UTC)).line)
-    texts += [row.fix async for row in server_checks._queues(None, [tmp_path]) if row.fix]  # type: ignore[arg-type]
+    texts += [row.fix async for row in doctor._queues(None, [tmp_path]) if row.fix]  # type: ignore[arg-type]
     assert len(texts) == 9
     for text in dict.fromkeys(texts):
         await starts_a_worker(text, tmp_path)
@@ -207,13 +207,13 @@ async def test_doctor_warns_before_the_open_workflows_fill_the_caches(
         return {"7@host": datetime.now(UTC)}
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(server_checks, "pollers", one)
+    monkeypatch.setattr(doctor, "pollers", one)
     async with own_server() as client:
         for number in range(4):
             await client.start_workflow("SupervisorWorkflow", id=f"w-{number}", task_queue="supervisor")
         for held, level in ((6, "ok"), (5, "warning")):
             monkeypatch.setattr(limits, "CACHED_WORKFLOWS", held)
-            row = await server_checks._cached(client)
+            row = await doctor._cached(client)
             assert row is not None
             assert (row.level, row.text) == (level, f"4 on 1 Worker, which holds {held} of them in its cache")
             if row.fix:
@@ -245,7 +245,7 @@ async def test_hints_of_reading_run_as_printed(
         shutil.rmtree(read.folder / "DIR", ignore_errors=True)
 
     monkeypatch.chdir(read.folder)
-    print_outcome(console(), RUN, RunOutcome(0, "completed", RunResult(answer="-", truncated=True)))
+    answer_report(RUN, RunOutcome(0, "completed", RunResult(answer="-", truncated=True))).show(console())
     assert len(await all_run(read, capsys.readouterr().out)) == 1
 
     async def no_runs(client: Any, limit: int) -> list[Any]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from console.demo.demo_processes import KeptWorker
+from console.demo import KeptWorker
 from runtime.server.embedded_server import EmbeddedServer
 from tests.console.conftest import ROOT, Cli, Model
 from tests.console.test_hints import hints, run_as_printed

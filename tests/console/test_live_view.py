@@ -13,7 +13,7 @@ from rich.text import Text
 from console.hints import hint
 from console.run.standstill import Standstill
 from console.view.event_lines import Line, line
-from console.view.live_view import draw, log_line, plain_line
+from console.view.live_view import draw, log_line
 from console.view.picture import LiveAgent, LiveCall, Picture, fitted, tree_rows
 from supervision.contract.progress import Counts
 from supervision.contract.result import SubtaskReport
@@ -164,7 +164,7 @@ def test_lines_of_events_are_safe_in_both_forms() -> None:
     nasty = Line(datetime.now(UTC), "t1\x1b[2J", NASTY)
     out = io.StringIO()
     Console(file=out, width=300, color_system=None).print(log_line(nasty))
-    for shown in (out.getvalue(), plain_line(nasty)):
+    for shown in (out.getvalue(), log_line(nasty).plain):
         assert "\x1b" not in shown
         assert "[bold]markup[/bold]" in shown
         assert ":smile:" in shown

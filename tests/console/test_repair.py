@@ -14,7 +14,7 @@ from temporalio import workflow
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 
-from console.run.replay import CodeFails, fault_of
+from console.commands.repair_command import CodeFails, fault_of
 from runtime.settings import Settings
 from supervision import limits
 from supervision.contract.result import RunResult

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from console.demo.demo_processes import KeptWorker
+from console.demo import KeptWorker
 from runtime.server.embedded_server import EmbeddedServer
 from supervision.contract.plan import Plan
 from supervision.contract.result import RunResult

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from temporalio.client import Client, Interceptor, OutboundInterceptor, QueryWorkflowInput
 
-from console import console_limits
 from console.run.run_handle import RunHandle
+from console.view import follow
 from console.view.event_lines import Line
-from console.view.run_poller import RunPoller
+from console.view.follow import RunPoller
 from tests.scripted_model import ScriptedModel, plan, script, text, tools, when
 from tests.waiting import until
 from tests.workflow import runs
@@ -89,7 +89,7 @@ async def test_what_has_no_news_is_not_queried(
         lines.extend(await poller.poll())
         return any(line.text.startswith(text) for line in lines)
 
-    monkeypatch.setattr(console_limits, "FOLLOW_IDLE", timedelta(hours=1))
+    monkeypatch.setattr(follow, "IDLE", timedelta(hours=1))
     await until(lambda: {"t1/1/turn.1", "t2/1/turn.1"} <= set(model.steps(run_id)))
     await until(quiet)
     queries.taken()
@@ -103,7 +103,7 @@ async def test_what_has_no_news_is_not_queried(
     await until(quiet)
     assert set(queries.taken()) == {f"{run_id}/t1/1"}, "only the worker agent that took a turn has news"
 
-    monkeypatch.setattr(console_limits, "FOLLOW_IDLE", timedelta())
+    monkeypatch.setattr(follow, "IDLE", timedelta())
     for _ in range(ROUNDS):
         await poller.poll()
     assert queries.taken() == {run_id: ROUNDS}

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from temporalio.client import Client
 
-from console.demo.demo_processes import KeptWorker
+from console.demo import KeptWorker
 from runtime.server.embedded_server import EmbeddedServer
 from tests.console.conftest import GOAL, Cli, Model
 from tests.console.test_hints import hints, run_as_printed

@@ -4,9 +4,10 @@ import pytest
 from pydantic import JsonValue
 from rich.console import Console
 
-from console.checks.check_row import CheckRow
-from console.checks.doctor import _print_row
+from console.commands.doctor import row_texts
+from console.commands.model_check import CheckRow
 from console.run.standstill import Standstill
+from console.terminal import put
 from console.view.event_lines import line
 from console.view.live_view import draw, log_line, story_rows
 from console.view.picture import LiveAgent, LiveCall, Picture
@@ -119,6 +120,6 @@ def test_the_screen_of_doctor_is_the_one_that_is_kept(columns: int, capsys: pyte
         CheckRow("problem", "open run", f"'pears': {LATE.cause}", f"{LATE.helps}; `temporal-supervisor status pears`"),
     ]
     for row in rows:
-        _print_row(row, console)
+        put(console, row_texts(row, columns))
     compare(f"doctor.{columns}", console.export_text().splitlines())
     assert capsys.readouterr().out

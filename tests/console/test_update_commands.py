@@ -7,7 +7,7 @@ import pytest
 from temporalio.client import Client
 
 from console.run.run_handle import RunHandle
-from console.view.run_poller import RunPoller
+from console.view.follow import RunPoller
 from supervision.contract.request import RunRequest
 from tests.console.conftest import GOAL, Cli, Model
 from tests.scripted_model import Reply, ScriptedModel, Step, answer, plan, text, when

@@ -16,18 +16,18 @@ from temporalio.api.history.v1 import HistoryEvent
 from temporalio.converter import default
 
 import worker_main
-from console.checks.check_row import CheckRow
-from console.checks.doctor import _print_row
 from console.command import BAD_INPUT, CommandFailed
-from console.commands.list_commands import print_teams
+from console.commands import verify_command
+from console.commands.doctor import row_texts
+from console.commands.list_commands import teams_report
+from console.commands.model_check import CheckRow
 from console.commands.update_commands import new_limits
 from console.run.find_run import short_id
 from console.run.run_handle import NO_WORKER, RunHandle
 from console.run.run_outcome import Ending, RunOutcome
 from console.run.standstill import Standstill
-from console.terminal import wrapped
-from console.view import claim_chain
-from console.view.answer_text import print_outcome
+from console.terminal import put, wrapped
+from console.view.answer_text import answer_report
 from console.view.live_view import draw
 from console.view.picture import Picture, tree_rows
 from supervision.contract.finding import ArtifactRef
@@ -54,9 +54,8 @@ def test_a_command_of_an_answer_is_never_broken(width: int, monkeypatch: pytest.
     monkeypatch.chdir(ROOT)
     screen = terminal(width)
     made = ArtifactRef(name="a.md", media_type="text/markdown", bytes=1, ref="r", subtask_id="t1")
-    print_outcome(
-        screen, LONG, RunOutcome(0, "completed", RunResult(answer="-", artifacts=[made])), web="http://h/" + LONG
-    )
+    outcome = RunOutcome(0, "completed", RunResult(answer="-", artifacts=[made]))
+    answer_report(LONG, outcome, "http://h/" + LONG).show(screen)
     lines = written(screen).splitlines()
     assert any(f".venv/bin/temporal-supervisor artifacts {LONG} --save DIR" in line for line in lines)
     assert any(f"http://h/{LONG}" in line for line in lines)
@@ -66,7 +65,8 @@ def test_a_command_of_an_answer_is_never_broken(width: int, monkeypatch: pytest.
 def test_a_command_of_the_doctor_is_never_broken(width: int) -> None:
     screen = terminal(width)
     fix = f"start one with `.venv/bin/temporal-supervisor-worker --pool east`; `.venv/bin/x status {LONG}` says more"
-    _print_row(CheckRow("problem", "open run", "t1 waits for a Worker of pool east: there is none", fix), screen)
+    row = CheckRow("problem", "open run", "t1 waits for a Worker of pool east: there is none", fix)
+    put(screen, row_texts(row, width))
     shown = written(screen)
     for command in (".venv/bin/temporal-supervisor-worker --pool east", f".venv/bin/x status {LONG}"):
         (line,) = [line for line in shown.splitlines() if command in line]
@@ -83,14 +83,14 @@ def test_a_command_that_does_not_fit_is_a_row_of_its_own() -> None:
 def test_claims_are_named_once_with_all_that_hold_them() -> None:
     screen = terminal(80)
     cited = [Citation(claim="It grew.", subtask_ids=ids) for ids in (["t3"], ["t1", "t3"])]
-    print_outcome(screen, "r", RunOutcome(0, "completed", RunResult(answer="-", citations=cited)))
+    answer_report("r", RunOutcome(0, "completed", RunResult(answer="-", citations=cited))).show(screen)
     assert written(screen).count("It grew.") == 1
     assert "[t3, t1] It grew." in written(screen)
 
 
 def test_a_cancelled_run_says_so_once(capsys: pytest.CaptureFixture[str]) -> None:
     outcome = RunOutcome(4, "cancelled", None, Ending("Cancelled", "the run was cancelled"))
-    print_outcome(terminal(80), "r", outcome)
+    answer_report("r", outcome).show(terminal(80))
     assert capsys.readouterr().err == "cancelled: the run was cancelled\n"
 
 
@@ -197,16 +197,15 @@ async def test_verify_takes_whatever_names_a_run(monkeypatch: pytest.MonkeyPatch
     async def find(client: Any, given: str | None) -> str:
         return f"{client} found {given}"
 
-    async def chain(run_id: str, store: Any, as_json: bool) -> int:
+    async def chain(run_id: str, store: Any) -> None:
         verified.append(run_id)
-        return 0
 
     verified: list[str] = []
-    monkeypatch.setattr(claim_chain, "find_run", find)
-    monkeypatch.setattr(claim_chain, "print_chain", chain)
+    monkeypatch.setattr(verify_command, "find_run", find)
+    monkeypatch.setattr(verify_command, "chain_report", chain)
     access: Any = Access()
     for given in (LONG, "131ca7", None):
-        await claim_chain.verify_run(access, given, False)
+        await verify_command.verify_run(access, given)
     assert verified == [LONG, "client found 131ca7", "client found None"]
 
 
@@ -244,7 +243,7 @@ async def test_the_problems_of_a_team_stand_each_on_its_line(
     (tmp_path / "crew").mkdir()
     file = tmp_path / "crew" / "team.toml"
     file.write_text('name = "crew"\ngeneralist = "nobody"\n[[roles]]\nname = "one"\ndescription = "d"\ntools = ["t"]\n')
-    assert await print_teams([tmp_path], terminal(80), False) == 1
+    assert (await teams_report([tmp_path])).show(terminal(80)) == 1
     assert capsys.readouterr().err.splitlines() == [
         f"team 'crew' can't be used: {file}:",
         "  roles.one: role 'one' needs a system_prompt",

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from temporalio.client import Client
 
 from activities.prompts.agent_prompts import findings_block, gap_blocks, plain, tag
-from activities.prompts.judgement_prompts import select_request
+from activities.questions.judgement import select_request
 from activities.store.reading import FindingExcerpt
 from supervision.contract.result import Gap
 from supervision.prompt_marks import TAGS

@@ -31,7 +31,7 @@ from activities.teams import toolbox
 from activities.tools.sql.table_store import Rows, TableStore
 from runtime import connection
 from runtime.payloads import BoundedPayloadConverter, data_converter
-from runtime.server import temporal_build
+from runtime.server import temporal_binary
 from runtime.server.temporal_binary import TemporalNotFound, find_temporal
 from runtime.settings import Settings
 from standin.server.app import BrainServer
@@ -246,7 +246,7 @@ GUARDS = [
           {"rule": "same-team", "sources": ["a", "b"], "allowed": False}),
     Guard("control of the stand-in", gone(BrainServer, "_controlled", lambda _, handler: handler),
           standins.test_a_server_without_a_token_is_controlled_by_nobody, {"token": "Bearer "}),
-    Guard("sources of the server", gone(temporal_build, "is_of_pinned_sources", lambda *_: True),
+    Guard("sources of the server", gone(temporal_binary, "is_of_pinned_sources", lambda *_: True),
           no_program_of_other_sources_is_kept),
     Guard("the server by default", gone(connection, "_default_address", lambda: connection.DEFAULT_ADDRESS),
           no_strangers_server_is_taken),

@@ -5,9 +5,11 @@ from collections.abc import Callable
 
 import pytest
 
-from activities.contracts.judgement_contracts import Verdict
 from activities.contracts.planning_contracts import WorkNote
-from activities.prompts import agent_prompts, judgement_prompts, planning_prompts
+from activities.prompts import agent_prompts
+from activities.questions import judgement, planning_prompts
+from activities.questions.judgement import Verdict
+from activities.questions.synthesis import FINAL_WORDS, answer_repair, synthesis_request
 from activities.store.reading import FindingExcerpt
 from supervision.contract.finding import Evidence, FindingRecord
 from supervision.contract.plan import Plan, Subtask
@@ -39,13 +41,13 @@ def turn(text: str) -> str:
 
 def review(text: str) -> str:
     former = [Verdict(subtask_id="t1", ok=False, feedback=text)]
-    return judgement_prompts.review_request(text, [subtask(text)], [finding(text)], former)
+    return judgement.review_request(text, [subtask(text)], [finding(text)], former)
 
 
 def synthesis(text: str, plan: Plan | None) -> str:
     conflict = Contradiction(subtask_ids=["t1", "t2"], description=text, resolution=text)
     parts = ([finding(text)], [gap(text)], [gap(text)], [conflict])
-    return judgement_prompts.synthesis_request(text, plan, *parts, text, judgement_prompts.FINAL_WORDS)
+    return synthesis_request(text, plan, *parts, text, FINAL_WORDS)
 
 
 def replan(text: str) -> str:
@@ -55,7 +57,7 @@ def replan(text: str) -> str:
 
 
 def refine(text: str) -> str:
-    return judgement_prompts.refine_request(text, subtask(text), "analyst", Problem(type="Timeout", message=text), text)
+    return judgement.refine_request(text, subtask(text), "analyst", Problem(type="Timeout", message=text), text)
 
 
 PROMPTS: dict[str, Callable[[str], str]] = {
@@ -64,11 +66,11 @@ PROMPTS: dict[str, Callable[[str], str]] = {
     "unsupported claims": lambda text: agent_prompts.unsupported_note([text]),
     "refinement": refine,
     "review": review,
-    "choice": lambda text: judgement_prompts.select_request(text, text, [finding(text), finding(text)]),
-    "conflict": lambda text: judgement_prompts.conflict_request(text, text, [finding(text), finding(text)]),
+    "choice": lambda text: judgement.select_request(text, text, [finding(text), finding(text)]),
+    "conflict": lambda text: judgement.conflict_request(text, text, [finding(text), finding(text)]),
     "digest": lambda text: synthesis(text, None),
     "synthesis": lambda text: synthesis(text, Plan(final_instruction=text, subtasks=[subtask(text)])),
-    "repaired answer": lambda text: judgement_prompts.answer_repair([text]),
+    "repaired answer": lambda text: answer_repair([text]),
     "replan": replan,
     "repaired plan": lambda text: planning_prompts.plan_repair([text]),
 }

@@ -9,7 +9,7 @@ from temporalio.client import Client
 
 from activities.store.artifacts import open_store
 from console.command import DONE, FAILED
-from console.view.claim_chain import print_chain
+from console.commands.verify_command import chain_report
 from runtime.settings import Settings
 from tests.faults.plays import NOTED, QUOTE, YEARS, Play, answering
 from tests.scripted_model import ScriptedModel
@@ -31,7 +31,7 @@ class Verifier:
 
     async def verify(self, run_id: str) -> tuple[int, dict[str, dict[str, Any]], list[str]]:
         """Returns the exit code, the claims by their text, and the problems."""
-        code = await print_chain(run_id, open_store(self.folder), True)
+        code = (await chain_report(run_id, open_store(self.folder))).show(as_json=True)
         printed = json.loads(self._capsys.readouterr().out)
         return code, {link["text"]: link for link in printed["claims"]}, printed["problems"]
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from runtime.paths import cache_dir
-from runtime.server import temporal_build
+from runtime.server import temporal_binary
 from runtime.server.temporal_binary import TemporalNotFound, find_temporal, runs
 
 TEMPORAL = 'echo "temporal version 9.9.9"'
-SOURCES = f"mod github.com/temporalio/cli v{temporal_build.VERSION} {temporal_build.GO_SUM}"
+SOURCES = f"mod github.com/temporalio/cli v{temporal_binary.VERSION} {temporal_binary.GO_SUM}"
 
 
 def script(path: Path, body: str) -> Path:
@@ -91,7 +91,7 @@ def test_without_a_program_it_is_built_once_and_kept(path: Path, notes: list[str
     first = find_temporal(notes.append)
     assert first == cache_dir() / "bin" / "temporal"
     assert find_temporal(notes.append) == first
-    assert (path / "installs").read_text() == f"install -v {temporal_build.GO_PACKAGE}\n"
+    assert (path / "installs").read_text() == f"install -v {temporal_binary.GO_PACKAGE}\n"
     assert notes[-1] == f"temporal is ready: {first}"
 
 
@@ -109,7 +109,7 @@ def test_a_failed_build_says_why_and_what_to_install(path: Path) -> None:
         find_temporal()
 
 
-@pytest.mark.parametrize("sources", ["", SOURCES[:-1], SOURCES.replace(temporal_build.VERSION, "1.5.2")])
+@pytest.mark.parametrize("sources", ["", SOURCES[:-1], SOURCES.replace(temporal_binary.VERSION, "1.5.2")])
 def test_a_program_of_other_sources_is_not_kept(path: Path, sources: str) -> None:
     fake_go(path, sources=sources)
     with pytest.raises(TemporalNotFound, match=r"failed \(its sources do not have the pinned checksum\)"):
@@ -133,20 +133,20 @@ def fake_download(monkeypatch: pytest.MonkeyPatch, version: str) -> list[Path]:
         asked.append(folder)
         return [script(folder / "temporal-sdk", f'echo "temporal version {version} (Server 1.29.1)"')]
 
-    monkeypatch.setattr(temporal_build, "download", download)
+    monkeypatch.setattr(temporal_binary, "download", download)
     return asked
 
 
 def test_with_go_nothing_is_downloaded(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = fake_download(monkeypatch, temporal_build.VERSION)
+    asked = fake_download(monkeypatch, temporal_binary.VERSION)
     fake_go(path)
     find_temporal()
     assert asked == []
-    assert temporal_build.GO_PACKAGE.endswith(f"@v{temporal_build.VERSION}")
+    assert temporal_binary.GO_PACKAGE.endswith(f"@v{temporal_binary.VERSION}")
 
 
 def test_without_go_the_pinned_version_is_downloaded(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = fake_download(monkeypatch, temporal_build.VERSION)
+    asked = fake_download(monkeypatch, temporal_binary.VERSION)
     assert runs(find_temporal())
     assert len(asked) == 1
 
@@ -166,8 +166,8 @@ async def test_the_download_names_its_version(monkeypatch: pytest.MonkeyPatch, t
         raise RuntimeError("offline")
 
     monkeypatch.setattr("temporalio.testing.WorkflowEnvironment.start_local", start_local)
-    assert await asyncio.to_thread(temporal_build.download, tmp_path) == []
-    assert options["dev_server_download_version"] == f"v{temporal_build.VERSION}"
+    assert await asyncio.to_thread(temporal_binary.download, tmp_path) == []
+    assert options["dev_server_download_version"] == f"v{temporal_binary.VERSION}"
 
 
 @pytest.mark.parametrize("version", ["go1.22.1", "devel", ""])
@@ -180,14 +180,14 @@ def test_without_a_usable_go_the_error_says_what_to_install(path: Path, version:
 def test_a_build_tells_how_it_goes(path: Path, notes: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     gate = path / "gate"
     fake_go(path, install=f'while [ ! -e "{gate}" ]; do :; done')
-    monkeypatch.setattr("runtime.server.server_limits.BUILD_REPORT", timedelta(milliseconds=50))
+    monkeypatch.setattr("runtime.server.temporal_binary.BUILD_REPORT", timedelta(milliseconds=50))
 
     def note(line: str) -> None:
         notes.append(line)
         if "compiling" in line:
             gate.touch()
 
-    temporal_build.build(str(path / "go"), path, note)
+    temporal_binary.build(str(path / "go"), path, note)
     assert notes[-1].startswith("building temporal: ")
     assert notes[-1].endswith(" s, compiling")
 

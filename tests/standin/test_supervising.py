@@ -7,19 +7,19 @@ from typing import Any, Literal
 
 import pytest
 
-from activities.contracts.judgement_contracts import (
+from activities.contracts.packed import DependencyRef
+from activities.contracts.planning_contracts import PlanInput, PlanReply, WorkNote
+from activities.questions.judgement import (
+    JUDGE,
+    REFINE,
+    REVIEW,
     JudgeInput,
     JudgeReply,
     RefineInput,
     ReviewInput,
-    SynthesisInput,
-    SynthesisReply,
 )
-from activities.contracts.packed import DependencyRef
-from activities.contracts.planning_contracts import PlanInput, PlanReply, WorkNote
-from activities.judging import JudgingActivities
-from activities.planning import PlanningActivities
-from activities.synthesis import SynthesisActivities
+from activities.questions.planning import PLAN
+from activities.questions.synthesis import SYNTHESIS, SynthesisInput, SynthesisReply
 from standin.extract.answers import FOOTER
 from supervision.contract.plan import Subtask
 from supervision.contract.result import Problem
@@ -60,7 +60,7 @@ async def plan(desk: Desk, goal: str = GOAL, **fields: Any) -> PlanReply:
         max_subtasks=12,
         **fields,
     )
-    return await desk.do(PlanningActivities(desk.calls, desk.teams).plan, request)
+    return await desk.ask(PLAN, request)
 
 
 def shape(reply: PlanReply) -> list[tuple[str, str, list[str]]]:
@@ -96,7 +96,7 @@ async def test_step_by_step_each_fitting_role_works_once_and_then_it_ends(desk: 
         assert reply.plan is not None
         last = reply.plan.subtasks[-1]
         notes.append(WorkNote(subtask_id=last.id, role=last.role, state="completed", note="44 pears"))
-        previous: dict[str, Any] = {"previous_ref": reply.plan_ref, "done": notes, "revision": revision}
+        previous: dict[str, Any] = {"plan_ref": reply.plan_ref, "done": notes, "revision": revision}
         before, reply = reply, await plan(desk, strategy="step", **previous)
     assert shape(before) == [("t1", "reader", []), ("t2", "counter", []), ("t3", "scribe", ["t1", "t2"])]
     assert (reply.finished, reply.plan) == (True, None)
@@ -107,8 +107,8 @@ async def test_failed_work_is_tried_once_more_in_a_revision(desk: Desk) -> None:
         WorkNote(subtask_id="t1", role="counter", state="failed", note="TurnLimit: ten turns"),
         WorkNote(subtask_id="t2", role="reader", state="completed", note="It rained."),
     ]
-    previous_ref = await desk.plan(T1, T2)
-    reply = await plan(desk, previous_ref=previous_ref, done=notes, revision=2)
+    plan_ref = await desk.plan(T1, T2)
+    reply = await plan(desk, plan_ref=plan_ref, done=notes, revision=2)
     assert shape(reply) == [("t1", "counter", []), ("t2", "reader", []), ("t3", "counter", [])]
     assert reply.plan is not None
     again = reply.plan.subtasks[2]
@@ -116,7 +116,7 @@ async def test_failed_work_is_tried_once_more_in_a_revision(desk: Desk) -> None:
     assert "ten turns" in again.description
     assert again.description.endswith("Question: How many pears?")
     notes.append(WorkNote(subtask_id="t3", role="counter", state="failed", note="TurnLimit"))
-    last = await plan(desk, previous_ref=reply.plan_ref, done=notes, revision=3)
+    last = await plan(desk, plan_ref=reply.plan_ref, done=notes, revision=3)
     assert (last.finished, last.problems) == (True, [])
 
 
@@ -131,7 +131,7 @@ async def test_a_failed_subtask_is_refined(desk: Desk) -> None:
         attempt=2,
         error=Problem(type="Timeout", message="too slow"),
     )
-    reply = await desk.do(JudgingActivities(desk.calls).refine, request)
+    reply = await desk.ask(REFINE, request)
     assert reply.preview.startswith("An earlier attempt failed: Timeout: too slow.")
     assert reply.preview.endswith("Question: How many pears?")
 
@@ -145,8 +145,8 @@ async def test_only_empty_findings_fall_short(desk: Desk) -> None:
         round=1,
         findings=await desk.findings(t1=f"Confidence: 0.2\n\n{FOOTER}", t2="It rained."),
     )
-    reply = await desk.do(JudgingActivities(desk.calls).review, request)
-    assert (reply.problem, [verdict.subtask_id for verdict in reply.verdicts]) == (None, ["t1"])
+    reply = await desk.ask(REVIEW, request)
+    assert (reply.problem, [verdict.subtask_id for verdict in reply.verdicts]) == ("", ["t1"])
 
 
 async def judged(desk: Desk, question: Literal["select", "conflict"]) -> JudgeReply:
@@ -160,7 +160,7 @@ async def judged(desk: Desk, question: Literal["select", "conflict"]) -> JudgeRe
         description="How many pears?",
         findings=await desk.findings(t1="Many pears, a great many of them.", t2="44 pears in 2020, 20 in 1980."),
     )
-    return await desk.do(JudgingActivities(desk.calls).judge, request)
+    return await desk.ask(JUDGE, request)
 
 
 @pytest.mark.parametrize("question", ["select", "conflict"])
@@ -180,7 +180,7 @@ async def synthesized(desk: Desk, findings: list[DependencyRef], number: int = 1
         max_tokens=9000,
         **fields,
     )
-    return await desk.do(SynthesisActivities(desk.calls).synthesize, request)
+    return await desk.ask(SYNTHESIS, request)
 
 
 CROP = "- Hill: pears went from 20 (1980) to 44 (2020).\n\n| farm | pears |\n| --- | --- |\n| Hill | 44 |"

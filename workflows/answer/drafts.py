@@ -5,12 +5,12 @@ import asyncio
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts.judgement_contracts import SynthesisInput
+    from activities.questions.synthesis import SYNTHESIS, SynthesisInput
     from supervision import limits
     from supervision.contract.result import SubtaskReport
     from supervision.errors import SupervisionError
     from workflows.background import BackgroundTask
-    from workflows.calls import activity_calls
+    from workflows.calls.asking import ask
     from workflows.calls.finding_refs import as_refs, estimate
     from workflows.run_context import RunContext
 
@@ -64,8 +64,7 @@ class Drafts(BackgroundTask):
         try:
             # Findings that arrive while this waits are new to the next draft, or to the answer. Those that a review
             # has done again meanwhile are forgotten.
-            tokens = estimate(payload.findings, context.setup)
-            reply = await context.call_model("a draft", activity_calls.synthesize, payload, tokens)
+            reply = await ask(context, SYNTHESIS, payload, estimate(payload.findings, context.setup))
         except (SupervisionError, asyncio.CancelledError):
             state.trace.note("draft_failed")
             self._after = 0  # a draft saves time: what keeps one from being written is not worth trying again

@@ -3,11 +3,10 @@
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts.judgement_contracts import ReviewInput, ReviewReply, Verdict
+    from activities.questions.judgement import REVIEW, ReviewInput, ReviewReply, Verdict
     from supervision.contract.result import Contradiction
-    from supervision.errors import SupervisionError
     from workflows.answer.drafts import Drafts
-    from workflows.calls import activity_calls
+    from workflows.calls.asking import ask_or_warn
     from workflows.calls.finding_refs import as_refs, estimate
     from workflows.calls.judge_calls import resolve
     from workflows.plan.make_plan import Replanning
@@ -99,15 +98,10 @@ async def _review(context: RunContext, number: int, former: list[Verdict]) -> Re
     findings = as_refs([report for report in state.board.usable() if report.state == "completed"], state.board)
     if not findings:
         return None
-    payload = ReviewInput(**context.call_fields, round=number, findings=findings, former=former)
-    try:
-        reply = await context.call_model(
-            "the review", activity_calls.review, payload, estimate(findings, context.setup)
-        )
-    except SupervisionError as error:
-        state.warn(f"the findings were not reviewed: {error.message}")
-        return None
-    if reply.problem:
+    call = ReviewInput(**context.call_fields, round=number, findings=findings, former=former)
+    tokens = estimate(findings, context.setup)
+    reply = await ask_or_warn(context, REVIEW, call, tokens, "the findings were not reviewed")
+    if reply and reply.problem:
         state.warn(f"a review could not be read: {reply.problem}")
         return None
     return reply

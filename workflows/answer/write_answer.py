@@ -1,4 +1,4 @@
-"""Writing the answer from the findings, in several steps when they are too many for one prompt."""
+"""The answer: a finding word for word, or written from the findings, in several steps when they are too many."""
 
 from typing import Literal
 
@@ -7,23 +7,67 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from pydantic import JsonValue
 
-    from activities.contracts.judgement_contracts import SynthesisInput, SynthesisReply
     from activities.contracts.packed import DependencyRef
-    from activities.prompts.judgement_prompts import unsupported_problems
+    from activities.contracts.run_contracts import AdoptInput
+    from activities.questions.synthesis import SYNTHESIS, SynthesisInput, SynthesisReply, unsupported_problems
     from supervision import limits
     from supervision.agent.finding_budget import groups
     from supervision.agent.turn_rules import more_room
+    from supervision.contract.result import SubtaskReport
+    from supervision.contract.strategy import STRATEGIES, StrategyName
     from supervision.errors import ErrorKind, SupervisionError
     from supervision.results.answer import ANSWER, Answer, findings_as_answer
     from workflows.answer.drafts import Drafts
-    from workflows.calls import activity_calls
+    from workflows.calls import run_calls
+    from workflows.calls.asking import ask
     from workflows.calls.finding_refs import as_refs, estimate, shown
+    from workflows.calls.judge_calls import choose_answer
+    from workflows.failures import CallFailed
     from workflows.run_context import RunContext
 
 _EMPTY_RETRIES = 1  # how often an answer without words is asked for again: a second one is no accident
 _REDUCE_BYTES = 40_000  # of findings in one prompt when the plan asks for reduction: ~10k tokens, a dozen of them
 
 _EMPTY = "the model gave an empty answer"
+
+
+def sole_finding(context: RunContext, strategy: StrategyName) -> SubtaskReport | None:
+    """Returns the subtask whose finding is the answer: that of a route to one role. None if there is no such."""
+    reports = context.state.board.reports()
+    if STRATEGIES[strategy].answer != "finding" or len(reports) != 1 or context.setup.answer_schema_ref is not None:
+        return None
+    return reports[0] if reports[0].finding else None
+
+
+async def answer_word_for_word(context: RunContext, strategy: StrategyName) -> bool:
+    """Makes a finding the answer as it stands, where strategy or plan say so. Returns False if one is to be written."""
+    report = sole_finding(context, strategy) or await _best_finding(context)
+    return report is not None and await _take(context, report)
+
+
+async def _best_finding(context: RunContext) -> SubtaskReport | None:
+    """Returns the subtask whose finding a judge chose as the answer; None if the plan does not ask for a choice."""
+    state = context.state
+    if state.plan.aggregation != "select" or context.setup.answer_schema_ref is not None:
+        return None
+    rivals = [report for report in state.board.current() if report.state == "completed" and report.finding]
+    return rivals[await choose_answer(context, rivals) if len(rivals) > 1 else 0] if rivals else None
+
+
+async def _take(context: RunContext, report: SubtaskReport) -> bool:
+    """Makes a subtask's finding the answer, under its role's label. Returns False if it could not be read."""
+    finding, role = report.finding, context.team.find(report.role)
+    if finding is None:
+        return False
+    label = role.label if role else None
+    try:
+        reply = await run_calls.adopt_finding(AdoptInput(run=context.run, text_ref=finding.text_ref, label=label))
+    except CallFailed as failed:
+        context.state.warn(f"the finding of {report.id} could not be taken as the answer: {failed}")
+        return False
+    context.state.answer = Answer(reply.answer, reply.answer_ref, confidence=finding.confidence)
+    context.state.trace.note("finding_adopted", report.id)
+    return True
 
 
 async def write_answer(context: RunContext, drafts: Drafts) -> None:
@@ -159,12 +203,10 @@ async def _call(
             max_tokens=max_tokens,
         )
         state.trace.note("synthesis_started", number=payload.number, findings=len(findings), mode=mode)
-        reply = await context.call_model(
-            "the answer", activity_calls.synthesize, payload, estimate(findings, setup), last=True
-        )
+        reply = await ask(context, SYNTHESIS, payload, estimate(findings, setup), last=True)
         if reply.answer is not None or reply.problems:
             return reply
-        if reply.stop_reason == "refusal":
+        if reply.refusal is not None:
             raise SupervisionError(ErrorKind.PROVIDER_REJECTED, "the model refused to write the answer")
         if reply.stop_reason == "max_tokens":
             cut_replies, max_tokens = cut_replies + 1, more_room(max_tokens)

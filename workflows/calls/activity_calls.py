@@ -8,8 +8,8 @@ for them again; one attempt is bounded by its own timeout, the heartbeat and the
 
 import asyncio
 from collections.abc import Awaitable
-from datetime import datetime, timedelta
-from typing import TypedDict, TypeVar
+from datetime import datetime
+from typing import TypeVar
 
 from pydantic import JsonValue
 from temporalio import workflow
@@ -17,25 +17,12 @@ from temporalio.common import Priority, RetryPolicy
 from temporalio.exceptions import FailureError
 
 with workflow.unsafe.imports_passed_through():
-    from activities.agent.agent_turn import AgentTurnActivities
     from activities.agent.tool_calls import ToolActivities
-    from activities.contracts.judgement_contracts import (
-        JudgeInput,
-        JudgeReply,
-        RefineInput,
-        RefineReply,
-        ReviewInput,
-        ReviewReply,
-        SynthesisInput,
-        SynthesisReply,
-    )
-    from activities.contracts.planning_contracts import PlanInput, PlanReply
     from activities.contracts.turn_contracts import ToolInput, ToolReply, TurnInput, TurnReply
-    from activities.judging import JudgingActivities
-    from activities.planning import PlanningActivities
-    from activities.synthesis import SynthesisActivities
+    from activities.questions.question import C, Question, R
     from supervision import limits
     from supervision.agent.turn_rules import attempt_time
+    from supervision.contract.base import Model
     from supervision.contract.result import Problem
     from supervision.contract.usage import Usage
     from supervision.errors import ErrorKind, call_kind
@@ -61,52 +48,19 @@ _MODEL_RETRY = RetryPolicy(
 _TOOL_RETRY = RetryPolicy(initial_interval=limits.TOOL_RETRY_INITIAL, maximum_interval=limits.STORE_RETRY_MAX)
 
 
-# --- Model calls of the supervisor ----------------------------------------------------------------
+# --- Model calls ----------------------------------------------------------------------------------
 
 
-async def plan(payload: PlanInput, expires_at: datetime, queue: str) -> PlanReply:
-    """Returns a plan, or why there is none, by one planning call."""
-    summary = "the goal" if payload.revision == 1 else f"revision {payload.revision}"
-    if payload.attempt > 1:
-        summary += f", try {payload.attempt}"
-    options = _model_options(expires_at, summary, limits.PLAN_MAX_TOKENS, queue)
-    return await _model(workflow.start_activity_method(PlanningActivities.plan, payload, **options))
-
-
-async def refine(payload: RefineInput, expires_at: datetime, queue: str) -> RefineReply:
-    """Returns a better description of a subtask whose attempt failed."""
-    options = _model_options(expires_at, f"{payload.subtask_id} after a failure", limits.REFINE_MAX_TOKENS, queue)
-    return await _model(workflow.start_activity_method(JudgingActivities.refine, payload, **options))
-
-
-async def review(payload: ReviewInput, expires_at: datetime, queue: str) -> ReviewReply:
-    """Returns the verdicts on the findings, held against the goal."""
-    options = _model_options(expires_at, f"round {payload.round}", limits.REVIEW_MAX_TOKENS, queue)
-    return await _model(workflow.start_activity_method(JudgingActivities.review, payload, **options))
-
-
-async def judge(payload: JudgeInput, expires_at: datetime, queue: str) -> JudgeReply:
-    """Returns a choice between candidates, or the resolution of a conflict."""
-    options = _model_options(
-        expires_at, f"{payload.question} of {len(payload.findings)} findings", limits.JUDGE_MAX_TOKENS, queue
-    )
-    return await _model(workflow.start_activity_method(JudgingActivities.judge, payload, **options))
-
-
-async def synthesize(payload: SynthesisInput, expires_at: datetime, queue: str) -> SynthesisReply:
-    """Returns the answer from the findings, a draft of it, or a digest of some."""
-    product = {"final": "the answer", "draft": "a draft", "digest": "a digest"}[payload.mode]
-    options = _model_options(expires_at, f"{product} from {len(payload.findings)} findings", payload.max_tokens, queue)
-    return await _model(workflow.start_activity_method(SynthesisActivities.synthesize, payload, **options))
-
-
-# --- Calls of a worker agent ----------------------------------------------------------------------
+async def answer_to(question: Question[C, R], call: C, expires_at: datetime, queue: str) -> R:
+    """Returns the reply to a question of the supervisor's."""
+    _step, _work, summary, max_tokens = call.terms
+    return await _model_call(question.name, call, question.reply, summary, max_tokens, expires_at, queue)
 
 
 async def call_model(payload: TurnInput, turn: int, expires_at: datetime, queue: str) -> TurnReply:
     """Returns the reply to one model call of a worker agent."""
-    options = _model_options(expires_at, f"{payload.role}, turn {turn}", payload.max_tokens, queue)
-    return await _model(workflow.start_activity_method(AgentTurnActivities.call_model, payload, **options))
+    summary = f"{payload.role}, turn {turn}"
+    return await _model_call("call_model", payload, TurnReply, summary, payload.max_tokens, expires_at, queue)
 
 
 async def run_tool(payload: ToolInput, queue: str) -> ToolReply:
@@ -132,32 +86,6 @@ async def run_tool(payload: ToolInput, queue: str) -> ToolReply:
 # --- What all of them share -----------------------------------------------------------------------
 
 
-class _ModelOptions(TypedDict):
-    task_queue: str
-    start_to_close_timeout: timedelta
-    schedule_to_close_timeout: timedelta
-    heartbeat_timeout: timedelta
-    retry_policy: RetryPolicy
-    summary: str
-    priority: Priority
-    cancellation_type: workflow.ActivityCancellationType
-
-
-def _model_options(expires_at: datetime, summary: str, max_tokens: int, queue: str) -> _ModelOptions:
-    return {
-        "task_queue": queue,
-        "start_to_close_timeout": attempt_time(max_tokens),
-        # Never nothing: a late call fails by its timeout, not by a bad command.
-        "schedule_to_close_timeout": max(expires_at - workflow.now(), limits.LEAST_CALL_TIME),
-        "heartbeat_timeout": limits.HEARTBEAT_TIMEOUT,
-        "retry_policy": _MODEL_RETRY,
-        "summary": summary,
-        "priority": _priority(),
-        # Nobody waits for it: but the reply to a call that was answered meanwhile is not dropped.
-        "cancellation_type": workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
-    }
-
-
 def _priority() -> Priority:
     """Behind a rate limit runs take turns, whatever their size; nested supervisors share their root's turn."""
     info = workflow.info()
@@ -174,11 +102,34 @@ async def reply_of(call: Awaitable[T]) -> T:
         raise CallFailed(problem_of(error)) from error
 
 
-async def _model(call: workflow.ActivityHandle[P]) -> P:
-    """Awaits a model call; its problem is of a kind that the work which needs the call can end with.
+async def _model_call(
+    activity: str,
+    payload: Model,
+    reply: type[P],
+    summary: str,
+    max_tokens: int,
+    expires_at: datetime,
+    queue: str,
+) -> P:
+    """Returns the reply to a model call; its problem is of a kind that the work which needs the call can end with.
 
     Raises CallCancelled at once when it is cancelled; a reply that comes all the same is paid.
     """
+    call: workflow.ActivityHandle[P] = workflow.start_activity(
+        activity,
+        payload,
+        result_type=reply,
+        task_queue=queue,
+        start_to_close_timeout=attempt_time(max_tokens),
+        # Never nothing: a late call fails by its timeout, not by a bad command.
+        schedule_to_close_timeout=max(expires_at - workflow.now(), limits.LEAST_CALL_TIME),
+        heartbeat_timeout=limits.HEARTBEAT_TIMEOUT,
+        retry_policy=_MODEL_RETRY,
+        summary=summary,
+        priority=_priority(),
+        # Not awaited, but the reply to a call that was answered meanwhile is not dropped.
+        cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+    )
     try:
         # Shielded: the SDK drops the result of a call that is cancelled in the workflow task that brings it.
         return await reply_of(asyncio.shield(call))

@@ -5,14 +5,13 @@ from typing import Literal
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts.judgement_contracts import AttemptRef, JudgeInput, JudgeReply, RefineInput, RefineReply
     from activities.contracts.packed import DependencyRef
+    from activities.questions.judgement import JUDGE, REFINE, JudgeInput, JudgeReply, RefineInput, RefineReply
     from supervision import limits
     from supervision.budget.amount import call_estimate
     from supervision.contract.finding import Finding
     from supervision.contract.result import Contradiction, Problem, SubtaskReport
-    from supervision.errors import SupervisionError
-    from workflows.calls import activity_calls
+    from workflows.calls.asking import ask_or_warn
     from workflows.calls.finding_refs import as_refs, estimate
     from workflows.run_context import RunContext
 
@@ -59,19 +58,15 @@ async def resolve(context: RunContext, conflict: Contradiction) -> str:
 async def _judge(
     context: RunContext, question: Literal["select", "conflict"], description: str, findings: list[DependencyRef]
 ) -> JudgeReply | None:
-    payload = JudgeInput(
+    call = JudgeInput(
         **context.call_fields,
         number=context.state.next_number("judge"),
         question=question,
         description=description,
         findings=findings,
     )
-    try:
-        reply = await context.call_model("the judge", activity_calls.judge, payload, estimate(findings, context.setup))
-    except SupervisionError as error:
-        context.state.warn(f"there was no judgement: {error.message}")
-        return None
-    if reply.problem:
+    reply = await ask_or_warn(context, JUDGE, call, estimate(findings, context.setup), "there was no judgement")
+    if reply and reply.problem:
         context.state.warn(f"a judgement could not be read: {reply.problem}")
     return reply
 
@@ -82,27 +77,21 @@ async def refine(
     role: str,
     description_ref: str | None,
     problem: Problem,
-    conversation: AttemptRef | None,
+    conversation: str | None,
 ) -> RefineReply | None:
     """Returns a better description after a failed attempt, by reference; None when there is none.
 
-    `conversation` is the attempt's: whoever rewrites sees what was tried.
+    `conversation` is the head of the attempt's: it shows what was tried.
     """
-    state = context.state
-    payload = RefineInput(
+    call = RefineInput(
         **context.call_fields,
         subtask_id=subtask_id,
         description_ref=description_ref,
         role=role,
-        attempt=state.board[subtask_id].attempts + 1,
+        attempt=context.state.board[subtask_id].attempts + 1,
         error=problem,
-        tried=conversation,
+        tried_ref=conversation,
     )
-    try:
-        reply = await context.call_model(
-            f"refine {subtask_id}", activity_calls.refine, payload, call_estimate(limits.JUDGEMENT_PROMPT_BYTES)
-        )
-    except SupervisionError as error:
-        state.warn(f"{subtask_id} could not be described better: {error.message}")
-        return None
-    return reply if reply.description_ref else None
+    tokens = call_estimate(limits.JUDGEMENT_PROMPT_BYTES)
+    reply = await ask_or_warn(context, REFINE, call, tokens, f"{subtask_id} could not be described better")
+    return reply if reply and reply.description_ref else None

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Coroutine
 from datetime import timedelta
-from typing import Any, TypedDict, TypeVar
+from typing import Any, TypeVar
 
 from temporalio import workflow
 from temporalio.common import RetryPolicy
@@ -41,21 +41,34 @@ _STORE_RETRY = RetryPolicy(
 
 async def prepare_run(payload: SetupInput) -> RunSetup:
     """Fixes team, references and process facts for the run."""
-    options = _options(limits.SETUP_TIMEOUT, "prepare the run")
-    return await reply_of(workflow.execute_activity_method(RunSetupActivities.prepare_run, payload, **options))
+    return await _with_store(RunSetupActivities.prepare_run, limits.SETUP_TIMEOUT, "prepare the run", payload)
 
 
 async def adopt_finding(payload: AdoptInput) -> AdoptReply:
     """Returns a finding as the answer, word for word."""
-    options = _options(limits.PUBLISH_TIMEOUT, "take the finding as the answer")
-    return await reply_of(workflow.execute_activity_method(PublishingActivities.adopt_finding, payload, **options))
+    summary = "take the finding as the answer"
+    return await _with_store(PublishingActivities.adopt_finding, limits.PUBLISH_TIMEOUT, summary, payload)
 
 
 async def publish_result(payload: PublishInput, trace: list[TraceEvent]) -> Published:
     """Stores the whole result and trace."""
-    options = _options(limits.PUBLISH_TIMEOUT, "store result and trace")
+    summary = "store result and trace"
+    return await _with_store(PublishingActivities.publish_result, limits.PUBLISH_TIMEOUT, summary, payload, trace)
+
+
+async def _with_store(
+    activity: Callable[..., Coroutine[Any, Any, T]], timeout: timedelta, summary: str, *arguments: object
+) -> T:
+    """Returns the reply to a call that needs the store for a moment; one that is away is waited for."""
     return await reply_of(
-        workflow.execute_activity_method(PublishingActivities.publish_result, args=[payload, trace], **options)
+        workflow.execute_activity_method(
+            activity,
+            args=arguments,
+            start_to_close_timeout=timeout,
+            heartbeat_timeout=limits.HEARTBEAT_TIMEOUT,
+            retry_policy=_STORE_RETRY,
+            summary=summary,
+        )
     )
 
 
@@ -95,20 +108,3 @@ async def _looked_up(activity: Callable[[Any, ChildRef], Coroutine[Any, Any, T]]
             summary=summary,
         )
     )
-
-
-class _Options(TypedDict):
-    start_to_close_timeout: timedelta
-    heartbeat_timeout: timedelta
-    retry_policy: RetryPolicy
-    summary: str
-
-
-def _options(timeout: timedelta, summary: str) -> _Options:
-    """Returns how a call is made that needs the store for a moment; one that is away is waited for."""
-    return {
-        "start_to_close_timeout": timeout,
-        "heartbeat_timeout": limits.HEARTBEAT_TIMEOUT,
-        "retry_policy": _STORE_RETRY,
-        "summary": summary,
-    }

@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts.planning_contracts import PlanInput, PlanReply, Strategy
+    from activities.contracts.planning_contracts import PlanInput, PlanReply
+    from activities.questions.planning import PLAN
     from supervision import limits
     from supervision.budget.ledger import plan_estimate
+    from supervision.contract.strategy import StrategyName
     from supervision.errors import ErrorKind, SupervisionError
     from supervision.results.success_rule import importance, reachable
     from supervision.text import cut
     from workflows.background import BackgroundTask
-    from workflows.calls import activity_calls
+    from workflows.calls.asking import ask
     from workflows.calls.finding_refs import notes
     from workflows.run_context import RunContext
 
@@ -73,14 +75,14 @@ async def own_plan(context: RunContext) -> PlanReply:
     """Returns the plan of the run's caller, adopted; raises SupervisionError with what keeps it from running."""
     payload = _plan_input(context, context.state.request.strategy, 1, 1, None, [])
     payload.own_plan_ref = context.setup.own_plan_ref
-    reply = await context.call_model("the plan", activity_calls.plan, payload, 0)
+    reply = await ask(context, PLAN, payload, 0)
     if not reply.plan:
         raise SupervisionError(_kind(reply.problems, reply.incapable), _listed("the plan cannot run", reply.problems))
     _adopt(context, reply)
     return reply
 
 
-async def make_plan(context: RunContext, strategy: Strategy, missing: Sequence[str] = ()) -> PlanReply:
+async def make_plan(context: RunContext, strategy: StrategyName, missing: Sequence[str] = ()) -> PlanReply:
     """Returns a plan that can run, adopted; raises SupervisionError if there is none after three tries.
 
     `missing` is what the plan so far lacks.
@@ -94,7 +96,7 @@ async def make_plan(context: RunContext, strategy: Strategy, missing: Sequence[s
         payload = _plan_input(context, strategy, revision, attempt, head, problems if head else [])
         payload.missing = list(missing)
         with context.own_work():
-            reply = await context.call_model("a plan", activity_calls.plan, payload, tokens)
+            reply = await ask(context, PLAN, payload, tokens)
         if reply.refusal:
             raise SupervisionError(ErrorKind.INVALID_PLAN, f"the planner refused the goal: {reply.refusal}")
         if reply.finished or (reply.plan and reply.plan_ref):
@@ -109,23 +111,19 @@ async def make_plan(context: RunContext, strategy: Strategy, missing: Sequence[s
 
 
 def _plan_input(
-    context: RunContext, strategy: Strategy, revision: int, attempt: int, head: str | None, problems: list[str]
+    context: RunContext, strategy: StrategyName, revision: int, attempt: int, head: str | None, problems: list[str]
 ) -> PlanInput:
     """Returns the input of one try, with the work as it stands now: a revision is made while subtasks run."""
     state, setup = context.state, context.setup
     return PlanInput(
-        run=context.run,
-        goal_ref=setup.goal_ref,
+        **context.call_fields,
         team_ref=context.team_ref,
-        model=setup.supervisor_model,
-        effort=state.request.effort,
         attachments=setup.attachments,
         max_subtasks=state.request.max_subtasks,
         strategy=strategy,
         nesting_left=max(0, state.request.max_depth - context.depth),
         in_flight=state.board.in_flight(),
         done=notes(state.board) if revision > 1 else [],
-        previous_ref=context.plan_ref or None,
         revision=revision,
         attempt=attempt,
         head=head,

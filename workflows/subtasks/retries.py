@@ -6,7 +6,6 @@ from datetime import timedelta
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts.judgement_contracts import AttemptRef
     from supervision import limits
     from supervision.contract.result import Problem
     from supervision.errors import FATAL, ErrorKind, SupervisionError, run_kind
@@ -137,7 +136,7 @@ async def _prepare_retry(
     refined_only = problem.type in DECLINED and assignment.description_ref is None and not other_model
     if step is NextTry.SAME_ROLE or refined_only:
         # While this waits the breaker may open or close: its permission is asked for after it.
-        tried = AttemptRef(head=assignment.last.head) if assignment.last and assignment.last.head else None
+        tried = assignment.last.head if assignment.last else None
         better = await refine(context, subtask_id, assignment.role.name, assignment.description_ref, problem, tried)
         if better is None and refined_only:
             return False

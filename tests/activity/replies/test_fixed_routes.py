@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activities.replies.plan_modes import fits, matching_route
+from activities.questions.plan_modes import fits, matching_route
 from supervision.contract.team import Route
 
 TEXTS = st.text(alphabet="ab *", max_size=30)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from temporalio.client import Client
 
-from console.demo.__main__ import GOAL
+from console.demo import GOAL
 from runtime.settings import BUILTIN_TEAMS
 from supervision.contract.request import RunRequest
 from supervision.contract.result import RunResult

@@ -57,7 +57,7 @@ async def test_a_chain_that_nobody_serves_fails_the_run(client: Client, model: S
 
 async def test_what_one_model_refuses_another_is_asked(client: Client, model: ScriptedModel) -> None:
     def reply(step: Step) -> Reply:
-        return stop("refusal") if step.kind != "refine" and step.body["model"] in (LARGE, SMALL) else _usual(step)
+        return stop("refusal") if step.body["model"] in (LARGE, SMALL) else _usual(step)
 
     model.play("m3", reply)
     result = await run(client, "m3", "crew", models=MODELS)
@@ -65,6 +65,7 @@ async def test_what_one_model_refuses_another_is_asked(client: Client, model: Sc
     assert (result.subtasks[0].model, result.subtasks[0].attempts) == (LAST, 2)
     turns = [name for kind, name in _asked(model, "m3") if kind == "turn"]
     assert turns == [SMALL, LAST]
+    assert [name for kind, name in _asked(model, "m3") if kind == "refine"] == [LARGE, SPARE]
 
 
 async def test_effort_is_the_requests_or_the_roles_by_attempt(client: Client, model: ScriptedModel) -> None:

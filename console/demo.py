@@ -12,22 +12,23 @@ import asyncio
 import contextlib
 import os
 import signal
+import subprocess
 import sys
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
-from console.access import Access, endpoint, web_address
-from console.command import Command
-from console.demo.demo_processes import KeptWorker, stand_in
+from console.command import FAILED, Access, CommandFailed, endpoint, perform, web_address
 from console.run.pollers import WORKFLOWS, pollers
 from console.run.run_handle import RunHandle
 from console.run.run_outcome import RunOutcome
 from console.run.start_run import new_run_id, start
 from console.terminal import console, print_out
-from console.view.answer_text import print_outcome
+from console.view.answer_text import answer_report
 from console.view.event_lines import now_line
 from console.view.follow import follow
-from console.view.live_screens import open_screen
+from console.view.live_view import open_screen
 from runtime.imports import INTERRUPTED, end_imports
 from runtime.paths import cache_dir, keep_files_private
 from runtime.process import exit_now
@@ -41,14 +42,23 @@ GOAL = (
     "How did life expectancy in Rwanda and Botswana change from 1952 to 2007, "
     "and what explains the setbacks? Write a short report."
 )
+_ROOT = Path(__file__).resolve().parents[1]
+_START_WAIT = timedelta(seconds=60)  # the demo's Worker and stand-in model: 2 s on a quiet machine
+_STOP_WAIT = timedelta(seconds=5)  # they have nothing in flight when the demo ends
+_POLL = timedelta(milliseconds=100)  # until a started process says that it is ready
 _FOLLOWING = "Ctrl-C ends the demo"
 _STANDIN = "it extracts, it does not reason"
 
 
-async def demo(goal: str) -> int:
-    """Starts server, model and worker, runs the goal and prints the answer. Returns the run's exit code."""
+async def demo(goal: str, access: Access) -> int:
+    """Starts server, model and worker, runs the goal and prints the answer. Returns the run's exit code.
+
+    SIGTERM ends it in order, as Ctrl-C does.
+    """
+    me = asyncio.current_task()
+    assert me is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, me.cancel)
     request = parse_request({"goal": goal})
-    access = Access()
     cache = cache_dir()
     async with contextlib.AsyncExitStack() as stack:
         server = EmbeddedServer(db=cache / "temporal.db")
@@ -75,7 +85,7 @@ async def demo(goal: str) -> int:
         return await _watch(run, access, worker)
 
 
-async def _watch(run: RunHandle, access: Access, worker: KeptWorker) -> int:
+async def _watch(run: RunHandle, access: Access, worker: "KeptWorker") -> int:
     """Follows the run and restarts a killed worker; on a terminal all stays up after the answer."""
     web = web_address(run.client, run.id)
     print_out(f"run     {run.id}" + (f"\n        {web}" if web else ""))
@@ -86,7 +96,7 @@ async def _watch(run: RunHandle, access: Access, worker: KeptWorker) -> int:
             worker.report = lambda text: screen.log(now_line(text, "head"))
             outcome: RunOutcome = await _unless(keeping, follow(run, screen, access.store, web))
         worker.report = print_out
-        code = print_outcome(screen_console, run.id, outcome, web=web)
+        code = answer_report(run.id, outcome, web).show(screen_console)
         if screen_console.is_terminal:
             print_out("\nserver, Web UI and worker stay up: Ctrl-C ends them")
             with contextlib.suppress(asyncio.CancelledError):
@@ -108,19 +118,105 @@ async def _unless(keeping: asyncio.Task[None], following: Coroutine[Any, Any, Ru
         task.cancel()
 
 
-async def _until_ended(goal: str) -> int:
-    """As `demo`; SIGTERM ends it in order, as Ctrl-C does."""
-    me = asyncio.current_task()
-    assert me is not None
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, me.cancel)
-    return await demo(goal)
-
-
 def _own_server_only() -> None:
     """Removes configuration for another cluster: it would redirect or encrypt the way to the demo's own server."""
     for name in [name for name in os.environ if name.startswith("TEMPORAL_")]:
         del os.environ[name]
     os.environ["TEMPORAL_CONFIG_FILE"] = os.devnull
+
+
+@contextlib.asynccontextmanager
+async def stand_in(cache: Path) -> AsyncIterator[str]:
+    """Yields the URL of a stand-in model on a free port. Raises CommandFailed if it does not come up."""
+    words = ["-m", "standin", "--port", "0", "--ledger", str(cache / "standin.jsonl")]
+    process, line = await _started("the stand-in model", words, os.environ, cache / "standin.log", "http://")
+    try:
+        yield line.rpartition(" ")[2]
+    finally:
+        await _end(process)
+
+
+class KeptWorker:
+    """A Worker process for the time of an `async with` block; `report` is called at every end and start."""
+
+    def __init__(self, environ: Mapping[str, str], log: Path, report: Callable[[str], None]) -> None:
+        self.report = report
+        self.log = log
+        self._environ = environ
+        self._process: asyncio.subprocess.Process
+
+    @property
+    def pid(self) -> int:
+        """The process id of the present Worker."""
+        return self._process.pid
+
+    async def keep(self) -> None:
+        """Starts another Worker whenever one is killed. Raises CommandFailed if one ends by itself."""
+        while True:
+            code = await self._process.wait()
+            if code >= 0:
+                raise CommandFailed(FAILED, f"the worker ended with exit code {code}: {_last_line(self.log)}")
+            self.report(f"worker {self.pid} was killed (signal {-code}): starting another one")
+            await self._start()
+            self.report(f"worker {self.pid} is there (kill -9 {self.pid} for more); finished work is not repeated")
+
+    async def __aenter__(self) -> "KeptWorker":
+        await self._start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await _end(self._process)
+
+    async def _start(self) -> None:
+        words = ["-m", "worker_main"]
+        self._process, _ = await _started("the worker", words, self._environ, self.log, "worker ready")
+
+
+async def _started(
+    name: str, words: list[str], environ: Mapping[str, str], log: Path, ready: str
+) -> tuple[asyncio.subprocess.Process, str]:
+    """Returns a process and the line of its log that says that it is ready. Raises CommandFailed if none comes."""
+    with log.open("wb") as output:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *words,
+            env={**environ, "PYTHONPATH": os.pathsep.join([str(_ROOT), environ.get("PYTHONPATH", "")]).rstrip(":")},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,  # Ctrl-C reaches the demo alone, which ends them in order
+        )
+    try:
+        async with asyncio.timeout(_START_WAIT.total_seconds()):
+            while process.returncode is None:
+                lines = log.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
+                if line := next((line for line in lines if ready in line and line.endswith("\n")), ""):
+                    return process, line.strip()
+                await asyncio.sleep(_POLL.total_seconds())
+        raise CommandFailed(FAILED, f"{name} did not start: {_last_line(log)}")
+    except BaseException as error:
+        await _end(process)
+        if isinstance(error, TimeoutError):
+            raise CommandFailed(FAILED, f"{name} was not ready in time: {_last_line(log)}") from error
+        raise
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is not None:
+        return
+    try:
+        process.send_signal(signal.SIGTERM)
+        await asyncio.wait_for(process.wait(), _STOP_WAIT.total_seconds())
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+    except ProcessLookupError:
+        pass
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    return lines[-1] if lines else f"it said nothing; its log is {log}"
 
 
 def main() -> None:
@@ -140,7 +236,8 @@ def main() -> None:
         exit_now(3)
     except KeyboardInterrupt:
         exit_now(INTERRUPTED)
-    exit_now(Command(debug=options.debug).run(lambda: _until_ended(options.goal)))
+    access = Access(debug=options.debug)
+    exit_now(perform(access, lambda: demo(options.goal, access)))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""The workflows of a run whose histories do not replay, and the reset that mends them.
+"""The command `repair`: workflows of a run that do not replay are reset to the last task up to which they do.
 
-A reset goes to the last workflow task up to which a history replays: that task and what follows are done again.
+That task and what follows are done again.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from uuid import uuid4
@@ -17,9 +17,19 @@ from temporalio.client import Client, WorkflowHistory
 from temporalio.worker import Replayer
 from temporalio.workflow import NondeterminismError
 
-from console import console_limits
-from console.run.run_handle import AGENT_TYPE, RUN_TYPE
-from console.terminal import safe_line
+from console.command import DONE, FAILED, CommandFailed
+from console.run.run_handle import (
+    AGENT_TYPE,
+    RPC_TIMEOUT,
+    RUN_TYPE,
+    UPDATE_WAIT,
+    RunHandle,
+    is_open,
+    state_word,
+    stuck,
+)
+from console.terminal import counted, print_err, print_out, safe_line
+from supervision import limits
 
 _REASON = "mended by the command repair: "
 _WHY_CHARS = 240  # the kind of the fault and the event that it was seen at
@@ -47,7 +57,57 @@ class CodeFails(Exception):
     """Workflow code raises an error in a replay; the message is what it said. A reset does not help."""
 
 
-async def open_workflows(client: Client, run_id: str) -> list[tuple[str, str]]:
+async def repair(run: RunHandle) -> int:
+    """Resets those of a run's open workflows whose histories do not replay. Returns 1 if one is left as it is.
+
+    Raises CommandFailed if there is no such run, or if it has ended.
+    """
+    # these load the workflows with their contracts: 0.3 s for one command only
+    from runtime.workers import replayer
+    from workflows.supervisor import SupervisorWorkflow
+    from workflows.worker_agent import WorkerAgentWorkflow
+
+    described = await run.require()
+    if not is_open(described):
+        raise CommandFailed(FAILED, f"run '{run.id}' has ended ({state_word(described)}): nothing to repair")
+    replays = replayer([SupervisorWorkflow, WorkerAgentWorkflow], converter=run.client.data_converter)
+    workflows = await _open_workflows(run.client, run.id)
+    mended, left = 0, 0
+    for workflow_id, execution_id in workflows:
+        history = await run.client.get_workflow_handle(workflow_id, run_id=execution_id).fetch_history()
+        try:
+            fault = await fault_of(history, execution_id, replays)
+        except CodeFails as error:
+            left += 1
+            _say(print_err, workflow_id, f"raises an error ({error}): it needs fixed code, a reset does not help")
+            continue
+        if fault is None:
+            continue
+        where = f"not replay from event {fault.event_id} on ({fault.why})"
+        if fault.mended_before:
+            left += 1
+            again = "and a repair reset it to this workflow task before: nothing is changed."
+            causes = "Its Workers run other code than this program, or that code is not deterministic"
+            _say(print_err, workflow_id, f"does {where}, {again} {causes}")
+        else:
+            await _mend(run.client, fault)
+            mended += 1
+            reset = "it was reset to the workflow task that ends there, and goes on"
+            _say(print_out, workflow_id, f"did {where}: {reset}")
+    if not mended and not left:
+        others = f", and so do those of {counted(len(workflows) - 1, 'open workflow')} below it"
+        replays_whole = f"the history of run '{run.id}' replays{others if workflows[1:] else ''}"
+        failing = stuck(described)
+        yet = f". Yet {failing}: start its Workers with the code of this program" if failing else ""
+        print_out(f"{replays_whole}: nothing to repair{yet}")
+    return FAILED if left else DONE
+
+
+def _say(write: Callable[[str], None], workflow_id: str, words: str) -> None:
+    write(safe_line(f"workflow '{workflow_id}' {words}", limits.ERROR_BYTES))
+
+
+async def _open_workflows(client: Client, run_id: str) -> list[tuple[str, str]]:
     """Returns id and execution of each open workflow of a run: worker agents and nested supervisors, then the run.
 
     The children come first: a run that is reset looks for those that it had started.
@@ -56,10 +116,10 @@ async def open_workflows(client: Client, run_id: str) -> list[tuple[str, str]]:
     query = f"WorkflowId STARTS_WITH '{quoted}/' AND ExecutionStatus = 'Running'"
     children = [
         (child.id, child.run_id)
-        async for child in client.list_workflows(query, rpc_timeout=console_limits.RPC_TIMEOUT)
+        async for child in client.list_workflows(query, rpc_timeout=RPC_TIMEOUT)
         if child.root_id == run_id and child.workflow_type in (RUN_TYPE, AGENT_TYPE)
     ]
-    described = await client.get_workflow_handle(run_id).describe(rpc_timeout=console_limits.RPC_TIMEOUT)
+    described = await client.get_workflow_handle(run_id).describe(rpc_timeout=RPC_TIMEOUT)
     deepest_first = sorted(children, key=lambda child: (-child[0].count("/"), child[0]))
     return [*deepest_first, (run_id, described.run_id)]
 
@@ -111,7 +171,7 @@ def _was_mended(before: Sequence[HistoryEvent]) -> bool:
     return any(task.cause == _RESET and task.failure.message.startswith(_REASON) for task in failed)
 
 
-async def mend(client: Client, fault: ReplayFault) -> None:
+async def _mend(client: Client, fault: ReplayFault) -> None:
     """Resets the workflow to the task at which it ceases to replay."""
     await client.workflow_service.reset_workflow_execution(
         ResetWorkflowExecutionRequest(
@@ -121,5 +181,5 @@ async def mend(client: Client, fault: ReplayFault) -> None:
             workflow_task_finish_event_id=fault.event_id,
             request_id=str(uuid4()),
         ),
-        timeout=console_limits.UPDATE_WAIT,
+        timeout=UPDATE_WAIT,
     )

@@ -63,7 +63,14 @@ period, units, form and language of the answer."""
 
 _NEW_ROLES = """\
 - When no role fits a subtask, define one in new_roles (tools only out of: {tools}) and name it in the subtask's \
-new_role; otherwise new_roles is empty and new_role is null. At most {most}, with new names."""
+new_role; otherwise new_roles is empty and new_role is null. At most {new_roles}, with new names."""
+
+
+PLAN_RULES = (_SUBTASK_RULES, _PLAN_RULES, _NEW_ROLES)
+AUTO_RULES = (_SUBTASK_RULES, _PLAN_RULES, _AUTO_RULES, _NEW_ROLES)
+STEP_RULES = (_STEP_RULES, _SUBTASK_RULES, _NEW_ROLES)
+REVISION_RULES = (_REVISION_RULES, _SUBTASK_RULES, _NEW_ROLES)
+ROUTE_RULES = (_ROUTE_RULES,)
 
 
 def planner_system(team: Team, roles: list[Role], tools: Mapping[str, str], catalogue: str, rules: str) -> str:
@@ -88,29 +95,10 @@ def planner_system(team: Team, roles: list[Role], tools: Mapping[str, str], cata
     return "\n\n".join(part for part in parts if part)
 
 
-def plan_rules(team: Team, max_subtasks: int) -> str:
-    """Returns the rules of a whole graph up front."""
-    return _rules(_SUBTASK_RULES, _PLAN_RULES.format(most=max_subtasks), _new_roles(team))
-
-
-def auto_rules(team: Team, max_subtasks: int) -> str:
-    """Returns the rules of a plan whose strategy the planner chooses."""
-    return _rules(_SUBTASK_RULES, _PLAN_RULES.format(most=max_subtasks), _AUTO_RULES, _new_roles(team))
-
-
-def step_rules(team: Team, max_subtasks: int) -> str:
-    """Returns the rules of one subtask at a time."""
-    return _rules(_STEP_RULES.format(most=max_subtasks), _SUBTASK_RULES, _new_roles(team))
-
-
-def revision_rules(team: Team, max_subtasks: int) -> str:
-    """Returns the rules of additions to a plan that has been worked on."""
-    return _rules(_REVISION_RULES.format(most=max_subtasks), _SUBTASK_RULES, _new_roles(team))
-
-
-def route_rules() -> str:
-    """Returns the rules of choosing one role for the whole goal."""
-    return _ROUTE_RULES
+def rules_for(team: Team, max_subtasks: int, parts: Iterable[str]) -> str:
+    """Returns the rules of planning; without those of new roles where they would have no tools, only recall."""
+    named = [part for part in parts if part is not _NEW_ROLES or team.toolbox]
+    return "\n".join(named).format(most=max_subtasks, tools=", ".join(team.toolbox), new_roles=limits.NEW_ROLES)
 
 
 def planner_request(
@@ -162,20 +150,11 @@ def plan_repair(problems: list[str]) -> str:
     return f"This plan can't run:\n{listed}\n\nReturn the whole reply again with these points fixed."
 
 
-def _rules(*parts: str) -> str:
-    return "\n".join(part for part in parts if part)
-
-
 def _role_line(role: Role) -> str:
     extras = [f"tools: {', '.join(role.tools) or 'none'}"] if role.team is None else ["tools: those of its own team"]
     if role.capabilities:
         extras.append(f"capabilities: {', '.join(role.capabilities)}")
     return f"- {role.name}: {role.description} ({'; '.join(extras)})"
-
-
-def _new_roles(team: Team) -> str:
-    """Returns the rule of new roles; none where they would have no tools, for they could only recall."""
-    return _NEW_ROLES.format(tools=", ".join(team.toolbox), most=limits.NEW_ROLES) if team.toolbox else ""
 
 
 def _example(example: PlanExample) -> str:

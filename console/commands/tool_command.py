@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from console.command import BAD_INPUT, DONE, FAILED, CommandFailed
 from console.hints import hint
@@ -14,24 +14,28 @@ from supervision import limits
 from supervision.contract.team import Role
 from supervision.text import did_you_mean
 
-if TYPE_CHECKING:  # these load the tools' libraries: 0.3 s for one command only
-    from activities.teams.team_files import LoadedTeam
-    from activities.tools.tool import Tool
-
 
 async def try_tool(folders: list[Path], name: str, arguments: str | None, attach: list[Path]) -> int:
     """Runs the tool `TEAM/TOOL` in this process and prints its output; without arguments its schema.
 
     Returns 1 if the tool failed. The rights of roles do not count here: the operator runs it.
     """
+    # these load the tools' libraries: 0.3 s for one command only
+    from activities.teams.team_files import TeamFiles
     from activities.tools.tool import ToolContext
 
     team_name, _, tool_name = name.partition("/")
     if not tool_name:
         example = hint("tool", "default/calculate")
         raise CommandFailed(BAD_INPUT, f"'{name}' names no tool: write TEAM/TOOL, as in {example}")
-    team = await _team(folders, team_name)
-    tool = _tool(team, tool_name)
+    files = TeamFiles(folders)
+    await files.read(team_name)
+    toolbox = files.load(team_name).toolbox
+    tool = toolbox.get(tool_name)
+    if tool is None:
+        known = toolbox.names()
+        guess = f"{did_you_mean(tool_name, known)}; it has: {', '.join(known)}"
+        raise CommandFailed(BAD_INPUT, f"team '{team_name}' has no tool '{tool_name}'{guess}")
     if arguments is None:
         print_json({"name": tool.name, "description": tool.description, "input_schema": tool.schema()})
         return DONE
@@ -41,7 +45,7 @@ async def try_tool(folders: list[Path], name: str, arguments: str | None, attach
         run_id="tried-by-hand",
     )
     role = Role(name="operator", description="Tries a tool.", system_prompt="-", tools=[tool.name])
-    ran = await team.toolbox.run(role, tool.name, _parsed(arguments), context)
+    ran = await toolbox.run(role, tool.name, _parsed(arguments), context)
     if ran.is_error:
         print_err(f"the tool failed: {ran.text}")
         return FAILED
@@ -53,25 +57,6 @@ async def try_tool(folders: list[Path], name: str, arguments: str | None, attach
     if len(ran.text) > limits.TOOL_OUTPUT_CHARS:
         print_err(f"a worker agent sees the first {limits.TOOL_OUTPUT_CHARS:,} characters, and more by read_output")
     return DONE
-
-
-async def _team(folders: list[Path], name: str) -> "LoadedTeam":
-    from activities.teams.team_files import TeamFiles
-
-    files = TeamFiles(folders)
-    await files.read(name)
-    return files.load(name)
-
-
-def _tool(team: "LoadedTeam", name: str) -> "Tool[Any]":
-    tool = team.toolbox.get(name)
-    if tool is None:
-        known = team.toolbox.names()
-        raise CommandFailed(
-            BAD_INPUT,
-            f"team '{team.team.name}' has no tool '{name}'{did_you_mean(name, known)}; it has: {', '.join(known)}",
-        )
-    return tool
 
 
 def _parsed(arguments: str) -> dict[str, Any]:

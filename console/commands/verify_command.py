@@ -1,34 +1,32 @@
 """The command `verify`: what each claim of an answer rests on, recomputed from the store."""
 
-from rich.text import Text
+from collections.abc import Iterator
 
 from activities.contracts.run_contracts import Published
 from activities.store.artifacts import ArtifactChanged, ArtifactMissing, ArtifactStore
-from console.access import Access
-from console.command import DONE, FAILED, CommandFailed
+from console.command import DONE, FAILED, Access, CommandFailed
 from console.run.find_run import find_run
 from console.run.run_outcome import read_result
-from console.terminal import console, print_json, print_out, safe, safe_line
+from console.terminal import Report, safe_line
 from supervision import limits
 from supervision.contract.finding import Finding, FindingRecord
-from supervision.contract.result import RunResult
 from supervision.grounding.chain import Grounded, Link, answer_chain
 
 _CALL_CHARS = 62  # a line has room for the beginning of the output's hash on 80 columns
 _HASH_CHARS = 8  # `--json` has whole references
 
 
-async def verify_run(access: Access, given: str | None, as_json: bool) -> int:
-    """Prints what the answer of a run rests on; the server is asked only about a run not named by its whole id."""
+async def verify_run(access: Access, given: str | None) -> Report:
+    """Returns what the answer of a run rests on; the server is asked only about a run not named by its whole id."""
     if given and await access.store.latest_ended(given) is not None:
-        return await print_chain(given, access.store, as_json)
-    return await print_chain(await find_run(await access.client(), given), access.store, as_json)
+        return await chain_report(given, access.store)
+    return await chain_report(await find_run(await access.client(), given), access.store)
 
 
-async def print_chain(run_id: str, store: ArtifactStore, as_json: bool) -> int:
-    """Prints each figure, quotation, address and citation of an answer with what it rests on.
+async def chain_report(run_id: str, store: ArtifactStore) -> Report:
+    """Returns each figure, quotation, address and citation of an answer with what it rests on.
 
-    Returns FAILED if something is unsupported, or if an object in the store is not what was stored.
+    The exit code is FAILED if something is unsupported, or if an object in the store is not what was stored.
     """
     ended = await store.latest_ended(run_id)
     if ended is None:
@@ -48,38 +46,26 @@ async def print_chain(run_id: str, store: ArtifactStore, as_json: bool) -> int:
     problems += [problem for finding in findings.values() for problem in finding.problems]
     missing = [f"'{item.text}' ({item.where}) has no support" for item in result.unsupported]
     problems = list(dict.fromkeys([*problems, *missing]))
-    if as_json:
-        print_json({"claims": [link.model_dump(mode="json") for link in links], "problems": [*problems]})
-    else:
-        _print(result, links, problems)
-    return FAILED if problems or any(link.problem for link in links) else DONE
-
-
-def _print(result: RunResult, links: list[Link], problems: list[str]) -> None:
-    for link in links:
-        _say(f"{'✘' if link.problem else '✔'} {link.kind}: {safe_line(link.text, limits.SENTENCE_BYTES)}")
-        if link.findings:
-            _say(f"    findings: {', '.join(link.findings)}")
-        for item in link.outputs:
-            call = safe_line(f"{item.tool}({item.arguments})", _CALL_CHARS)
-            _say(f"    {call} → {item.output_ref.rpartition('/')[2][:_HASH_CHARS]}")
-        if link.elsewhere:
-            _say(f"    stands in {link.elsewhere}")
-        if link.problem:
-            _say(f"    {safe_line(link.problem, limits.ERROR_BYTES)}")
-    for problem in problems:
-        _say(f"✘ {safe_line(problem, limits.ERROR_BYTES)}")
+    doubted = sum(bool(link.problem) for link in links)
     confidence = "none" if result.confidence is None else f"{result.confidence:.0%}"
-    _say(f"{len(links)} claims, {sum(bool(link.problem) for link in links)} in doubt · confidence {confidence}")
+    rows = [row for link in links for row in _rows(link)]
+    rows += [f"✘ {safe_line(problem, limits.ERROR_BYTES)}" for problem in problems]
+    rows += [f"{len(links)} claims, {doubted} in doubt · confidence {confidence}"]
+    code = FAILED if problems or doubted else DONE
+    return Report({"claims": links, "problems": problems}, lambda _: rows, code=code)
 
 
-def _say(text: str) -> None:
-    """Prints a line, broken between words on a terminal."""
-    screen = console()
-    if screen.is_terminal:
-        screen.print(Text(safe(text)))
-    else:
-        print_out(text)
+def _rows(link: Link) -> Iterator[str]:
+    yield f"{'✘' if link.problem else '✔'} {link.kind}: {safe_line(link.text, limits.SENTENCE_BYTES)}"
+    if link.findings:
+        yield f"    findings: {', '.join(link.findings)}"
+    for item in link.outputs:
+        call = safe_line(f"{item.tool}({item.arguments})", _CALL_CHARS)
+        yield f"    {call} → {item.output_ref.rpartition('/')[2][:_HASH_CHARS]}"
+    if link.elsewhere:
+        yield f"    stands in {link.elsewhere}"
+    if link.problem:
+        yield f"    {safe_line(link.problem, limits.ERROR_BYTES)}"
 
 
 async def _grounded(store: ArtifactStore, finding: Finding) -> Grounded:

@@ -15,7 +15,7 @@ from supervision.contract.status import TraceEvent
 from supervision.store_keys import calls_of
 
 
-async def run_story(run: RunHandle, store: ArtifactStore | None) -> list[TraceEvent]:
+async def full_trace(run: RunHandle, store: ArtifactStore | None) -> list[TraceEvent]:
     """Returns the events, numbered through. Raises CommandFailed if neither server nor store know the run.
 
     An ended run's are in the store. Those of an open one come from a Worker, or out of the histories where none
@@ -42,11 +42,11 @@ async def run_story(run: RunHandle, store: ArtifactStore | None) -> list[TraceEv
 
 async def _stored(run_id: str, store: ArtifactStore | None) -> list[TraceEvent] | None:
     """Returns the events that the run stored at its end; None if there are none, or the store is away."""
-    if store is None:
-        return None
     try:
-        published = await store.latest_ended(run_id)
-        return stored_events(await store.get(Published.model_validate_json(published).trace_ref)) if published else None
+        ended = await store.latest_ended(run_id) if store else None
+        if store is None or ended is None:
+            return None
+        return stored_events(await store.get(Published.model_validate_json(ended).trace_ref))
     except (ArtifactError, ValueError):
         return None
 

@@ -1,0 +1,372 @@
+"""The questions of judgement: a better description of a subtask that failed, a review, a choice, a conflict.
+
+Each is its input and reply, its prompt, the form of its answer, and how that is read. No unreadable answer fails a run.
+Inputs and replies are history: see `run_contracts`.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Literal
+
+from activities.contracts.packed import FindingRefs
+from activities.contracts.run_contracts import CallTerms, SupervisorCall, SupervisorReply
+from activities.prompts.agent_prompts import DATA_RULE, block, described, findings_block, plain, tag
+from activities.questions.question import Desk, M, Question, ask
+from activities.replies.agent_story import attempt_story
+from activities.store.artifacts import ArtifactError
+from activities.store.reading import FindingExcerpt, list_bytes, read_plan, read_text, with_findings
+from supervision import limits
+from supervision.contract.base import Model
+from supervision.contract.plan import Subtask
+from supervision.contract.result import Contradiction, Problem
+from supervision.planning.plan_graph import description_problems
+from supervision.prompt_marks import ATTEMPT, CANDIDATE, ERROR, GOAL, SUBTASK
+from supervision.text import cut, one_line
+
+# --- A better description -------------------------------------------------------------------------
+
+
+class RefineInput(SupervisorCall):
+    """A subtask attempt that failed, to be described better; `tried_ref` is the head of its conversation."""
+
+    subtask_id: str
+    description_ref: str | None = None
+    role: str
+    attempt: int
+    error: Problem
+    tried_ref: str | None = None
+
+    @property
+    def terms(self) -> CallTerms:
+        """Names the step after the attempt."""
+        return CallTerms(
+            f"refine.{self.subtask_id}.{self.attempt}",
+            f"refine {self.subtask_id}",
+            f"{self.subtask_id} after a failure",
+            limits.REFINE_MAX_TOKENS,
+        )
+
+
+class RefineReply(SupervisorReply):
+    """The better description by reference; None if the model gave none."""
+
+    description_ref: str | None = None
+    preview: str = ""
+
+
+class DescriptionDraft(Model):
+    """The better description as the model writes it."""
+
+    description: str
+
+
+REFINE_SYSTEM = f"""You supervise worker agents. An attempt at a subtask failed; rewrite its description so that the \
+next one succeeds.
+
+- Keep its scope: entities, period, units and questions stay, nothing is added.
+- Say plainly what the error, and the calls that were made, show to avoid or to do differently: fewer or smaller \
+steps, another way to the same fact, what to do when a source has nothing.
+- When the attempt says that it is impossible, ask for what the sources can give, and for a plain word on the rest.
+- The worker agent sees the new description alone, and knows nothing of the error.
+
+{DATA_RULE}"""
+
+
+def refine_request(goal: str, subtask: Subtask, role: str, error: Problem, story: str = "") -> str:
+    """Returns the prompt for a better description: the subtask, how its attempt failed, and what that had tried."""
+    tried = [tag(ATTEMPT, story)] if story else []
+    return "\n\n".join(
+        [
+            tag(GOAL, goal),
+            tag(SUBTASK, subtask.description),
+            f"It was given to the role {role}. The attempt failed:",
+            tag(ERROR, f"{error.type}: {error.message}"),
+            *tried,
+            "Write the better description.",
+        ]
+    )
+
+
+async def _refine(desk: Desk, call: RefineInput) -> RefineReply:
+    """Returns a description that avoids the failure; without one as concrete as a plan's the old one stays."""
+    subtask = (await read_plan(desk.store, call.plan_ref)).subtask(call.subtask_id)
+    if call.description_ref is not None:
+        subtask = subtask.model_copy(update={"description": await read_text(desk.store, call.description_ref)})
+    goal, story = await read_text(desk.store, call.goal_ref), await _story(desk, call)
+
+    async def within(tokens: int) -> str:
+        return refine_request(goal, subtask, call.role, call.error, cut(story, list_bytes(tokens)))
+
+    reply, draft = await ask(desk, call, RefineReply, REFINE_SYSTEM, DescriptionDraft, within)
+    description = cut(draft.description.strip(), limits.DESCRIPTION_CHARS) if draft else ""
+    if not description_problems(subtask.model_copy(update={"description": description})):
+        reply.description_ref = await desk.store.put_output(call.run.run_id, description.encode())
+        reply.preview = cut(description, limits.REPLY_PREVIEW_BYTES)
+    return reply
+
+
+async def _story(desk: Desk, call: RefineInput) -> str:
+    """Returns what the failed attempt did; empty if it did nothing, or if that cannot be read."""
+    if call.tried_ref is None:
+        return ""
+    try:
+        return await attempt_story(desk.calls.conversations, call.tried_ref)
+    except ArtifactError:
+        return ""  # a description is rewritten from the error alone rather than not at all
+
+
+# --- A review -----------------------------------------------------------------------------------
+
+
+class Verdict(Model):
+    """A finding that falls short, and exactly what its worker agent should fix; `anew` not in its old conversation."""
+
+    subtask_id: str
+    feedback: str
+    anew: bool = False
+
+
+class ReviewInput(SupervisorCall):
+    """Findings to be checked against the goal; `former` are the verdicts of the round before."""
+
+    round: int
+    former: list[Verdict] = []
+    findings: FindingRefs
+
+    @property
+    def terms(self) -> CallTerms:
+        """Names the step after the round."""
+        return CallTerms(f"review.{self.round}", "the review", f"round {self.round}", limits.REVIEW_MAX_TOKENS)
+
+
+class ReviewReply(SupervisorReply):
+    """The findings that fall short, those that disagree, and what the plan lacks.
+
+    `problem` says why a review could not be read.
+    """
+
+    verdicts: list[Verdict] = []
+    conflicts: list[Contradiction] = []
+    missing: list[str] = []
+
+
+class VerdictDraft(Model):
+    """A verdict as the reviewer writes it."""
+
+    subtask_id: str
+    ok: bool
+    feedback: str = ""
+    wrong_approach: bool = False
+
+
+class ConflictDraft(Model):
+    """A conflict as the reviewer writes it."""
+
+    subtask_ids: list[str]
+    description: str
+
+
+class ReviewDraft(Model):
+    """A review as the reviewer writes it."""
+
+    verdicts: list[VerdictDraft]
+    conflicts: list[ConflictDraft] = []
+    missing: list[str] = []
+
+
+REVIEW_SYSTEM = f"""You supervise worker agents. You check their findings against the goal.
+
+- One verdict for each finding: would mending it change the answer? ok is true when it does what its subtask asks well \
+enough for that; one that says honestly that its sources hold nothing is ok.
+- Below a finding stand its tool calls with the beginnings of their outputs: hold figures against them. "No tool \
+output has" lists what code found nowhere.
+- Where ok is false, feedback says exactly which figure, unit, period, source or question is wrong or missing: the \
+worker agent goes on in its conversation with it. wrong_approach is true where it should begin anew.
+- Ask for no more than the subtask does, nor for style. What your former verdicts accepted stays accepted unless its \
+finding changed.
+- missing lists what the goal asks for and no subtask covers, a short sentence each.
+- conflicts lists findings that contradict each other on a fact: their ids, and what differs.
+
+{DATA_RULE}"""
+
+
+def review_request(
+    goal: str,
+    subtasks: list[Subtask],
+    findings: list[FindingExcerpt],
+    former: list[Verdict] | None = None,
+    room: int = limits.PROMPT_LIST_BYTES,
+) -> str:
+    """Returns the prompt of a review: the goal, the subtasks, their findings, and the verdicts of the round before.
+
+    `room` is for each list.
+    """
+    listed = described(subtasks, room)
+    before = [
+        f"- {verdict.subtask_id}: {one_line(verdict.feedback, limits.PARAGRAPH_BYTES)}" for verdict in former or []
+    ]
+    asked = [tag("former_verdicts", "\n".join(["You asked for this in the round before:", *before]))] if before else []
+    shown = findings_block(findings, with_evidence=True)
+    return "\n\n".join([tag(GOAL, goal), tag("subtasks", listed), shown, *asked, "Review the findings."])
+
+
+async def _review(desk: Desk, call: ReviewInput) -> ReviewReply:
+    """Returns the findings that fall short, each with feedback, and the conflicts between findings."""
+    plan, goal = await read_plan(desk.store, call.plan_ref), await read_text(desk.store, call.goal_ref)
+    reviewed = list(dict.fromkeys(finding.subtask_id for finding in call.findings))
+    subtasks = [subtask for subtask in plan.subtasks if subtask.id in reviewed]
+
+    async def within(tokens: int) -> str:
+        write = partial(review_request, goal, subtasks, former=call.former, room=list_bytes(tokens))
+        return await with_findings(desk.store, call.findings, write, tokens)
+
+    reply, draft = await ask(desk, call, ReviewReply, REVIEW_SYSTEM, ReviewDraft, within)
+    if draft is not None:
+        reply.verdicts, reply.conflicts = _verdicts(draft, reviewed), _conflicts(draft, reviewed)
+        lacks = [one_line(item, limits.PARAGRAPH_BYTES) for item in draft.missing]
+        reply.missing = [item for item in lacks if item][: limits.PLAN_LACKS]
+    return reply
+
+
+def _verdicts(draft: ReviewDraft, reviewed: list[str]) -> list[Verdict]:
+    """Returns the first verdict on each finding; one without feedback gives its worker agent nothing to fix."""
+    first: dict[str, VerdictDraft] = {}
+    for verdict in draft.verdicts:
+        first.setdefault(verdict.subtask_id, verdict)
+    return [
+        Verdict(
+            subtask_id=subtask_id,
+            feedback=cut(verdict.feedback.strip(), limits.FEEDBACK_BYTES),
+            anew=verdict.wrong_approach,
+        )
+        for subtask_id, verdict in first.items()
+        if subtask_id in reviewed and not verdict.ok and verdict.feedback.strip()
+    ][: limits.VERDICTS]
+
+
+def _conflicts(draft: ReviewDraft, reviewed: list[str]) -> list[Contradiction]:
+    conflicts = []
+    for conflict in draft.conflicts:
+        ids = [subtask_id for subtask_id in dict.fromkeys(conflict.subtask_ids) if subtask_id in reviewed]
+        description = conflict.description.strip()
+        if len(ids) > 1 and description:
+            conflicts.append(Contradiction(subtask_ids=ids, description=cut(description, limits.PARAGRAPH_BYTES)))
+    return conflicts[: limits.CONFLICTS]
+
+
+# --- A choice, a conflict -------------------------------------------------------------------------
+
+
+class JudgeInput(SupervisorCall):
+    """Findings of which one should be chosen (`select`), or which disagree (`conflict`)."""
+
+    number: int
+    question: Literal["select", "conflict"]
+    description: str
+    findings: FindingRefs
+
+    @property
+    def terms(self) -> CallTerms:
+        """Names the step after the number of the judgement."""
+        return CallTerms(
+            f"judge.{self.number}",
+            "the judge",
+            f"{self.question} of {len(self.findings)} findings",
+            limits.JUDGE_MAX_TOKENS,
+        )
+
+
+class JudgeReply(SupervisorReply):
+    """`choice` is an index into the findings, None when none should be preferred.
+
+    `resolution` is the judge's reason; without one, `problem` says why there is none.
+    """
+
+    choice: int | None = None
+    resolution: str = ""
+
+
+class ChoiceDraft(Model):
+    """The best candidate as the judge names it, counted from 1."""
+
+    choice: int
+    reason: str = ""
+
+
+class ResolutionDraft(Model):
+    """The settled conflict as the judge writes it."""
+
+    prefer: str | None = None
+    resolution: str
+
+
+SELECT_SYSTEM = f"""You supervise worker agents. Several did the same subtask independently; choose the best finding.
+
+- Prefer the one that answers the whole subtask with figures, units and sources; then the one that agrees with the \
+others; never the longest for its length.
+- choice is the number of the candidate. reason is one sentence.
+
+{DATA_RULE}"""
+
+
+def select_request(goal: str, description: str, findings: list[FindingExcerpt]) -> str:
+    """Returns the prompt of a choice: the candidates of one subtask, numbered from 1."""
+    candidates = [
+        f'<{CANDIDATE} number="{number}" role="{finding.role}">\n{plain(finding.text)}\n</{CANDIDATE}>'
+        for number, finding in enumerate(findings, 1)
+    ]
+    return "\n\n".join(
+        [tag(GOAL, goal), tag(SUBTASK, description), block("candidates", candidates), "Choose the best candidate."]
+    )
+
+
+CONFLICT_SYSTEM = f"""You supervise worker agents. Some of their findings disagree; settle it from what they say and \
+what they rest on, which stands below them.
+
+- A figure that a tool returned counts more than one that it did not.
+- prefer is the id of the finding to go by; null when none deserves it or both hold in their own sense.
+- resolution says in one or two sentences how the answer should treat the difference.
+
+{DATA_RULE}"""
+
+
+def conflict_request(goal: str, description: str, findings: list[FindingExcerpt]) -> str:
+    """Returns the prompt of a conflict: the point, and the findings that disagree on it."""
+    return "\n\n".join(
+        [
+            tag(GOAL, goal),
+            tag("conflict", description),
+            findings_block(findings, with_evidence=True),
+            "Settle the conflict.",
+        ]
+    )
+
+
+async def _judge(desk: Desk, call: JudgeInput) -> JudgeReply:
+    """Returns the judge's choice; None if there is none, or none that can be read."""
+    if call.question == "select":
+        reply, chosen = await _ask_judge(desk, call, SELECT_SYSTEM, select_request, ChoiceDraft)
+        if chosen is not None:
+            reply.choice = chosen.choice - 1 if 1 <= chosen.choice <= len(call.findings) else None
+            reply.resolution = cut(chosen.reason.strip(), limits.PARAGRAPH_BYTES)
+        return reply
+    reply, settled = await _ask_judge(desk, call, CONFLICT_SYSTEM, conflict_request, ResolutionDraft)
+    if settled is not None:
+        ids = [finding.subtask_id for finding in call.findings]
+        reply.choice = ids.index(settled.prefer) if settled.prefer in ids else None
+        reply.resolution = cut(settled.resolution.strip(), limits.PARAGRAPH_BYTES)
+    return reply
+
+
+async def _ask_judge(
+    desk: Desk, call: JudgeInput, system: str, write: Callable[[str, str, list[FindingExcerpt]], str], form: type[M]
+) -> tuple[JudgeReply, M | None]:
+    goal = await read_text(desk.store, call.goal_ref)
+    text = partial(with_findings, desk.store, call.findings, partial(write, goal, call.description))
+    return await ask(desk, call, JudgeReply, system, form, text)
+
+
+REFINE = Question("refine", RefineInput, RefineReply, _refine)
+REVIEW = Question("review", ReviewInput, ReviewReply, _review)
+JUDGE = Question("judge", JudgeInput, JudgeReply, _judge)
+JUDGEMENT = (REFINE, REVIEW, JUDGE)

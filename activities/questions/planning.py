@@ -1,0 +1,118 @@
+"""The question for a plan: the answer is read by the mode of planning and checked against the team."""
+
+import asyncio
+
+from activities.contracts.planning_contracts import PlanInput, PlanReply
+from activities.model.conversation import Opening
+from activities.model.journalled_call import Answered, CallName, CallOptions
+from activities.questions.plan_checks import CheckedPlan, PlanningTeam, check_plan, shortened
+from activities.questions.plan_modes import PlanContext, PlanMode, PlanReading, fixed_route, mode_of
+from activities.questions.planning_prompts import history, plan_repair, planner_request, planner_system, rules_for
+from activities.questions.question import Desk, Question, refusal_of
+from activities.store.reading import list_bytes, read_plan, read_text
+from supervision import limits
+from supervision.contract.plan import Plan
+from supervision.contract.strategy import STRATEGIES
+from supervision.contract.usage import Usage
+from supervision.grounding.support import Source, unsupported_texts
+
+
+async def make_plan(desk: Desk, call: PlanInput) -> PlanReply:
+    """Asks for a plan, or for a better one after `call.problems`. Returns the plan, or what is wrong with it.
+
+    The plan of the run's caller and a fixed route of the team are plans that no model is asked for.
+    """
+    loaded = await desk.teams.load(call.team_ref)
+    tools = [tool for tool in map(loaded.toolbox.get, loaded.toolbox.names()) if tool is not None]
+    context = PlanContext(
+        call=call,
+        team=loaded.team,
+        goal=await read_text(desk.store, call.goal_ref),
+        tools={tool.name: tool.description for tool in tools},
+        catalogue=await desk.teams.catalogue(call.team_ref),
+    )
+    previous = await read_plan(desk.store, call.plan_ref) if call.plan_ref else None
+    reply, reading = await _reading(desk, context, previous)
+    reply.strategy, reply.finished, reply.problems = reading.strategy, reading.finished, reading.problems
+    if reading.plan is not None:
+        card = await desk.teams.card(call.team_ref, call.model)
+        team = PlanningTeam(loaded.team, card, {tool.name for tool in tools if tool.reads_attachments})
+        checked = check_plan(reading.plan, previous, team, call, routed=reading.routed)
+        await _accept(desk, call, reply, checked, context.goal)
+    return reply
+
+
+async def _reading(desk: Desk, context: PlanContext, previous: Plan | None) -> tuple[PlanReply, PlanReading]:
+    """Returns the beginning of the reply, and the plan as it was written: by the caller, the team, or the model."""
+    call, steps = context.call, STRATEGIES[context.call.strategy].plans_steps
+    if call.own_plan_ref is not None:
+        own = (await read_plan(desk.store, call.own_plan_ref)).model_copy(update={"goal": context.goal})
+        return PlanReply(head="", usage=Usage()), PlanReading("step" if steps else "plan", own)
+    if (fixed := fixed_route(context)) is not None:
+        return PlanReply(head="", usage=Usage()), fixed
+    mode = mode_of(call)
+    answered = await _ask(desk, mode, context, previous)
+    refusal = refusal_of(answered.message)
+    reply = PlanReply(head=answered.head, usage=answered.usage, refusal=refusal)
+    if refusal is not None:
+        return reply, PlanReading(mode.strategy)
+    try:
+        return reply, mode.read(answered.message, context)
+    except ValueError as error:
+        return reply, PlanReading(mode.strategy, problems=[str(error)])
+
+
+async def _ask(desk: Desk, mode: PlanMode, context: PlanContext, previous: Plan | None) -> Answered:
+    call = context.call
+    name, rules = CallName.of(call, call.terms.step), rules_for(context.team, call.max_subtasks, mode.rules)
+    opening = Opening(
+        system=planner_system(context.team, context.roles, context.tools, context.catalogue, rules),
+        model=call.model,
+        effort=call.effort,
+        output_schema=desk.calls.model.output_schema(mode.form(context)),
+    )
+
+    async def within(tokens: int) -> str:
+        return planner_request(
+            context.goal,
+            call.attachments,
+            call.in_flight,
+            history(previous, call.done, list_bytes(tokens)) if previous else "",
+            call.missing,
+            mode.last_words,
+        )
+
+    if call.head is not None:
+        words, options = plan_repair(call.problems), CallOptions(limits.PLAN_MAX_TOKENS)
+        return await desk.calls.correct(name, call.head, words, opening, within, options)
+    # One step at a time asks with the same system text again and again.
+    options = CallOptions(limits.PLAN_MAX_TOKENS, cache="prefix" if STRATEGIES[call.strategy].plans_steps else "none")
+    return await desk.calls.begin(name, opening, within, options)
+
+
+async def _accept(desk: Desk, call: PlanInput, reply: PlanReply, checked: CheckedPlan, goal: str) -> None:
+    """Writes a checked plan into the reply and the store, or its problems into the reply."""
+    reply.problems, reply.incapable = checked.problems, checked.incapable
+    plan = checked.plan
+    if plan is None:
+        return
+    reply.plan = shortened(plan)
+    if (length := len(reply.model_dump_json())) > limits.PLAN_REPLY_BYTES:
+        reply.plan = None
+        reply.problems = [
+            f"the plan takes {length} bytes without its descriptions, at most {limits.PLAN_REPLY_BYTES} are "
+            "possible: give it fewer dependencies (let one subtask collect what others found), or shorter ids"
+        ]
+        return
+    run_id = call.run.run_id
+    if checked.new_roles:
+        reply.team_ref = await desk.teams.extend(run_id, call.team_ref, checked.new_roles)
+        reply.team = await desk.teams.card(reply.team_ref, call.model)
+    reply.plan_ref = await desk.store.put_output(run_id, plan.model_dump_json().encode())
+    if plan.direct_answer:
+        answer = plan.direct_answer.encode("utf-8", "replace")
+        reply.answer_ref = await desk.store.put_output(run_id, answer)
+        reply.unsupported = await asyncio.to_thread(unsupported_texts, plan.direct_answer, [Source(goal)])
+
+
+PLAN = Question("plan", PlanInput, PlanReply, make_plan)

@@ -1,0 +1,105 @@
+"""A kind of question that a supervisor asks its model: the activity that asks it, and answers of a fixed form."""
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from pydantic import ValidationError
+from temporalio import activity
+
+from activities.contracts.run_contracts import SupervisorCall, SupervisorReply
+from activities.model.conversation import Opening
+from activities.model.journalled_call import CallName, CallOptions, ModelCalls
+from activities.model.port import ModelMessage
+from activities.model.prompt_fit import PromptWriter
+from activities.model.structured import first_json
+from activities.store.artifacts import ArtifactStore
+from activities.teams.stored_teams import StoredTeams
+from supervision import limits
+from supervision.contract.base import Model
+from supervision.contract.request import describe_errors
+from supervision.text import cut
+
+C = TypeVar("C", bound=SupervisorCall)
+R = TypeVar("R", bound=SupervisorReply)
+M = TypeVar("M", bound=Model)
+
+
+@dataclass(frozen=True)
+class Desk:
+    """What questions are answered with: the model of this process and its teams."""
+
+    calls: ModelCalls
+    teams: StoredTeams
+
+    @property
+    def store(self) -> ArtifactStore:
+        """The store of conversations, plans and findings."""
+        return self.calls.store
+
+
+@dataclass(frozen=True)
+class Question(Generic[C, R]):
+    """One kind of question: the activity of that `name` takes a `call` and returns its `reply`, by `answer`."""
+
+    name: str
+    call: type[C]
+    reply: type[R]
+    answer: Callable[[Desk, C], Awaitable[R]]
+
+    def activity(self, desk: Desk) -> Callable[[C], Awaitable[R]]:
+        """Returns the activity that asks it."""
+
+        async def asked(call: C) -> R:
+            return await self.answer(desk, call)
+
+        asked.__annotations__ = {"call": self.call, "return": self.reply}  # Temporal decodes payloads by them
+        return activity.defn(name=self.name)(asked)
+
+
+def activities_of(questions: Iterable[Question[Any, Any]], desk: Desk) -> list[Callable[..., Any]]:
+    """Returns the activities of questions."""
+    return [question.activity(desk) for question in questions]
+
+
+async def ask(
+    desk: Desk, call: SupervisorCall, reply: type[R], system: str, form: type[M], text: PromptWriter
+) -> tuple[R, M | None]:
+    """Asks for a `form` in a new conversation. Returns the beginning of the reply, and the answer.
+
+    There is no answer if none can be read: the reply's `problem` says why.
+    """
+    opening = Opening(
+        system=system, model=call.model, effort=call.effort, output_schema=desk.calls.model.output_schema(form)
+    )
+    name, options = CallName.of(call, call.terms.step), CallOptions(call.terms.max_tokens)
+    answered = await desk.calls.begin(name, opening, text, options)
+    begun = reply(head=answered.head, refusal=refusal_of(answered.message), usage=answered.usage)
+    try:
+        return begun, read_reply(form, answered.message)
+    except ValueError as error:
+        begun.problem = cut(str(error), limits.ERROR_BYTES)
+    return begun, None
+
+
+def read_reply(form: type[M], message: ModelMessage, root: str = "reply") -> M:
+    """Returns the `form` in a reply. Raises ValueError with what is wrong, in words its author can act on."""
+    if refusal := refusal_of(message):
+        raise ValueError(f"the model refused: {refusal}")
+    if message.stop_reason == "max_tokens":
+        raise ValueError(f"the {root} was cut off: make it shorter")
+    try:
+        return form.model_validate(first_json(message.text()))
+    except ValidationError as error:
+        problem = describe_errors(error, root=root)
+    except ValueError as error:
+        problem = str(error)
+    raise ValueError(f"the reply is not the JSON asked for: {problem}")
+
+
+def refusal_of(message: ModelMessage) -> str | None:
+    """Returns why the model refused; None if it did not."""
+    if message.stop_reason != "refusal":
+        return None
+    details = message.stop_details or {}
+    return str(details.get("explanation") or details.get("category") or "no reason given")

@@ -1,0 +1,393 @@
+"""The question that writes from findings: the answer, a draft of it, or a digest of some findings.
+
+Input and reply are history: see `run_contracts`.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+from pydantic import JsonValue, WithJsonSchema, create_model
+
+from activities.contracts.packed import FindingRefs
+from activities.contracts.run_contracts import CallTerms, SupervisorCall, SupervisorReply
+from activities.model.conversation import Opening
+from activities.model.journalled_call import Answered, CallName, CallOptions
+from activities.model.port import Json
+from activities.model.structured import first_json
+from activities.prompts.agent_prompts import (
+    DATA_RULE,
+    contradiction_block,
+    described,
+    findings_block,
+    first_of,
+    gap_blocks,
+    plain,
+    tag,
+)
+from activities.questions.question import Desk, Question, refusal_of
+from activities.replies import answer_schema
+from activities.store.reading import FindingExcerpt, list_bytes, read_plan, read_text, read_texts, with_findings
+from supervision import limits
+from supervision.contract.base import Model
+from supervision.contract.plan import Plan
+from supervision.contract.result import Citation, Contradiction, Gap
+from supervision.grounding.citations import CitedFindings, marked_citations, with_valid_marks
+from supervision.grounding.support import Source, unsupported_texts
+from supervision.prompt_marks import DIGEST, DRAFT, GOAL, MISSING
+from supervision.results.answer import checked_contradictions
+from supervision.text import cut
+
+
+class SynthesisInput(SupervisorCall):
+    """Findings to write the answer from, the gaps, and the points that a review left open.
+
+    `problems` send back the answer at `head` with what is wrong with it. `doubtful` are claims of digests and drafts
+    that no finding has.
+
+    `digest` condenses some findings into one text for a later synthesis; `draft` is an answer from the findings so
+    far, which a later synthesis reads at `draft_ref`. `answer_schema_ref` asks for `answer_json` of that JSON schema.
+    """
+
+    findings: FindingRefs
+    missing: list[Gap] = []
+    open_points: list[Gap] = []
+    contradictions: list[Contradiction] = []
+    mode: Literal["final", "draft", "digest"] = "final"
+    draft_ref: str | None = None
+    answer_schema_ref: str | None = None
+    head: str | None = None
+    problems: list[str] = []
+    doubtful: list[str] = []
+    number: int = 1
+    max_tokens: int
+
+    @property
+    def terms(self) -> CallTerms:
+        """Names the step after the number of the synthesis."""
+        product = {"final": "the answer", "draft": "a draft", "digest": "a digest"}[self.mode]
+        summary = f"{product} from {len(self.findings)} findings"
+        work = "a draft" if self.mode == "draft" else "the answer"
+        return CallTerms(f"synthesis.{self.number}", work, summary, self.max_tokens)
+
+
+class SynthesisReply(SupervisorReply):
+    """The answer, shortened when it is long (`answer_ref` has all of it, `answer_bytes`). None if there is none.
+
+    `problems` say why it cannot be used, `unsupported` what it claims that no finding says.
+    """
+
+    answer: str | None = None
+    answer_ref: str | None = None
+    answer_bytes: int = 0
+    answer_json: JsonValue = None
+    confidence: float | None = None
+    citations: list[Citation] = []
+    contradictions: list[Contradiction] = []
+    problems: list[str] = []
+    unsupported: list[str] = []
+    stop_reason: str
+
+
+class CitationDraft(Model):
+    """A citation as the model writes it."""
+
+    claim: str
+    subtask_ids: list[str]
+
+
+class ContradictionDraft(Model):
+    """A contradiction as the model writes it."""
+
+    subtask_ids: list[str]
+    description: str
+    resolution: str
+
+
+class AnswerDraft(Model):
+    """The answer as the model writes it."""
+
+    answer: str
+    confidence: float
+    citations: list[CitationDraft]
+    contradictions: list[ContradictionDraft]
+
+
+SYNTHESIS_SYSTEM = f"""You supervise worker agents. From their findings you write the one answer to the goal.
+
+- answer is Markdown in the language, form and length that the goal asks for, else in its language and as short as it \
+can be whole: first the answer to the question, then what it rests on.
+- Use only what the findings say. Copy each figure with its unit and period, rounded at most: code compares them. \
+Compute nothing, add no figure or fact of your own.
+- After each statement name the findings it rests on in square brackets, such as [t2] or [t1, t3]. citations lists \
+the same: the claim in a few words and the ids.
+- Say so where a statement rests on a finding with partial="true", a low confidence or a limitation that matters, and \
+where findings disagree: contradictions lists these with your resolution.
+- subtasks shows all that was planned. Say in words what the reader does not get of what is missing.
+- confidence, 0 to 1, is how likely the answer is right and whole: not above the findings' own, lower for what is \
+missing, partial or disputed.
+
+{DATA_RULE}"""
+
+DIGEST_SYSTEM = f"""You supervise worker agents. There are more findings than one prompt can hold; you condense some \
+for the one who writes the answer.
+
+- Keep every figure with its unit, period and source, and every caveat. Drop repetition and wording.
+- After each statement name the ids of the findings it rests on in square brackets, such as [t3].
+- Add nothing of your own. Where findings disagree, keep both sides with their ids.
+- Answer with the condensed text alone.
+
+{DATA_RULE}"""
+
+
+def synthesis_request(
+    goal: str,
+    plan: Plan | None,
+    findings: list[FindingExcerpt],
+    missing: list[Gap],
+    open_points: list[Gap],
+    contradictions: list[Contradiction],
+    draft: str | None,
+    last_words: str,
+    room: int = limits.PROMPT_LIST_BYTES,
+) -> str:
+    """Returns the prompt of a synthesis; `draft` is an answer from findings that are not repeated here.
+
+    A digest is written without the `plan`. `room` is for each list.
+    """
+    parts = [tag(GOAL, goal)]
+    if plan is not None:
+        if plan.final_instruction.strip():
+            parts.append(tag("final_instruction", plan.final_instruction))
+        parts.append(tag("subtasks", described(plan.subtasks, room)))
+    if draft is not None:
+        parts.append(tag(DRAFT, draft))
+        parts.append(
+            "The draft already holds what earlier findings said: keep its statements with their ids, unless a finding "
+            "below corrects them. Only the findings that came later follow."
+        )
+    parts.append(findings_block(findings))
+    if any(finding.role == DIGEST for finding in findings):
+        parts.append(f"A finding of the role {DIGEST} condenses several: cite the ids in its square brackets.")
+    parts += gap_blocks(MISSING, missing, room)
+    if open_points:
+        parts.append("A review found fault with these findings, and it could not be fixed; say so in the answer:")
+        parts += gap_blocks("open_point", open_points, room)
+    if contradictions:
+        parts.append("These findings disagree; follow how it was settled, and say so in the answer:")
+        parts += first_of([contradiction_block(item) for item in contradictions], room)
+    return "\n\n".join([*parts, last_words])
+
+
+FINAL_WORDS = "Write the answer."
+DIGEST_WORDS = "Condense these findings."
+DRAFT_WORDS = (
+    "Some subtasks are still running: write a short draft of the answer from what is here. Name after each statement "
+    "the ids of the findings it rests on in square brackets, such as [t3]: the findings will not be shown again."
+)
+JSON_WORDS = "answer_json holds the answer's facts in the form that was asked for; take every value from the findings."
+
+_LAST_WORDS = {"final": FINAL_WORDS, "draft": DRAFT_WORDS, "digest": DIGEST_WORDS}
+
+
+def answer_repair(problems: list[str]) -> str:
+    """Returns the message that sends an answer back with what is wrong with it."""
+    listed = "\n".join(f"- {plain(problem)}" for problem in problems)
+    return f"This answer can't be used:\n{listed}\n\nReturn the whole answer again with these points fixed."
+
+
+def unsupported_problems(texts: list[str]) -> list[str]:
+    """Returns what to say to the author of an answer that claims what no finding has, or not the one it cites."""
+    shown = "; ".join(texts[: limits.UNSUPPORTED_SHOWN])
+    return [
+        f"these stand in no finding, or not in the finding cited beside them: {shown}. "
+        "Take each from a finding as it stands there and cite that finding, or leave it out"
+    ]
+
+
+async def synthesize(desk: Desk, call: SynthesisInput) -> SynthesisReply:
+    """Returns one text from the findings; citations that do not hold are dropped here, in code."""
+    return await (await _Synthesis.of(desk, call)).reply()
+
+
+class _Synthesis:
+    """One call: its plan, and the schema of `answer_json` if that is asked for."""
+
+    def __init__(self, desk: Desk, call: SynthesisInput, plan: Plan, schema: Json | None) -> None:
+        self._desk, self._store = desk, desk.store
+        self._call, self._plan, self._schema = call, plan, schema
+
+    @classmethod
+    async def of(cls, desk: Desk, call: SynthesisInput) -> "_Synthesis":
+        """Returns the call with what it refers to."""
+        schema: Json | None = None
+        if call.answer_schema_ref is not None and call.mode == "final":
+            schema = first_json(await read_text(desk.store, call.answer_schema_ref))
+        return cls(desk, call, await read_plan(desk.store, call.plan_ref), schema)
+
+    async def reply(self) -> SynthesisReply:
+        """Returns the reply to the call."""
+        answered = await self._ask()
+        message, refusal = answered.message, refusal_of(answered.message)
+        reply = SynthesisReply(
+            head=answered.head, stop_reason=message.stop_reason, refusal=refusal, usage=answered.usage
+        )
+        text = message.text().strip()
+        if refusal is not None or not text:
+            return reply
+        cited = await self._cited()
+        if self._call.mode == "digest":
+            await self._keep(reply, text)
+        else:
+            text = await self._read_answer(reply, text, cited)
+        reply.unsupported = await self._unsupported("\n".join([text, *_leaves(reply.answer_json)]), cited)
+        return reply
+
+    async def _ask(self) -> Answered:
+        call, calls, opening = self._call, self._desk.calls, self._opening()
+        name, options = CallName.of(call, call.terms.step), CallOptions(call.max_tokens)
+        if call.head is None:
+            return await calls.begin(name, opening, self._request, options)
+        return await calls.correct(name, call.head, answer_repair(call.problems), opening, self._request, options)
+
+    def _opening(self) -> Opening:
+        call = self._call
+        if call.mode == "digest":
+            return Opening(system=DIGEST_SYSTEM, model=call.model, effort=call.effort)
+        form: type[Model] = AnswerDraft
+        if self._schema is not None:
+            value: Any = Annotated[JsonValue, WithJsonSchema(answer_schema.sendable(self._schema))]
+            form = create_model("AnswerDraft", __base__=AnswerDraft, answer_json=(value, ...))
+        return Opening(
+            system=SYNTHESIS_SYSTEM,
+            model=call.model,
+            effort=call.effort,
+            output_schema=self._desk.calls.model.output_schema(form),
+        )
+
+    async def _request(self, tokens: int) -> str:
+        """Writes the prompt; its parts are read here, because a repair seldom needs them."""
+        call, digest = self._call, self._call.mode == "digest"
+        goal = await read_text(self._store, call.goal_ref)
+        whole = await read_text(self._store, call.draft_ref) if call.draft_ref else None
+        draft = None if whole is None else cut(whole, int(tokens * limits.CHARS_PER_TOKEN / 2))
+        last_words = "\n".join([_LAST_WORDS[call.mode], *([JSON_WORDS] if self._schema is not None else [])])
+
+        def write(findings: list[FindingExcerpt]) -> str:
+            return synthesis_request(
+                goal,
+                None if digest else self._plan,
+                findings,
+                [] if digest else call.missing,
+                [] if digest else call.open_points,
+                call.contradictions,
+                draft,
+                last_words,
+                room=list_bytes(tokens),
+            )
+
+        return await with_findings(self._store, call.findings, write, tokens)
+
+    async def _cited(self) -> CitedFindings:
+        call = self._call
+        texts = await read_texts(self._store, [finding.text_ref for finding in call.findings])
+        found = list(zip(call.findings, texts, strict=True))
+        others = [text for finding, text in found if finding.role == DIGEST]
+        others += [await read_text(self._store, call.draft_ref)] if call.draft_ref else []
+        return CitedFindings({ref.subtask_id: text for ref, text in found if ref.role != DIGEST}, others)
+
+    async def _unsupported(self, text: str, cited: CitedFindings) -> list[str]:
+        """Returns what the text claims and none of its findings has, or not the one that it cites.
+
+        The goal and the plan may be repeated.
+        """
+        call = self._call
+        given = [await read_text(self._store, call.goal_ref), *(item.description for item in self._plan.subtasks)]
+        settled = [f"{item.description}\n{item.resolution}" for item in call.contradictions]
+
+        def look_up() -> list[str]:
+            sources = [Source(ground) for ground in (*given, *cited.texts, *settled)]
+            return unsupported_texts(
+                text, sources, [*call.doubtful, *cited.miscited(text, _citable(call, self._plan), given)]
+            )
+
+        return await asyncio.to_thread(look_up)
+
+    async def _read_answer(self, reply: SynthesisReply, text: str, cited: CitedFindings) -> str:
+        """Writes what the model answered into the reply; returns the text of the answer."""
+        call, schema = self._call, self._schema
+        try:
+            fields: Json = first_json(text)
+            draft = AnswerDraft.model_validate(fields)
+        except ValueError as error:
+            if reply.stop_reason == "max_tokens":
+                return ""
+            # A model that answers in prose has answered: the text stands, without citations.
+            draft = AnswerDraft(answer=text, confidence=0.0, citations=[], contradictions=[])
+            if schema is not None:
+                reply.problems = [f"the reply is not the JSON asked for: {cut(str(error), limits.SENTENCE_BYTES)}"]
+        else:
+            reply.confidence = min(1.0, max(0.0, draft.confidence))
+            if schema is not None:
+                await _take_json(reply, fields, schema, call.run.run_id)
+        citable = _citable(call, self._plan)
+        answer = with_valid_marks(draft.answer, {subtask.id for subtask in self._plan.subtasks}, citable)
+        if answer.strip():
+            await self._keep(reply, answer)
+        await asyncio.to_thread(_take_references, reply, draft, answer, citable, cited)
+        return answer
+
+    async def _keep(self, reply: SynthesisReply, answer: str) -> None:
+        """Stores the text; of drafts and digests, which are read by reference only, history gets a preview."""
+        data = answer.encode("utf-8", "replace")
+        inline = limits.ANSWER_INLINE_BYTES if self._call.mode == "final" else limits.REPLY_PREVIEW_BYTES
+        reply.answer, reply.answer_bytes = cut(answer, inline), len(data)
+        reply.answer_ref = await self._store.put_output(self._call.run.run_id, data)
+
+
+def _leaves(value: JsonValue) -> Iterator[str]:
+    """Yields the texts and figures of JSON, each to be looked up as if it stood in the answer."""
+    if isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _leaves(item)
+    elif isinstance(value, str | int | float) and not isinstance(value, bool):
+        yield str(value)
+
+
+async def _take_json(reply: SynthesisReply, fields: Json, schema: Json, run_id: str) -> None:
+    if "answer_json" not in fields:
+        reply.problems = ["answer_json is missing"]
+        return
+    value = answer_schema.value_of(schema, fields["answer_json"])
+    reply.problems = await answer_schema.problems(schema, value, run_id)
+    reply.answer_json = None if reply.problems else value
+
+
+def _take_references(
+    reply: SynthesisReply, draft: AnswerDraft, answer: str, citable: set[str], cited: CitedFindings
+) -> None:
+    listed = [Citation(claim=cut(c.claim, limits.SENTENCE_BYTES), subtask_ids=c.subtask_ids) for c in draft.citations]
+    citations = cited.holding(listed, citable) or cited.holding(marked_citations(answer, citable), citable)
+    contradictions = [
+        Contradiction(
+            subtask_ids=item.subtask_ids,
+            description=cut(item.description, limits.PARAGRAPH_BYTES),
+            resolution=cut(item.resolution, limits.PARAGRAPH_BYTES),
+        )
+        for item in draft.contradictions
+    ]
+    reply.citations = citations[: limits.CITATIONS]
+    reply.contradictions = checked_contradictions(contradictions, citable)[: limits.CONFLICTS]
+
+
+def _citable(call: SynthesisInput, plan: Plan) -> set[str]:
+    """Returns the subtasks that may be cited: a draft and digests stand for findings that are not in the prompt."""
+    complete = {finding.subtask_id for finding in call.findings if finding.complete}
+    planned = {subtask.id for subtask in plan.subtasks}
+    if call.draft_ref is None and not any(finding.role == DIGEST for finding in call.findings):
+        return complete & planned
+    incomplete = {finding.subtask_id for finding in call.findings if not finding.complete}
+    return planned - incomplete - {gap.subtask_id for gap in call.missing}
+
+
+SYNTHESIS = Question("synthesize", SynthesisInput, SynthesisReply, synthesize)

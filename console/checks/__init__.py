@@ -1,1 +1,0 @@
-"""What `doctor` looks at: one row for each thing that a run needs."""

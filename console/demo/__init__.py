@@ -1,1 +1,0 @@
-"""The demo, `make demo`: a server, a model, a Worker and one run on bundled data."""

@@ -1,0 +1,26 @@
+"""The strategies of a run as data: how each plans, and what its answer is."""
+
+from typing import Literal, NamedTuple
+
+StrategyName = Literal["auto", "plan", "route", "step"]
+
+
+class Strategy(NamedTuple):
+    """One strategy. What it is asked for and how its plan is read: `activities/questions/plan_modes.py`.
+
+    One that `plans_steps` plans a subtask at a time. With `fixed_routes` the team's routes come before the planner.
+    An answer that is a `finding` is the only one of its plan, word for word; other answers are written.
+    """
+
+    plans_steps: bool = False
+    replans: bool = True
+    fixed_routes: bool = False
+    answer: Literal["written", "finding"] = "written"
+
+
+STRATEGIES: dict[StrategyName, Strategy] = {
+    "auto": Strategy(fixed_routes=True),
+    "plan": Strategy(),
+    "route": Strategy(fixed_routes=True, answer="finding"),
+    "step": Strategy(plans_steps=True, replans=False),
+}

@@ -1,0 +1,103 @@
+"""A supervisor's questions to its model: within budget and time, through outages, to the next model of its chain."""
+
+import asyncio
+
+from temporalio import workflow
+
+with workflow.unsafe.imports_passed_through():
+    from activities.questions.question import C, Question, R
+    from supervision.budget.ledger import SUPERVISOR
+    from supervision.contract.usage import Usage
+    from supervision.errors import ACCOUNT, ErrorKind, SupervisionError, run_kind
+    from workflows.calls.activity_calls import answer_to
+    from workflows.failures import CallCancelled, CallFailed
+    from workflows.run_context import RunContext
+
+
+async def ask(context: RunContext, question: Question[C, R], call: C, tokens: int, *, last: bool = False) -> R:
+    """Returns the reply to a question; `tokens` is what it may take.
+
+    The `last` one writes the answer: it may use all that is left, of the budget and of the time.
+    Raises SupervisionError if the budget has no room for it, the deadline comes first, or it failed for good.
+    """
+    budget, name = context.state.time_and_budget, call.terms.work
+    if workflow.now() >= context.expires_at(last):
+        raise SupervisionError(ErrorKind.DEADLINE_EXCEEDED, f"the deadline came before {name}")
+    if last and (left := budget.ledger.for_synthesis.tokens) is not None:
+        tokens = min(tokens, max(left, 1))
+    # Reserved before the await: other calls and grants are decided while this one is under way.
+    while not budget.ledger.reserve_call(tokens, synthesis=last):
+        if not await context.more_budget(tokens):
+            raise SupervisionError(
+                ErrorKind.BUDGET_EXHAUSTED, f"the budget has no room for {name}: {budget.spent_line()}"
+            )
+    work = object()
+    try:
+        return await _patiently(context, question, call, last, work)
+    finally:  # when it is cancelled, too: the reservation would never end
+        budget.ledger.settle_call(tokens, Usage())
+        context.leave(work)
+
+
+async def ask_or_warn(context: RunContext, question: Question[C, R], call: C, tokens: int, lost: str) -> R | None:
+    """Returns the reply to a question that a run can do without; None, with the warning `lost`, if there is none."""
+    try:
+        return await ask(context, question, call, tokens)
+    except SupervisionError as error:
+        context.state.warn(f"{lost}: {error.message}")
+        return None
+
+
+async def _patiently(context: RunContext, question: Question[C, R], call: C, last: bool, work: object) -> R:
+    """Repeats a call through outages, waits for `resume`, and deadlines that were extended while it ran.
+
+    Another model of the chain takes over where there is one that can.
+    """
+    state, name = context.state, call.terms.work
+    model = state.models.choose(context.models)
+    while True:
+        await context.wait_for_model(name, model, work, last=last)
+        expires_at = context.expires_at(last)
+        try:
+            addressed = _addressed(context, call, model)
+            reply = await answer_to(question, addressed, expires_at, context.setup.model_queue)
+            context.model_answered(model, work)
+            _book(context, model, reply.usage)
+            context.written_by[reply.head] = model
+            following = state.models.following(context.models, model)
+            if reply.refusal is None or following is None:
+                return reply
+            state.trace.note("model_replaced", work=name, model=model, by=following, why="it refused")
+            model = following
+        except CallCancelled as cancelled:
+            cancelled.when_answered(lambda model, usage: _book(context, model, usage), model)
+            raise asyncio.CancelledError from cancelled
+        except CallFailed as failed:
+            _book(context, model, failed.usage)
+            problem = failed.problem
+            following = state.models.failed(model, context.models, problem.type, failed.retry_after)
+            if following != model:
+                state.trace.note("model_replaced", work=name, model=model, by=following, why=problem.type)
+                context.leave(work)
+                model = following
+            elif problem.type is ErrorKind.CIRCUIT_OPEN:
+                context.model_away(model, work, problem.message, failed.retry_after)
+            elif problem.type in ACCOUNT and state.has_finding:
+                context.model_away(model, work, problem.message)
+            # The end may come long before the deadline, if the provider asked for a longer wait than that.
+            elif problem.type is not ErrorKind.TIMEOUT or context.expires_at(last) <= expires_at:
+                raise SupervisionError(run_kind(problem.type), problem.message) from failed
+
+
+def _book(context: RunContext, model: str, usage: Usage) -> None:
+    context.state.time_and_budget.ledger.settle_call(0, usage)
+    context.state.note_spending(SUPERVISOR, model, usage)
+
+
+def _addressed(context: RunContext, call: C, model: str) -> C:
+    """Returns the call as that model gets it; what another one has begun it does not go on with."""
+    changes: dict[str, str | None] = {"model": model}
+    head = getattr(call, "head", None)
+    if head is not None and context.written_by.get(head, model) != model:
+        changes["head"] = None
+    return call.model_copy(update=changes)
