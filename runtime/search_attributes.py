@@ -10,6 +10,8 @@ WANTED = {
     "SupervisorTeam": IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD,
     "SupervisorWaiting": IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD,
     "SupervisorUsd": IndexedValueType.INDEXED_VALUE_TYPE_DOUBLE,
+    "SupervisorOwner": IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD,
+    "SupervisorStatus": IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD,
 }
 
 

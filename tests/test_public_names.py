@@ -55,7 +55,9 @@ CALL_ERRORS = {
     *("ArtifactUnavailable", "ArtifactMissing", "ArtifactTooLarge", "ArtifactChanged", "PayloadTooLarge"),
     *("TeamUnavailable", "ServerUnavailable", "NotGranted", "Unexpected"),
 }
-SEARCH_ATTRIBUTES = {"SupervisorPhase", "SupervisorTeam", "SupervisorWaiting", "SupervisorUsd"}
+SEARCH_ATTRIBUTES = {
+    *("SupervisorPhase", "SupervisorTeam", "SupervisorWaiting", "SupervisorUsd", "SupervisorOwner", "SupervisorStatus"),
+}
 QUEUES = {"supervisor", "supervisor-model", "supervisor-tools", "supervisor.far"}
 SETTINGS = {
     *("SUPERVISOR_ARTIFACTS_URL", "SUPERVISOR_TEAMS_DIR", "SUPERVISOR_MODEL", "SUPERVISOR_MODEL_RPM"),
@@ -103,7 +105,7 @@ CONTRACT = {
     *("RunRequest", "Budget", "Models", "Attachment"),
     *("RunResult", "SubtaskReport", "Finding", "Gap", "Contradiction", "Citation", "ArtifactRef", "Problem"),
     *("Usage", "Timing", "Plan", "Subtask", "NewRole"),
-    *("Status", "Flags", "Counts", "NestedRun", "Waiting", "RunLimits", "TraceEvent", "TracePage"),
+    *("Status", "Flags", "Counts", "NestedRun", "Wait", "RunLimits", "TraceEvent", "TracePage"),
     *("ExtendLimits", "NewBudget", "Resume", "UpdateReply", "Team", "Role", "ToolEntry"),
 }
 TOOL_MODULE = {"NoOptions", "Arguments", "NewArtifact", "Tool", "ToolContext", "ToolMisuse", "ToolOutput"}

@@ -14,7 +14,6 @@ from supervision.contract.finding import Finding
 from supervision.contract.model_choice import Effort
 from supervision.contract.progress import Counts, NestedRun, Phase
 from supervision.contract.result import Gap, RunResult
-from supervision.contract.status import Flags
 from supervision.contract.team import RoleCard
 from supervision.contract.usage import Spend, ToolTally, Usage
 from supervision.queues import MODEL_QUEUE
@@ -137,7 +136,6 @@ class NestedReport(Model):
     subtask_id: str
     report_key: str = ""
     run: NestedRun
-    flags: Flags = Flags()
     waits: WaitChanges = WaitChanges()
     slots_given: int = 1
     slots_returned: int = 0

@@ -13,12 +13,13 @@ with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import RunRef, RunSetup
     from supervision import limits
     from supervision.contract.model_choice import Effort
+    from supervision.contract.status import Wait
     from supervision.contract.team import TeamCard
     from supervision.errors import ErrorKind, SupervisionError
     from supervision.run.run_state import RunState
     from supervision.run.serving_models import Outage
     from supervision.run.slots import Slot
-    from supervision.run.waits import ProviderWait
+    from supervision.run.waits import AWAITED
     from supervision.text import cut
     from workflows.child_contracts import NestedInput
     from workflows.nested.child_links import ChildLinks
@@ -162,17 +163,20 @@ class RunContext:
         self.state.models.leave(work)
         self.limits_changed.set()
 
-    async def wait_for_model(self, name: str, model: str, work: object, *, last: bool = False) -> None:
+    async def wait_for_model(
+        self, subject: str, model: str, work: object, *, attempt: int | None = None, last: bool = False
+    ) -> None:
         """Returns when `work` may call a model: at once, unless the run knows that it is away.
 
-        Then one piece of work waits for the time to come, shown under its `name`, and goes first; the others wait
-        until its call was answered. Raises SupervisionError `DeadlineExceeded` if the run's time is over first.
+        Then one piece of work waits for the time to come, shown as `subject` (the subtask of an `attempt`, else the
+        supervisor's own work), and goes first; the others wait until its call was answered. Raises SupervisionError
+        `DeadlineExceeded` if the run's time is over first.
         """
         models = self.state.models
         while (outage := models.outage(model)) is not None and outage.first is not work:
             if outage.first is None:
                 outage.first = work
-                await self._wait_for_turn(name, model, outage, last)
+                await self._wait_for_turn(subject, attempt, model, outage, last)
                 return
             outage.waiting.add(id(work))
 
@@ -181,33 +185,54 @@ class RunContext:
 
             await workflow.wait_condition(is_my_turn)
 
-    async def _wait_for_turn(self, name: str, model: str, outage: Outage, last: bool) -> None:
+    async def _wait_for_turn(self, subject: str, attempt: int | None, model: str, outage: Outage, last: bool) -> None:
         """Waits until the time has come to call a model that is away, or a person resumes the run."""
-        resumes, state = self.state.resumes, self.state
-        label = f"{name}: wait for {'the model provider' if outage.until else 'resume'}"
-        wait = ProviderWait(
-            name=name,
+        wait = Wait(
+            id=subject if attempt is None else f"{subject}/{attempt}",
+            kind="provider" if outage.until else "resume",
             workflow_id=workflow.info().workflow_id,
+            subtask_id=None if attempt is None else subject,
+            prompt_preview=outage.why,
+            since=workflow.now().isoformat(),
             model=model,
-            why=outage.why,
-            retry_at=outage.until.isoformat() if outage.until else None,
         )
+        resumes, state = self.state.resumes, self.state
+        await self.wait_for(wait, lambda: state.resumes > resumes, until=lambda: outage.until, last=last)
 
-        def over() -> bool:
-            return state.resumes > resumes or (outage.until is not None and workflow.now() >= outage.until)
+    async def wait_for(
+        self,
+        wait: Wait,
+        over: Callable[[], bool],
+        *,
+        until: Callable[[], datetime | None] = lambda: None,
+        last: bool = False,
+    ) -> None:
+        """Shows a wait, here and in the runs above, until it is `over` or the time `until` has come.
 
-        with state.waits.waiting(wait):
-            self.show()
-            while not over():
+        Raises SupervisionError `DeadlineExceeded` if the run's time is over first.
+        """
+        label, waits = f"{wait.subject}: wait for {AWAITED[wait.kind]}", self.state.waits
+
+        def ended() -> bool:
+            end = until()
+            return over() or (end is not None and workflow.now() >= end)
+
+        try:
+            while not ended():
                 deadline = self.expires_at(last)
                 if workflow.now() >= deadline:
                     raise SupervisionError(ErrorKind.DEADLINE_EXCEEDED, f"the deadline came first: {label}")
+                expires_at = min(until() or deadline, deadline)
+                waits.show(wait, expires_at)
+                self.show()
 
                 # The deadline may move while this waits, by `extend_limits`: then the timer is set anew.
                 def over_or_moved(deadline: datetime = deadline) -> bool:
-                    return over() or self.expires_at(last) != deadline
+                    return ended() or self.expires_at(last) != deadline
 
-                left = min(outage.until or deadline, deadline) - workflow.now()
+                left = expires_at - workflow.now()
                 with contextlib.suppress(TimeoutError):
                     await workflow.wait_condition(over_or_moved, timeout=left, timeout_summary=label)
+        finally:
+            waits.end(wait)
         self.show()

@@ -9,12 +9,15 @@ with workflow.unsafe.imports_passed_through():
     from supervision import limits
     from supervision.contract.result import RunResult
     from supervision.run.run_state import RunState
-    from supervision.text import cut
+    from supervision.text import cut, one_line
 
 PHASE = SearchAttributeKey.for_keyword("SupervisorPhase")
 TEAM = SearchAttributeKey.for_keyword("SupervisorTeam")
 WAITING = SearchAttributeKey.for_keyword("SupervisorWaiting")
 USD = SearchAttributeKey.for_float("SupervisorUsd")
+OWNER = SearchAttributeKey.for_keyword("SupervisorOwner")
+STATUS = SearchAttributeKey.for_keyword("SupervisorStatus")
+_OWNER_BYTES = 200  # databases that lists are kept in take 255
 
 
 class Visibility:
@@ -26,17 +29,21 @@ class Visibility:
     def __init__(self) -> None:
         self.usable: list[str] = []
         self._shown_team = False
-        self._waits: list[str] = []
+        self._waiting: str | None = None
 
     def enter(self, state: RunState) -> None:
-        """Shows the phase, once the team, and the cost so far."""
+        """Shows the phase, once the team and the owner, the cost so far, and how the run has ended."""
         updates: list[SearchAttributeUpdate[Any]] = [PHASE.value_set(state.phase)]
         if not self._shown_team:
             self._shown_team = True
             updates.append(TEAM.value_set(state.request.team_name))
+            if owner := one_line(state.request.metadata.get("owner", ""), _OWNER_BYTES):
+                updates.append(OWNER.value_set(owner))
         cost = state.usage.usd
         if cost:
             updates.append(USD.value_set(cost))
+        if ending := state.ending:
+            updates.append(STATUS.value_set(ending))
         usable = [update for update in updates if update.key.name in self.usable]
         if usable:
             workflow.upsert_search_attributes(usable)
@@ -44,15 +51,13 @@ class Visibility:
             workflow.upsert_memo({"phase": state.phase, "team": state.request.team_name})
 
     def waiting(self, state: RunState) -> None:
-        """Shows in the lists what the run waits for; only when that changed."""
-        waits = [name.removeprefix("waiting_") for name, value in state.flags.model_dump().items() if value]
-        if waits == self._waits:
+        """Shows in the lists the most urgent thing that the run waits for; only when that changed."""
+        waiting = state.flags.most_urgent
+        if waiting == self._waiting:
             return
-        self._waits = waits
+        self._waiting = waiting
         if WAITING.name in self.usable:
-            workflow.upsert_search_attributes(
-                [WAITING.value_set(",".join(waits))] if waits else [WAITING.value_unset()]
-            )
+            workflow.upsert_search_attributes([WAITING.value_set(waiting) if waiting else WAITING.value_unset()])
 
     def keep_partial(self, result: RunResult) -> None:
         """Leaves the partial result of a cancelled run where `describe` finds it without a worker."""

@@ -20,13 +20,13 @@ from supervision import limits
 from supervision.contract.base import Model
 from supervision.errors import ErrorKind
 from supervision.provider.provider_breaker import (
+    AskAgain,
     BreakerOpen,
     CallTicket,
     Go,
     Paced,
     ProviderBreaker,
     ProviderState,
-    Wait,
 )
 
 GATE_WAIT = timedelta(seconds=5)  # a known wait that long is spent in the process; a longer one is a later attempt
@@ -124,7 +124,7 @@ class ModelGate(LanguageModel):
                     raise _paced(model, admission.seconds)
                 case Paced():
                     await asyncio.sleep(admission.seconds)
-                case Wait():
+                case AskAgain():
                     # Calls report meanwhile, so the breaker is asked again after every change.
                     await self._changed.wait()
 

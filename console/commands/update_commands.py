@@ -80,7 +80,7 @@ async def resume(run: RunHandle) -> int:
     """Ends a run's wait for the provider. Raises CommandFailed if the run has ended."""
     await _require_open(run)
     try:
-        waits = [wait.id for wait in (await run.status()).waiting if wait.kind == "resume"]
+        waits = [wait.subject for wait in (await run.status()).waiting if wait.kind == "resume"]
         await run.update("resume", Resume(request_id=secrets.token_hex(8)))
     except NoAnswer as error:
         raise await _unanswered(run) from error

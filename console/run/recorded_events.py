@@ -10,15 +10,31 @@ from temporalio.api.failure.v1 import Failure
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client
 
+from activities.contracts.packed import FindingRefs
 from activities.contracts.planning_contracts import PlanReply
 from console.run.run_handle import RunHandle
 from supervision import limits
 from supervision.contract.base import Model
 from supervision.contract.status import TraceEvent
-from supervision.text import cut, one_line
+from supervision.run.events import plan_accepted, reviewed
+from supervision.text import cut
 
-_CALLS = {"plan": "plan_requested", "synthesize": "synthesis_started"}
 _CHILD = re.compile(r"/(?P<subtask>[^/]+)/(?P<attempt>\d+)(?:\.\w+)*$")
+
+
+class _PlanCall(Model):
+    attempt: int = 1
+    revision: int = 1
+
+
+class _SynthesisCall(Model):
+    number: int = 1
+    findings: FindingRefs = []
+    mode: str = "final"
+
+
+class _ReviewCall(Model):
+    round: int = 1
 
 
 class _Verdicts(Model):
@@ -52,42 +68,44 @@ class _Recorder:
     def __init__(self, client: Client) -> None:
         self.events: list[TraceEvent] = []
         self._client = client
-        self._activities: dict[int, str] = {}
+        self._activities: dict[int, tuple[str, Payloads]] = {}
 
     async def take(self, event: HistoryEvent) -> None:
         """Adds what a history's event tells, if it tells anything."""
         kind = event.WhichOneof("attributes") or ""
         attributes: Any = getattr(event, kind, None)
         if kind == "activity_task_scheduled_event_attributes":
-            self._activities[event.event_id] = name = attributes.activity_type.name
-            if name in _CALLS:
-                self._note(event, _CALLS[name])
+            await self._called(event, attributes.activity_type.name, attributes.input)
         elif kind == "activity_task_completed_event_attributes":
-            await self._completed(event, self._activities.get(attributes.scheduled_event_id, ""), attributes.result)
+            if call := self._activities.pop(attributes.scheduled_event_id, None):
+                await self._completed(event, *call, attributes.result)
         elif kind.startswith(("child_workflow", "start_child")):
             await self._child(event, kind, attributes)
         elif kind == "workflow_execution_cancel_requested_event_attributes":
             self._note(event, "cancel_requested")
 
-    async def _completed(self, event: HistoryEvent, name: str, result: Payloads) -> None:
+    async def _called(self, event: HistoryEvent, name: str, given: Payloads) -> None:
+        self._activities[event.event_id] = name, given
+        if name == "plan":
+            call = await self._read(given, _PlanCall) or _PlanCall()
+            self._note(event, "plan_requested", attempt=call.attempt, revision=call.revision)
+        elif name == "synthesize":
+            call = await self._read(given, _SynthesisCall) or _SynthesisCall()
+            self._note(event, "synthesis_started", number=call.number, findings=len(call.findings), mode=call.mode)
+
+    async def _completed(self, event: HistoryEvent, name: str, given: Payloads, result: Payloads) -> None:
         if name == "plan":
             reply = await self._read(result, PlanReply)
             if reply and reply.plan:
-                plan = reply.plan
-                self._note(
-                    event,
-                    "plan_accepted",
-                    subtasks=len(plan.subtasks),
-                    revision=plan.revision,
-                    strategy=reply.strategy,
-                    reasoning=one_line(plan.reasoning, limits.SENTENCE_BYTES),
-                )
+                self._note(event, "plan_accepted", **plan_accepted(reply.plan, reply.strategy))
             elif reply and reply.problems:
-                self._note(event, "plan_rejected", problems=list(reply.problems))
+                call = await self._read(given, _PlanCall) or _PlanCall()
+                self._note(event, "plan_rejected", attempt=call.attempt, problems=list(reply.problems))
         elif name == "review":
+            call = await self._read(given, _ReviewCall) or _ReviewCall()
             review = await self._read(result, _Verdicts) or _Verdicts()
             feedback = {str(item.get("subtask_id")): str(item.get("feedback")) for item in review.verdicts}
-            self._note(event, "reviewed", flagged=list(feedback), feedback={**feedback}, missing=[*review.missing])
+            self._note(event, "reviewed", **reviewed(call.round, feedback, review.missing))
 
     async def _child(self, event: HistoryEvent, kind: str, attributes: Any) -> None:
         workflow_id = getattr(attributes, "workflow_id", "") or attributes.workflow_execution.workflow_id
@@ -123,7 +141,7 @@ class _Recorder:
             return None
         return value
 
-    def _note(self, event: HistoryEvent, kind: str, subtask_id: str | None = None, **data: Any) -> None:
+    def _note(self, event: HistoryEvent, kind: str, subtask_id: str | None = None, /, **data: Any) -> None:
         at = event.event_time.ToDatetime(tzinfo=UTC).isoformat()
         self.events.append(TraceEvent(seq=0, at=at, type=kind, subtask_id=subtask_id, data=data))
 

@@ -117,8 +117,11 @@ async def causes_of(run: RunHandle, described: WorkflowExecutionDescription) -> 
 def stated(status: Status, run_id: str) -> list[Standstill]:
     """Returns the waits that the run itself shows: for persons, and for providers and roles that failed for long."""
     causes = [
-        Standstill("person", (wait.id,), f"{wait.kind} ({wait.prompt_preview})", hint("resume", run_id))
+        Standstill(
+            "person", (wait.subject,), f"{wait.kind} ({wait.prompt_preview})", hint("resume", run_id), wait.since
+        )
         for wait in status.waiting
+        if wait.for_person  # a provider's wait is its breaker's, below
     ]
     for card in status.breakers:
         if isinstance(card, dict) and card.get("state") != "closed":

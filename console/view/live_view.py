@@ -16,11 +16,12 @@ from rich.text import Text
 
 from console.run.run_handle import NO_WORKER
 from console.terminal import folded, safe_line, wrapped
-from console.view.event_lines import Line, Mood, now_line
+from console.view.event_lines import Line, now_line
 from console.view.picture import LiveCall, Picture, TreeRow, fitted
 from supervision import limits
 from supervision.contract.result import SubtaskReport
 from supervision.contract.usage import Spend
+from supervision.run.events import Mood
 from supervision.text import money
 
 LINE_CHARS = 240  # one event on one line

@@ -8,7 +8,7 @@ from supervision.contract.plan import NewRole, Plan, Subtask
 from supervision.contract.progress import Counts, NestedRun
 from supervision.contract.request import Attachment, Budget, Models, RunRequest
 from supervision.contract.result import Citation, Contradiction, Gap, Problem, RunResult, SubtaskReport, Timing
-from supervision.contract.status import Flags, RunLimits, Status, TraceEvent, TracePage, Waiting
+from supervision.contract.status import Flags, RunLimits, Status, TraceEvent, TracePage, Wait
 from supervision.contract.team import Role, Team, ToolEntry
 from supervision.contract.updates import ExtendLimits, NewBudget, Resume, UpdateReply
 from supervision.contract.usage import Usage
@@ -45,5 +45,5 @@ __all__ = [
     "TracePage",
     "UpdateReply",
     "Usage",
-    "Waiting",
+    "Wait",
 ]

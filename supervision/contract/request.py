@@ -21,6 +21,7 @@ REQUEST_DEPTH = 100  # JSON in JSON: parsers give up at 200, and a request is ne
 
 _FRACTION = re.compile(r"\d{1,9}/\d{1,9}|\d{0,9}\.?\d{1,20}", re.ASCII)
 _WORD = re.compile(r"[\w.-]{1,64}")
+_Label = Annotated[str, Field(max_length=200)]
 _DURATION = 'must be a duration such as "30m" or "PT30M", or a number of seconds'
 
 
@@ -82,6 +83,7 @@ class RunRequest(StrictModel):
     effort: Effort | None = None
     answer_schema: dict[str, Any] | None = None
     attachments: Annotated[list[Attachment], Field(max_length=limits.ATTACHMENTS)] = []
+    metadata: Annotated[dict[_Label, _Label], Field(max_length=16)] = {}
 
     @field_validator("team", mode="before")
     @classmethod

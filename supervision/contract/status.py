@@ -1,5 +1,7 @@
 """The replies to the queries `status` and `trace`."""
 
+from typing import Literal
+
 from pydantic import JsonValue
 
 from supervision.contract.base import Model
@@ -7,23 +9,54 @@ from supervision.contract.progress import Counts, Phase
 from supervision.contract.result import Problem, SubtaskReport
 from supervision.contract.usage import Spend, Usage
 
+WaitKind = Literal["provider", "resume", "plan", "question", "tool", "finding"]
+
 
 class Flags(Model):
-    """Conditions beside the phase."""
+    """Conditions beside the phase. A wait for `resume` is both the provider's and a person's."""
 
     paused: bool = False
     waiting_provider: bool = False
-    waiting_human: bool = False
+    waiting_person: bool = False
+
+    @property
+    def most_urgent(self) -> str | None:
+        """The condition that the server's lists show."""
+        conditions = {"person": self.waiting_person, "provider": self.waiting_provider, "paused": self.paused}
+        return next((name for name, holds in conditions.items() if holds), None)
 
 
-class Waiting(Model):
-    """Something that waits for a person."""
+class Wait(Model):
+    """What work waits for: the provider of its `model`, or a person.
+
+    `id` and `subtask_id` are paths from the run that shows the wait: `t3/1` is the first attempt of t3, `t3/t2/1` one
+    in the nested run of t3. A wait of a supervisor's own work has the name of that work as its id. `expires_at` is
+    when the wait ends by itself: the provider is tried again, or the time for an answer is over.
+    """
 
     id: str
-    kind: str
+    kind: WaitKind
     workflow_id: str
+    subtask_id: str | None = None
     prompt_preview: str = ""
+    since: str
     expires_at: str | None = None
+    model: str = ""
+
+    @property
+    def subject(self) -> str:
+        """What waits: a subtask, or the work of a supervisor."""
+        return self.subtask_id or self.id
+
+    @property
+    def for_person(self) -> bool:
+        """True if a person can end it: all but the waits for a provider that is tried again by itself."""
+        return self.kind != "provider"
+
+    def below(self, subtask_id: str) -> "Wait":
+        """Returns the wait as the run above shows it, in which this run works on that subtask."""
+        path = f"{subtask_id}/{self.subtask_id}" if self.subtask_id else subtask_id
+        return self.model_copy(update={"id": f"{subtask_id}/{self.id}", "subtask_id": path})
 
 
 class RunLimits(Model):
@@ -49,7 +82,7 @@ class Status(Model):
     counts: Counts = Counts()
     subtasks: list[SubtaskReport] = []
     next_cursor: int | None = None
-    waiting: list[Waiting] = []
+    waiting: list[Wait] = []
     breakers: list[JsonValue] = []
     review: str = "off"
     usage: Usage = Usage()

@@ -78,7 +78,7 @@ class Go:
 
 
 @dataclass(frozen=True)
-class Wait:
+class AskAgain:
     """Ask again after the next change: calls in flight will show if the provider serves, or make room."""
 
 
@@ -96,7 +96,7 @@ class Paced:
     seconds: float
 
 
-Admission = Go | Wait | BreakerOpen | Paced
+Admission = Go | AskAgain | BreakerOpen | Paced
 
 
 class ProviderBreaker:
@@ -174,7 +174,7 @@ class ProviderBreaker:
             undecided = not trusted and len(self._unanswered) >= BREAKER_WINDOW
             waits = undecided or len(self._in_flight) >= self._window.size
         if waits:
-            return Wait()
+            return AskAgain()
         self._sent += 1
         ticket = CallTicket(self._epoch, self._sent, probing)
         self._in_flight.add(ticket)

@@ -4,9 +4,8 @@ from dataclasses import dataclass, field
 
 from supervision.contract.base import Model
 from supervision.contract.progress import Counts, NestedRun, Phase
-from supervision.contract.status import Flags
+from supervision.contract.status import Wait
 from supervision.contract.usage import Usage
-from supervision.run.waits import ProviderWait
 
 NESTED_STEPS = 20  # reports of a nested run on its progress: each costs two histories some five events
 
@@ -17,16 +16,15 @@ class WaitChanges(Model):
     A report with `anew` has all that there are: what earlier ones said no longer counts.
     """
 
-    begun: list[ProviderWait] = []
-    ended: list[ProviderWait] = []
+    begun: list[Wait] = []
+    ended: list[Wait] = []
     anew: bool = False
 
 
 @dataclass
 class _AtWork:
     key: str
-    flags: Flags = field(default_factory=Flags)
-    waits: dict[tuple[str, str], ProviderWait] = field(default_factory=dict)
+    waits: dict[str, Wait] = field(default_factory=dict)
 
 
 class NestedRuns:
@@ -50,15 +48,15 @@ class NestedRuns:
         at_work = self._at_work.get(subtask_id)
         return at_work is not None and bool(key) and at_work.key == key
 
-    def report(self, subtask_id: str, run: NestedRun, flags: Flags, waits: WaitChanges) -> None:
+    def report(self, subtask_id: str, run: NestedRun, waits: WaitChanges) -> None:
         """Takes over what a nested supervisor reports."""
         at_work = self._at_work[subtask_id]
-        self._runs[subtask_id], at_work.flags = run, flags
+        self._runs[subtask_id] = run
         if waits.anew:
             at_work.waits.clear()
         for wait in waits.ended:
-            at_work.waits.pop(wait.key, None)
-        at_work.waits |= {wait.key: wait for wait in waits.begun}
+            at_work.waits.pop(wait.id, None)
+        at_work.waits |= {wait.id: wait.below(subtask_id) for wait in waits.begun}
 
     def end(self, subtask_id: str, run: NestedRun | None = None) -> None:
         """Ends the nested supervisor of a subtask; without a `run` it has left nothing."""
@@ -85,20 +83,15 @@ class NestedRuns:
         """True if there is a finding in one of those at work."""
         return any(self._runs[subtask_id].counts.completed for subtask_id in self._at_work)
 
-    @property
-    def waiting_for_people(self) -> bool:
-        """True if one of them waits for a person's word."""
-        return any(at_work.flags.waiting_human for at_work in self._at_work.values())
-
-    def waits(self) -> list[ProviderWait]:
+    def waits(self) -> list[Wait]:
         """Returns what those at work wait for, on all levels."""
         return [wait for at_work in self._at_work.values() for wait in at_work.waits.values()]
 
 
-def milestone(phase: Phase, flags: Flags, counts: Counts) -> tuple[object, ...]:
+def milestone(phase: Phase, counts: Counts) -> tuple[object, ...]:
     """Returns what makes a report worth sending once it changes.
 
     Ended subtasks count in steps of a NESTED_STEPS-th of all: reports would otherwise grow with the run.
     """
     step = max(1, counts.total // NESTED_STEPS)
-    return phase, *flags.model_dump().values(), counts.running > 0, counts.completed > 0, counts.ended // step
+    return phase, counts.running > 0, counts.completed > 0, counts.ended // step

@@ -91,7 +91,15 @@ class RunState:
     @property
     def flags(self) -> Flags:
         """The conditions beside the phase."""
-        return Flags(waiting_provider=bool(self.waits.current), waiting_human=self.nested.waiting_for_people)
+        return Flags(waiting_provider=self.waits.for_provider, waiting_person=self.waits.for_person)
+
+    @property
+    def ending(self) -> Literal["completed", "partial", "failed", "cancelled"] | None:
+        """How the run has ended; None while it is open."""
+        if self.phase == "failed" or self.phase == "cancelled":
+            return self.phase
+        status = self._status()
+        return None if status == "running" else status
 
     @property
     def has_finding(self) -> bool:
@@ -213,8 +221,8 @@ class RunState:
         return list(self._contradictions.values())
 
     def status(self, cursor: int = 0) -> Status:
-        """Returns the status, with the page at `cursor` of the subtasks and of what waits for a person."""
-        reports, waiting = self.board.reports(), self.waits.for_resume
+        """Returns the status, with the page at `cursor` of the subtasks and of the waits."""
+        reports, waiting = self.board.reports(), self.waits.current
         cursor = max(0, cursor)
         following = cursor + limits.STATUS_PAGE
         page, waiting_page = reports[cursor:following], waiting[cursor:following]
@@ -231,7 +239,7 @@ class RunState:
             usage=self.usage + self.nested.usage,
             spend=self.spending.rows(),
             limits=self.time_and_budget.card(),
-            waiting=[wait.request(deadline_at) for wait in waiting_page],
+            waiting=waiting_page,
             breakers=[*self.waits.cards()[: limits.STATUS_PAGE]],
             review=f"up to {self.request.max_reviews} rounds" if self.request.max_reviews else "off",
             deadline_at=deadline_at,
@@ -245,7 +253,8 @@ class RunState:
         """Returns the Markdown for the Web UI."""
         revised = f"plan revision {self.plan.revision}" if self.plan.revision > 1 else None
         error = f"{self.error.type}: {self.error.message}" if self.error else None
-        notes = [note for note in (self.model_notice, revised, *self.waits.notes(), error) if note]
+        last = f"last event: {self.trace.last_line}" if self.trace.last_line else None
+        notes = [note for note in (self.model_notice, revised, *self.waits.notes(), last, error) if note]
         return markdown(
             self.request.goal, self.phase, self.flags, self.board.counts(), self.board.reports(), self.usage, notes
         )

@@ -8,6 +8,7 @@ from pydantic import JsonValue
 
 from supervision import limits
 from supervision.contract.status import TraceEvent, TracePage
+from supervision.run.events import sentence
 from supervision.text import size
 
 TRACE_PAGE_BYTES = 160 * 1024  # of one reply to `trace`: the rest comes with its cursor
@@ -22,10 +23,18 @@ class Trace:
         self.last_seq = last_seq
 
     def note(self, event: str, subtask_id: str | None = None, /, **data: JsonValue) -> None:
-        """Adds an event."""
+        """Adds an event: its type and fields are those of a row of `supervision.run.events`."""
         self.last_seq += 1
         at = self._now().isoformat()
         self._events.append(TraceEvent(seq=self.last_seq, at=at, type=event, subtask_id=subtask_id, data=data))
+
+    @property
+    def last_line(self) -> str:
+        """The latest event as people read it; empty before the first."""
+        if not self._events:
+            return ""
+        event = self._events[-1]
+        return " ".join(filter(None, [event.subtask_id, sentence(event)[0]]))
 
     def page(self, cursor: int = 0) -> TracePage:
         """Returns the events after `cursor` that fit into a payload, and how many of these are not kept any more."""

@@ -17,7 +17,7 @@ from console.view.live_view import draw, log_line
 from console.view.picture import LiveAgent, LiveCall, Picture, fitted, tree_rows
 from supervision.contract.progress import Counts
 from supervision.contract.result import SubtaskReport
-from supervision.contract.status import RunLimits, Status, TraceEvent, Waiting
+from supervision.contract.status import RunLimits, Status, TraceEvent, Wait
 
 NASTY = "[bold]markup[/bold] [link=https://evil.example]x[/link] \x1b[31mred\x1b]8;;https://evil.example\x07 :smile:"
 
@@ -103,6 +103,9 @@ def picture(subtasks: int = 6) -> Picture:
     return shown
 
 
+AT = "2030-01-01T00:00:00+00:00"
+
+
 def held(shown: Picture) -> Picture:
     """Returns the same with two open breakers and a wait for a person."""
     assert shown.status is not None
@@ -112,7 +115,10 @@ def held(shown: Picture) -> Picture:
         {"role": "well", "failures": 1, "state": "closed", "retry_at": None},
         {**card, "provider": NASTY, "waiting": "t4"},
     ]
-    shown.status.waiting = [Waiting(id="t4", kind="resume", workflow_id="w", prompt_preview=NASTY)]
+    shown.status.waiting = [
+        Wait(id="t4/1", subtask_id="t4", kind="resume", workflow_id="w", prompt_preview=NASTY, since=AT),
+        Wait(id="t5/1", subtask_id="t5", kind="provider", workflow_id="w", prompt_preview=NASTY, since=AT),
+    ]
     return shown
 
 
@@ -123,6 +129,7 @@ def test_what_waits_is_told_with_the_way_out() -> None:
     assert "has an open breaker after 3 failed attempts in a row: next try at 2030-01-01" in shown
     assert "t4 waits for the model provider: that of " in shown
     assert "role well" not in shown
+    assert "t5 wait" not in shown  # its breaker says that
     assert "\x1b]8" not in shown
 
 

@@ -7,10 +7,14 @@ from typing import Any
 import pytest
 
 from console.demo import KeptWorker
+from console.run.recorded_events import recorded_events
+from console.run.run_handle import RunHandle
+from runtime.connection import connect
 from runtime.server.embedded_server import EmbeddedServer
 from supervision.contract.plan import Plan
 from supervision.contract.result import RunResult
 from supervision.contract.status import Status, TraceEvent
+from supervision.run.events import ROWS
 from tests.console.conftest import GOAL, Cli, Model
 from tests.waiting import until
 
@@ -105,6 +109,14 @@ async def test_without_a_worker_the_plan_comes_from_the_history(
         assert Plan.model_validate_json(recorded.out) == Plan.model_validate_json(queried.out)
         assert len(Plan.model_validate_json(recorded.out).subtasks) == 3
         assert "after t" in (await cli("plan", RUN)).out
+        shown = [TraceEvent.model_validate(item) for item in json.loads((await cli("trace", RUN, "--json")).out)]
+        events = await recorded_events(RunHandle(await connect(address=info.address), RUN), RUN)
+        for kind in ("plan_requested", "plan_accepted", "reviewed", "synthesis_started"):
+            assert [one.data for one in events if one.type == kind] == [one.data for one in shown if one.type == kind]
+        for event in events:
+            fields = ROWS[event.type].fields.split()
+            assert {name for name in fields if not name.endswith("?")} <= set(event.data), event
+            assert set(event.data) <= {name.removesuffix("?") for name in fields}, event
 
 
 async def test_without_the_store_the_result_still_comes_from_the_server(read: Cli, tmp_path: Path) -> None:

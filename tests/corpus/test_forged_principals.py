@@ -128,14 +128,15 @@ async def test_a_forged_report_changes_nothing(client: Client, model: ScriptedMo
     handle = await runs.start(client, run_id, team="lab")
     await asked.wait()
     fake = {"phase": "failed", "counts": {"total": 2_000, "failed": 2_000}, "usage": {"model_calls": 9}}
+    wait = {"id": "t1/1", "kind": "resume", "workflow_id": run_id, "since": "2030-01-01T00:00:00+00:00"}
     for key in ("", "guess"):
         forged = {"subtask_id": "t1", "report_key": key}
-        await handle.signal("nested_report", {**forged, "run": fake, "flags": {"waiting_human": True}})
+        await handle.signal("nested_report", {**forged, "run": fake, "waits": {"begun": [wait], "anew": True}})
         await handle.signal("nested_request", {**forged, "number": 1, "tokens": 10**9})
         terms = {"grant": {"tokens": 10**9}, "deadline_at": "2000-01-01T00:00:00Z", "root_has_finding": True}
         await handle.signal("nested_terms", {"report_key": key, **terms})
     shown = await runs.status_of(handle)
-    assert (shown.subtasks[0].nested, shown.flags.waiting_human, shown.usage.model_calls) == (None, False, 1)
+    assert (shown.subtasks[0].nested, shown.flags.waiting_person, shown.usage.model_calls) == (None, False, 1)
     assert shown.limits.budget_tokens == 1_000_000
     go_on.set()
     result = await handle.result()

@@ -23,7 +23,7 @@ from tests.scripted_model import (
 )
 from tests.waiting import until
 from tests.workflow import runs
-from tests.workflow.runs import failure, status_of
+from tests.workflow.runs import failure, search_attribute, status_of
 from workflows.supervisor import SupervisorWorkflow
 
 start = functools.partial(runs.start, team="lab")
@@ -38,8 +38,11 @@ async def test_a_goal_becomes_a_plan_findings_and_an_answer(client: Client, mode
     model.play(
         run_id, script(plan({"id": "t1"}, {"id": "t2", "after": ["t1"]}), {"t1": turns}, answer("white", ["t1"]))
     )
-    result = await (await start(client, run_id)).result()
+    handle = await start(client, run_id, metadata={"owner": "pear\n desk", "cost_centre": "7"})
+    result = await handle.result()
     assert result.status == "completed"
+    assert await search_attribute(handle, "SupervisorStatus") == "completed"
+    assert await search_attribute(handle, "SupervisorOwner") == "pear desk"
     assert result.answer == "white"
     assert [s.state for s in result.subtasks] == ["completed", "completed"]
     first = result.subtasks[0].finding

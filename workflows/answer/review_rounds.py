@@ -5,6 +5,7 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from activities.questions.judgement import REVIEW, ReviewInput, ReviewReply, Verdict
     from supervision.contract.result import Contradiction
+    from supervision.run.events import reviewed
     from workflows.answer.drafts import Drafts
     from workflows.calls.asking import ask_or_warn
     from workflows.calls.finding_refs import as_refs, estimate
@@ -43,9 +44,7 @@ async def review(context: RunContext, dispatch: Dispatch, replanning: Replanning
             for verdict in reply.verdicts
             if state.board[verdict.subtask_id].state == "completed"
         }
-        state.trace.note(
-            "reviewed", round=number, flagged=list(flagged), feedback={**flagged}, missing=[*reply.missing]
-        )
+        state.trace.note("reviewed", **reviewed(number, flagged, reply.missing))
         state.plan_lacks(reply.missing)
         more_rounds = number <= state.request.max_reviews
         added = more_rounds and await replanning.add_missing(list(reply.missing))

@@ -90,7 +90,7 @@ class ChildLinks:
         nested = self._state.nested
         if not nested.expects(report.subtask_id, report.report_key):
             return False
-        nested.report(report.subtask_id, report.run, report.flags, report.waits)
+        nested.report(report.subtask_id, report.run, report.waits)
         slots = self._state.slots
         if loan := slots.loans.get(report.subtask_id):
             loan.given, loan.returned = max(loan.given, report.slots_given), max(loan.returned, report.slots_returned)

@@ -10,10 +10,10 @@ with workflow.unsafe.imports_passed_through():
     from pydantic import BaseModel
 
     from supervision import limits
+    from supervision.contract.status import Wait
     from supervision.run.nested_runs import WaitChanges, milestone
     from supervision.run.run_state import RunState
     from supervision.run.slots import Loan
-    from supervision.run.waits import ProviderWait
     from workflows.child_contracts import NestedInput, NestedReport, NestedRequest, NestedTerms
     from workflows.nested.nested_result import nested_run
 
@@ -27,7 +27,7 @@ class ParentLink:
         self._nested = nested
         self._state = state
         self._reported: object = None
-        self._reported_waits: dict[tuple[str, str], ProviderWait] | None = None
+        self._reported_waits: dict[str, Wait] | None = None
         self._sending: asyncio.Task[None] | None = None
         self._asked = 0
         self._answered = 0
@@ -65,7 +65,7 @@ class ParentLink:
 
     def _milestone(self) -> tuple[object, ...]:
         state = self._state
-        return milestone(state.phase, state.flags, state.board.counts() + state.nested.counts)
+        return milestone(state.phase, state.board.counts() + state.nested.counts)
 
     async def _report(self) -> None:
         while self._is_due():
@@ -75,7 +75,6 @@ class ParentLink:
                 subtask_id=self._nested.subtask_id,
                 report_key=self._nested.terms.report_key,
                 run=nested_run(self._state),
-                flags=self._state.flags,
                 waits=self._wait_changes(),
                 slots_given=self._loan.given,
                 slots_returned=self._returned,
@@ -84,8 +83,8 @@ class ParentLink:
             # What changes while this waits is reported next.
             await self._signal("nested_report", report)
 
-    def _waits(self) -> dict[tuple[str, str], ProviderWait]:
-        return {wait.key: wait for wait in self._state.waits.current}
+    def _waits(self) -> dict[str, Wait]:
+        return {wait.id: wait for wait in self._state.waits.current}
 
     def _wait_changes(self) -> WaitChanges:
         """Returns the next changes to report, at most NESTED_WAITS, and counts them as reported."""
@@ -93,8 +92,8 @@ class ParentLink:
         ended = [wait for key, wait in before.items() if key not in now][:_NESTED_WAITS]
         begun = [wait for key, wait in now.items() if before.get(key) != wait][:_NESTED_WAITS]
         changes = WaitChanges(begun=begun, ended=ended, anew=self._reported_waits is None)
-        gone = {wait.key for wait in ended}
-        self._reported_waits = {k: w for k, w in before.items() if k not in gone} | {w.key: w for w in begun}
+        gone = {wait.id for wait in ended}
+        self._reported_waits = {k: w for k, w in before.items() if k not in gone} | {w.id: w for w in begun}
         return changes
 
     # --- budget and terms -------------------------------------------------------------------------

@@ -13,6 +13,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.strategy import StrategyName
     from supervision.errors import ErrorKind, SupervisionError
     from supervision.results.success_rule import importance, reachable
+    from supervision.run.events import plan_accepted
     from supervision.text import cut
     from workflows.background import BackgroundTask
     from workflows.calls.asking import ask
@@ -140,15 +141,7 @@ def _adopt(context: RunContext, reply: PlanReply) -> None:
     if reply.team is not None and reply.team_ref is not None:
         context.team, context.team_ref = reply.team, reply.team_ref
     state.adopt(reply.plan)
-    plan = reply.plan
-    state.trace.note(
-        "plan_accepted",
-        subtasks=len(plan.subtasks),
-        revision=plan.revision,
-        strategy=reply.strategy,
-        reasoning=plan.reasoning,
-        estimated_tokens=sum(subtask.estimated_tokens for subtask in plan.subtasks),
-    )
+    state.trace.note("plan_accepted", **plan_accepted(reply.plan, reply.strategy))
 
 
 def _listed(text: str, problems: list[str]) -> str:

@@ -173,7 +173,7 @@ class _Attempt:
         outage = self.context.state.models.outage(model)
         if outage is not None and outage.first is not slot:
             self.context.free(slot)
-            await self.context.wait_for_model(self.subtask_id, model, slot)
+            await self.context.wait_for_model(self.subtask_id, model, slot, attempt=self.number)
 
     def _beginning(self, candidate: int) -> LoopProgress:
         """Returns where a worker agent begins: at the conversation of the finding that it should correct, or anew."""

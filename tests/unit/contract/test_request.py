@@ -87,6 +87,7 @@ def test_defaults_are_those_of_the_contract() -> None:
         "effort": None,
         "answer_schema": None,
         "attachments": [],
+        "metadata": {},
     }
 
 
@@ -126,6 +127,9 @@ def test_an_input_that_is_no_object_is_told_so() -> None:
         ("success", "most", 'success: must be "any", "all", or a fraction'),
         ("success", [], 'success: must be "any", "all", or a fraction'),
         ("budget", {"usd": float("inf")}, "budget.usd: Input should be a finite number"),
+        ("metadata", {"owner": 7}, "metadata.owner: Input should be a valid string"),
+        ("metadata", {"owner": "x" * 201}, "metadata.owner: String should have at most 200 characters"),
+        ("metadata", {str(n): "" for n in range(17)}, "metadata: Dictionary should have at most 16 items"),
         ("max_subtasks", 1001, "max_subtasks: Input should be less than or equal to 1000"),
         ("max_parallel", 0, "max_parallel: Input should be greater than or equal to 1"),
         ("attachments", [{"name": "a"}], "attachments.a: attachment 'a' needs exactly one of text and ref"),

@@ -11,12 +11,12 @@ from supervision.provider.provider_breaker import (
     BREAKER_TRUST,
     BREAKER_WINDOW,
     Admission,
+    AskAgain,
     BreakerOpen,
     CallTicket,
     Go,
     Paced,
     ProviderBreaker,
-    Wait,
 )
 
 COOLDOWN = limits.BREAKER_COOLDOWN.total_seconds()
@@ -113,10 +113,10 @@ def test_signs_of_life_break_a_row_of_refusals_but_not_of_broken_answers() -> No
 def test_until_the_provider_has_answered_four_calls_are_in_flight() -> None:
     breaker = ProviderBreaker()
     flying = [_go(breaker) for _ in range(WINDOW)]
-    assert breaker.ask(0) == Wait()
+    assert breaker.ask(0) == AskAgain()
     breaker.released(flying.pop())
     flying.append(_go(breaker))
-    assert breaker.ask(0) == Wait()
+    assert breaker.ask(0) == AskAgain()
     breaker.answering(flying[0], 0)
     assert [type(breaker.ask(0)) for _ in range(100)] == [Go] * 100
 
@@ -124,10 +124,10 @@ def test_until_the_provider_has_answered_four_calls_are_in_flight() -> None:
 def test_trust_ends_with_a_failure_and_with_time() -> None:
     breaker = _trusted()
     flying = [_go(breaker) for _ in range(WINDOW + 1)]
-    assert breaker.ask(BREAKER_TRUST.total_seconds()) == Wait()
+    assert breaker.ask(BREAKER_TRUST.total_seconds()) == AskAgain()
     assert isinstance(breaker.ask(1), Go)
     breaker.failed(flying[0], 1, ErrorKind.PROVIDER_ERROR)
-    assert breaker.ask(1) == Wait()
+    assert breaker.ask(1) == AskAgain()
 
 
 def test_another_models_answers_vouch_for_a_model_without_failures() -> None:
@@ -135,7 +135,7 @@ def test_another_models_answers_vouch_for_a_model_without_failures() -> None:
     flying = [_go(breaker) for _ in range(WINDOW)]
     assert isinstance(breaker.ask(0, trusted_elsewhere=True), Go)
     breaker.failed(flying[0], 0, ErrorKind.OVERLOADED)
-    assert breaker.ask(0, trusted_elsewhere=True) == Wait()
+    assert breaker.ask(0, trusted_elsewhere=True) == AskAgain()
 
 
 def test_half_open_leases_one_probe_and_only_its_success_closes() -> None:
@@ -145,7 +145,7 @@ def test_half_open_leases_one_probe_and_only_its_success_closes() -> None:
     breaker.succeeded(early[0], 1)
     assert breaker.state(1) == "open"
     probe = _go(breaker, COOLDOWN)
-    assert breaker.ask(COOLDOWN) == Wait()
+    assert breaker.ask(COOLDOWN) == AskAgain()
     breaker.succeeded(early[1], COOLDOWN)
     breaker.failed(early[2], COOLDOWN, ErrorKind.RATE_LIMITED, 1)
     breaker.answering(probe, COOLDOWN)
@@ -204,21 +204,21 @@ def test_each_call_that_ends_leaves_its_room_to_another(outcome: str) -> None:
     breaker = ProviderBreaker(2)
     breaker.answering(_go(breaker), 0)
     ticket = _go(breaker)
-    assert breaker.ask(0) == Wait()
+    assert breaker.ask(0) == AskAgain()
     if outcome == "success":
         breaker.succeeded(ticket, 0)
     elif outcome == "released":
         breaker.released(ticket)
     else:
         breaker.failed(ticket, 0, ErrorKind(outcome))
-    assert isinstance(breaker.ask(1), Wait if outcome == ErrorKind.RATE_LIMITED else Go)
+    assert isinstance(breaker.ask(1), AskAgain if outcome == ErrorKind.RATE_LIMITED else Go)
 
 
 def test_where_the_window_gets_no_narrower_a_429_holds_the_next_call_back() -> None:
     breaker = _trusted()
     flying = [_go(breaker) for _ in range(5)]
     breaker.failed(flying.pop(), 0, ErrorKind.RATE_LIMITED)
-    assert (breaker.window, breaker.ask(0)) == (2, Wait())
+    assert (breaker.window, breaker.ask(0)) == (2, AskAgain())
     for ticket in flying:
         breaker.released(ticket)
     breaker.failed(_go(breaker), 3, ErrorKind.RATE_LIMITED)
@@ -230,7 +230,7 @@ def test_a_429_halves_the_calls_in_flight_and_first_content_brings_them_back() -
     breaker = _trusted()
     flying = [_go(breaker) for _ in range(8)]
     breaker.failed(flying.pop(), 0, ErrorKind.RATE_LIMITED)
-    assert (breaker.window, breaker.ask(0)) == (4, Wait())
+    assert (breaker.window, breaker.ask(0)) == (4, AskAgain())
     for ticket in flying[:4]:
         breaker.succeeded(ticket, 0)
         breaker.answering(ticket, 0)  # again: a call is granted once
@@ -265,7 +265,7 @@ def test_an_outage_costs_few_requests_however_many_call(callers: int, at_start: 
         if isinstance(admission, Go):
             requests, callers = requests + 1, callers - 1
             flying.append(admission.ticket)
-        if flying and (isinstance(admission, Wait) or data.draw(st.booleans())):
+        if flying and (isinstance(admission, AskAgain) or data.draw(st.booleans())):
             ticket = flying.pop(data.draw(st.integers(0, len(flying) - 1)))
             breaker.failed(ticket, now, data.draw(st.sampled_from(sorted(OUTAGES))))
     assert requests <= FAILURES + WINDOW - 1 <= 10
@@ -289,7 +289,7 @@ class AnyCourse(RuleBasedStateMachine):
             assert state != "open"
             assert admission.ticket.probe == (state == "half_open")
             self.flying.append(admission.ticket)
-        elif isinstance(admission, Wait):
+        elif isinstance(admission, AskAgain):
             assert self.flying, "nobody in flight could end this wait"
         else:
             assert admission.seconds > 0
@@ -349,7 +349,7 @@ def test_as_many_calls_are_unanswered_as_the_window_has() -> None:
     breaker = ProviderBreaker()
     for _ in range(WINDOW):
         _go(breaker)
-    assert breaker.ask(0) == Wait()
+    assert breaker.ask(0) == AskAgain()
 
 
 @pytest.mark.parametrize("trusted", [True, False])

@@ -1,14 +1,13 @@
 """What a supervisor knows of those nested in it: sums and waits, from reports with the right key only."""
 
 from supervision.contract.progress import Counts, NestedRun
-from supervision.contract.status import Flags
+from supervision.contract.status import Wait
 from supervision.contract.usage import Usage
 from supervision.run.nested_runs import NESTED_STEPS, NestedRuns, WaitChanges, milestone
-from supervision.run.waits import ProviderWait
 
 
-def wait(name: str, why: str = "no credit") -> ProviderWait:
-    return ProviderWait(name=name, workflow_id="r/t1/1", why=why)
+def wait(name: str, why: str = "no credit") -> Wait:
+    return Wait(id=name, kind="resume", workflow_id="r/t1/1", prompt_preview=why, since="")
 
 
 def runs(*subtask_ids: str) -> NestedRuns:
@@ -34,7 +33,7 @@ def test_sums_are_over_all_levels_and_what_has_ended_is_booked_elsewhere() -> No
     nested = runs("t1", "t2")
     for subtask_id in ("t1", "t2"):
         run = NestedRun(counts=Counts(total=3, completed=2, running=1), usage=Usage(model_calls=4))
-        nested.report(subtask_id, run, Flags(), WaitChanges())
+        nested.report(subtask_id, run, WaitChanges())
     assert nested.counts == Counts(total=6, completed=4, running=2)
     assert nested.usage.model_calls == 8
     assert nested.has_finding
@@ -47,11 +46,9 @@ def test_sums_are_over_all_levels_and_what_has_ended_is_booked_elsewhere() -> No
 
 def test_without_a_finding_below_there_is_none() -> None:
     nested = runs("t1")
-    nested.report("t1", NestedRun(counts=Counts(total=2, running=2)), Flags(waiting_human=True), WaitChanges())
+    nested.report("t1", NestedRun(counts=Counts(total=2, running=2)), WaitChanges())
     assert not nested.has_finding
-    assert nested.waiting_for_people
     nested.end("t1")
-    assert not nested.waiting_for_people
     left = nested.of("t1")
     assert left is not None
     assert (left.phase, left.status, left.counts.total) == ("failed", "partial", 2)
@@ -60,34 +57,34 @@ def test_without_a_finding_below_there_is_none() -> None:
 def test_waits_change_by_what_has_begun_and_ended() -> None:
     nested = runs("t1")
 
-    def report(**changes: object) -> list[ProviderWait]:
-        nested.report("t1", NestedRun(), Flags(), WaitChanges.model_validate(changes))
+    def report(**changes: object) -> list[Wait]:
+        nested.report("t1", NestedRun(), WaitChanges.model_validate(changes))
         return nested.waits()
 
-    assert report(begun=[wait("a"), wait("b")], anew=True) == [wait("a"), wait("b")]
-    assert report(begun=[wait("b", "still no credit")], ended=[wait("a")]) == [wait("b", "still no credit")]
-    assert report(begun=[wait("c")], anew=True) == [wait("c")]
+    def below(*waits: Wait) -> list[Wait]:
+        return [one.below("t1") for one in waits]
+
+    assert report(begun=[wait("a"), wait("b")], anew=True) == below(wait("a"), wait("b"))
+    assert report(begun=[wait("b", "still no credit")], ended=[wait("a")]) == below(wait("b", "still no credit"))
+    assert report(begun=[wait("c")], anew=True) == below(wait("c"))
     nested.end("t1")
     assert nested.waits() == []
 
 
 def test_milestones_are_as_many_for_a_large_run_as_for_a_small_one() -> None:
     for total in (20, 400, 1000):
-        seen = {
-            milestone("executing", Flags(), Counts(total=total, completed=done, running=1)) for done in range(total + 1)
-        }
+        seen = {milestone("executing", Counts(total=total, completed=done, running=1)) for done in range(total + 1)}
         assert NESTED_STEPS <= len(seen) <= NESTED_STEPS + 2
 
 
-def test_the_first_finding_a_wait_and_a_phase_are_milestones() -> None:
+def test_the_first_finding_and_a_phase_are_milestones() -> None:
     counts = Counts(total=400, running=8)
-    first = milestone("executing", Flags(), counts)
-    assert milestone("executing", Flags(), counts + Counts(completed=1)) != first
-    assert milestone("executing", Flags(waiting_provider=True), counts) != first
-    assert milestone("synthesizing", Flags(), counts) != first
+    first = milestone("executing", counts)
+    assert milestone("executing", counts + Counts(completed=1)) != first
+    assert milestone("synthesizing", counts) != first
 
 
 def test_that_work_begins_or_rests_is_a_milestone_and_how_much_of_it_is_not() -> None:
-    resting, one, many = (milestone("executing", Flags(), Counts(total=400, running=n)) for n in (0, 1, 8))
+    resting, one, many = (milestone("executing", Counts(total=400, running=n)) for n in (0, 1, 8))
     assert resting != one
     assert one == many

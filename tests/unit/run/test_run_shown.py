@@ -9,11 +9,10 @@ from supervision.contract.plan import Plan
 from supervision.contract.progress import NestedRun
 from supervision.contract.request import RunRequest
 from supervision.contract.result import Citation, Timing
-from supervision.contract.status import Flags
+from supervision.contract.status import Wait
 from supervision.results.answer import ANSWER, Answer
 from supervision.run.nested_runs import WaitChanges
 from supervision.run.run_state import RunState
-from supervision.run.waits import ProviderWait
 from tests.unit.shapes import FINDING, START, Clock, plan, subtask
 
 
@@ -71,12 +70,14 @@ def test_a_page_that_holds_all_subtasks_is_the_last(count: int, following: int |
 
 def test_waits_for_a_person_have_pages_too() -> None:
     run = state(plan(subtask("a")))
-    waits = [ProviderWait(name=f"t{n}", workflow_id=f"r/t{n}/1") for n in range(limits.STATUS_PAGE + 1)]
+    waits = [
+        Wait(id=f"t{n}/1", kind="resume", workflow_id=f"r/t{n}/1", since="") for n in range(limits.STATUS_PAGE + 1)
+    ]
     run.nested.begin("a", "key")
-    run.nested.report("a", NestedRun(), Flags(), WaitChanges(begun=waits, anew=True))
+    run.nested.report("a", NestedRun(), WaitChanges(begun=waits, anew=True))
     first = run.status()
     assert (len(first.waiting), first.next_cursor) == (limits.STATUS_PAGE, limits.STATUS_PAGE)
-    assert [item.id for item in run.status(limits.STATUS_PAGE).waiting] == ["t100"]
+    assert [item.id for item in run.status(limits.STATUS_PAGE).waiting] == ["a/t100/1"]
 
 
 def test_a_plan_with_subtasks_has_its_revision() -> None:
@@ -88,6 +89,13 @@ def test_a_plan_with_subtasks_has_its_revision() -> None:
 def test_a_later_revision_is_worth_a_note(revision: int, told: bool) -> None:
     run = state(plan(subtask("a")).model_copy(update={"revision": revision}))
     assert (f"plan revision {revision}" in run.details()) == told
+
+
+def test_the_details_show_the_latest_event() -> None:
+    run = state(plan(subtask("a")))
+    assert "last event" not in run.details()
+    run.trace.note("subtask_started", "a", attempt=2, role="digger")
+    assert "last event: a digger starts (attempt 2)" in run.details()
 
 
 @pytest.mark.parametrize(("rounds", "words"), [(0, "off"), (2, "2")])

@@ -10,7 +10,6 @@ from supervision.contract.plan import Plan, Subtask
 from supervision.contract.progress import Counts, NestedRun, Phase
 from supervision.contract.request import RunRequest
 from supervision.contract.result import Contradiction
-from supervision.contract.status import Flags
 from supervision.contract.team import RoleCard
 from supervision.contract.usage import ToolTally, Usage
 from supervision.results.answer import Answer
@@ -255,7 +254,7 @@ def test_a_finding_on_any_level_counts(where: str) -> None:
         run.board.complete("a", FINDING)
     else:
         run.nested.begin("a", "key")
-        run.nested.report("a", NestedRun(counts=Counts(total=2, completed=1)), Flags(), WaitChanges())
+        run.nested.report("a", NestedRun(counts=Counts(total=2, completed=1)), WaitChanges())
     assert run.has_finding
 
 

@@ -1,15 +1,32 @@
-"""What a run waits for: shown while it waits, told apart by whether a person has to act."""
+"""What a run waits for: shown while it waits, told apart by whether a person can end it."""
 
-import contextlib
+from datetime import datetime, timedelta
+from typing import get_args
 
-from supervision.run.waits import ProviderWait, Waits
-from tests.unit.shapes import Clock
+import pytest
 
-TIMED = ProviderWait(name="t1", workflow_id="r/t1/1", model="m", why="overloaded", retry_at="2026-01-01T00:01:00+00:00")
-FOR_A_PERSON = ProviderWait(name="t2", workflow_id="r/t2/1", model="m", why="no credit")
+from supervision.contract.status import Flags, Wait, WaitKind
+from supervision.run.waits import AWAITED, Waits
+from tests.unit.shapes import START, Clock
+
+LATER = "2026-01-01T00:01:00+00:00"
+SOON = datetime.fromisoformat(LATER)
+TIMED = Wait(
+    id="t1/1",
+    kind="provider",
+    workflow_id="r",
+    subtask_id="t1",
+    prompt_preview="overloaded",
+    since=START.isoformat(),
+    expires_at=LATER,
+    model="m",
+)
+FOR_A_PERSON = TIMED.model_copy(
+    update={"id": "t2/1", "subtask_id": "t2", "kind": "resume", "prompt_preview": "no credit"}
+)
 
 
-def waits(*below: ProviderWait) -> Waits:
+def waits(*below: Wait) -> Waits:
     return Waits(Clock(), lambda: [*below])
 
 
@@ -27,34 +44,39 @@ def test_each_role_has_one_breaker() -> None:
     assert some.breaker("digger").role == "digger"
 
 
-def test_a_wait_is_shown_while_it_lasts_and_no_longer() -> None:
-    some = waits()
-    with some.waiting(TIMED):
-        assert some.current == [TIMED]
-    assert some.current == []
-
-
-def test_a_wait_that_ends_badly_is_over_too() -> None:
-    some = waits()
-    with contextlib.suppress(TimeoutError), some.waiting(TIMED):
-        raise TimeoutError
+def test_a_wait_is_shown_until_its_end_with_its_latest_time() -> None:
+    some, same = waits(), TIMED.model_copy()
+    some.show(TIMED, START)
+    some.show(same, SOON)
+    some.show(TIMED, SOON + timedelta(minutes=1))
+    assert [wait.expires_at for wait in some.current] == ["2026-01-01T00:02:00+00:00", LATER]
+    some.end(TIMED)
+    some.end(TIMED)
+    assert some.current == [TIMED]
+    some.end(same)
     assert some.current == []
 
 
 def test_waits_of_nested_supervisors_count_like_own_ones() -> None:
     some = waits(FOR_A_PERSON)
-    with some.waiting(TIMED):
-        assert some.current == [TIMED, FOR_A_PERSON]
+    some.show(TIMED, SOON)
+    assert some.current == [TIMED, FOR_A_PERSON]
+    assert (some.for_provider, some.for_person) == (True, True)
 
 
-def test_only_what_has_no_time_of_its_own_waits_for_a_person() -> None:
-    assert waits(TIMED, FOR_A_PERSON).for_resume == [FOR_A_PERSON]
+@pytest.mark.parametrize("kind", get_args(WaitKind))
+def test_each_kind_is_for_a_provider_or_a_person(kind: WaitKind) -> None:
+    some = waits(TIMED.model_copy(update={"kind": kind}))
+    assert some.for_provider == (kind in ("provider", "resume"))
+    assert some.for_person == (kind != "provider")
+    assert AWAITED[kind] in some.notes()[0] or kind == "provider"
 
 
-def test_a_wait_for_a_person_asks_to_resume() -> None:
-    asked = FOR_A_PERSON.request("2026-01-02T00:00:00+00:00")
-    assert (asked.id, asked.kind, asked.workflow_id) == ("t2", "resume", "r/t2/1")
-    assert (asked.prompt_preview, asked.expires_at) == ("no credit", "2026-01-02T00:00:00+00:00")
+def test_the_lists_show_the_most_urgent_condition() -> None:
+    assert Flags().most_urgent is None
+    assert Flags(paused=True).most_urgent == "paused"
+    assert Flags(paused=True, waiting_provider=True).most_urgent == "provider"
+    assert Flags(paused=True, waiting_provider=True, waiting_person=True).most_urgent == "person"
 
 
 def test_cards_are_of_roles_that_failed_and_of_providers_that_are_tried_again() -> None:
@@ -63,13 +85,7 @@ def test_cards_are_of_roles_that_failed_and_of_providers_that_are_tried_again() 
     fail(some, "digger", 1)
     role, provider = some.cards()
     assert (role["role"], role["state"], role["failures"]) == ("digger", "closed", 1)
-    assert provider == {
-        "provider": "m",
-        "state": "open",
-        "waiting": "t1",
-        "retry_at": TIMED.retry_at,
-        "why": "overloaded",
-    }
+    assert provider == {"provider": "m", "state": "open", "waiting": "t1", "retry_at": LATER, "why": "overloaded"}
 
 
 def test_each_wait_has_a_note_and_a_closed_breaker_has_none() -> None:
@@ -79,15 +95,15 @@ def test_each_wait_has_a_note_and_a_closed_breaker_has_none() -> None:
     role, provider, person = some.notes()
     assert "digger" in role
     assert "t1" in provider
-    assert "t2" in person
-    assert "no credit" in person
+    assert person == "t2 waits for resume: no credit"
 
 
-def test_waits_are_told_apart_by_workflow_and_name() -> None:
-    again = TIMED.model_copy(update={"why": "still overloaded"})
-    assert again.key == TIMED.key
-    assert TIMED.model_copy(update={"workflow_id": "r/t1/2"}).key != TIMED.key
-    assert TIMED.model_copy(update={"name": "synthesis"}).key != TIMED.key
+def test_a_run_above_shows_a_wait_by_its_path() -> None:
+    seen = TIMED.below("t3").below("t9")
+    assert (seen.id, seen.subtask_id, seen.subject) == ("t9/t3/t1/1", "t9/t3/t1", "t9/t3/t1")
+    assert (seen.workflow_id, seen.kind, seen.model) == (TIMED.workflow_id, TIMED.kind, TIMED.model)
+    own = TIMED.model_copy(update={"id": "a plan", "subtask_id": None})
+    assert (own.subject, own.below("t3").id, own.below("t3").subject) == ("a plan", "t3/a plan", "t3")
 
 
 def test_a_role_whose_breaker_rests_is_open_until_its_cool_down_ends() -> None:

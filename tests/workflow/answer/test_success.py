@@ -23,7 +23,17 @@ from tests.scripted_model import (
 from tests.scripted_model import status as http_error
 from tests.waiting import until
 from tests.workflow import runs
-from tests.workflow.runs import closed, details, events, failure, labels, partial_result, prompt, status_of
+from tests.workflow.runs import (
+    closed,
+    details,
+    events,
+    failure,
+    labels,
+    partial_result,
+    prompt,
+    search_attribute,
+    status_of,
+)
 from tests.workflow.scripts import FOUND, item, subtasks
 from workflows.supervisor import SupervisorWorkflow
 
@@ -263,8 +273,11 @@ async def test_a_rejected_request_ends_its_subtask_and_not_the_run(
 ) -> None:
     shape = plan({"id": "t1", "role": "scribe"}, {"id": "t2", "role": "scribe", "after": ["t1"]})
     model.play(run_id, script(shape, {"t2": lambda step: REJECTED}))
-    result = await (await start(client, run_id)).result()
+    handle = await start(client, run_id)
+    result = await handle.result()
     assert (result.status, result.subtasks[1].state, result.subtasks[1].attempts) == ("partial", "failed", 1)
+    assert await search_attribute(handle, "SupervisorStatus") == "partial"
+    assert await search_attribute(handle, "SupervisorOwner") is None
 
 
 # --- Cancelled runs -------------------------------------------------------------------------------
@@ -298,6 +311,7 @@ async def test_a_cancelled_run_closes_soon_keeps_what_it_had_and_calls_no_more(
         await handle.result()
     shown = await status_of(handle)
     assert (shown.phase, shown.flags.waiting_provider) == ("cancelled", False)
+    assert await search_attribute(handle, "SupervisorStatus") == "cancelled"
     partial = await handle.query(SupervisorWorkflow.result)
     assert partial.status == "partial"
     done = {"planning": []}.get(phase, ["t1"] if held is None else ["t1", "t2"])

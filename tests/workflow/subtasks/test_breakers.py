@@ -164,9 +164,13 @@ async def test_a_long_outage_shows_as_a_wait_and_the_worker_agent_goes_on_where_
     handle = await start(client, run_id, team="lab", models=own_models)
     await until(lambda: waits_for_provider(handle))
     shown = await status_of(handle)
-    card = (await cards(handle))[0]
+    card: Any = shown.breakers[0]
     assert (card["provider"], card["state"], card["waiting"]) == (own_models["workers"], "open", "t1")
     assert (shown.phase, shown.subtasks[0].state) == ("executing", "running")
+    (wait,) = shown.waiting
+    assert (wait.id, wait.subtask_id, wait.kind, wait.model) == ("t1/1", "t1", "provider", own_models["workers"])
+    assert (wait.expires_at, wait.prompt_preview) == (card["retry_at"], card["why"])
+    assert not shown.flags.waiting_person
     assert await search_attribute(handle, "SupervisorWaiting") == "provider"
     said = await details(handle)
     assert "(waiting_provider)" in said
@@ -207,7 +211,7 @@ async def test_an_outage_while_planning_is_waited_out_and_an_extended_deadline_c
     handle = await start(client, run_id, models=own_models, deadline="PT5S")
     await until(lambda: waits_for_provider(handle))
     shown = await status_of(handle)
-    assert shown.phase == "planning"
+    assert (shown.phase, shown.waiting[0].id, shown.waiting[0].subtask_id) == ("planning", "a plan", None)
     await handle.execute_update(SupervisorWorkflow.extend_limits, ExtendLimits(deadline=timedelta(minutes=5)))
     result = await handle.result()
     assert result.status == "completed"
@@ -243,9 +247,11 @@ async def test_an_account_that_is_refused_before_the_first_finding_fails_the_run
 ) -> None:
     shape = plan({"id": "t1", "role": "lone"}, {"id": "t2", "role": "lone"})
     model.play(run_id, script(shape, {subtask_id: (lambda step: refusal) for subtask_id in ("t1", "t2")}))
-    error = await failure(await start(client, run_id))
+    handle = await start(client, run_id)
+    error = await failure(handle)
     partial = partial_result(error)
     assert error.type == error_type
+    assert await search_attribute(handle, "SupervisorStatus") == "failed"
     assert {s.state for s in partial.subtasks} <= {"failed", "cancelled"}
     assert not any(step.startswith(("refine", "synthesis")) for step in model.steps(run_id))
 
@@ -267,10 +273,12 @@ async def test_an_account_that_is_refused_later_is_waited_for_until_a_person_say
     await until(refused(1))
     shown = await status_of(handle)
     asked = shown.waiting[0]
-    assert (asked.id, asked.kind, asked.workflow_id) == ("t2", "resume", run_id)
+    assert (asked.id, asked.subtask_id, asked.kind, asked.workflow_id) == ("t2/1", "t2", "resume", run_id)
+    assert datetime.fromisoformat(asked.since) < datetime.now(UTC) < datetime.fromisoformat(str(asked.expires_at))
     assert ("credential" in asked.prompt_preview) == (refusal is NO_KEY)
+    assert (shown.flags.waiting_provider, shown.flags.waiting_person) == (True, True)
     assert "t2 waits for resume" in await details(handle)
-    assert await search_attribute(handle, "SupervisorWaiting") == "provider"
+    assert await search_attribute(handle, "SupervisorWaiting") == "person"
     assert "t2: wait for resume" in await labels(client, run_id, "timer")
 
     reply = await handle.execute_update(SupervisorWorkflow.resume, Resume(request_id="once"))
@@ -302,8 +310,9 @@ async def test_what_waits_in_a_nested_supervisor_is_shown_and_resumed_at_the_roo
     handle = await start(client, run_id)
     await until(lambda: waits_for_provider(handle))
     asked = (await status_of(handle)).waiting[0]
-    assert (asked.id, asked.workflow_id) == ("n1", f"{run_id}/t2/1")
-    assert await search_attribute(handle, "SupervisorWaiting") == "provider"
+    assert (asked.id, asked.subtask_id, asked.workflow_id) == ("t2/n1/1", "t2/n1", f"{run_id}/t2/1")
+    assert (await status_of(handle)).flags.waiting_person
+    assert await search_attribute(handle, "SupervisorWaiting") == "person"
     mended.set()
     await handle.execute_update(SupervisorWorkflow.resume, Resume())
     result = await handle.result()

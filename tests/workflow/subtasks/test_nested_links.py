@@ -121,7 +121,7 @@ async def test_a_wait_three_levels_down_is_shown_and_resumed_at_the_root(
     handle, mended = await waiting_below(client, model, run_id)
     shown = await status_of(handle)
     assert [(wait.id, wait.kind, wait.workflow_id) for wait in shown.waiting] == [
-        ("l1", "resume", f"{run_id}/t1/1/f1/1")
+        ("t1/f1/l1/1", "resume", f"{run_id}/t1/1/f1/1")
     ]
     mended.set()
     await handle.execute_update(SupervisorWorkflow.resume, Resume())
@@ -183,7 +183,9 @@ async def test_a_nested_run_that_waits_while_its_root_is_reset_is_shown_and_resu
     await until(lambda: model.steps(run_id).count(refused) == 2)
     await until(lambda: waits_for_provider(handle))
     shown = (await status_of(handle)).waiting
-    assert [(wait.id, wait.kind, wait.workflow_id) for wait in shown] == [("l1", "resume", f"{run_id}/t1/1/f1/1")]
+    assert [(wait.id, wait.kind, wait.workflow_id) for wait in shown] == [
+        ("t1/f1/l1/1", "resume", f"{run_id}/t1/1/f1/1")
+    ]
     mended.set()
     await handle.execute_update(SupervisorWorkflow.resume, Resume())
     result = await handle.result()

@@ -1,0 +1,174 @@
+"""Every type of event that a trace holds, with its fields and its sentence.
+
+The names of types and fields are public: the query `trace` returns them. Whatever shows an event to people, in the
+terminal or in the Web UI, asks this table.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import JsonValue
+
+from supervision.contract.plan import Plan
+from supervision.contract.status import TraceEvent
+
+Mood = Literal["plain", "good", "bad", "faint", "head"]
+_Data = Mapping[str, JsonValue]
+
+
+@dataclass(frozen=True)
+class EventRow:
+    """A type of event. Names in `fields` that end in `?` are of fields which are not always there.
+
+    A `sentence` names fields in braces: a list is joined, and `{turns:turn}` counts (`1 turn`, `2 turns`).
+    """
+
+    type: str
+    fields: str
+    sentence: str | Callable[[_Data], str]
+    mood: Mood = "plain"
+
+    def line(self, data: _Data) -> tuple[str, Mood]:
+        """Returns the sentence of an event with this data, and its mood."""
+        words = self.sentence.format_map(_Words(data)) if isinstance(self.sentence, str) else self.sentence(data)
+        return words, "bad" if data.get("is_error") else self.mood
+
+
+class _Words(dict[str, object]):
+    """The fields of an event, each as it stands in a sentence."""
+
+    def __init__(self, data: _Data) -> None:
+        super().__init__({name: _Word(value) for name, value in data.items()})
+
+    def __missing__(self, name: str) -> str:
+        return "?"
+
+
+@dataclass(frozen=True)
+class _Word:
+    value: JsonValue
+
+    def __format__(self, noun: str) -> str:
+        value = self.value
+        if isinstance(value, list):
+            return "; ".join(map(str, value))
+        if not noun:
+            return str(value)
+        return f"{value:,} {noun}{'' if value == 1 else 's'}" if isinstance(value, int) else f"{value} {noun}s"
+
+
+def _numbered(text: str, number: JsonValue, word: str) -> str:
+    return f"{text} ({word} {number})" if isinstance(number, int) and number > 1 else text
+
+
+def _requested(data: _Data) -> str:
+    text = "asking what to add to the plan" if data.get("revision") not in (None, 1) else "asking for a plan"
+    return _numbered(text, data.get("attempt"), "try")
+
+
+def _accepted(data: _Data) -> str:
+    return _numbered(f"plan with {_Word(data.get('subtasks')):subtask}", data.get("revision"), "revision")
+
+
+def _started(data: _Data) -> str:
+    return _numbered(f"{data.get('role') or 'a nested supervisor'} starts", data.get("attempt"), "attempt")
+
+
+def _retried(data: _Data) -> str:
+    better = ", better described" if data.get("description") else ""
+    return f"failed: {data.get('error')}, trying again with {data.get('role')}{better}"
+
+
+def _reopened(data: _Data) -> str:
+    return "done again" + (", where it ended" if data.get("warm") else ", from the beginning")
+
+
+def _reviewed(data: _Data) -> str:
+    flagged = data.get("flagged")
+    return f"review, round {data.get('round')}: " + (f"{_Word(flagged)} again" if flagged else "all findings hold")
+
+
+def _conflict(data: _Data) -> str:
+    return f"conflict between {_Word(data.get('subtasks'))}, {'' if data.get('resolved') else 'not '}settled"
+
+
+def _written(data: _Data) -> str:
+    work = "condensing" if data.get("mode") == "digest" else "writing the answer"
+    return f"{work} from {_Word(data.get('findings')):finding}"
+
+
+def _turn(data: _Data) -> str:
+    return f"turn {data.get('turn')}: {data.get('preview') or data.get('stop_reason')}"
+
+
+_R = EventRow
+_CHOSEN = "candidate {choice} of {of} is the best"
+
+TABLE: tuple[EventRow, ...] = (
+    # The run.
+    _R("phase", "phase", "{phase}", "head"),
+    _R("run_reset", "deadline_at", "the run was reset", "head"),
+    _R("limits_extended", "limits", "new limits: {limits}", "good"),
+    _R("deadline_reached", "", "the deadline is reached: writing the answer from what exists", "bad"),
+    _R("cancel_requested", "", "somebody cancels the run", "bad"),
+    _R("waiting_provider", "why", "waits for `resume`: {why}", "bad"),
+    _R("model_replaced", "model by why work? head?", "model {by} takes over from {model}: {why}", "bad"),
+    # The plan.
+    _R("plan_requested", "attempt revision", _requested, "faint"),
+    _R("plan_accepted", "subtasks revision strategy reasoning estimated_tokens", _accepted, "good"),
+    _R("plan_rejected", "attempt problems", "the plan can't run: {problems}", "bad"),
+    _R("nothing_to_add", "revision", "the plan needs nothing more", "faint"),
+    # Subtasks. `head` is where the attempt's conversation can be read, `trace_ref` a nested run's trace.
+    _R("subtask_started", "attempt role reasoning?", _started),
+    _R("subtask_completed", "turns head? trace_ref?", "completed after {turns:turn}", "good"),
+    _R("subtask_failed", "error message attempts? head? trace_ref?", "failed: {error}", "bad"),
+    _R("subtask_retried", "error message role description head? trace_ref?", _retried, "bad"),
+    _R("subtask_reopened", "feedback warm", _reopened),
+    _R("subtask_skipped", "", "skipped: none of its dependencies succeeded", "bad"),
+    _R("subtask_cancelled", "turns? head? trace_ref?", "stopped", "bad"),
+    _R("subtask_held", "role", "waits: the breaker of role {role} is open", "bad"),
+    _R("subtask_diverted", "role pool waited_seconds", "goes to {role}: pool {pool} is {waited_seconds} s behind"),
+    _R("candidate_ended", "candidate head?", "candidate {candidate} has ended", "faint"),
+    _R("candidate_chosen", "choice of reason", _CHOSEN),
+    # Worker agents.
+    _R("turn", "turn stop_reason preview tokens model cache_miss? cleared?", _turn, "faint"),
+    _R("tool", "name arguments is_error preview", "{name} {arguments} → {preview}"),
+    _R("note", "text", "is told: {text}"),
+    _R("finding_returned", "unsupported", "its finding goes back: some claims have no support", "bad"),
+    # The answer.
+    _R("reviewed", "round flagged feedback missing", _reviewed),
+    _R("conflict", "subtasks description resolved resolution", _conflict, "bad"),
+    _R("draft_written", "number findings", "a draft from {findings:finding}", "faint"),
+    _R("draft_failed", "", "there is no draft", "faint"),
+    _R("draft_outdated", "number", "a draft is dropped: a finding in it is done again", "faint"),
+    _R("synthesis_started", "number findings mode", _written, "faint"),
+    _R("answer_returned", "unsupported problems", "the answer goes back to its author", "bad"),
+    _R("answer_chosen", "choice of", _CHOSEN),
+    _R("finding_adopted", "", "its finding is the answer, word for word"),
+)
+
+ROWS: dict[str, EventRow] = {row.type: row for row in TABLE}
+
+
+def sentence(event: TraceEvent) -> tuple[str, Mood]:
+    """Returns the sentence of an event and its mood; an unknown type, of a later version, is shown as it is."""
+    if row := ROWS.get(event.type):
+        return row.line(event.data)
+    return f"{event.type} {event.data if event.data else ''}", "faint"
+
+
+def plan_accepted(plan: Plan, strategy: str) -> dict[str, JsonValue]:
+    """Returns the fields of `plan_accepted`."""
+    return {
+        "subtasks": len(plan.subtasks),
+        "revision": plan.revision,
+        "strategy": strategy,
+        "reasoning": plan.reasoning,
+        "estimated_tokens": sum(subtask.estimated_tokens for subtask in plan.subtasks),
+    }
+
+
+def reviewed(number: int, feedback: Mapping[str, str], missing: list[str]) -> dict[str, JsonValue]:
+    """Returns the fields of `reviewed`; `feedback` is by the subtasks that are done again."""
+    return {"round": number, "flagged": [*feedback], "feedback": {**feedback}, "missing": [*missing]}
