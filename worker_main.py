@@ -24,26 +24,26 @@ except ModuleNotFoundError as missing:
     raise SystemExit(f"{missing}: run `make setup` once, then .venv/bin/temporal-supervisor-worker") from None
 from temporalio.worker import Worker
 
-from activities.agent_turn import AgentTurnActivities
+from activities.agent.agent_turn import AgentTurnActivities
+from activities.agent.tool_calls import ToolActivities
 from activities.attempts import Attempts
 from activities.guard import Guard
-from activities.lookups import Lookups
 from activities.model.anthropic_model import AnthropicModel
 from activities.model.conversation import ConversationStore
 from activities.model.gate import ModelGate
 from activities.model.journalled_call import ModelCalls
 from activities.model.prompt_fit import KnownWindows
-from activities.publishing import PublishingActivities
 from activities.questions.judgement import JUDGEMENT
 from activities.questions.planning import PLAN
 from activities.questions.question import Desk, activities_of
 from activities.questions.synthesis import SYNTHESIS
-from activities.run_setup import ProcessFacts, RunSetupActivities
+from activities.run.lookups import Lookups
+from activities.run.publishing import PublishingActivities
+from activities.run.run_setup import ProcessFacts, RunSetupActivities
 from activities.store.artifacts import ArtifactStore, open_store
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamFiles
 from activities.teams.team_mentions import named_pools
-from activities.tool_calls import ToolActivities
 from runtime import search_attributes, telemetry
 from runtime.connection import ConnectionFailed, connect, namespace_id
 from runtime.health import shown_alive

@@ -16,6 +16,8 @@ from supervision import limits
 from supervision.errors import ErrorKind
 from supervision.text import cut
 
+MISSING_ATTEMPTS = 3  # a folder that machines share may show a new file a little later
+
 _LASTING = {
     ArtifactMissing: ErrorKind.ARTIFACT_MISSING,
     ArtifactChanged: ErrorKind.ARTIFACT_CHANGED,
@@ -61,7 +63,7 @@ def _typed(error: Exception, attempt: int) -> ApplicationError | None:
     kind = _LASTING.get(type(error))
     if kind is None:
         return None
-    awaited = kind is ErrorKind.ARTIFACT_MISSING and attempt < limits.MISSING_ATTEMPTS
+    awaited = kind is ErrorKind.ARTIFACT_MISSING and attempt < MISSING_ATTEMPTS
     return ApplicationError(_message(error), type=kind, non_retryable=not awaited)
 
 

@@ -18,9 +18,9 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from supervision import limits
 from supervision.errors import ErrorKind
+from supervision.prompt_marks import DEADLY
 
 Details = Callable[[], dict[str, Any]]
-DEADLY = "this call ended its process three times and is not tried again"
 """The message of the error with which such a call ends."""
 
 

@@ -19,6 +19,8 @@ from runtime.telemetry import Telemetry
 from supervision import limits
 from supervision.trust import is_loopback
 
+_CONNECT_RETRY = timedelta(seconds=1)
+
 DEFAULT_ADDRESS = f"localhost:{PORT}"
 _ROOT = 0
 _LISTENS = "0A"  # the state of a socket in Linux's tables
@@ -113,7 +115,7 @@ async def connect(
             if not waits:
                 waits = True
                 report(f"{_explain(config['target_host'], error)}; trying again for {wait.total_seconds():g} s")
-        await asyncio.sleep(limits.CONNECT_RETRY.total_seconds())
+        await asyncio.sleep(_CONNECT_RETRY.total_seconds())
 
 
 async def _check_namespace(client: Client) -> None:

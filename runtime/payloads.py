@@ -17,8 +17,10 @@ from supervision.contract.base import Undecodable
 from supervision.errors import ErrorKind
 from supervision.text import one_line
 
+_RAW_INPUT_BYTES = 512 * 1024  # read before anything is checked: a whole request with each letter as \uXXXX fits
+
 _CONVERTERS = tuple(PydanticPayloadConverter().converters.values())
-_OVERSIZED = f"it has more than {limits.RAW_INPUT_BYTES} bytes"
+_OVERSIZED = f"it has more than {_RAW_INPUT_BYTES} bytes"
 
 
 class BoundedPayloadConverter(PydanticPayloadConverter):
@@ -54,7 +56,7 @@ class BoundedPayloadConverter(PydanticPayloadConverter):
         Such are the inputs of runs, which anybody may send: an error would fail the workflow task for ever. Values of
         a known type raise: results, the inputs of activities, the arguments of updates and queries.
         """
-        oversized = [len(payload.data) > limits.RAW_INPUT_BYTES for payload in payloads]
+        oversized = [len(payload.data) > _RAW_INPUT_BYTES for payload in payloads]
         if type_hints:
             if any(oversized):
                 raise ValueError(_OVERSIZED)
@@ -70,7 +72,7 @@ class BoundedPayloadConverter(PydanticPayloadConverter):
         except ValidationError as error:  # of JSON: "Invalid JSON: recursion limit exceeded at line 1 column 202"
             return Undecodable(error.errors(include_url=False, include_input=False)[0]["msg"])
         except Exception as error:  # the SDK's converters raise whatever their libraries do
-            return Undecodable(one_line(str(error), limits.COMPLAINT_BYTES) or type(error).__name__)
+            return Undecodable(one_line(str(error), limits.SENTENCE_BYTES) or type(error).__name__)
 
 
 class ShortFailures(DefaultFailureConverter):

@@ -122,7 +122,7 @@ class ShortLines(logging.Filter):
         if _EXPECTED.search(text):
             return False
         away = record.levelno <= logging.WARNING and _AWAY.search(text)
-        record.msg, record.args = _SERVER_AWAY if away else one_line(text, limits.COMPLAINT_BYTES), ()
+        record.msg, record.args = _SERVER_AWAY if away else one_line(text, limits.SENTENCE_BYTES), ()
         return True
 
 
@@ -145,7 +145,7 @@ class CleanLines(logging.Formatter):
 def _subject(record: logging.LogRecord) -> str:
     """Returns the activity that a record is about, as `t1/1 call_model`."""
     info = getattr(record, "temporal_activity", None) or {}
-    return one_line(f"{info.get('workflow_id', '')} {info.get('activity_type', 'it')}", limits.COMPLAINT_BYTES)
+    return one_line(f"{info.get('workflow_id', '')} {info.get('activity_type', 'it')}", limits.SENTENCE_BYTES)
 
 
 def configure_log(debug: bool) -> None:

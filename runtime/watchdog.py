@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -27,6 +27,9 @@ from runtime.paths import cache_dir
 from runtime.process import exit_now
 from supervision import limits
 from supervision.text import one_line
+
+NATIVE_CPU = timedelta(seconds=10)  # of the process in a tick: only code that holds the interpreter takes so much
+WATCHDOG_TICK = timedelta(seconds=1)
 
 _STOPPED_TWICE = 130
 _FILE_BYTES = 64 * 1024  # then the file is written again, with what has not ended: a beginning takes some 200 bytes
@@ -83,7 +86,7 @@ class Watchdog:
             self._deadline = time.monotonic() + patience.total_seconds()
 
     def _tick(self) -> None:
-        tick, silence = limits.WATCHDOG_TICK.total_seconds(), limits.LOOP_SILENCE.total_seconds()
+        tick, silence = WATCHDOG_TICK.total_seconds(), limits.LOOP_SILENCE.total_seconds()
         while not self._done.wait(tick):
             _wind_up()
             if self._deadline is not None and time.monotonic() > self._deadline:
@@ -130,7 +133,7 @@ def stopping_by_signal(loop: asyncio.AbstractEventLoop, stop: asyncio.Event, wat
 
 
 def _wind_up() -> None:
-    signal.setitimer(signal.ITIMER_PROF, limits.NATIVE_CPU.total_seconds())
+    signal.setitimer(signal.ITIMER_PROF, NATIVE_CPU.total_seconds())
 
 
 def _end(reason: str, work: str) -> NoReturn:

@@ -23,6 +23,9 @@ from runtime.shown_details import ShownDetails
 from supervision import limits
 from supervision.queues import MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE, pool_queue
 
+_CACHED_TASK_SLOTS = 10  # polls that wait hold one each: with fewer a task waits for a poll
+_REPLAY_SLOTS = 3  # they share one interpreter: side by side, large replays would outlast their ten seconds
+
 WorkerRole = Literal["workflows", "model", "tools"]
 ALL_ROLES: tuple[WorkerRole, ...] = ("workflows", "model", "tools")
 
@@ -96,7 +99,7 @@ def workers(
             activities=[*run_activities, *tool_activities, *(model_activities if "model" in roles else [])],
             workflow_runner=runner,
             tuner=WorkerTuner.create_composite(
-                workflow_supplier=TaskSlots(limits.CACHED_TASK_SLOTS, limits.REPLAY_SLOTS),
+                workflow_supplier=TaskSlots(_CACHED_TASK_SLOTS, _REPLAY_SLOTS),
                 activity_supplier=FixedSizeSlotSupplier(limits.ACTIVITY_SLOTS),
                 local_activity_supplier=FixedSizeSlotSupplier(1),  # none are used, but a Worker wants to know
                 nexus_supplier=FixedSizeSlotSupplier(1),

@@ -28,4 +28,5 @@ ROLES = "Roles:"  # before the list of roles
 OUTCOME = "Outcome: "  # before the result of a subtask that has ended
 MOST_SUBTASKS = "At most {most} subtasks in all"
 LAST_TURN_MARK = "This is your last turn"
+DEADLY = "this call ended its process three times and is not tried again"  # the error of a tool call
 JSON_AS_TEXT = "JSON text that fits this JSON schema: "  # before a schema that can't be sent as one

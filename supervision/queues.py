@@ -2,8 +2,6 @@
 
 import hashlib
 
-from supervision.limits import FAIRNESS_KEY_BYTES
-
 WORKFLOW_QUEUE = "supervisor"
 """Workflows and tools: eager activities work only on the workflow's own queue."""
 MODEL_QUEUE = "supervisor-model"
@@ -11,6 +9,7 @@ MODEL_QUEUE = "supervisor-model"
 TOOLS_QUEUE = "supervisor-tools"
 """Tools, where processes are split by role."""
 
+FAIRNESS_KEY_BYTES = 64  # the server refuses longer ones, and the workflow task with them
 _DIGEST_CHARS = 32
 
 

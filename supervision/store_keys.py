@@ -18,8 +18,7 @@ import hashlib
 import re
 from urllib.parse import quote, unquote
 
-from supervision.limits import KEY_SEGMENT_BYTES
-
+KEY_SEGMENT_BYTES = 200  # file names hold 255 bytes, and the store adds a suffix while it writes
 STORE_ID = "store-id"
 _OUTPUTS = "outputs"
 _TEAM = "team."

@@ -5,8 +5,7 @@ import unicodedata
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-from supervision import limits
-
+NAME_SHOWN_BYTES = 60  # an id or a name in a message: what a model sends in its place may be a text
 _MARK = "…"
 _JOINERS = "\u200c\u200d"  # letters of some scripts and many emoji need them
 _SPACE = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
@@ -51,7 +50,7 @@ def label(text: str, limit: int) -> str:
 
 def quoted(name: str) -> str:
     """Returns a name in quotes as messages show it: on one line, cut where it is no name but a text."""
-    return f"'{one_line(name, limits.NAME_SHOWN_BYTES)}'"
+    return f"'{one_line(name, NAME_SHOWN_BYTES)}'"
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -37,28 +37,27 @@ PACKAGES = {
         "",
         "limits text queues prompt_marks errors store_keys trust "
         "contract planning provider grounding agent budget results run",
-        lines=7200,
-        arrows=34,
+        lines=6985,
+        arrows=27,
     ),
     "activities": Package(
         "supervision",
-        "bounded contracts heartbeat store model tools teams prompts replies lookups run_setup questions agent_turn "
-        "tool_calls publishing guard attempts",
-        lines=9620,
-        arrows=52,
+        "bounded contracts heartbeat store model tools teams prompts replies run questions agent guard attempts",
+        lines=9610,
+        arrows=36,
     ),
     "workflows": Package(
         "activities supervision",
         "failures background start_window child_contracts nested run_context visibility handlers calls "
         "tool_loop worker_agent plan subtasks answer supervisor",
-        lines=4560,
+        lines=4520,
         arrows=43,
     ),
     "runtime": Package(
         "supervision",
         "imports paths process sdk_patches telemetry settings payloads search_attributes watchdog health "
         "shown_details workers server connection",
-        lines=2165,
+        lines=2175,
         arrows=14,
     ),
     "standin": Package("supervision", "server extract __main__", lines=2200, arrows=3),

@@ -16,8 +16,8 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.status import Wait
     from supervision.contract.team import TeamCard
     from supervision.errors import ErrorKind, SupervisionError
-    from supervision.provider.serving_models import Outage
     from supervision.run.run_state import RunState
+    from supervision.run.serving_models import Outage
     from supervision.run.slots import Slot
     from supervision.run.waits import AWAITED
     from supervision.text import cut
@@ -143,7 +143,7 @@ class RunContext:
 
     def model_away(self, model: str, work: object, why: str, seconds: float | None = None) -> None:
         """Notes that a model is away for so many seconds, longer after each call in vain; None: until a `resume`."""
-        outage = self.state.models.went_away(model, work, cut(why, limits.COMPLAINT_BYTES))
+        outage = self.state.models.went_away(model, work, cut(why, limits.SENTENCE_BYTES))
         if seconds is None:
             outage.until = None
             self.state.trace.note("waiting_provider", why=why)

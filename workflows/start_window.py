@@ -5,10 +5,8 @@ from collections import deque
 from collections.abc import Awaitable
 from typing import TypeVar
 
-from temporalio import workflow
-
-with workflow.unsafe.imports_passed_through():
-    from supervision import limits
+STARTED_BYTES = 1024 * 1024  # inputs of children whose start is not confirmed: a message to the server holds 4 MiB
+STARTS_AT_ONCE = 50  # and their number: what one workflow task does must take less than a second
 
 T = TypeVar("T")
 
@@ -59,7 +57,7 @@ class StartWindow:
         self._bytes += size
 
     def _fits(self, size: int) -> bool:
-        within = self._count < limits.STARTS_AT_ONCE and self._bytes + size <= limits.STARTED_BYTES
+        within = self._count < STARTS_AT_ONCE and self._bytes + size <= STARTED_BYTES
         return within or not self._count
 
 

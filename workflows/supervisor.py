@@ -9,7 +9,7 @@ from temporalio.exceptions import ApplicationError
 with workflow.unsafe.imports_passed_through():
     from pydantic import ValidationError
 
-    from activities.contracts.run_contracts import PublishInput, RunRef, SetupInput
+    from activities.contracts.run_contracts import Published, PublishInput, RunRef, SetupInput
     from supervision import limits
     from supervision.contract.progress import Phase
     from supervision.contract.request import RunRequest, parse_request
@@ -17,7 +17,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.strategy import STRATEGIES, StrategyName
     from supervision.errors import ErrorKind, SupervisionError, run_kind
     from supervision.results.answer import Answer, failure_text, findings_as_answer
-    from supervision.results.payload_fit import fit
+    from supervision.results.payload_fit import fit, pages
     from supervision.results.success_rule import explain, importance, met
     from supervision.run.run_state import RunState
     from supervision.text import cut
@@ -35,6 +35,8 @@ with workflow.unsafe.imports_passed_through():
     from workflows.run_context import RunContext
     from workflows.subtasks.dispatch import Dispatch
     from workflows.visibility import Visibility
+
+_PUBLISH_BYTES = 200 * 1024  # a result or trace on its way into the store, as an activity's input
 
 
 @workflow.defn
@@ -310,19 +312,11 @@ async def _published(state: RunState, context: RunContext | None, parent: Parent
     result = state.result()
     if context is not None:
         try:
-            stored = await run_calls.publish_result(
-                PublishInput(
-                    run=context.run,
-                    result=fit(result, limits.PUBLISH_BYTES),
-                    plan_ref=context.plan_ref or None,
-                    answer_ref=state.answer.ref,
-                ),
-                state.trace.recent(limits.PUBLISH_BYTES),
-            )
+            stored = await _stored(state, context, result)
         except CallFailed as failed:
             state.warn(f"the result could not be stored: {failed}")
             result = state.result()
-            return fit(result, limits.PUBLISH_BYTES) if parent is None else nested_result(state, result)
+            return fit(result, _PUBLISH_BYTES) if parent is None else nested_result(state, result)
         # A call that was cancelled may have been answered while this waited: what it cost is booked, and told.
         result.usage, result.spend, result.warnings = state.usage, state.spending.rows(), state.all_warnings
         result.result_ref = state.result_ref = stored.result_ref
@@ -330,3 +324,21 @@ async def _published(state: RunState, context: RunContext | None, parent: Parent
         result.answer_ref = stored.answer_ref or result.answer_ref
         state.answer = replace(state.answer, ref=result.answer_ref)
     return fit(result) if parent is None else nested_result(state, result)
+
+
+async def _stored(state: RunState, context: RunContext, result: RunResult) -> Published:
+    """Stores the result: page by page what does not fit into one activity input, then the whole of it."""
+    *earlier, last = pages(result.subtasks, limits.PAYLOAD_AIM_BYTES)
+    head = fit(result.model_copy(update={"subtasks": [], "artifacts": []}), limits.PAYLOAD_AIM_BYTES)
+    refs: list[str] = []
+    for page in earlier:
+        kept = PublishInput(run=context.run, result=RunResult(subtasks=page), is_page=True)
+        refs.append((await run_calls.publish_result(kept, [])).result_ref)
+    publication = PublishInput(
+        run=context.run,
+        result=head.model_copy(update={"subtasks": last}),
+        pages=refs,
+        plan_ref=context.plan_ref or None,
+        answer_ref=state.answer.ref,
+    )
+    return await run_calls.publish_result(publication, state.trace.recent(_PUBLISH_BYTES))

@@ -36,6 +36,8 @@ with workflow.unsafe.imports_passed_through():
     from workflows.child_contracts import LoopProgress, WorkerAgentInput, WorkerAgentResult
     from workflows.failures import CallCancelled, CallFailed
 
+_TURN_GROWTH_TOKENS = 500  # by how much a worker agent's next call is expected to be larger than its last one
+
 
 class ToolLoop:
     """The loop of one attempt. `agent.progress` is its state: a conversation's head, counts, what was consumed."""
@@ -164,7 +166,7 @@ class ToolLoop:
 
     def _allowed(self) -> NextCall:
         agent, progress = self._agent, self._progress
-        estimate = progress.last_tokens + limits.TURN_GROWTH_TOKENS
+        estimate = progress.last_tokens + _TURN_GROWTH_TOKENS
         return next_call(agent.grant, progress.usage, estimate, last_grant=agent.last_grant)
 
     def _must_conclude(self) -> bool:

@@ -20,6 +20,11 @@ from cachetools import LRUCache
 from activities.bounded.served import TOO_DEEP, Json
 from supervision import limits
 
+CHILD_REPLY_BYTES = 4 * 1024 * 1024  # one answer of a child process; a tool's output is a hundredth of it
+_CHILD_START_TIMEOUT = timedelta(seconds=30)  # of a child process: 0.3 s on a quiet machine, and the tables of a team
+_BOUNDED_ADDRESS_BYTES = 512 * 1024 * 1024  # what its process may map
+_BOUNDED_PROCESSES = 2  # per kind of text: a slow one does not block the next run's
+
 R = TypeVar("R")
 
 _ROOT = Path(__file__).parents[2]
@@ -54,7 +59,7 @@ async def run_bounded(function: Callable[..., R], *arguments: Any, owner: str) -
     """
     module = function.__module__
     if module not in _pools:
-        _pools[module] = ChildProcesses(module, limits.BOUNDED_PROCESSES, limits.BOUNDED_ADDRESS_BYTES)
+        _pools[module] = ChildProcesses(module, _BOUNDED_PROCESSES, _BOUNDED_ADDRESS_BYTES)
     result: R = await _pools[module].call(owner, limits.BOUNDED_TIME, function.__name__, *arguments)
     return result
 
@@ -120,12 +125,12 @@ class ChildProcesses:
         setup = {
             "module": self._module,
             "first": self._first and json.dumps([self._first[0], [self._first[1]]]),
-            "start_seconds": limits.CHILD_START_TIMEOUT.total_seconds(),
+            "start_seconds": _CHILD_START_TIMEOUT.total_seconds(),
             "seconds": _ORPHAN_SECONDS,
             "address": self._address,
         }
         child = await asyncio.to_thread(_ChildProcess, setup)
-        reply = await child.ask(b"", limits.CHILD_START_TIMEOUT)
+        reply = await child.ask(b"", _CHILD_START_TIMEOUT)
         if reply is None:
             raise Failed(self._module, "OSError", "its process does not start")
         return child, _result(self._module, reply)
@@ -167,7 +172,7 @@ class _ChildProcess:
                 await loop.sock_sendall(self._socket, line)
                 while not reply.endswith(b"\n"):
                     chunk = await loop.sock_recv(self._socket, _CHUNK)
-                    if not chunk or len(reply) > limits.CHILD_REPLY_BYTES:
+                    if not chunk or len(reply) > CHILD_REPLY_BYTES:
                         raise OSError("the process ended, perhaps while writing, or writes without end")
                     reply += chunk
             answer: Json = json.loads(reply)

@@ -1,14 +1,17 @@
-"""Long lists in payloads, packed: of a thousand findings the names of the fields alone would fill a payload."""
+"""Long lists in payloads, compressed: of a thousand findings the names of the fields alone would fill a payload."""
 
+import zlib
+from base64 import b64decode, b64encode
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, SerializerFunctionWrapHandler, WrapSerializer
+from pydantic_core import from_json, to_json
 
-from supervision import limits
 from supervision.contract.base import Model
 from supervision.contract.plan import Plan
 
-_SHORT = 20  # lists up to this length stay as people read them in the Web UI
+_SHOWN_BYTES = 16 * 1024  # up to here a value stays as people read it in the Web UI: some forty findings
+_UNPACKED_BYTES = 1024 * 1024  # a thousand findings with the longest names take 0.8 MiB
 
 
 class DependencyRef(Model):
@@ -29,72 +32,27 @@ class DependencyRef(Model):
     record_ref: str = ""
 
 
-def _pack_refs(refs: list[DependencyRef], dump: SerializerFunctionWrapHandler) -> Any:
-    """Packs a long list: the folder and the roles once, of each finding one row."""
-    if len(refs) <= _SHORT:
-        return dump(refs)
-    folders = sorted({_folder(ref.text_ref) for ref in refs})
-    roles = sorted({ref.role for ref in refs})
-    rows = [
-        [
-            ref.subtask_id,
-            roles.index(ref.role),
-            folders.index(_folder(ref.text_ref)),
-            ref.text_ref.rpartition("/")[2],
-            ref.bytes,
-            ref.weight,
-            ref.complete + 2 * ref.partial + 4 * ref.stale,
-            ref.record_ref.rpartition("/")[2],
-        ]
-        for ref in refs
-    ]
-    return {"folders": folders, "roles": roles, "rows": rows}
+def _pack(value: Any, dump: SerializerFunctionWrapHandler) -> Any:
+    """Returns a long value compressed, a shorter one as people read it in the Web UI."""
+    shown = dump(value)
+    written = to_json(shown)
+    if not _SHOWN_BYTES < len(written) <= _UNPACKED_BYTES:  # what is too long is refused as it stands
+        return shown
+    return {"zlib": b64encode(zlib.compress(written)).decode()}
 
 
-def _unpack_refs(value: Any) -> Any:
-    if not isinstance(value, dict):
+def _unpack(value: Any) -> Any:
+    if not isinstance(value, dict) or "zlib" not in value:
         return value
-    folders, roles = value["folders"], value["roles"]
-    return [
-        DependencyRef(
-            subtask_id=subtask_id,
-            role=roles[role],
-            text_ref=folders[folder] + name,
-            bytes=count,
-            weight=weight,
-            complete=bool(marks & 1),
-            partial=bool(marks & 2),
-            stale=bool(marks & 4),
-            record_ref=folders[folder] + record if record else "",
-        )
-        for subtask_id, role, folder, name, count, weight, marks, record in value["rows"]
-    ]
+    reader = zlib.decompressobj()
+    try:
+        written = reader.decompress(b64decode(value["zlib"], validate=True), _UNPACKED_BYTES)
+    except (zlib.error, TypeError) as error:  # what is no base64 raises a ValueError by itself
+        raise ValueError("this is not compressed JSON") from error
+    if not reader.eof:
+        raise ValueError(f"unpacked it takes more than {_UNPACKED_BYTES} bytes")
+    return from_json(written)
 
 
-def _folder(key: str) -> str:
-    head, slash, _ = key.rpartition("/")
-    return head + slash
-
-
-def _pack_plan(plan: Plan | None, dump: SerializerFunctionWrapHandler) -> Any:
-    """Packs a long plan: without the fields that have their defaults, and dependencies by their places."""
-    if plan is None or len(plan.subtasks) <= limits.STATUS_PAGE:
-        return dump(plan)
-    place = {subtask.id: number for number, subtask in enumerate(plan.subtasks)}
-    rows = [subtask.model_dump(mode="json", exclude_defaults=True) for subtask in plan.subtasks]
-    for row in rows:
-        if "depends_on" in row:
-            row["depends_on"] = [place[dependency] for dependency in row["depends_on"]]
-    return {**plan.model_dump(mode="json", exclude={"subtasks"}), "packed": rows}
-
-
-def _unpack_plan(value: Any) -> Any:
-    if not isinstance(value, dict) or "packed" not in value:
-        return value
-    rows = value["packed"]
-    subtasks = [{**row, "depends_on": [rows[place]["id"] for place in row.get("depends_on", ())]} for row in rows]
-    return {**value, "subtasks": subtasks}
-
-
-FindingRefs = Annotated[list[DependencyRef], BeforeValidator(_unpack_refs), WrapSerializer(_pack_refs)]
-PackedPlan = Annotated[Plan | None, BeforeValidator(_unpack_plan), WrapSerializer(_pack_plan)]
+FindingRefs = Annotated[list[DependencyRef], BeforeValidator(_unpack), WrapSerializer(_pack)]
+PackedPlan = Annotated[Plan | None, BeforeValidator(_unpack), WrapSerializer(_pack)]

@@ -142,21 +142,26 @@ class RunSetup(Model):
 class PublishInput(Model):
     """The result of a run, to be stored whole.
 
-    Texts that were shortened to fit an activity's input are read again by reference: the answer by `answer_ref`,
-    descriptions by `plan_ref`, findings by their own references.
+    Of many subtasks it has the last ones: `pages` leads to those before, each stored by an input that `is_page`. The
+    answer is read by `answer_ref`, descriptions by `plan_ref`, and artifacts are those of the findings.
     """
 
     run: RunRef
     result: RunResult
+    is_page: bool = False
+    pages: list[str] = []
     plan_ref: str | None = None
     answer_ref: str | None = None
 
 
 class Published(Model):
-    """Where the whole result, trace and answer are: by their hashes, so that a rewritten store is noticed."""
+    """Where the whole result, trace and answer are: by their hashes, so that a rewritten store is noticed.
+
+    A page of a result has no trace.
+    """
 
     result_ref: str
-    trace_ref: str
+    trace_ref: str = ""
     answer_ref: str | None = None
 
 

@@ -26,6 +26,9 @@ from supervision.errors import ErrorKind
 from supervision.text import one_line
 from supervision.trust import Credentials, host_and_port, require_private
 
+MODEL_ERROR_BODY_BYTES = 64 * 1024  # the provider's errors have some hundred; gateways' HTML pages are cut here
+_MODEL_LINGER = timedelta(seconds=1)  # a finished answer waits this long for its connection to become reusable
+
 _DEFAULT_URL = "https://api.anthropic.com"
 _NO_KEY = "none"  # endpoints without keys ignore it; the SDK refuses to send a request without one
 _UNPACKED = ("gzip", "x-gzip", "deflate")
@@ -143,7 +146,7 @@ class AnthropicModel(LanguageModel):
             watch.finish()
             # Read to the end so that the connection can be used again; nothing can take the answer back now.
             with contextlib.suppress(Exception):
-                async with asyncio.timeout(limits.MODEL_LINGER.total_seconds()):
+                async with asyncio.timeout(_MODEL_LINGER.total_seconds()):
                     await stream.until_done()
             message = whole_message(stream.current_message_snapshot, stream.request_id, self.endpoint)
         if request.output_schema is not None:
@@ -213,7 +216,7 @@ class _BoundedBody(httpx2.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         if self._raw.status_code >= 300:
-            left = limits.MODEL_ERROR_BODY_BYTES
+            left = MODEL_ERROR_BODY_BYTES
             with contextlib.suppress(zlib.error, ModelFailure):
                 async for piece in self._pieces():
                     yield piece[:left]

@@ -24,6 +24,8 @@ from supervision.contract.base import Model
 from supervision.contract.model_choice import Effort
 from supervision.contract.usage import Usage
 
+_ENTRY_CACHE_BYTES = 64 * 1024 * 1024  # parsed conversation entries kept in a process
+
 T = TypeVar("T")
 
 
@@ -113,7 +115,7 @@ class ConversationStore:
     does, and ArtifactChanged for an object that is no entry.
     """
 
-    def __init__(self, store: ArtifactStore, cache_bytes: int = limits.ENTRY_CACHE_BYTES) -> None:
+    def __init__(self, store: ArtifactStore, cache_bytes: int = _ENTRY_CACHE_BYTES) -> None:
         self._store = store
         self._entries: _Cache[Entry] = _cache(cache_bytes // 2)
         self._outputs: _Cache[str] = _cache(cache_bytes // 2)

@@ -12,6 +12,8 @@ from supervision import limits
 from supervision.agent.output_reading import beginning, output_name
 from supervision.contract.base import Model
 
+_CLEARED_OUTPUT_CHARS = 600  # of a tool output that has made room: enough to know whether to read it again
+
 _THINKING = ("thinking", "redacted_thinking")
 _NOTHING_LEFT: Json = {"type": "text", "text": "(thinking only)"}  # the API refuses a message without content
 
@@ -51,7 +53,7 @@ def outputs_shown(added: list[Json], number: int, cleared: int) -> Iterator[str]
     `number` is that of the reply which asked for them, from 1.
     """
     for at, block in enumerate(block for message in added for block in tool_results(message)):
-        limit = limits.CLEARED_OUTPUT_CHARS if at < cleared else limits.TOOL_OUTPUT_CHARS
+        limit = _CLEARED_OUTPUT_CHARS if at < cleared else limits.TOOL_OUTPUT_CHARS
         yield beginning(str(block.get("content", "")), output_name(number, at + 1), limit)
 
 

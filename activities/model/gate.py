@@ -1,9 +1,13 @@
 """The gate between this process and the provider: by model a breaker, a window of calls in flight, a wait after 429."""
 
 import asyncio
+import contextlib
+import hashlib
+import json
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -11,7 +15,7 @@ from cachetools import LRUCache
 from opentelemetry import metrics
 
 from activities.model.port import Json, LanguageModel, ModelFailure, ModelMessage, ModelRequest, StreamProgress
-from activities.model.request.prefix_leads import PrefixLeads
+from activities.model.request.endpoint_profile import profile_of
 from supervision import limits
 from supervision.contract.base import Model
 from supervision.errors import ErrorKind
@@ -24,6 +28,12 @@ from supervision.provider.provider_breaker import (
     ProviderBreaker,
     ProviderState,
 )
+
+GATE_WAIT = timedelta(seconds=5)  # a known wait that long is spent in the process; a longer one is a later attempt
+_LED_PREFIX_TOKENS = 1500  # system and tools of a role: what shorter ones cost is not worth anybody's wait
+_PREFIX_WAIT = timedelta(seconds=3)  # for the first content of the call that leads; most models begin sooner
+_PREFIX_LIFE = timedelta(minutes=4)  # since a prefix was last used: providers keep it for five minutes
+_KNOWN_PREFIXES = 1000  # prefixes of which a process knows when they were used
 
 _log = logging.getLogger(__name__)
 _meter = metrics.get_meter("temporal-supervisor")
@@ -110,7 +120,7 @@ class ModelGate(LanguageModel):
                     return admission.ticket
                 case BreakerOpen():
                     raise _circuit_open(model, admission.seconds, self._last_failures.get(model, "not sent"))
-                case Paced() if admission.seconds > limits.GATE_WAIT.total_seconds():
+                case Paced() if admission.seconds > GATE_WAIT.total_seconds():
                     raise _paced(model, admission.seconds)
                 case Paced():
                     await asyncio.sleep(admission.seconds)
@@ -193,5 +203,68 @@ def _full(model: str) -> ModelFailure:
         ErrorKind.RATE_LIMITED,
         f"not sent: other calls of {model} are in flight, as many as its provider takes at present",
         retryable=True,
-        retry_after=limits.GATE_WAIT.total_seconds(),
+        retry_after=GATE_WAIT.total_seconds(),
     )
+
+
+Clock = Callable[[], float]
+
+
+class PrefixLeads:
+    """The prefixes that are being written, and those that the provider has."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._written: LRUCache[str, float] = LRUCache(_KNOWN_PREFIXES)
+        self._leading: dict[str, asyncio.Event] = {}
+
+    @contextlib.asynccontextmanager
+    async def turn(self, request: ModelRequest, progress: StreamProgress) -> AsyncIterator[None]:
+        """Begins when the call may be sent: at once if it leads, or if its prefix is written or not worth the wait."""
+        key = _key(request)
+        if key is None or not await self._leads(key):
+            yield
+            if key is not None:
+                self._written[key] = self._clock()
+            return
+        begun = self._leading[key] = asyncio.Event()
+
+        def written() -> None:
+            self._written[key] = self._clock()
+            begun.set()
+
+        progress.listen(written)
+        try:
+            yield
+        finally:
+            # Whether it came to a reply or not: the next one to wake up leads, if the prefix is still not written.
+            del self._leading[key]
+            begun.set()
+
+    async def _leads(self, key: str) -> bool:
+        """True if this call is to write the prefix; False once another one has, or took too long for it."""
+        until = self._clock() + _PREFIX_WAIT.total_seconds()
+        while not self._is_written(key):
+            if (leader := self._leading.get(key)) is None:
+                return True
+            try:
+                async with asyncio.timeout(until - self._clock()):
+                    await leader.wait()  # others may lead by the time this one runs again
+            except TimeoutError:
+                return False
+        return False
+
+    def _is_written(self, key: str) -> bool:
+        at = self._written.get(key)
+        return at is not None and self._clock() - at < _PREFIX_LIFE.total_seconds()
+
+
+def _key(request: ModelRequest) -> str | None:
+    """Returns a name of the prefix; None if the call caches none, or one that is not worth a wait."""
+    if request.cache == "none":
+        return None
+    prefix = json.dumps([request.model, request.tools, request.system])
+    least = max(_LED_PREFIX_TOKENS, profile_of(request.model).least_cached)
+    if len(prefix) < least * limits.CHARS_PER_TOKEN:
+        return None
+    return hashlib.sha256(prefix.encode("utf-8", "surrogatepass")).hexdigest()

@@ -20,6 +20,10 @@ from activities.model.pricing import listed_window
 from supervision import limits
 from supervision.text import cut, size
 
+_CONTEXT_SHARE = 0.5  # of the window, where that is less: the rest is for instructions, thinking and the reply
+_AGENT_CONTEXT_TOKENS = 17_000  # of findings in a worker agent's brief: every turn reads them again
+_AGENT_CONTEXT_SHARE = 0.4  # of the room that a prompt has for findings, where that is less: tool outputs come on top
+
 PromptWriter = Callable[[int], Awaitable[str]]
 """Writes a prompt; the texts in it that can be cut have at most so many tokens."""
 
@@ -42,7 +46,7 @@ class KnownWindows:
 
     def prompt_tokens(self, model: str) -> int:
         """Returns how many tokens of findings, and of other texts that can be cut, one prompt holds."""
-        return min(limits.CONTEXT_TOKENS, int(self.of(model) * limits.CONTEXT_SHARE))
+        return min(limits.CONTEXT_TOKENS, int(self.of(model) * _CONTEXT_SHARE))
 
     def target(self, model: str) -> int:
         """Returns the tokens that a prompt should have at most."""
@@ -191,7 +195,7 @@ def corrected(write: PromptWriter, words: str) -> PromptWriter:
 def lasting(refusal: ModelFailure) -> ModelFailure:
     """Returns the refusal of a prompt from which nothing more can be left out, with what helps."""
     message = (
-        f"{cut(refusal.message, limits.COMPLAINT_BYTES)}. Nothing more can be left out: use a model with a "
+        f"{cut(refusal.message, limits.SENTENCE_BYTES)}. Nothing more can be left out: use a model with a "
         "larger window (models.supervisor for plans, reviews and answers, models.workers or a role's own model for "
         "subtasks), or shorten the goal, the subtask or the prompts of the team. If the model's window is smaller "
         "than the price list says, or is not in it, set SUPERVISOR_MODEL_WINDOW, and prompts are fitted to it."
@@ -212,7 +216,7 @@ def opening_tokens(opening: Opening, messages: Sequence[Json] = ()) -> int:
 
 def brief_tokens(tokens: int) -> int:
     """Returns how many of a prompt's tokens are for findings in a worker agent's brief, which every turn reads."""
-    return min(limits.AGENT_CONTEXT_TOKENS, int(tokens * limits.AGENT_CONTEXT_SHARE))
+    return min(_AGENT_CONTEXT_TOKENS, int(tokens * _AGENT_CONTEXT_SHARE))
 
 
 def _named(table: Mapping[str, int], model: str) -> int | None:

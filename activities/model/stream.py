@@ -18,6 +18,13 @@ from supervision.errors import ErrorKind
 from supervision.text import one_line, size
 from supervision.trust import NO_CREDENTIALS, Credentials
 
+_MODEL_EVENT_BYTES = 1024 * 1024  # one event of a stream: a web search's results in one block are the largest
+_MODEL_EVENT_LINES = 100  # an event has two; the SDK joins lines in quadratic time
+_MODEL_REPLY_BYTES = 4 * 1024 * 1024  # 128k tokens are half a MiB of text, thinking and signatures come on top
+_MODEL_TOOL_INPUT_BYTES = 512 * 1024  # of one call: the SDK parses arguments anew with each piece
+MODEL_REPLY_DEPTH = 100  # JSON in JSON: parsers give up at 200, and stored replies are nested in other objects
+_MODEL_USAGE_TOKENS = 10**9  # of one call: a thousand times the largest window
+
 _EVENT_ENDS = (b"\r\r", b"\n\n", b"\r\n\r\n")  # as the SDK sees it: what it gathers is what counts
 
 
@@ -42,8 +49,8 @@ class StreamBounds:
             self._tail = (self._tail + line)[-4:]
             if self._tail.endswith(_EVENT_ENDS):
                 self._event, self._lines, self._tail = 0, 0, b""
-            elif self._event > limits.MODEL_EVENT_BYTES or self._lines > limits.MODEL_EVENT_LINES:
-                raise _too_large(self._endpoint, "one event", limits.MODEL_EVENT_BYTES)
+            elif self._event > _MODEL_EVENT_BYTES or self._lines > _MODEL_EVENT_LINES:
+                raise _too_large(self._endpoint, "one event", _MODEL_EVENT_BYTES)
 
 
 class StreamWatch:
@@ -121,10 +128,10 @@ class StreamReader:
         self._bytes += size(shown)
         if arguments:
             self._arguments[index] += size(arguments)
-        if self._bytes > limits.MODEL_REPLY_BYTES:
-            raise _too_large(self._endpoint, "the answer", limits.MODEL_REPLY_BYTES)
-        if self._arguments[index] > limits.MODEL_TOOL_INPUT_BYTES:
-            raise _too_large(self._endpoint, "a tool call", limits.MODEL_TOOL_INPUT_BYTES)
+        if self._bytes > _MODEL_REPLY_BYTES:
+            raise _too_large(self._endpoint, "the answer", _MODEL_REPLY_BYTES)
+        if self._arguments[index] > _MODEL_TOOL_INPUT_BYTES:
+            raise _too_large(self._endpoint, "a tool call", _MODEL_TOOL_INPUT_BYTES)
         self._chars += len(shown)
         self._count_output(round(self._chars / limits.CHARS_PER_TOKEN))
         if text:
@@ -185,7 +192,7 @@ def _tokens(value: Any, endpoint: str) -> int:
     """Returns a count of tokens, 0 for a missing one. Raises ModelFailure for an impossible one: budgets rely on it."""
     if value is None:
         return 0
-    if type(value) is not int or not 0 <= value <= limits.MODEL_USAGE_TOKENS:
+    if type(value) is not int or not 0 <= value <= _MODEL_USAGE_TOKENS:
         raise _bad(endpoint, "its usage is no possible number of tokens")
     return value
 
@@ -213,7 +220,7 @@ def checked(message: ModelMessage, endpoint: str, credentials: Credentials) -> M
     names = (message.model, message.message_id, message.stop_reason, message.request_id or "")
     if any(size(name) > limits.MODEL_NAME_BYTES for name in names):
         raise _bad(endpoint, "its id, model or stop reason is too long")
-    if depth_exceeds([message.content, message.stop_details], limits.MODEL_REPLY_DEPTH):
+    if depth_exceeds([message.content, message.stop_details], MODEL_REPLY_DEPTH):
         raise _bad(endpoint, "the answer is nested too deeply")
     try:
         message.text()  # its texts are texts
@@ -224,8 +231,8 @@ def checked(message: ModelMessage, endpoint: str, credentials: Credentials) -> M
         unchanged = False
     if not unchanged:
         raise _bad(endpoint, "the answer would not come back from the store as it was")
-    if size(data) > limits.MODEL_REPLY_BYTES:
-        raise _too_large(endpoint, "the answer", limits.MODEL_REPLY_BYTES)
+    if size(data) > _MODEL_REPLY_BYTES:
+        raise _too_large(endpoint, "the answer", _MODEL_REPLY_BYTES)
     shown = credentials.withheld(data)
     return message if shown == data else ModelMessage.model_validate_json(shown)
 

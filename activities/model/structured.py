@@ -14,7 +14,10 @@ from typing import Any, Literal
 from pydantic_core import from_json
 
 from activities.model.port import Json, ModelMessage, SchemaForm
-from supervision import limits
+
+_SCHEMA_OPTIONAL = 24  # parameters of a schema that may be left out: the API compiles no more
+_SCHEMA_UNIONS = 16  # and those of several types
+_STRICT_TOOLS = 20  # of one request, by the API's documentation
 
 Rung = Literal["format", "forced_tool", "tool", "text"]
 
@@ -55,7 +58,7 @@ def ask(body: Json, schema: Json, rung: Rung) -> Json:
 def too_complex(schema: Json) -> bool:
     """True if the API would refuse to compile the schema: too many parameters are optional, or of several types."""
     optional, unions = complexity(schema)
-    return optional > limits.SCHEMA_OPTIONAL or unions > limits.SCHEMA_UNIONS
+    return optional > _SCHEMA_OPTIONAL or unions > _SCHEMA_UNIONS
 
 
 def complexity(schema: Json) -> tuple[int, int]:
@@ -73,11 +76,11 @@ def strict(tools: list[Json], form: SchemaForm, output_schema: Json | None) -> l
     the grammar would forbid them.
     """
     optional, unions = complexity(output_schema) if output_schema is not None else (0, 0)
-    extended, left = [], limits.STRICT_TOOLS
+    extended, left = [], _STRICT_TOOLS
     for tool in tools:
         schema = form(tool["input_schema"]) if left and _is_closed(tool.get("input_schema")) else None
         more = complexity(schema) if schema is not None else (0, 0)
-        if schema is None or optional + more[0] > limits.SCHEMA_OPTIONAL or unions + more[1] > limits.SCHEMA_UNIONS:
+        if schema is None or optional + more[0] > _SCHEMA_OPTIONAL or unions + more[1] > _SCHEMA_UNIONS:
             extended.append(tool)
             continue
         optional, unions, left = optional + more[0], unions + more[1], left - 1

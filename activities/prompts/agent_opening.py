@@ -1,17 +1,17 @@
 """The part of a worker agent's prompts that is the same in all of a role's conversations: its prompt and its tools."""
 
 from activities.model.conversation import Opening
+from activities.model.port import Json
 from activities.model.prompt_fit import opening_tokens
 from activities.prompts.agent_prompts import worker_system
-from activities.teams.toolbox import Toolbox
 from supervision.agent.finish_call import finish_tool
 from supervision.agent.output_reading import read_output_tool
 from supervision.contract.model_choice import Effort
 from supervision.contract.team import Role
 
 
-def agent_opening(role: Role, toolbox: Toolbox, model: str, effort: Effort | None) -> Opening:
-    """Returns the opening of a role's conversations.
+def agent_opening(role: Role, tools: list[Json], model: str, effort: Effort | None) -> Opening:
+    """Returns the opening of a role's conversations; `tools` are the definitions of its tools.
 
     `read_output` is there from the beginning wherever tools are: were it added with the first clearing, that would
     change the prefix that the role's worker agents share.
@@ -21,10 +21,10 @@ def agent_opening(role: Role, toolbox: Toolbox, model: str, effort: Effort | Non
         system=worker_system(role.system_prompt),
         model=model,
         effort=effort,
-        tools=[*toolbox.definitions(role.tools), *own],
+        tools=[*tools, *own],
     )
 
 
-def fixed_tokens(role: Role, toolbox: Toolbox) -> int:
+def fixed_tokens(role: Role, tools: list[Json]) -> int:
     """Returns about how many tokens each prompt of the role has at least."""
-    return opening_tokens(agent_opening(role, toolbox, "", None))
+    return opening_tokens(agent_opening(role, tools, "", None))

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
 
-from activities.heartbeat import DEADLY
 from activities.store.reading import FindingExcerpt
 from supervision import limits
 from supervision.contract.finding import Evidence
@@ -16,6 +15,7 @@ from supervision.contract.result import Contradiction, Gap
 from supervision.prompt_marks import (
     ATTACHMENT,
     ATTACHMENTS,
+    DEADLY,
     FINDING,
     FINISH_TOOL,
     LAST_TURN_MARK,
@@ -212,7 +212,7 @@ def _gap_tag(name: str, gap: Gap) -> str:
     attributes = f'subtask_id="{gap.subtask_id}" reason="{_attribute(gap.reason)}"'
     if not gap.description.strip():
         return f"<{name} {attributes}/>"
-    description = plain(cut(gap.description, limits.GAP_DESCRIPTION_BYTES))
+    description = plain(cut(gap.description, limits.SENTENCE_BYTES))
     return f"<{name} {attributes}>\n{description}\n</{name}>"
 
 
@@ -224,4 +224,4 @@ def contradiction_block(item: Contradiction) -> str:
 
 
 def _attribute(text: str) -> str:
-    return plain(cut(text, limits.GAP_REASON_SHOWN_BYTES).replace('"', "'").replace("\n", " "))
+    return plain(cut(text, limits.SENTENCE_BYTES).replace('"', "'").replace("\n", " "))

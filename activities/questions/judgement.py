@@ -202,7 +202,9 @@ def review_request(
     `room` is for each list.
     """
     listed = described(subtasks, room)
-    before = [f"- {verdict.subtask_id}: {one_line(verdict.feedback, limits.NOTE_BYTES)}" for verdict in former or []]
+    before = [
+        f"- {verdict.subtask_id}: {one_line(verdict.feedback, limits.PARAGRAPH_BYTES)}" for verdict in former or []
+    ]
     asked = [tag("former_verdicts", "\n".join(["You asked for this in the round before:", *before]))] if before else []
     shown = findings_block(findings, with_evidence=True)
     return "\n\n".join([tag(GOAL, goal), tag("subtasks", listed), shown, *asked, "Review the findings."])
@@ -221,7 +223,7 @@ async def _review(desk: Desk, call: ReviewInput) -> ReviewReply:
     reply, draft = await ask(desk, call, ReviewReply, REVIEW_SYSTEM, ReviewDraft, within)
     if draft is not None:
         reply.verdicts, reply.conflicts = _verdicts(draft, reviewed), _conflicts(draft, reviewed)
-        lacks = [one_line(item, limits.NOTE_BYTES) for item in draft.missing]
+        lacks = [one_line(item, limits.PARAGRAPH_BYTES) for item in draft.missing]
         reply.missing = [item for item in lacks if item][: limits.PLAN_LACKS]
     return reply
 
@@ -248,7 +250,7 @@ def _conflicts(draft: ReviewDraft, reviewed: list[str]) -> list[Contradiction]:
         ids = [subtask_id for subtask_id in dict.fromkeys(conflict.subtask_ids) if subtask_id in reviewed]
         description = conflict.description.strip()
         if len(ids) > 1 and description:
-            conflicts.append(Contradiction(subtask_ids=ids, description=cut(description, limits.CONFLICT_BYTES)))
+            conflicts.append(Contradiction(subtask_ids=ids, description=cut(description, limits.PARAGRAPH_BYTES)))
     return conflicts[: limits.CONFLICTS]
 
 
@@ -346,13 +348,13 @@ async def _judge(desk: Desk, call: JudgeInput) -> JudgeReply:
         reply, chosen = await _ask_judge(desk, call, SELECT_SYSTEM, select_request, ChoiceDraft)
         if chosen is not None:
             reply.choice = chosen.choice - 1 if 1 <= chosen.choice <= len(call.findings) else None
-            reply.resolution = cut(chosen.reason.strip(), limits.RESOLUTION_BYTES)
+            reply.resolution = cut(chosen.reason.strip(), limits.PARAGRAPH_BYTES)
         return reply
     reply, settled = await _ask_judge(desk, call, CONFLICT_SYSTEM, conflict_request, ResolutionDraft)
     if settled is not None:
         ids = [finding.subtask_id for finding in call.findings]
         reply.choice = ids.index(settled.prefer) if settled.prefer in ids else None
-        reply.resolution = cut(settled.resolution.strip(), limits.RESOLUTION_BYTES)
+        reply.resolution = cut(settled.resolution.strip(), limits.PARAGRAPH_BYTES)
     return reply
 
 

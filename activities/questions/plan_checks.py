@@ -11,10 +11,8 @@ from supervision.planning import capabilities
 from supervision.planning.new_roles import new_role_problems
 from supervision.planning.plan_graph import plan_problems
 from supervision.planning.revisions import merge, revision_problems
+from supervision.results.payload_fit import cut_to
 from supervision.text import cut, quoted
-
-_SHORTENED_CHARS = (limits.DESCRIPTION_CHARS, 1000, 400, 160, 80, 40)  # of descriptions: the first that fits is taken
-_LEAST_INSTRUCTION_BYTES = 200
 
 
 @dataclass(frozen=True)
@@ -94,31 +92,7 @@ def _readable(subtask: Subtask, team: TeamCard, attachments: list[AttachmentRef]
 
 def shortened(plan: Plan) -> Plan:
     """Returns the plan cut to a size that fits into history; the stored plan keeps whole texts."""
-    small = plan.model_copy(update={"goal": cut(plan.goal, limits.SUMMARY_BYTES)})
-    for length in _SHORTENED_CHARS:
-        small = small.model_copy(
-            update={
-                "direct_answer": cut(plan.direct_answer, limits.ANSWER_INLINE_BYTES) if plan.direct_answer else None,
-                "final_instruction": cut(plan.final_instruction, max(length, _LEAST_INSTRUCTION_BYTES)),
-                "subtasks": [_shortened_subtask(subtask, length) for subtask in plan.subtasks],
-                "new_roles": [_shortened_role(role, length) for role in plan.new_roles],
-            }
-        )
-        if len(small.model_dump_json()) <= limits.PAYLOAD_AIM_BYTES:
-            break
-    return small
-
-
-def _shortened_subtask(subtask: Subtask, length: int) -> Subtask:
-    return subtask.model_copy(
-        update={"description": cut(subtask.description, length), "reasoning": cut(subtask.reasoning, length)}
-    )
-
-
-def _shortened_role(role: NewRole, length: int) -> NewRole:
-    return role.model_copy(
-        update={"description": cut(role.description, length), "system_prompt": cut(role.system_prompt, length)}
-    )
+    return cut_to(plan.model_copy(update={"goal": cut(plan.goal, limits.SUMMARY_BYTES)}), limits.PAYLOAD_AIM_BYTES)
 
 
 def _states(call: PlanInput) -> dict[str, str]:

@@ -22,12 +22,9 @@ class SubtaskDraft(Subtask):
     new_role: str | None = None
 
 
-class NewRoleDraft(Model):
+class NewRoleDraft(NewRole):
     """A role that a plan defines, with nothing left out."""
 
-    name: str
-    description: str
-    system_prompt: str
     tools: list[str]
 
 
@@ -121,7 +118,7 @@ def plan_of(draft: PlanDraft, goal: str, revision: int) -> Plan:
     return Plan(
         goal=goal,
         direct_answer=answer,
-        reasoning=cut(draft.reasoning.strip(), limits.REASON_BYTES),
+        reasoning=cut(draft.reasoning.strip(), limits.SENTENCE_BYTES),
         aggregation=draft.aggregation,
         final_instruction=draft.final_instruction,
         subtasks=[_subtask_of(item) for item in draft.subtasks],
@@ -134,7 +131,7 @@ def routed_plan(draft: RouteDraft, goal: str, team: Team, roles: list[str], revi
     """Returns the plan of a route; the generalist gets the goal if the chosen role is none of `roles`."""
     if draft.role not in roles:
         draft = RouteDraft(role=team.generalist, reasoning=draft.reasoning)
-    reasoning = cut(draft.reasoning.strip(), limits.REASON_BYTES)
+    reasoning = cut(draft.reasoning.strip(), limits.SENTENCE_BYTES)
     *wanted, last = _descriptions(draft, goal)
     description = next((text for text in wanted if not description_problems(Subtask(id="t1", description=text))), last)
     subtasks = [Subtask(id="t1", description=description, role=draft.role, reasoning=reasoning)]
@@ -165,6 +162,6 @@ def _subtask_of(draft: SubtaskDraft) -> Subtask:
             "candidates": max(1, draft.candidates),
             "weight": min(max(draft.weight, 0.0), 1.0),
             "estimated_tokens": min(max(draft.estimated_tokens, 0), limits.MAX_BUDGET_TOKENS),
-            "reasoning": cut(draft.reasoning.strip(), limits.REASON_BYTES),
+            "reasoning": cut(draft.reasoning.strip(), limits.SENTENCE_BYTES),
         }
     )

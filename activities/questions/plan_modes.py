@@ -1,6 +1,6 @@
 """The modes of planning: what each sends to the planner, and how it reads the reply."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -21,8 +21,7 @@ from supervision import limits
 from supervision.contract.base import Model
 from supervision.contract.plan import Plan
 from supervision.contract.strategy import STRATEGIES, StrategyName
-from supervision.contract.team import Role, Team
-from supervision.planning.fixed_routes import matching_route
+from supervision.contract.team import Role, Route, Team
 
 
 @dataclass(frozen=True)
@@ -193,3 +192,34 @@ def fixed_route(context: PlanContext) -> PlanReading | None:
         return None
     draft = RouteDraft(role=route.role, reasoning=f"the team's route for goals such as: {route.pattern}")
     return PlanReading("route", routed_plan(draft, context.goal, team, context.role_names, call.revision), routed=True)
+
+
+def matching_route(routes: Iterable[Route], goal: str) -> Route | None:
+    """Returns the first route whose pattern fits the goal, None if none does."""
+    text = _plain(goal)
+    return next((route for route in routes if fits(_plain(route.pattern), text)), None)
+
+
+def fits(pattern: str, text: str) -> bool:
+    """True if `text` fits `pattern`; both are lower-case with single spaces."""
+    if "*" not in pattern:
+        return bool(pattern) and f" {_words(pattern)} " in f" {_words(text)} "
+    first, *middle, last = pattern.split("*")
+    if not text.startswith(first) or len(text) < len(first) + len(last):
+        return False
+    at, end = len(first), len(text) - len(last)
+    for part in middle:
+        place = text.find(part, at, end)
+        if place < 0:
+            return False
+        at = place + len(part)
+    return text.endswith(last)
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def _words(text: str) -> str:
+    """Returns the words of a text without the punctuation between them."""
+    return " ".join("".join(char if char.isalnum() else " " for char in text).split())

@@ -80,10 +80,10 @@ def planner_system(team: Team, roles: list[Role], tools: Mapping[str, str], cata
     """
     listed = "\n".join(_role_line(role) for role in roles)
     used = dict.fromkeys([tool for role in roles for tool in role.tools] + team.toolbox)
-    described = [f"- {name}: {one_line(tools[name], limits.TOOL_SHOWN_BYTES)}" for name in used if name in tools]
+    described = [f"- {name}: {one_line(tools[name], limits.LINE_BYTES)}" for name in used if name in tools]
     parts = [
         "You supervise worker agents. You split a goal into subtasks, one role each, and do none yourself.",
-        f"The team: {one_line(team.description, limits.TOOL_SHOWN_BYTES)}" if team.description.strip() else "",
+        f"The team: {one_line(team.description, limits.LINE_BYTES)}" if team.description.strip() else "",
         f"{ROLES}\n{listed}",
         "\n".join(["Tools of these roles:", *described]) if described else "",
         f"Data that these tools reach:\n{catalogue}" if catalogue else "",
@@ -136,7 +136,7 @@ ROUTE_WORDS = "Choose the role."
 def history(previous: Plan, done: Iterable[WorkNote], room: int = limits.PROMPT_LIST_BYTES) -> str:
     """Returns the plan so far with the outcome of each subtask; `room` is for all descriptions, and all outcomes."""
     notes = {note.subtask_id: note for note in done}
-    share = min(limits.NOTE_BYTES, max(limits.NOTE_LEAST_BYTES, room // max(1, len(previous.subtasks))))
+    share = min(limits.PARAGRAPH_BYTES, max(limits.NOTE_LEAST_BYTES, room // max(1, len(previous.subtasks))))
     replaced = replacements(previous.subtasks)
     listed = [
         _outcome(subtask, notes.get(subtask.id), replaced.get(subtask.id, []), share) for subtask in previous.subtasks

@@ -325,7 +325,7 @@ class _Synthesis:
             # A model that answers in prose has answered: the text stands, without citations.
             draft = AnswerDraft(answer=text, confidence=0.0, citations=[], contradictions=[])
             if schema is not None:
-                reply.problems = [f"the reply is not the JSON asked for: {cut(str(error), limits.COMPLAINT_BYTES)}"]
+                reply.problems = [f"the reply is not the JSON asked for: {cut(str(error), limits.SENTENCE_BYTES)}"]
         else:
             reply.confidence = min(1.0, max(0.0, draft.confidence))
             if schema is not None:
@@ -366,13 +366,13 @@ async def _take_json(reply: SynthesisReply, fields: Json, schema: Json, run_id: 
 def _take_references(
     reply: SynthesisReply, draft: AnswerDraft, answer: str, citable: set[str], cited: CitedFindings
 ) -> None:
-    listed = [Citation(claim=cut(c.claim, limits.CLAIM_BYTES), subtask_ids=c.subtask_ids) for c in draft.citations]
+    listed = [Citation(claim=cut(c.claim, limits.SENTENCE_BYTES), subtask_ids=c.subtask_ids) for c in draft.citations]
     citations = cited.holding(listed, citable) or cited.holding(marked_citations(answer, citable), citable)
     contradictions = [
         Contradiction(
             subtask_ids=item.subtask_ids,
-            description=cut(item.description, limits.CONFLICT_BYTES),
-            resolution=cut(item.resolution, limits.RESOLUTION_BYTES),
+            description=cut(item.description, limits.PARAGRAPH_BYTES),
+            resolution=cut(item.resolution, limits.PARAGRAPH_BYTES),
         )
         for item in draft.contradictions
     ]

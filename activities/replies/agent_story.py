@@ -19,6 +19,10 @@ from supervision.contract.status import TraceEvent
 from supervision.prompt_marks import FINISH_TOOL
 from supervision.text import cut, one_line
 
+_ATTEMPT_CALLS_SHOWN = 30  # the last tool calls of a failed attempt, to the one who rewrites its description
+_LAST_WORDS_BYTES = 2 * 1024  # of a failed attempt, to the same
+_STORIES_AT_ONCE = 8  # a local store answers at once and lets nothing else run meanwhile
+
 
 class AgentStories:
     """Reads conversations as events, each of their entries once."""
@@ -35,8 +39,8 @@ class AgentStories:
         """
         unread = [event for event in events if "head" in event.data or "trace_ref" in event.data][:most]
         below: list[list[TraceEvent]] = []
-        for first in range(0, len(unread), limits.STORIES_AT_ONCE):
-            below += await asyncio.gather(*map(self._below, unread[first : first + limits.STORIES_AT_ONCE]))
+        for first in range(0, len(unread), _STORIES_AT_ONCE):
+            below += await asyncio.gather(*map(self._below, unread[first : first + _STORIES_AT_ONCE]))
         before = {id(event): story for event, story in zip(unread, below, strict=True)}
         story = [item for event in events for item in [*before.get(id(event), []), _without_refs(event, before)]]
         story.sort(key=lambda item: datetime.fromisoformat(item.at))
@@ -95,7 +99,7 @@ def _turn(number: int, entry: Entry) -> Json:
     return {
         "turn": number,
         "stop_reason": reply.stop_reason,
-        "preview": one_line(reply.text().strip() or " ".join(concluding), limits.EVIDENCE_BYTES),
+        "preview": one_line(reply.text().strip() or " ".join(concluding), limits.SENTENCE_BYTES),
         "tokens": used.prompt_tokens + used.output_tokens,
         "model": reply.model,
         **({"cache_miss": reply.cache_miss} if reply.cache_miss else {}),
@@ -105,8 +109,8 @@ def _turn(number: int, entry: Entry) -> Json:
 def _tools(uses: list[ToolUse]) -> Iterator[tuple[str, Json]]:
     for use in uses:
         if use.name != FINISH_TOOL:
-            arguments = one_line(use.arguments, limits.EVIDENCE_BYTES)
-            preview = "not answered yet" if use.output is None else one_line(use.output, limits.EVIDENCE_BYTES)
+            arguments = one_line(use.arguments, limits.SENTENCE_BYTES)
+            preview = "not answered yet" if use.output is None else one_line(use.output, limits.SENTENCE_BYTES)
             yield "tool", {"name": use.name, "arguments": arguments, "is_error": use.is_error, "preview": preview}
 
 
@@ -115,23 +119,23 @@ def _notes(entry: Entry) -> Iterator[tuple[str, Json]]:
     for message in entry.input:
         for block in message["content"] if isinstance(message["content"], list) else ():
             if block.get("type") == "text":
-                yield "note", {"text": one_line(str(block.get("text")), limits.EVIDENCE_BYTES)}
+                yield "note", {"text": one_line(str(block.get("text")), limits.SENTENCE_BYTES)}
 
 
 async def attempt_story(conversations: ConversationStore, head: str) -> str:
     """Returns one line for each tool call of the conversation at `head`, with its outcome, and the last words."""
     chain = await conversations.chain(head)
     uses = [use for use in await read_tool_uses(conversations, chain) if use.name != FINISH_TOOL]
-    lines = [_call_line(use) for use in uses[-limits.ATTEMPT_CALLS_SHOWN :]]
+    lines = [_call_line(use) for use in uses[-_ATTEMPT_CALLS_SHOWN:]]
     words = _last_words(chain)
     return "\n".join([*lines, *([f"Its last words: {words}"] if words else [])])
 
 
 def _call_line(use: ToolUse) -> str:
-    call = one_line(f"{use.name}({use.arguments})", limits.EVIDENCE_BYTES)
+    call = one_line(f"{use.name}({use.arguments})", limits.SENTENCE_BYTES)
     if use.output is None:
         return f"{call}: not run"
-    preview = one_line(use.output, limits.EVIDENCE_BYTES)
+    preview = one_line(use.output, limits.SENTENCE_BYTES)
     return f"{call}: error: {preview}" if use.is_error else f"{call}: {preview}"
 
 
@@ -141,7 +145,7 @@ def _last_words(chain: list[Entry]) -> str:
         for block in reversed(entry.reply.content):
             text = block.get("text") if block.get("type") == "text" else concluded(block)
             if isinstance(text, str) and text.strip():
-                return cut(text.strip(), limits.LAST_WORDS_BYTES)
+                return cut(text.strip(), _LAST_WORDS_BYTES)
     return ""
 
 

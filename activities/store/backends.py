@@ -3,6 +3,7 @@
 import os
 import re
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, unquote, urlsplit
@@ -12,6 +13,9 @@ from obstore.store import LocalStore, from_url
 
 from supervision import limits
 from supervision.trust import is_loopback
+
+_STORE_CONNECT_TIMEOUT = timedelta(seconds=5)
+_STORE_RETRY_TIMEOUT = timedelta(seconds=15)  # all retries of one operation end before SETUP_TIMEOUT
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, ObjectStore, RetryConfig
@@ -80,14 +84,14 @@ def _remote(parts: SplitResult) -> Backend:
     if not parts.netloc:
         raise ValueError(f"'{shown}' names no bucket")
     client: ClientConfig = {
-        "connect_timeout": limits.STORE_CONNECT_TIMEOUT,
+        "connect_timeout": _STORE_CONNECT_TIMEOUT,
         "timeout": limits.STORE_REQUEST_TIMEOUT,
     }
     if parts.scheme == "s3" and _plain_http_allowed():
         client["allow_http"] = True
     retries: RetryConfig = {
         "max_retries": limits.STORE_REQUEST_RETRIES,
-        "retry_timeout": limits.STORE_RETRY_TIMEOUT,
+        "retry_timeout": _STORE_RETRY_TIMEOUT,
     }
     try:
         objects = from_url(parts.geturl(), client_options=client, retry_config=retries)

@@ -5,9 +5,10 @@ from datetime import datetime
 from cachetools import LRUCache
 
 from activities.store.artifacts import ArtifactStore
-from supervision import limits
 from supervision.contract.base import Model
 from supervision.store_keys import is_grant
+
+_KNOWN_GRANTS = 5000  # kept in a process: more than it has open supervisors
 
 
 class RunGrant(Model):
@@ -34,7 +35,7 @@ class Grants:
 
     def __init__(self, store: ArtifactStore) -> None:
         self._store = store
-        self._known: LRUCache[str, RunGrant] = LRUCache(limits.KNOWN_GRANTS)
+        self._known: LRUCache[str, RunGrant] = LRUCache(_KNOWN_GRANTS)
 
     async def write(self, grant: RunGrant) -> str:
         """Stores a grant. Returns its reference."""

@@ -15,10 +15,13 @@ from supervision.contract.finding import Evidence, FindingRecord
 from supervision.contract.plan import Plan
 from supervision.text import size
 
+_PROMPT_LIST_SHARE = 0.25  # of the room for what can be cut, where that is less
+_CACHED_PLANS = 32  # parsed plans kept in a process: more than runs that plan at the same time
+
 _CUT = "\n[… {count} characters left out here]"
 
 # Every worker agent of a run reads the same plan. Plans are content-addressed, so a parsed one never gets stale.
-_plans: LRUCache[tuple[str, str], Plan] = LRUCache(maxsize=limits.CACHED_PLANS)
+_plans: LRUCache[tuple[str, str], Plan] = LRUCache(maxsize=_CACHED_PLANS)
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,7 @@ async def read_findings(store: ArtifactStore, refs: list[DependencyRef], tokens:
 
 def list_bytes(tokens: int) -> int:
     """Returns the bytes that one list beside the findings may have in a prompt with that room for what can be cut."""
-    return min(limits.PROMPT_LIST_BYTES, int(tokens * limits.CHARS_PER_TOKEN * limits.PROMPT_LIST_SHARE))
+    return min(limits.PROMPT_LIST_BYTES, int(tokens * limits.CHARS_PER_TOKEN * _PROMPT_LIST_SHARE))
 
 
 async def with_findings(

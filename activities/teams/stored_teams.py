@@ -1,18 +1,27 @@
 """Teams as they were when a run began: a later edit of a team file changes later runs only."""
 
-from typing import Literal
+import asyncio
+import logging
+from datetime import timedelta
+from typing import Any, Literal
 
 from cachetools import LRUCache
 
 from activities.store.artifacts import ArtifactStore
-from activities.teams.catalogue import catalogue
 from activities.teams.team_definition import TeamError
 from activities.teams.team_files import LoadedTeam, TeamFiles, team_card
-from supervision import limits
+from activities.teams.toolbox import Toolbox
+from activities.tools.tool import Tool
 from supervision.contract.base import Model
 from supervision.contract.plan import NewRole
 from supervision.contract.team import Team, TeamCard
 from supervision.planning.new_roles import with_new_roles
+from supervision.text import clean, one_line
+
+CATALOGUE_CHARS = 6000  # of a team's data in the planner's prompt: ~1,700 tokens, paid once or twice a run
+_CATALOGUE_LINE_CHARS = 600  # one table with its columns
+_CATALOGUE_TIMEOUT = timedelta(seconds=8)  # loading the tables of a team takes about one
+_CACHED_TEAMS = 256  # parsed teams kept in a process
 
 
 class StoredTeam(Model):
@@ -35,7 +44,7 @@ class StoredTeams:
         self._store = store
         self._files = files
         # Stored teams are content-addressed, so a parsed one never gets stale.
-        self._cache: LRUCache[str, StoredTeam] = LRUCache(maxsize=limits.CACHED_TEAMS)
+        self._cache: LRUCache[str, StoredTeam] = LRUCache(maxsize=_CACHED_TEAMS)
 
     async def save(
         self, run_id: str, team: str | Team, worker_models: list[str] | None = None
@@ -101,3 +110,41 @@ class StoredTeams:
         if stored is None:
             stored = self._cache[ref] = StoredTeam.model_validate_json(await self._store.get(ref))
         return stored
+
+
+log = logging.getLogger(__name__)
+
+
+async def catalogue(team: Team, toolbox: Toolbox) -> str:
+    """Returns a line for each table and document that the team's tools reach; whole lines, as many as there is room.
+
+    Data that cannot be read now is left out: a plan can be made without it.
+    """
+    names = dict.fromkeys([tool for role in team.roles for tool in role.tools] + team.toolbox)
+    tools = [tool for tool in map(toolbox.get, names) if tool is not None and tool.catalogue is not None]
+    items: dict[str, str] = {}
+    for tool in tools:
+        for name, line in (await _items(tool)).items():
+            items[name] = max(items.get(name, ""), line, key=len)  # two tools may reach the same table
+    # Tables first: a plan names their columns and periods, documents can be searched.
+    names_in_order = sorted(items, key=lambda name: not name.startswith("table "))
+    return _bounded([one_line(clean(items[name]), _CATALOGUE_LINE_CHARS) for name in names_in_order])
+
+
+async def _items(tool: Tool[Any]) -> dict[str, str]:
+    assert tool.catalogue is not None
+    try:
+        return await asyncio.wait_for(tool.catalogue(), _CATALOGUE_TIMEOUT.total_seconds())
+    except Exception as error:  # whatever a file may hold: the tool itself says it, when it is called
+        log.warning("the data of tool %s is not in the catalogue: %s: %s", tool.name, type(error).__name__, error)
+        return {}
+
+
+def _bounded(lines: list[str]) -> str:
+    room, shown = CATALOGUE_CHARS, list[str]()
+    for line in lines:
+        room -= len(line) + 3
+        if room < 0:
+            return "\n".join([*shown, f"- and {len(lines) - len(shown)} more, which the tools list"])
+        shown.append(f"- {line}")
+    return "\n".join(shown)

@@ -13,7 +13,7 @@ A team is a folder with a `team.toml`; the folder's name is the team's name. A s
 
     [[tools]]
     name = "search_documents"
-    uses = "document_search"                        # a kind of activities/teams/tool_kinds.py
+    uses = "document_search"                        # a kind of activities/teams/toolbox.py
     options = { documents = "documents/*.md" }      # paths are relative to the folder and stay inside it
 
 An author's own tools go into a `tools.py` beside it, which defines `TOOLS: list[Tool]`; see

@@ -3,20 +3,42 @@
 import asyncio
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from pydantic import ValidationError
 
-from activities.teams.tool_kinds import KINDS
+from activities.tools.attachment import read_attachment
+from activities.tools.calculator import calculator
+from activities.tools.document_format import format_document
+from activities.tools.documents import read_document, search_documents
+from activities.tools.sql.sql_tools import list_tables, query_data
 from activities.tools.tool import NewArtifact, Tool, ToolContext, ToolMisuse, ToolOutput
 from supervision import limits
 from supervision.contract.request import describe_errors
 from supervision.contract.team import Role, ToolEntry
 from supervision.prompt_marks import OWN_TOOLS
-from supervision.text import cap, clean, did_you_mean, one_line
+from supervision.text import NAME_SHOWN_BYTES, cap, clean, did_you_mean, one_line
+
+_FILE_NAME_BYTES = 200  # of an artifact: file systems take 255
+TOOL_KEPT_CHARS = 200_000  # of one tool result in the store: ten pages, as many as figures are looked up in
+TOOL_SOURCES = 50  # sources of one tool result: they travel in history
+
+ToolFactory = Callable[[str, dict[str, Any], Path], Tool[Any]]
+"""(tool name, options of the team file, folder of the team file) -> tool; ValueError on bad options."""
+
+KINDS: dict[str, ToolFactory] = {
+    "attachment": read_attachment,
+    "calculator": calculator,
+    "document_format": format_document,
+    "document_read": read_document,
+    "document_search": search_documents,
+    "sql_query": query_data,
+    "sql_tables": list_tables,
+}
+
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +89,7 @@ class Toolbox:
         """Runs one call for `role`. Returns every failure as an error result; raises only if it is cancelled."""
         tool = self._tools.get(name) if name in role.tools else None
         if tool is None:
-            shown = one_line(clean(name), limits.NAME_SHOWN_BYTES)
+            shown = one_line(clean(name), NAME_SHOWN_BYTES)
             log.warning("refused tool call: role=%s tool=%s registered=%s", role.name, shown, name in self._tools)
             allowed = ", ".join(role.tools) or "none"
             return ToolRun(f"the tool '{shown}' is not available to this role; its tools are: {allowed}", is_error=True)
@@ -103,7 +125,7 @@ async def _guarded(tool: Tool[Any], arguments: Any, context: ToolContext) -> Too
         return _error(str(misuse))
     except BaseException as error:
         log.warning("tool %s failed", tool.name, exc_info=error)
-        return _error(f"{type(error).__name__}: {one_line(clean(_message(error)), limits.COMPLAINT_BYTES)}")
+        return _error(f"{type(error).__name__}: {one_line(clean(_message(error)), limits.SENTENCE_BYTES)}")
 
 
 def _checked(output: object) -> ToolRun:
@@ -113,13 +135,13 @@ def _checked(output: object) -> ToolRun:
         raise TypeError(f"a tool returns a ToolOutput or a str, this one returned {type(output).__name__}")
     text: str | bytes = output.text  # an author's own tool may return the bytes that it read
     if isinstance(text, bytes):
-        text = text[: 4 * limits.TOOL_KEPT_CHARS].decode("utf-8", "replace")
-    sources = [one_line(clean(str(source)), limits.SOURCE_BYTES) for source in output.sources[: limits.TOOL_SOURCES]]
+        text = text[: 4 * TOOL_KEPT_CHARS].decode("utf-8", "replace")
+    sources = [one_line(clean(str(source)), limits.SOURCE_BYTES) for source in output.sources[:TOOL_SOURCES]]
     for artifact in output.artifacts:
         if len(artifact.data) > limits.ARTIFACT_BYTES:
             raise ValueError(f"the artifact has {len(artifact.data)} bytes, at most {limits.ARTIFACT_BYTES} are kept")
     artifacts = [NewArtifact(_file_name(new.name), new.media_type, new.data) for new in output.artifacts]
-    return ToolRun(cap(text, limits.TOOL_KEPT_CHARS), sources=sources, artifacts=artifacts)
+    return ToolRun(cap(text, TOOL_KEPT_CHARS), sources=sources, artifacts=artifacts)
 
 
 def _error(text: str) -> ToolRun:
@@ -134,7 +156,7 @@ def _message(error: BaseException) -> str:
 
 
 def _file_name(name: str) -> str:
-    return PurePosixPath(one_line(clean(name), limits.FILE_NAME_BYTES).replace("\\", "/")).name or "artifact"
+    return PurePosixPath(one_line(clean(name), _FILE_NAME_BYTES).replace("\\", "/")).name or "artifact"
 
 
 def set_up_tools(entries: Iterable[ToolEntry], folder: Path) -> tuple[list[Tool[Any]], list[str]]:

@@ -14,6 +14,9 @@ from activities.tools.tool import Arguments, NoOptions, Tool, ToolContext, ToolM
 from supervision import limits
 from supervision.text import one_line
 
+CALCULATOR_CHARS = 500  # longer is a program, not an expression
+CALCULATOR_MAGNITUDE = 1e300  # near the end of floats: whatever is above is a bomb
+
 Number = int | float
 
 _GRAMMAR = (
@@ -21,7 +24,7 @@ _GRAMMAR = (
     "abs, min, max, sum, mean, pow, floor, ceil"
 )
 _NOT_COMPUTABLE = f"not an expression that can be computed. {_GRAMMAR}; no units, no thousands separators"
-_TOO_LARGE = f"a value is above {limits.CALCULATOR_MAGNITUDE:g}: too large to compute"
+_TOO_LARGE = f"a value is above {CALCULATOR_MAGNITUDE:g}: too large to compute"
 
 
 class Calculate(Arguments):
@@ -31,7 +34,7 @@ class Calculate(Arguments):
         str,
         Field(
             min_length=1,
-            max_length=limits.CALCULATOR_CHARS,
+            max_length=CALCULATOR_CHARS,
             description=f"For example (79.4 / 40.2) ** (1 / 55) - 1. {_GRAMMAR}.",
         ),
     ]
@@ -47,7 +50,7 @@ def calculator(name: str, options: dict[str, Any], folder: Path) -> Tool[Calcula
 
 
 async def _run(arguments: Calculate, context: ToolContext) -> ToolOutput:
-    expression = one_line(arguments.expression, limits.CALCULATOR_CHARS)
+    expression = one_line(arguments.expression, CALCULATOR_CHARS)
     return ToolOutput(f"{expression} = {_show(evaluate(expression))}")
 
 
@@ -68,7 +71,7 @@ def evaluate(expression: str) -> Number:
     except OverflowError:
         raise ToolMisuse(_TOO_LARGE) from None
     except (ArithmeticError, ValueError) as error:
-        raise ToolMisuse(f"cannot be computed: {one_line(str(error), limits.COMPLAINT_BYTES)}") from None
+        raise ToolMisuse(f"cannot be computed: {one_line(str(error), limits.SENTENCE_BYTES)}") from None
     except (InvalidExpression, TypeError, KeyError, AttributeError):
         raise ToolMisuse(_NOT_COMPUTABLE) from None
 
@@ -76,7 +79,7 @@ def evaluate(expression: str) -> Number:
 def _checked(value: object) -> Number:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ToolMisuse("only real numbers can be computed: no text, lists, comparisons or roots of negative numbers")
-    if not abs(value) <= limits.CALCULATOR_MAGNITUDE:  # NaN fails every comparison
+    if not abs(value) <= CALCULATOR_MAGNITUDE:  # NaN fails every comparison
         raise ToolMisuse(_TOO_LARGE)
     return value
 
@@ -92,7 +95,7 @@ def _guarded(function: Callable[..., object]) -> Callable[..., Number]:
 
 def _power(base: Number, exponent: Number) -> object:
     # An integer power is exact, so its size must be known before it is computed.
-    if abs(base) > 1 and exponent * math.log10(abs(base)) > math.log10(limits.CALCULATOR_MAGNITUDE):
+    if abs(base) > 1 and exponent * math.log10(abs(base)) > math.log10(CALCULATOR_MAGNITUDE):
         raise OverflowError
     return base**exponent
 

@@ -9,25 +9,27 @@ from activities.tools.tool import Arguments, NewArtifact, NoOptions, Tool, ToolC
 from supervision import limits
 from supervision.text import clean, one_line, slug
 
+_REPORT_SECTIONS = 50  # of a formatted document
+
 
 class Section(BaseModel):
     """One section; `body` is Markdown."""
 
     model_config = ConfigDict(extra="forbid")
 
-    heading: Annotated[str, Field(max_length=limits.HEADING_BYTES)]
+    heading: Annotated[str, Field(max_length=limits.SENTENCE_BYTES)]
     body: str
 
 
 class FormatDocument(Arguments):
     """A document."""
 
-    title: Annotated[str, Field(min_length=1, max_length=limits.HEADING_BYTES)]
+    title: Annotated[str, Field(min_length=1, max_length=limits.SENTENCE_BYTES)]
     sections: Annotated[
         list[Section],
         Field(
             min_length=1,
-            max_length=limits.REPORT_SECTIONS,
+            max_length=_REPORT_SECTIONS,
             description='In order, each as {"heading": "...", "body": "Markdown"}.',
         ),
     ]
@@ -58,7 +60,7 @@ async def _run(arguments: FormatDocument, context: ToolContext) -> ToolOutput:
 
 
 def _heading(text: str) -> str:
-    return one_line(clean(text), limits.HEADING_BYTES).lstrip("# ")
+    return one_line(clean(text), limits.SENTENCE_BYTES).lstrip("# ")
 
 
 def _has_words(text: str) -> bool:

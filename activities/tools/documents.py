@@ -16,6 +16,10 @@ from supervision import limits
 from supervision.contract.base import StrictModel
 from supervision.text import clean, one_line
 
+_SEARCH_HITS = 10
+_SEARCH_TERMS = 32  # words of a query that count
+PASSAGE_CHARS = 1500  # one search hit
+
 
 class DocumentOptions(StrictModel):
     """Options of both kinds: which files are documents. A document's id is its file's name without the ending."""
@@ -27,7 +31,7 @@ class SearchDocuments(Arguments):
     """One search."""
 
     query: Annotated[str, Field(min_length=1, max_length=1000, description="Words to look for, in any order.")]
-    limit: Annotated[int, Field(ge=1, le=limits.SEARCH_HITS, description="Most passages to return.")] = 3
+    limit: Annotated[int, Field(ge=1, le=_SEARCH_HITS, description="Most passages to return.")] = 3
 
 
 class ReadDocument(Arguments):
@@ -60,7 +64,7 @@ class Document:
                 passages[-1] = (heading, f"{passages[-1][1]}\n\n{block}")
             else:
                 passages.append((heading, block))
-            room = limits.PASSAGE_CHARS - len(passages[-1][1])
+            room = PASSAGE_CHARS - len(passages[-1][1])
         return passages
 
 
@@ -85,7 +89,7 @@ class Library:
         for path in files:
             text = clean(path.read_text(encoding="utf-8", errors="replace"))
             first = re.search(r"^#\s+(.+)$", text, re.MULTILINE)
-            document = Document(path.stem, one_line(first[1] if first else path.stem, limits.HEADING_BYTES), text)
+            document = Document(path.stem, one_line(first[1] if first else path.stem, limits.SENTENCE_BYTES), text)
             self.documents[document.id] = document
             self._index.executemany(
                 "INSERT INTO passages VALUES (?, ?, ?, ?)",
@@ -94,7 +98,7 @@ class Library:
 
     def search(self, query: str, limit: int) -> list[Hit]:
         """Returns the best passage of each of the best documents; none if no word occurs."""
-        words = re.findall(r"\w+", query)[: limits.SEARCH_TERMS]
+        words = re.findall(r"\w+", query)[:_SEARCH_TERMS]
         match = " OR ".join(f'"{word}"' for word in words)  # quoted: nothing of it is FTS syntax
         hits: dict[str, Hit] = {}
         if match:
@@ -138,9 +142,7 @@ def search_documents(name: str, options: dict[str, Any], folder: Path) -> Tool[S
         hits = documents.search(arguments.query, arguments.limit)
         if not hits:
             return ToolOutput(f"No passage contains any of these words. The documents are:\n{documents.catalogue()}")
-        text = "\n\n".join(
-            f"[{hit.document.id}] {hit.document.title}: {hit.passage[: limits.PASSAGE_CHARS]}" for hit in hits
-        )
+        text = "\n\n".join(f"[{hit.document.id}] {hit.document.title}: {hit.passage[:PASSAGE_CHARS]}" for hit in hits)
         return ToolOutput(text, sources=[hit.document.id for hit in hits])
 
     description = (

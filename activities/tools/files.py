@@ -4,6 +4,8 @@ from pathlib import Path
 
 from supervision import limits
 
+_TEAM_DATA_FILES = 1000  # a wider glob is a mistake
+
 Fingerprint = tuple[tuple[str, int, int], ...]
 
 
@@ -19,8 +21,8 @@ def files_inside(folder: Path, pattern: str) -> list[Path]:
     files = [path for path in sorted(folder.glob(pattern)) if path.is_file()]
     if not files:
         raise ValueError(f"'{pattern}' matches no file in {folder}")
-    if len(files) > limits.TEAM_DATA_FILES:
-        raise ValueError(f"'{pattern}' matches {len(files)} files, at most {limits.TEAM_DATA_FILES} are read")
+    if len(files) > _TEAM_DATA_FILES:
+        raise ValueError(f"'{pattern}' matches {len(files)} files, at most {_TEAM_DATA_FILES} are read")
     for path in files:
         if not path.resolve().is_relative_to(root):
             raise ValueError(f"{path} leads out of the team's folder")

@@ -56,7 +56,7 @@ async def chain_report(run_id: str, store: ArtifactStore) -> Report:
 
 
 def _rows(link: Link) -> Iterator[str]:
-    yield f"{'✘' if link.problem else '✔'} {link.kind}: {safe_line(link.text, limits.CLAIM_BYTES)}"
+    yield f"{'✘' if link.problem else '✔'} {link.kind}: {safe_line(link.text, limits.SENTENCE_BYTES)}"
     if link.findings:
         yield f"    findings: {', '.join(link.findings)}"
     for item in link.outputs:

@@ -127,7 +127,7 @@ class _Recorder:
                 "subtask_failed",
                 subtask,
                 error=failure.application_failure_info.type or "Unexpected",
-                message=cut(failure.message, limits.COMPLAINT_BYTES),
+                message=cut(failure.message, limits.SENTENCE_BYTES),
                 **dict(_refs(details)),
             )
         elif kind == "child_workflow_execution_canceled_event_attributes":

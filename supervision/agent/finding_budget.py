@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from supervision import limits
+FINDING_SUMMARY_CHARS = 1200  # what findings of less weight are cut to before others are: two paragraphs
 
 
 def allot(sizes: Sequence[int], weights: Sequence[float], budget: int) -> list[int]:
@@ -14,7 +14,7 @@ def allot(sizes: Sequence[int], weights: Sequence[float], budget: int) -> list[i
     """
     findings = list(zip(sizes, weights, strict=True))
     allotted = list(sizes)
-    for floor in (limits.FINDING_SUMMARY_CHARS, 0):
+    for floor in (FINDING_SUMMARY_CHARS, 0):
         for weight in sorted({weight for _, weight in findings}):
             surplus = sum(allotted) - max(0, budget)
             if surplus <= 0:

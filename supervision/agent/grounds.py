@@ -5,6 +5,10 @@ from supervision.contract.base import Model
 from supervision.contract.finding import ArtifactRef
 from supervision.text import cut, size
 
+AGENT_SOURCES = 100  # of one finding: more are no list that anybody reads
+AGENT_SOURCES_BYTES = 16 * 1024  # and of all of them
+AGENT_ARTIFACTS = 50  # of one finding
+
 
 class Grounds(Model):
     """The first sources and artifacts in the order of the calls; how many more there were is counted."""
@@ -22,12 +26,12 @@ class Grounds(Model):
             if source in known:
                 continue
             used += size(source)
-            if len(known) < limits.AGENT_SOURCES and used <= limits.AGENT_SOURCES_BYTES:
+            if len(known) < AGENT_SOURCES and used <= AGENT_SOURCES_BYTES:
                 known.add(source)
                 self.sources.append(source)
             else:
                 self.more_sources += 1
-        room = max(0, limits.AGENT_ARTIFACTS - len(self.artifacts))
+        room = max(0, AGENT_ARTIFACTS - len(self.artifacts))
         self.artifacts += [artifact.model_copy(update={"subtask_id": subtask_id}) for artifact in artifacts[:room]]
         self.more_artifacts += len(artifacts[room:])
 

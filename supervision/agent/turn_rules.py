@@ -7,6 +7,9 @@ from enum import Enum
 from supervision import limits
 from supervision.prompt_marks import FINISH_TOOL
 
+PAUSE_TURNS = 5  # `pause_turn` rounds of one call
+MODEL_WRITES_PER_SECOND = 30  # tokens of a slow model; a dead stream is ended long before
+
 WINDOW_FULL = "model_context_window_exceeded"  # the stop reason of a reply for which there was no more room
 
 
@@ -53,7 +56,7 @@ def next_step(stop_reason: str, has_text: bool, tool_calls: int, state: LoopStat
             return Next.FINISH
         return _last_step(has_text, state) if state.last else Next.NUDGE
     if stop_reason == "pause_turn":
-        if state.pauses >= limits.PAUSE_TURNS:
+        if state.pauses >= PAUSE_TURNS:
             return Next.BROKEN
         return _last_step(has_text, state) if state.last else Next.CONTINUE
     if stop_reason == WINDOW_FULL:
@@ -82,4 +85,4 @@ def more_room(max_tokens: int) -> int:
 
 def attempt_time(max_tokens: int) -> timedelta:
     """Returns how long one attempt of a call may take that may write so many tokens."""
-    return limits.MODEL_CALL_TIMEOUT + timedelta(seconds=max_tokens / limits.MODEL_WRITES_PER_SECOND)
+    return limits.MODEL_CALL_TIMEOUT + timedelta(seconds=max_tokens / MODEL_WRITES_PER_SECOND)

@@ -7,6 +7,8 @@ from supervision import limits
 from supervision.contract.base import Model
 from supervision.contract.usage import Usage
 
+USUAL_REPLY_TOKENS = 1500  # for estimates: most plans, turns and answers are shorter
+
 
 class Amount(Model):
     """Tokens and US dollars; None is no limit of that kind."""
@@ -57,7 +59,7 @@ def last_call(grant: Amount, used: Usage, next_estimate: int) -> bool:
 
 def call_estimate(prompt_bytes: int) -> int:
     """Returns the tokens of a call with a prompt of that size and a reply of the usual length."""
-    return math.ceil(prompt_bytes / limits.CHARS_PER_TOKEN) + limits.USUAL_REPLY_TOKENS
+    return math.ceil(prompt_bytes / limits.CHARS_PER_TOKEN) + USUAL_REPLY_TOKENS
 
 
 def token_price(usage: Usage) -> float:

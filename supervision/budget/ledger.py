@@ -14,7 +14,10 @@ from pydantic import JsonValue
 from supervision import limits
 from supervision.budget.amount import Amount, call_estimate, token_price
 from supervision.contract.request import Budget
-from supervision.contract.usage import Usage
+from supervision.contract.usage import Spend, Usage
+
+SYNTHESIS_HOLDBACK_SHARE = 0.1  # of the budget: an answer costs about a tenth of a run of a dozen subtasks
+SYNTHESIS_HOLDBACK_TOKENS = 20_000  # the findings of a dozen subtasks and an answer
 
 _ANY_TOKENS = Budget().tokens or 0  # in place of dollars that cannot be counted, at no price at all
 
@@ -129,7 +132,7 @@ class Ledger:
         if self._total.tokens is None:
             return 0
         needed = self._gone()[0] + tokens
-        share, held_back = limits.SYNTHESIS_HOLDBACK_SHARE, limits.SYNTHESIS_HOLDBACK_TOKENS
+        share, held_back = SYNTHESIS_HOLDBACK_SHARE, SYNTHESIS_HOLDBACK_TOKENS
         total = min(2 * needed, max(math.ceil(needed / (1 - share)) + 1, needed + held_back))  # as `_reserve` has it
         return max(0, total - self._total.tokens)
 
@@ -227,10 +230,10 @@ class Ledger:
         return tokens, (self._spent.usd or 0.0) + reserved_usd + self._promised_usd
 
     def _reserve(self) -> Amount:
-        share, total = limits.SYNTHESIS_HOLDBACK_SHARE, self._total
+        share, total = SYNTHESIS_HOLDBACK_SHARE, self._total
         tokens = usd = None
         if total.tokens is not None:
-            wanted = max(math.ceil(total.tokens * share), limits.SYNTHESIS_HOLDBACK_TOKENS)
+            wanted = max(math.ceil(total.tokens * share), SYNTHESIS_HOLDBACK_TOKENS)
             tokens = min(wanted, total.tokens // 2)  # of a small total more would leave nothing to write about
         if total.usd is not None and self._spent.usd is not None:
             usd = total.usd * share
@@ -248,3 +251,37 @@ class Ledger:
 def plan_estimate(goal_bytes: int) -> int:
     """Returns the tokens of one try at a plan."""
     return call_estimate(goal_bytes + limits.PLAN_PROMPT_BYTES)
+
+
+SUPERVISOR = "supervisor"
+"""Stands for a role where the supervisor itself calls a model."""
+
+
+class Spending:
+    """Sums by role and model. A role that is a team has its members' under `role/member`."""
+
+    def __init__(self) -> None:
+        self._sums: dict[tuple[str, str], Usage] = {}
+
+    def add(self, role: str, model: str, usage: Usage) -> None:
+        """Adds what was consumed; nothing leaves no row."""
+        if usage != Usage():
+            key = role, model
+            self._sums[key] = self._sums.get(key, Usage()) + usage
+
+    def add_team(self, role: str, rows: list[Spend], total: Usage) -> None:
+        """Adds the rows of a nested run; without any, its `total` in one."""
+        for row in rows:
+            self.add(f"{role}/{row.role}", row.model, row.usage)
+        if not rows:
+            self.add(role, "", total)
+
+    def rows(self) -> list[Spend]:
+        """Returns the sums, the largest first; those beyond STATUS_PAGE are one row."""
+        rows = [Spend(role=role, model=model, usage=usage) for (role, model), usage in self._sums.items()]
+        rows.sort(key=lambda row: row.usage.tokens, reverse=True)
+        shown, rest = rows[: limits.STATUS_PAGE], rows[limits.STATUS_PAGE :]
+        if rest:
+            total = sum((row.usage for row in rest), Usage())
+            shown.append(Spend(role=f"{len(rest)} more", model="", usage=total))
+        return shown

@@ -17,6 +17,8 @@ from supervision.contract.team import Team
 from supervision.errors import ErrorKind, SupervisionError
 from supervision.text import cut, did_you_mean, one_line, size
 
+REQUEST_DEPTH = 100  # JSON in JSON: parsers give up at 200, and a request is nested in other objects
+
 _FRACTION = re.compile(r"\d{1,9}/\d{1,9}|\d{0,9}\.?\d{1,20}", re.ASCII)
 _WORD = re.compile(r"[\w.-]{1,64}")
 _Label = Annotated[str, Field(max_length=200)]
@@ -97,7 +99,7 @@ class RunRequest(StrictModel):
     def _plan(cls, plan: object) -> object:
         """A misspelt field of a caller's own plan is refused; one of a model's is only ignored."""
         if isinstance(plan, dict) and (unknown := unknown_fields(plan)):
-            raise ValueError(f"has no such fields: {one_line(', '.join(unknown), limits.LIST_SHOWN_BYTES)}")
+            raise ValueError(f"has no such fields: {one_line(', '.join(unknown), limits.PARAGRAPH_BYTES)}")
         return plan
 
     @property
@@ -204,9 +206,9 @@ def parse_request(value: object, surplus: tuple[object, ...] = ()) -> RunRequest
         raise SupervisionError(
             ErrorKind.INVALID_REQUEST, f'the input must be an object such as {{"goal": "..."}}, not {kind or "this"}'
         )
-    if isinstance(value, dict) and depth_exceeds(value, limits.REQUEST_DEPTH):
+    if isinstance(value, dict) and depth_exceeds(value, REQUEST_DEPTH):
         raise SupervisionError(
-            ErrorKind.INVALID_REQUEST, f"the request is nested too deeply: at most {limits.REQUEST_DEPTH} levels"
+            ErrorKind.INVALID_REQUEST, f"the request is nested too deeply: at most {REQUEST_DEPTH} levels"
         )
     try:
         request = RunRequest.model_validate(value)
@@ -232,9 +234,7 @@ def complaint_lines(error: ValidationError, root: str = "request", value: object
         complaint = _complaint(item["type"], item["msg"])
         if item["type"] == "extra_forbidden":
             complaint += did_you_mean(str(item["loc"][-1]), _fields_at(error.title, item["loc"][:-1]))
-        lines.append(
-            f"{one_line(where, limits.FIELD_SHOWN_BYTES)}: {one_line(complaint, limits.FIELD_COMPLAINT_BYTES)}"
-        )
+        lines.append(f"{one_line(where, limits.LINE_BYTES)}: {one_line(complaint, limits.PARAGRAPH_BYTES)}")
     if (more := error.error_count() - len(lines)) > 0:
         lines.append(f"and {more} more")
     return lines

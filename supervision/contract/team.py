@@ -14,6 +14,17 @@ from supervision.contract.base import Model, StrictModel
 from supervision.contract.model_choice import Efforts, ModelChain
 from supervision.text import did_you_mean, one_line, quoted
 
+_ROLE_CAPABILITIES = 50  # each a word or two; a run keeps them for as long as it is open
+_CAPABILITY_CHARS = 100
+_ROLE_LABEL_CHARS = 80  # a line above an answer
+_PLANNING_INSTRUCTIONS_CHARS = 4000  # a team's own words to the planner: a page
+_PLANNING_EXAMPLES = 5  # of a team's plans; more cost every run and teach little
+_EXAMPLE_CHARS = 500  # of an example's goal or of one of its subtasks: a sentence or two
+_TEAM_ROUTES = 50
+_ROUTE_PATTERN_CHARS = 200  # some words of a goal
+_ON_FAILURE_CHARS = 600  # it is part of an error message
+_LEAST_TURN_TOKENS = 256  # of a role's own limit: a short finding and the call that hands it in
+
 Effects = Literal["read", "write"]
 Table = Mapping[str, object]
 M = TypeVar("M", bound=StrictModel)
@@ -63,15 +74,15 @@ def names_of(entries: Iterable[Table]) -> list[str]:
 
 
 Name = Annotated[str, AfterValidator(_name)]
-Capability = Annotated[str, Field(max_length=limits.CAPABILITY_CHARS)]
+Capability = Annotated[str, Field(max_length=_CAPABILITY_CHARS)]
 
 
 class PlanExample(StrictModel):
     """A goal, and how a good plan of this team would split it: a line for each subtask."""
 
-    goal: Annotated[str, Field(min_length=1, max_length=limits.EXAMPLE_CHARS)]
+    goal: Annotated[str, Field(min_length=1, max_length=_EXAMPLE_CHARS)]
     subtasks: Annotated[
-        list[Annotated[str, Field(min_length=1, max_length=limits.EXAMPLE_CHARS)]],
+        list[Annotated[str, Field(min_length=1, max_length=_EXAMPLE_CHARS)]],
         Field(min_length=1, max_length=12),
     ]
 
@@ -79,14 +90,14 @@ class PlanExample(StrictModel):
 class Planning(StrictModel):
     """What a team tells the planner: instructions of its own, and examples of good plans."""
 
-    instructions: Annotated[str, Field(max_length=limits.PLANNING_INSTRUCTIONS_CHARS)] = ""
-    examples: Annotated[list[PlanExample], Field(max_length=limits.PLANNING_EXAMPLES)] = []
+    instructions: Annotated[str, Field(max_length=_PLANNING_INSTRUCTIONS_CHARS)] = ""
+    examples: Annotated[list[PlanExample], Field(max_length=_PLANNING_EXAMPLES)] = []
 
 
 class Route(StrictModel):
-    """Goals that go to one role without the planner: see `supervision.planning.fixed_routes` for patterns."""
+    """Goals that go to one role without the planner: a pattern is words of theirs, or has `*` for any text."""
 
-    pattern: Annotated[str, Field(min_length=1, max_length=limits.ROUTE_PATTERN_CHARS)]
+    pattern: Annotated[str, Field(min_length=1, max_length=_ROUTE_PATTERN_CHARS)]
     role: str
 
 
@@ -106,7 +117,7 @@ class Role(StrictModel):
     description: Annotated[str, Field(min_length=1, max_length=limits.ROLE_DESCRIPTION_CHARS)]
     system_prompt: Annotated[str, Field(max_length=limits.ROLE_PROMPT_CHARS)] = ""
     tools: list[str] = []
-    capabilities: Annotated[list[Capability], Field(max_length=limits.ROLE_CAPABILITIES)] = []
+    capabilities: Annotated[list[Capability], Field(max_length=_ROLE_CAPABILITIES)] = []
     model: ModelChain | None = None
     effort: Efforts | None = None
     max_turns: Annotated[int, Field(ge=1, le=200)] | None = None
@@ -116,8 +127,8 @@ class Role(StrictModel):
     pool: Annotated[str, AfterValidator(_pool)] | None = None
     backup: str | None = None
     backlog_seconds: Annotated[float, Field(gt=0)] = 30.0
-    max_tokens: Annotated[int, Field(ge=limits.LEAST_TURN_TOKENS, le=limits.TURN_MAX_TOKENS)] | None = None
-    label: Annotated[str, Field(min_length=1, max_length=limits.ROLE_LABEL_CHARS)] | None = None
+    max_tokens: Annotated[int, Field(ge=_LEAST_TURN_TOKENS, le=limits.TURN_MAX_TOKENS)] | None = None
+    label: Annotated[str, Field(min_length=1, max_length=_ROLE_LABEL_CHARS)] | None = None
 
     @model_validator(mode="wrap")
     @classmethod
@@ -152,8 +163,8 @@ class Team(StrictModel):
     share_tools: bool = False
     toolbox: list[str] = []
     planning: Planning = Planning()
-    routes: Annotated[list[Route], Field(max_length=limits.TEAM_ROUTES)] = []
-    on_failure: Annotated[str, Field(max_length=limits.ON_FAILURE_CHARS)] = ""
+    routes: Annotated[list[Route], Field(max_length=_TEAM_ROUTES)] = []
+    on_failure: Annotated[str, Field(max_length=_ON_FAILURE_CHARS)] = ""
 
     @model_validator(mode="wrap")
     @classmethod
@@ -290,10 +301,10 @@ def _other(name: object, names: list[str]) -> str | None:
 
 def _unknown(role: str, names: list[str]) -> str:
     meant = did_you_mean(role, names).replace(", ", "; ", 1)
-    listed = one_line(", ".join(names), limits.LIST_SHOWN_BYTES)
+    listed = one_line(", ".join(names), limits.PARAGRAPH_BYTES)
     return f"{quoted(role)} is not one of the roles: {listed}{meant}"
 
 
 def _repeated(names: Iterable[str]) -> str:
     repeated = sorted(name for name, count in Counter(names).items() if count > 1)
-    return one_line(", ".join(repeated), limits.LIST_SHOWN_BYTES)
+    return one_line(", ".join(repeated), limits.PARAGRAPH_BYTES)

@@ -87,7 +87,7 @@ def with_valid_marks(text: str, planned: set[str], completed: set[str]) -> str:
 def marked_citations(text: str, completed: set[str]) -> list[Citation]:
     """Returns the citations that marks such as [t3] make: each statement with the subtasks named after it."""
     return [
-        Citation(claim=one_line(statement, limits.CLAIM_BYTES), subtask_ids=ids)
+        Citation(claim=one_line(statement, limits.SENTENCE_BYTES), subtask_ids=ids)
         for statement, ids in _marked(text, completed)
     ]
 

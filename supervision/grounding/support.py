@@ -19,6 +19,9 @@ from supervision.grounding.units import exclude_each_other, mentioned_scales, me
 from supervision.grounding.written_figures import SMALL, Figure, Reading, values
 from supervision.text import cut
 
+UNSUPPORTED_BYTES = 200  # one of them: a long quotation is known by its beginning
+GROUNDING_SOURCES_CHARS = 800_000  # of all texts that they are looked up in: at most 8 s of CPU, off the event loop
+
 SourceKind = Literal["data", "computed"]
 
 _HUNDRED = Decimal(100)
@@ -54,7 +57,7 @@ def unsupported_texts(text: str, sources: Sequence[Source], doubtful: Iterable[s
     What is `doubtful` already counts wherever the text has it, whatever the sources say.
     """
     texts = [claim.text for claim in unsupported(text, sources)] + [item for item in doubtful if item in text]
-    return [cut(item, limits.UNSUPPORTED_BYTES) for item in dict.fromkeys(texts)][: limits.UNSUPPORTED_SHOWN]
+    return [cut(item, UNSUPPORTED_BYTES) for item in dict.fromkeys(texts)][: limits.UNSUPPORTED_SHOWN]
 
 
 class Support:
@@ -157,7 +160,7 @@ class _Read:
 
 
 def _within_limits(sources: Sequence[Source]) -> Iterator[Source]:
-    room = limits.GROUNDING_SOURCES_CHARS
+    room = GROUNDING_SOURCES_CHARS
     for source in sources:
         text = source.text[: min(room, limits.GROUNDED_CHARS)]
         room -= len(text)

@@ -91,7 +91,7 @@ def expand(plan: Plan, team: TeamCard, taken: Iterable[str] = ()) -> Plan:
 def missing(plan: Plan, team: TeamCard) -> list[str]:
     """Returns a sentence for each capability that no role has, for the plan's author to act on."""
     known = list(dict.fromkeys(capability for role in team.roles for capability in role.capabilities))
-    listed = one_line(", ".join(known), limits.LIST_SHOWN_BYTES) or "none"
+    listed = one_line(", ".join(known), limits.PARAGRAPH_BYTES) or "none"
     return [
         f"subtask {quoted(subtask.id)} needs the capability {quoted(capability)}, which no role has (known: {listed})"
         for subtask in plan.subtasks

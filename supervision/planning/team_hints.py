@@ -3,8 +3,11 @@
 import re
 from itertools import combinations
 
-from supervision import limits
 from supervision.contract.team import Role, Team
+
+HINT_ROLES = 10  # among more, models choose the wrong one too often: a team of teams does better
+HINT_TOOLS = 15  # of one role: with more, models mistake one for another
+_HINT_OVERLAP = 0.6  # share of common words above which two descriptions mean the same
 
 _LEAST_WORDS = 5  # fewer say too little to compare
 
@@ -12,15 +15,15 @@ _LEAST_WORDS = 5  # fewer say too little to compare
 def team_hints(team: Team) -> list[str]:
     """Returns what should be changed in a team, one sentence each; empty if nothing is odd."""
     hints = []
-    if len(team.roles) > limits.HINT_ROLES:
+    if len(team.roles) > HINT_ROLES:
         hints.append(
-            f"team '{team.name}' has {len(team.roles)} roles: above {limits.HINT_ROLES} the planner chooses the wrong "
+            f"team '{team.name}' has {len(team.roles)} roles: above {HINT_ROLES} the planner chooses the wrong "
             "one more often, make teams of some of them"
         )
     for role in team.roles:
-        if len(role.tools) > limits.HINT_TOOLS:
+        if len(role.tools) > HINT_TOOLS:
             hints.append(
-                f"role '{role.name}' of team '{team.name}' has {len(role.tools)} tools: above {limits.HINT_TOOLS} "
+                f"role '{role.name}' of team '{team.name}' has {len(role.tools)} tools: above {HINT_TOOLS} "
                 "models mistake one for another, split the role"
             )
     for one, other in combinations(team.roles, 2):
@@ -38,7 +41,7 @@ def _overlap(one: Role, other: Role) -> str | None:
         return None
     words, others = _words(one.description), _words(other.description)
     enough = min(len(words), len(others)) >= _LEAST_WORDS
-    if enough and len(words & others) / len(words | others) > limits.HINT_OVERLAP:
+    if enough and len(words & others) / len(words | others) > _HINT_OVERLAP:
         return "almost the same description"
     if one.capabilities and set(one.capabilities) == set(other.capabilities):
         return "the same capabilities"

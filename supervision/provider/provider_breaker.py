@@ -7,11 +7,54 @@ seconds.
 """
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Literal
 
 from supervision import limits
 from supervision.errors import ODD, OUTAGES, PACING, ErrorKind
-from supervision.provider.call_window import CallWindow
+
+BREAKER_WINDOW = 4  # unanswered calls while nothing proves that the provider serves: 5 failures + 3 in flight < 10
+BREAKER_TRUST = timedelta(seconds=30)  # a provider that answered this recently gets any number of calls at once
+
+_HALVINGS_APART = 1.0  # seconds: a burst is refused as one, within a moment
+_GRANTS = 4  # for one call more, at most: with as many as a large window has, slow calls would take an hour to fill it
+
+
+class CallWindow:
+    """Additive increase, multiplicative decrease: AIMD, as TCP does it.
+
+    A refusal (429) leaves half of the calls that were in flight, at most once a second, and never less than one. For
+    as many granted calls as the window has, or four, there is one more, up to `most`.
+
+    A call is granted with its first content, as a refusal comes that early, too: how long an answer takes says nothing
+    about the limit.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._size = most
+        self._granted = 0  # since the size changed
+        self._halved_at = float("-inf")
+
+    @property
+    def size(self) -> int:
+        """How many calls may be in flight."""
+        return self._size
+
+    def refused(self, in_flight: int, now: float) -> None:
+        """Takes note of a refused call; `in_flight` counts it, too."""
+        if now - self._halved_at >= _HALVINGS_APART:
+            self._halved_at = now
+            self._granted = 0
+            self._size = max(min(self._size, in_flight) // 2, 1)
+
+    def granted(self) -> None:
+        """Takes note of a call that the provider began to answer."""
+        self._granted += 1
+        if self._granted >= min(self._size, _GRANTS):
+            self._granted = 0
+            self._size = min(self._size + 1, self._most)
+
 
 ProviderState = Literal["closed", "open", "half_open"]
 
@@ -128,7 +171,7 @@ class ProviderBreaker:
             waits = self._probe is not None
         else:
             trusted = self.trusted(now) or (trusted_elsewhere and not self.failures)
-            undecided = not trusted and len(self._unanswered) >= limits.BREAKER_WINDOW
+            undecided = not trusted and len(self._unanswered) >= BREAKER_WINDOW
             waits = undecided or len(self._in_flight) >= self._window.size
         if waits:
             return AskAgain()
@@ -216,4 +259,4 @@ class ProviderBreaker:
         self._trust(now)
 
     def _trust(self, now: float) -> None:
-        self._trusted_until = now + limits.BREAKER_TRUST.total_seconds()
+        self._trusted_until = now + BREAKER_TRUST.total_seconds()

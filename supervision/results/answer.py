@@ -8,6 +8,8 @@ from supervision import limits
 from supervision.contract.result import Citation, Contradiction, Gap, SubtaskReport
 from supervision.text import cut, one_line
 
+TRIED_SHOWN = 10  # subtasks that a failed run lists as tried
+
 ANSWER = "answer"
 """In place of a subtask's id, in the gap of an answer that could not be written."""
 
@@ -53,10 +55,10 @@ def findings_as_answer(reports: list[SubtaskReport], why: str) -> str:
 def failure_text(advice: str, reports: list[SubtaskReport]) -> str:
     """Returns what users read of a run that gave no answer: the team's `advice`, and what was tried."""
     tried = [report for report in reports if report.attempts]
-    lines = [f"- {one_line(report.description, limits.GAP_DESCRIPTION_BYTES)} ({_outcome(report)})" for report in tried]
-    more = len(lines) - limits.TRIED_SHOWN
+    lines = [f"- {one_line(report.description, limits.SENTENCE_BYTES)} ({_outcome(report)})" for report in tried]
+    more = len(lines) - TRIED_SHOWN
     if more > 0:
-        lines = [*lines[: limits.TRIED_SHOWN], f"- and {more} more"]
+        lines = [*lines[:TRIED_SHOWN], f"- and {more} more"]
     return "\n".join([advice, "", "**What was tried**", "", *lines]) if lines else advice
 
 
@@ -75,5 +77,5 @@ def with_gaps(answer: str, gaps: list[Gap]) -> str:
 
 def _gap_line(gap: Gap) -> str:
     reason = one_line(gap.reason, _REASON_BYTES)
-    description = one_line(gap.description, limits.GAP_DESCRIPTION_BYTES)
+    description = one_line(gap.description, limits.SENTENCE_BYTES)
     return f"- {description} (`{gap.subtask_id}`: {reason})" if description else f"- `{gap.subtask_id}`: {reason}"

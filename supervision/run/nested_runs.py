@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass, field
 
-from supervision import limits
 from supervision.contract.base import Model
 from supervision.contract.progress import Counts, NestedRun, Phase
 from supervision.contract.status import Wait
 from supervision.contract.usage import Usage
+
+NESTED_STEPS = 20  # reports of a nested run on its progress: each costs two histories some five events
 
 
 class WaitChanges(Model):
@@ -92,5 +93,5 @@ def milestone(phase: Phase, counts: Counts) -> tuple[object, ...]:
 
     Ended subtasks count in steps of a NESTED_STEPS-th of all: reports would otherwise grow with the run.
     """
-    step = max(1, counts.total // limits.NESTED_STEPS)
+    step = max(1, counts.total // NESTED_STEPS)
     return phase, counts.running > 0, counts.completed > 0, counts.ended // step

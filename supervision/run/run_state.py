@@ -3,31 +3,30 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from graphlib import TopologicalSorter
 from typing import Literal
 
 from supervision import limits
 from supervision.budget.amount import Amount
-from supervision.budget.spending import Spending
+from supervision.budget.ledger import Spending
 from supervision.budget.time_and_budget import TimeAndBudget
 from supervision.contract.ceilings import Ceilings
 from supervision.contract.finding import ArtifactRef
 from supervision.contract.plan import Plan
 from supervision.contract.progress import Phase
 from supervision.contract.request import RunRequest
-from supervision.contract.result import Contradiction, Gap, Problem, RunResult
+from supervision.contract.result import Contradiction, Gap, Problem, RunResult, SubtaskReport, Timing
 from supervision.contract.status import Flags, Status
 from supervision.contract.updates import NewBudget
 from supervision.contract.usage import ToolTally, Usage
-from supervision.grounding.confidence import ceiling
-from supervision.provider.serving_models import ServingModels
 from supervision.results.answer import ANSWER, Answer, with_gaps
-from supervision.results.basis import basis_of, unsupported_in
-from supervision.results.payload_fit import fit_page
+from supervision.results.confidence import basis_of, ceiling, unsupported_in
+from supervision.results.payload_fit import cut_to
 from supervision.results.success_rule import importance, nothing_missing
-from supervision.results.timing import timing
 from supervision.run.board import Board
 from supervision.run.nested_runs import NestedRuns
 from supervision.run.role_breaker import RoleBreaker
+from supervision.run.serving_models import ServingModels
 from supervision.run.slots import Slots
 from supervision.run.trace import Trace
 from supervision.run.waits import Waits
@@ -180,7 +179,7 @@ class RunState:
     def open_point(self, subtask_id: str, reason: str) -> None:
         """Sets the gap in a subtask that did complete."""
         known = self.board.subtask(subtask_id).description if subtask_id in self.board else ""
-        description = one_line(known, limits.GAP_DESCRIPTION_BYTES)
+        description = one_line(known, limits.SENTENCE_BYTES)
         self._open_points[subtask_id] = Gap(subtask_id=subtask_id, description=description, reason=cut(reason, 600))
 
     def plan_lacks(self, points: Sequence[str]) -> None:
@@ -228,14 +227,14 @@ class RunState:
         following = cursor + limits.STATUS_PAGE
         page, waiting_page = reports[cursor:following], waiting[cursor:following]
         deadline_at = self.time_and_budget.deadline_at.isoformat()
-        return Status(
+        status = Status(
             goal=one_line(self.request.goal, 400),
             team=self.request.team_name,
             phase=self.phase,
             flags=self.flags,
             revision=self.plan.revision if self.plan.subtasks or self.plan.direct_answer else 0,
             counts=self.board.counts(),
-            subtasks=fit_page(page),
+            subtasks=page,
             next_cursor=following if following < max(len(reports), len(waiting)) else None,
             usage=self.usage + self.nested.usage,
             spend=self.spending.rows(),
@@ -248,6 +247,7 @@ class RunState:
             model_notice=self.model_notice,
             error=self.error,
         )
+        return cut_to(status, limits.PAYLOAD_HARD_BYTES * 7 // 8)
 
     def details(self) -> str:
         """Returns the Markdown for the Web UI."""
@@ -303,3 +303,35 @@ class RunState:
             return "running"
         written = self.phase == "done" and bool(self.answer.text) and not self.answer.is_findings
         return "completed" if written and nothing_missing(self.board.current()) else "partial"
+
+
+def timing(reports: list[SubtaskReport], wall: float, own: float, now: datetime) -> Timing:
+    """Returns the times of a run. The supervisor's `own` seconds (planning, review, synthesis) are on every path.
+
+    Subtasks count from start to end.
+    The critical path is the longest chain of dependent subtasks: no parallelism can beat it.
+    """
+    times = {report.id: _time(report, now) for report in reports}
+    sequential = own + sum(times.values(), timedelta()).total_seconds()
+    return Timing(
+        wall_seconds=round(wall, 3),
+        sequential_seconds=round(sequential, 3),
+        critical_path_seconds=round(own + _longest_chain(reports, times).total_seconds(), 3),
+        speedup=round(sequential / wall, 2) if wall > 0 else 0.0,
+    )
+
+
+def _time(report: SubtaskReport, now: datetime) -> timedelta:
+    if report.started_at is None:
+        return timedelta()
+    end = datetime.fromisoformat(report.finished_at) if report.finished_at else now
+    return max(timedelta(), end - datetime.fromisoformat(report.started_at))
+
+
+def _longest_chain(reports: list[SubtaskReport], times: dict[str, timedelta]) -> timedelta:
+    depends_on = {report.id: [d for d in report.depends_on if d in times] for report in reports}
+    chain: dict[str, timedelta] = {}
+    for subtask_id in TopologicalSorter(depends_on).static_order():
+        before = max((chain[d] for d in depends_on[subtask_id]), default=timedelta())
+        chain[subtask_id] = times[subtask_id] + before
+    return max(chain.values(), default=timedelta())

@@ -11,6 +11,8 @@ from supervision.contract.status import TraceEvent, TracePage
 from supervision.run.events import sentence
 from supervision.text import size
 
+TRACE_PAGE_BYTES = 160 * 1024  # of one reply to `trace`: the rest comes with its cursor
+
 
 class Trace:
     """The last TRACE_EVENTS events. `now` is the workflow's clock; numbers go on from `last_seq`."""
@@ -43,7 +45,7 @@ class Trace:
             if event.seq <= cursor:
                 continue
             used += size(event.model_dump_json())
-            if events and used > limits.TRACE_PAGE_BYTES:
+            if events and used > TRACE_PAGE_BYTES:
                 page.next_cursor = events[-1].seq
                 break
             events.append(event)

@@ -11,7 +11,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from temporalio.testing import ActivityEnvironment
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput
 
-from activities.attempts import Attempts
+from activities.attempts import MISSING_ATTEMPTS, Attempts
 from activities.heartbeat import show
 from activities.store.artifacts import ArtifactChanged, ArtifactMissing, ArtifactTooLarge, ArtifactUnavailable
 from supervision import limits
@@ -63,8 +63,8 @@ async def test_heartbeats_come_while_the_first_read_is_slow_and_then_show_progre
 @pytest.mark.parametrize(
     ("error", "attempt", "kind", "final"),
     [
-        (ArtifactMissing("run/goal", "/store"), limits.MISSING_ATTEMPTS - 1, "ArtifactMissing", False),
-        (ArtifactMissing("run/goal", "/store"), limits.MISSING_ATTEMPTS, "ArtifactMissing", True),
+        (ArtifactMissing("run/goal", "/store"), MISSING_ATTEMPTS - 1, "ArtifactMissing", False),
+        (ArtifactMissing("run/goal", "/store"), MISSING_ATTEMPTS, "ArtifactMissing", True),
         (ArtifactChanged("changed"), 1, "ArtifactChanged", True),
         (ArtifactTooLarge("large"), 1, "ArtifactTooLarge", True),
         (RPCError("no answer", RPCStatusCode.UNAVAILABLE, b""), 100, "ServerUnavailable", False),

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from activities.heartbeat import DEADLY, beating, show, waiting
+from activities.heartbeat import beating, show, waiting
 from supervision import limits
 from supervision.errors import ErrorKind
+from supervision.prompt_marks import DEADLY
 
 
 class Died(BaseException):

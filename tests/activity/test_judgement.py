@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 import pytest
 
-from activities.agent_turn import AgentTurnActivities
+from activities.agent.agent_turn import AgentTurnActivities
 from activities.contracts.run_contracts import SubtaskBrief
 from activities.contracts.turn_contracts import TurnInput
 from activities.questions.judgement import (

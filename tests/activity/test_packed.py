@@ -1,5 +1,11 @@
 """Long lists in payloads: the largest that a run can have fit, and come back as they were."""
 
+import zlib
+from base64 import b64encode
+from hashlib import sha256
+
+import pytest
+
 from activities.contracts.packed import DependencyRef
 from activities.contracts.planning_contracts import PlanReply
 from activities.contracts.run_contracts import RunRef, SubtaskBrief
@@ -22,10 +28,10 @@ def findings(ids: list[str]) -> list[DependencyRef]:
         DependencyRef(
             subtask_id=subtask_id,
             role=f"role-{number % 50}".ljust(64, "y"),
-            text_ref=f"{RUN}/outputs/" + f"{number:064x}",
+            text_ref=f"{RUN}/outputs/" + sha256(b"%d" % number).hexdigest(),
             bytes=number,
-            importance="optional" if number % 3 else "required",
             complete=bool(number % 2),
+            record_ref=f"{RUN}/outputs/" + sha256(subtask_id.encode()).hexdigest(),
         )
         for number, subtask_id in enumerate(ids)
     ]
@@ -70,3 +76,29 @@ def test_a_plan_of_a_thousand_subtasks_fits_into_a_reply() -> None:
     written = reply.model_dump_json()
     assert len(written) < limits.PLAN_REPLY_BYTES
     assert PlanReply.model_validate_json(written) == reply
+
+
+def brief_with(packed: object) -> SubtaskBrief:
+    return SubtaskBrief.model_validate({"goal_ref": REF, "plan_ref": REF, "subtask_id": "t", "dependencies": packed})
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        b64encode(zlib.compress(b" " * 50_000_000)).decode(),
+        b64encode(b"no stream").decode(),
+        b64encode(zlib.compress(b"[" * 100_000)).decode(),
+        "é",
+        None,
+    ],
+    ids=["a bomb", "not compressed", "deep", "not base64", "nothing"],
+)
+def test_a_forged_list_is_refused_in_little_time_and_memory(forged: str | None) -> None:
+    with pytest.raises(ValueError, match="dependencies"):
+        brief_with({"zlib": forged})
+
+
+def test_a_plan_that_is_too_long_to_be_unpacked_is_not_packed() -> None:
+    subtasks = [Subtask(id=subtask_id, description="d", depends_on=LONGEST[:20]) for subtask_id in LONGEST]
+    reply = PlanReply(head=REF, plan=Plan(goal="g", subtasks=subtasks), usage=Usage())
+    assert len(reply.model_dump_json()) > limits.PLAN_REPLY_BYTES

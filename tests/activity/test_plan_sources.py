@@ -8,6 +8,7 @@ import pytest
 from activities.contracts.planning_contracts import PlanInput, PlanReply
 from activities.contracts.run_contracts import AttachmentRef
 from activities.questions.planning import PLAN
+from activities.teams.stored_teams import CATALOGUE_CHARS
 from activities.teams.team_files import TeamFiles
 from supervision import limits
 from supervision.contract.plan import Plan, Subtask
@@ -109,7 +110,7 @@ async def test_a_long_catalogue_ends_with_a_whole_line_and_a_count(desk: Desk) -
         (desk.teams_folder / "orchard" / f"note{number:03}.md").write_text(f"# Note {number} on pears and frost\n")
     catalogue = await desk.teams.catalogue(await desk.team("orchard"))
     lines = catalogue.splitlines()
-    assert len(catalogue) <= limits.CATALOGUE_CHARS + 100
+    assert len(catalogue) <= CATALOGUE_CHARS + 100
     assert lines[0].startswith("- table harvest")
     assert all(line.startswith("- document [") for line in lines[1:-1])
     assert lines[-1] == f"- and {302 - len(lines[:-1])} more, which the tools list"

@@ -6,8 +6,8 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.contracts.run_contracts import Published, PublishInput
 from activities.model.conversation import ConversationStore
-from activities.publishing import PublishingActivities
-from supervision.contract.finding import Finding
+from activities.run.publishing import PublishingActivities
+from supervision.contract.finding import ArtifactRef, Finding
 from supervision.contract.plan import Subtask
 from supervision.contract.result import Gap, RunResult, SubtaskReport
 from supervision.contract.status import TraceEvent
@@ -47,18 +47,30 @@ async def test_a_result_without_an_answer_keeps_none(desk: Desk) -> None:
     assert (await publish(desk, publication))[1].answer == ""
 
 
-async def test_a_truncated_result_gets_descriptions_and_summaries_back(desk: Desk) -> None:
-    finding = Finding(summary="It…", text_ref=await desk.put("finding", "It is 44 pears."))
+async def test_descriptions_are_stored_as_planned_and_artifacts_as_the_findings_have_them(desk: Desk) -> None:
+    artifact = ArtifactRef(name="pears.csv", ref="r")
+    finding = Finding(summary="44.", text_ref=await desk.put("finding", "It is 44 pears."), artifacts=[artifact])
     report = SubtaskReport(id="t1", description="Count…", finding=finding)
     _, result = await publish(
         desk,
         PublishInput(
             run=await desk.run_ref(),
-            result=RunResult(subtasks=[report], truncated=True),
+            result=RunResult(subtasks=[report]),
             plan_ref=await desk.plan(Subtask(id="t1", description="Count the pears of 1990")),
         ),
     )
-    [stored] = result.subtasks
-    assert stored.finding is not None
-    assert (stored.description, stored.finding.summary) == ("Count the pears of 1990", "It is 44 pears.")
-    assert not result.truncated
+    assert result.subtasks == [report.model_copy(update={"description": "Count the pears of 1990"})]
+    assert result.artifacts == [artifact]
+
+
+async def test_a_result_in_pages_is_stored_whole_and_in_order(desk: Desk) -> None:
+    run = await desk.run_ref()
+    reports = [SubtaskReport(id=f"t{number}", state="completed") for number in range(5)]
+    pages = []
+    for page in (reports[:2], reports[2:4]):
+        refs, _ = await publish(desk, PublishInput(run=run, result=RunResult(subtasks=page), is_page=True))
+        assert refs.trace_ref == ""
+        pages.append(refs.result_ref)
+    refs, result = await publish(desk, PublishInput(run=run, result=RunResult(subtasks=reports[4:]), pages=pages))
+    assert result.subtasks == reports
+    assert refs.trace_ref

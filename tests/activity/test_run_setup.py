@@ -10,7 +10,7 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.contracts.run_contracts import RunRef, RunSetup, SetupInput, SubtaskBrief
 from activities.model.prompt_fit import KnownWindows
-from activities.run_setup import ProcessFacts, RunSetupActivities
+from activities.run.run_setup import GRANT_LIFETIME, ProcessFacts, RunSetupActivities
 from activities.store.grants import Grants, RunGrant
 from supervision import limits
 from supervision.contract.ceilings import Ceilings
@@ -190,7 +190,7 @@ async def test_a_run_is_granted_its_models_and_the_teams_of_its_roles_for_so_lon
     assert (grant.run_id, grant.workflow_id, grant.depth) == (desk.run_id, desk.run_id, 1)
     assert grant.models == ["a-model", "b-model", "c-model", "d-model"]
     assert grant.nested_teams == ["crew"]
-    assert before <= grant.expires_at - limits.GRANT_LIFETIME <= datetime.now(UTC)
+    assert before <= grant.expires_at - GRANT_LIFETIME <= datetime.now(UTC)
 
 
 async def test_a_nested_supervisor_is_granted_one_level_and_no_more_time_than_the_one_above(desk: Desk) -> None:

@@ -10,6 +10,7 @@ import pytest
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
+from activities.agent.tool_calls import ODD_TOOL_ATTEMPTS, ToolActivities
 from activities.contracts.run_contracts import RunRef
 from activities.contracts.turn_contracts import ToolCallRef, ToolInput, ToolReply, arguments_sha256
 from activities.model.conversation import ConversationStore, Entry, Opening
@@ -18,7 +19,6 @@ from activities.prompts.agent_prompts import UNKNOWN_OUTCOME
 from activities.store.artifacts import ArtifactStore, ArtifactUnavailable, open_store
 from activities.teams.stored_teams import StoredTeams, TeamUnavailable
 from activities.teams.team_files import TeamFiles
-from activities.tool_calls import ToolActivities
 from supervision import limits
 from supervision.store_keys import call_key
 
@@ -214,7 +214,7 @@ async def test_an_error_that_nobody_anticipates_ends_after_some_attempts(shop: S
         await shop.attempt(request, number=1)
     assert not isinstance(early.value, ApplicationError)
     with pytest.raises(ApplicationError) as late:
-        await shop.attempt(request, number=limits.ODD_TOOL_ATTEMPTS)
+        await shop.attempt(request, number=ODD_TOOL_ATTEMPTS)
     assert (late.value.type, late.value.non_retryable) == ("Unexpected", True)
 
 

@@ -18,7 +18,8 @@ from temporalio.contrib.pydantic import PydanticPayloadConverter
 from temporalio.service import RPCError
 from temporalio.testing import ActivityEnvironment
 
-from activities import guard, tool_calls
+from activities import guard
+from activities.agent import tool_calls
 from activities.contracts.run_contracts import RunRef
 from activities.contracts.turn_contracts import ToolCallRef, arguments_sha256
 from activities.model import anthropic_model, journalled_call, stream

@@ -15,14 +15,16 @@ from activities.model.structured import first_json
 from activities.prompts.agent_prompts import plain
 from activities.questions.plan_drafts import PlanDraft, plan_of
 from activities.replies import schema_rules
-from activities.tools.calculator import evaluate
+from activities.teams.team_definition import TEAM_FILE_BYTES
+from activities.tools.calculator import CALCULATOR_CHARS, evaluate
 from activities.tools.documents import Document
+from activities.tools.sql.sql_tools import SQL_CHARS
 from console.terminal import safe
 from supervision import limits
-from supervision.agent.closing_lines import conclude
+from supervision.agent.finish_call import conclude
 from supervision.contract.request import RunRequest, describe_errors
 from supervision.grounding.claims import claims, plain_text
-from supervision.grounding.support import Source, unsupported
+from supervision.grounding.support import GROUNDING_SOURCES_CHARS, Source, unsupported
 from supervision.grounding.written_figures import figures
 from supervision.planning.plan_graph import plan_problems
 from supervision.text import cap, clean, one_line, slug
@@ -130,12 +132,12 @@ PARSERS = {
     "calculator": Parser(
         evaluate,
         [Family("", unit, "1") for unit in ("(", "-", "1+", "9**", "sqrt(", "1 ")],
-        limits.CALCULATOR_CHARS,
+        CALCULATOR_CHARS,
     ),
     "sql_tokens": Parser(
         lambda text: sqlglot.tokenize(text, read="duckdb"),
         [Family("SELECT ", unit, "1") for unit in ("(", "'", '"', "--", "/*", "$$", "a.", "1e", "\\", " JOIN t")],
-        limits.SQL_CHARS,
+        SQL_CHARS,
     ),
     "schema": Parser(
         schema,
@@ -159,7 +161,7 @@ PARSERS = {
             Family("", "[[roles]]\n"),
             Family("x = '''", "'", "a'''"),
         ],
-        limits.TEAM_FILE_BYTES,
+        TEAM_FILE_BYTES,
     ),
     "claims": Parser(lambda text: list(claims(text)), [*units(*QUOTES, *MARKDOWN), Family("`", "a")], 2 * GROUNDED),
     "figures": Parser(lambda text: list(figures(text)), units(*FIGURES), GROUNDED),
@@ -180,7 +182,7 @@ def test_twice_the_text_takes_at_most_three_times_as_long(name: str) -> None:
 def test_sources_at_their_cap_take_as_long_as_the_limit_says() -> None:
     part = limits.GROUNDED_CHARS // 8
     once = min(seconds(lambda text: unsupported("13 m of 17.", [Source(text)]), "1 " * (part // 2)) for _ in range(3))
-    assert once * limits.GROUNDING_SOURCES_CHARS / part < limits.LOOP_SILENCE.total_seconds()
+    assert once * GROUNDING_SOURCES_CHARS / part < limits.LOOP_SILENCE.total_seconds()
 
 
 @pytest.mark.parametrize("parse", [lambda text: [text[i:] for i in range(0, len(text), 4)]])

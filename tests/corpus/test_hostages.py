@@ -10,6 +10,7 @@ import pytest
 
 from activities.bounded import child_processes
 from activities.replies.answer_schema import check_schema, problems, sendable
+from activities.tools.sql.sql_tools import SQL_CHARS
 from activities.tools.sql.table_store import TableStore
 from activities.tools.tool import ToolMisuse
 from supervision import limits
@@ -92,7 +93,7 @@ def texts() -> list[str]:
     for shape in SHAPES:
         parts = shape.split("|")
         prefix, unit, suffix = parts[0], "|".join(parts[1:-1]), parts[-1]
-        for times in (20, (limits.SQL_CHARS - len(prefix + suffix)) // len(unit)):
+        for times in (20, (SQL_CHARS - len(prefix + suffix)) // len(unit)):
             made.append(prefix + unit * times + suffix)
     return made
 

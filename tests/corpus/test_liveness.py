@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from temporalio.client import Client
 
-from supervision import limits
 from supervision.contract.base import depth_exceeds
+from supervision.contract.request import REQUEST_DEPTH
 from tests.corpus.test_hostages import BITES, SCHEMAS
 from tests.corpus.test_raw_inputs import FIELDS, ODD, ends, field
 from tests.scripted_model import Reply, ScriptedModel, Step, plan, script, text, tools
@@ -66,7 +66,7 @@ async def start_runs(client: Client, model: ScriptedModel, run_id: str, kind: st
 
 # Every run of FIELDS is looked at in test_raw_inputs; for the memory of a process a part of them is enough.
 SOME = dict(list(FIELDS.items())[::4])
-SHALLOW = [schema for schema in SCHEMAS if not depth_exceeds(schema, limits.REQUEST_DEPTH)]
+SHALLOW = [schema for schema in SCHEMAS if not depth_exceeds(schema, REQUEST_DEPTH)]
 CASES: dict[str, Callable[[Client, ScriptedModel, str], Awaitable[None]]] = {
     "runs": partial(start_runs, kind="SupervisorWorkflow", inputs=ODD),
     "worker agents": partial(start_runs, kind="WorkerAgentWorkflow", inputs=ODD),

@@ -18,7 +18,7 @@ from temporalio.exceptions import ApplicationError
 from runtime.settings import Settings
 from supervision import limits
 from supervision.contract.result import RunResult
-from supervision.grounding.confidence import SURE
+from supervision.results.confidence import SURE
 from tests.faults import plays
 from tests.faults.planted import FAULTS, Fault
 from tests.faults.plays import Play

@@ -7,6 +7,7 @@ its histories and compared.
 import ast
 import json
 from datetime import timedelta
+from importlib import import_module
 from pathlib import Path
 
 from supervision import limits
@@ -25,8 +26,8 @@ python -m tests.replay.record VERSION"""
 
 
 def numbers() -> dict[str, float]:
-    """Returns today's numbers by name, times in seconds."""
-    values = {name: getattr(limits, name) for name in sorted(_names())}
+    """Returns today's numbers, times in seconds: those in `limits` by name, a module's own as `module.NAME`."""
+    values = {name: _value(name) for name in sorted(_names())}
     return {name: value.total_seconds() if isinstance(value, timedelta) else value for name, value in values.items()}
 
 
@@ -43,10 +44,16 @@ def record_numbers(folder: Path) -> None:
     (folder / RECORDED).write_text(json.dumps(numbers(), indent=2) + "\n", encoding="utf-8")
 
 
+def _value(name: str) -> float | timedelta:
+    module, _, own = name.rpartition(".")
+    value: float | timedelta = getattr(import_module(module or limits.__name__), own)
+    return value
+
+
 def _names() -> set[str]:
-    """Returns the names in `limits` that any module reads which the workflows import, directly or not."""
+    """Returns the names in `limits`, and the numbers of their own, of all modules that the workflows import."""
     names: set[str] = set()
-    seen: set[str] = set()
+    seen: set[str] = {limits.__name__}
     waiting = list(MAINS)
     while waiting:
         module = waiting.pop()
@@ -54,10 +61,17 @@ def _names() -> set[str]:
         if module in seen or not module.startswith(READ_IN_WORKFLOWS) or not path.is_file():
             continue
         seen.add(module)
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        constants = [t.id for n in tree.body if isinstance(n, ast.Assign) for t in n.targets if isinstance(t, ast.Name)]
+        names.update(f"{module}.{name}" for name in constants if _is_number(f"{module}.{name}"))
+        for node in ast.walk(tree):
             match node:
                 case ast.Attribute(ast.Name("limits"), name):
                     names.add(name)
                 case ast.ImportFrom(str(package), aliases):
                     waiting += [package, *(f"{package}.{alias.name}" for alias in aliases)]
     return names
+
+
+def _is_number(name: str) -> bool:
+    return isinstance(_value(name), (int, float, timedelta))

@@ -21,7 +21,8 @@ def test_no_number_that_workflow_code_reads_has_changed_since_the_last_release()
     [
         ("PROVIDER_PAUSE", timedelta(seconds=1)),
         ("PLAN_TRIES", 0),
-        ("JUDGED_CONFLICTS", 0),
+        ("workflows.answer.review_rounds._JUDGED_CONFLICTS", 0),
+        ("supervision.agent.turn_rules.PAUSE_TURNS", 1),
         ("CHILD_CLOSE_WAIT", timedelta(seconds=1)),
         ("CONTEXT_TOKENS", 1000),
         ("NESTED_DEADLINE_SHARE", 0.5),
@@ -32,12 +33,14 @@ def test_no_number_that_workflow_code_reads_has_changed_since_the_last_release()
 def test_a_change_of_any_of_them_is_seen(name: str, value: object, monkeypatch: pytest.MonkeyPatch) -> None:
     at_release = numbers()
     assert changes(at_release) == []
-    monkeypatch.setattr(limits, name, value)
+    monkeypatch.setattr(name if "." in name else f"{limits.__name__}.{name}", value)
     assert [line.split(":")[0].strip() for line in changes(at_release)] == [name]
 
 
 def test_numbers_of_workers_alone_may_change() -> None:
-    assert {"ACTIVITY_SLOTS", "CACHED_WORKFLOWS", "MODEL_IDLE_TIMEOUT", "SQL_TIMEOUT"}.isdisjoint(numbers())
+    read = numbers()
+    assert {"ACTIVITY_SLOTS", "CACHED_WORKFLOWS", "MODEL_IDLE_TIMEOUT", "SQL_TIMEOUT"}.isdisjoint(read)
+    assert not any(name.startswith(("activities.model.", "activities.tools.", "runtime.")) for name in read)
 
 
 def test_a_number_that_a_version_adds_or_drops_is_no_change() -> None:

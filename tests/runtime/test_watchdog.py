@@ -18,8 +18,8 @@ import asyncio, re, sys, time
 from datetime import timedelta
 from supervision import limits
 limits.LOOP_SILENCE = timedelta(milliseconds=1500)
-limits.NATIVE_CPU = timedelta(milliseconds=1500)
-limits.WATCHDOG_TICK = timedelta(milliseconds=100)
+NATIVE_CPU = timedelta(milliseconds=1500)
+WATCHDOG_TICK = timedelta(milliseconds=100)
 limits.GRACEFUL_SHUTDOWN = timedelta(milliseconds=500)
 limits.SHUTDOWN_MARGIN = timedelta(0)
 from runtime.watchdog import Watchdog, stopping_by_signal

@@ -10,7 +10,7 @@ from supervision.contract.finding import Finding
 from supervision.contract.result import Problem
 from supervision.contract.team import RoleCard
 from supervision.errors import ErrorKind
-from supervision.provider.serving_models import ServingModels
+from supervision.run.serving_models import ServingModels
 from supervision.run.slots import Slot
 from tests.unit.shapes import Clock
 from workflows.child_contracts import WorkerAgentResult

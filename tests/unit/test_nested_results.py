@@ -13,7 +13,7 @@ from supervision.run.run_state import RunState
 from supervision.text import size
 from tests.unit.shapes import START, Clock
 from workflows.child_contracts import NestedResult
-from workflows.nested.nested_result import as_agent_result, nested_result
+from workflows.nested.nested_result import NESTED_GAPS, as_agent_result, nested_result
 
 ANSWER = Answer("The pears weigh 3 kg.", "run/outputs/answer")
 FINDINGS = Answer("t1 found 3 kg.", "run/outputs/answer", is_findings=True)
@@ -32,7 +32,7 @@ def test_an_answer_is_a_finding_with_the_warnings_as_its_limitations() -> None:
     assert (finding.summary, finding.text_ref, finding.outcome) == (ANSWER.text, ANSWER.ref, "done")
     assert finding.text_bytes == size(ANSWER.text)
     (limitation,) = finding.limitations
-    assert size(limitation) <= limits.LIMITATION_BYTES
+    assert size(limitation) <= limits.SENTENCE_BYTES
 
 
 @pytest.mark.parametrize("phase", ["done", "cancelled"])
@@ -49,8 +49,8 @@ def test_the_words_for_a_failure_and_an_answer_that_was_not_stored_are_no_findin
 
 def test_gaps_beyond_what_a_message_holds_are_counted() -> None:
     result = handed_up("done", ANSWER)
-    result.gaps = [Gap(subtask_id=f"f{number}", reason="x" * 999) for number in range(limits.NESTED_GAPS + 3)]
+    result.gaps = [Gap(subtask_id=f"f{number}", reason="x" * 999) for number in range(NESTED_GAPS + 3)]
     gaps = as_agent_result(result).gaps
-    assert len(gaps) == limits.NESTED_GAPS + 1
+    assert len(gaps) == NESTED_GAPS + 1
     assert gaps[-1].reason == "3 more, in the result of the nested run"
     assert size(gaps[0].reason) <= 300

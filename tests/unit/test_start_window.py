@@ -4,8 +4,7 @@ import asyncio
 
 import pytest
 
-from supervision import limits
-from workflows.start_window import StartLease, StartWindow
+from workflows.start_window import STARTED_BYTES, STARTS_AT_ONCE, StartLease, StartWindow
 
 SMALL = 100
 
@@ -29,15 +28,15 @@ async def started(task: asyncio.Task[StartLease]) -> None:
 
 async def test_a_further_child_waits_until_a_start_is_confirmed() -> None:
     window = StartWindow()
-    tasks = [lease(window, SMALL) for _ in range(limits.STARTS_AT_ONCE + 2)]
-    assert await under_way(tasks) == [True] * limits.STARTS_AT_ONCE + [False, False]
+    tasks = [lease(window, SMALL) for _ in range(STARTS_AT_ONCE + 2)]
+    assert await under_way(tasks) == [True] * STARTS_AT_ONCE + [False, False]
     await started(tasks[7])
-    assert await under_way(tasks) == [True] * (limits.STARTS_AT_ONCE + 1) + [False]
+    assert await under_way(tasks) == [True] * (STARTS_AT_ONCE + 1) + [False]
 
 
 async def test_large_inputs_wait_for_each_other_in_their_order() -> None:
     window = StartWindow()
-    tasks = [lease(window, limits.STARTED_BYTES), lease(window, limits.STARTED_BYTES), lease(window, SMALL)]
+    tasks = [lease(window, STARTED_BYTES), lease(window, STARTED_BYTES), lease(window, SMALL)]
     assert await under_way(tasks) == [True, False, False]
     await started(tasks[0])
     assert await under_way(tasks) == [True, True, False]
@@ -45,13 +44,13 @@ async def test_large_inputs_wait_for_each_other_in_their_order() -> None:
 
 async def test_an_input_above_the_bound_goes_alone() -> None:
     window = StartWindow()
-    tasks = [lease(window, 2 * limits.STARTED_BYTES), lease(window, SMALL)]
+    tasks = [lease(window, 2 * STARTED_BYTES), lease(window, SMALL)]
     assert await under_way(tasks) == [True, False]
 
 
 async def test_who_is_cancelled_while_waiting_lets_the_next_one_pass() -> None:
     window = StartWindow()
-    first, large, small = (lease(window, size) for size in (SMALL, limits.STARTED_BYTES, SMALL))
+    first, large, small = (lease(window, size) for size in (SMALL, STARTED_BYTES, SMALL))
     assert await under_way([first, large, small]) == [True, False, False]
     large.cancel()
     assert await under_way([first, large, small]) == [True, True, True]
@@ -61,17 +60,17 @@ async def test_who_is_cancelled_while_waiting_lets_the_next_one_pass() -> None:
 
 async def test_who_is_cancelled_as_its_turn_comes_gives_it_back() -> None:
     window = StartWindow()
-    first, second = lease(window, limits.STARTED_BYTES), lease(window, limits.STARTED_BYTES)
+    first, second = lease(window, STARTED_BYTES), lease(window, STARTED_BYTES)
     await under_way([first, second])
-    window.give_back(limits.STARTED_BYTES)
+    window.give_back(STARTED_BYTES)
     second.cancel()
-    third = lease(window, limits.STARTED_BYTES)
+    third = lease(window, STARTED_BYTES)
     assert await under_way([third]) == [True]
 
 
 async def test_a_start_that_fails_frees_its_place_once() -> None:
     window = StartWindow()
-    held = await window.lease(limits.STARTED_BYTES)
+    held = await window.lease(STARTED_BYTES)
 
     async def fails() -> None:
         raise ValueError
@@ -79,5 +78,5 @@ async def test_a_start_that_fails_frees_its_place_once() -> None:
     for _ in range(2):
         with pytest.raises(ValueError):
             await held.until_started(fails())
-    tasks = [lease(window, limits.STARTED_BYTES), lease(window, limits.STARTED_BYTES)]
+    tasks = [lease(window, STARTED_BYTES), lease(window, STARTED_BYTES)]
     assert await under_way(tasks) == [True, False]

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervision import limits
-from supervision.text import cap, clean, cut, did_you_mean, label, money, one_line, quoted, size, slug
+from supervision.text import NAME_SHOWN_BYTES, cap, clean, cut, did_you_mean, label, money, one_line, quoted, size, slug
 from tests.unit.shapes import any_text
 
 
@@ -139,7 +138,7 @@ def test_the_closest_known_name_is_suggested(name: str, known: list[str], hint: 
 
 def test_a_name_is_quoted_on_one_line() -> None:
     assert quoted("a\nb") == "'a b'"
-    assert size(quoted("x" * 500)) == limits.NAME_SHOWN_BYTES + 2
+    assert size(quoted("x" * 500)) == NAME_SHOWN_BYTES + 2
 
 
 @pytest.mark.parametrize(("hidden", "shown"), [(300, 100), (301, 100), (299, 101)])

@@ -4,7 +4,6 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from activities.questions.judgement import REVIEW, ReviewInput, ReviewReply, Verdict
-    from supervision import limits
     from supervision.contract.result import Contradiction
     from supervision.run.events import reviewed
     from workflows.answer.drafts import Drafts
@@ -14,6 +13,9 @@ with workflow.unsafe.imports_passed_through():
     from workflows.plan.make_plan import Replanning
     from workflows.run_context import RunContext
     from workflows.subtasks.dispatch import Dispatch
+
+WARM_REVIEWS = 2  # rounds of review in which a finding is corrected in its own conversation; then a fresh eye helps
+_JUDGED_CONFLICTS = 5  # conflicts settled one by one; more than that are listed as found
 
 
 _RESTS_ON_OLDER = "These findings, which yours rests on, were changed after it:"
@@ -57,7 +59,7 @@ async def review(context: RunContext, dispatch: Dispatch, replanning: Replanning
             # run); only a better finding closes the point, where the subtask completes.
             state.open_point(subtask_id, f"there was no time to fix it: {feedback}")
         anew = {verdict.subtask_id for verdict in reply.verdicts if verdict.anew}
-        warm = set(flagged) - anew if number <= limits.WARM_REVIEWS else set[str]()
+        warm = set(flagged) - anew if number <= WARM_REVIEWS else set[str]()
         if flagged:
             await _redo(context, dispatch, drafts, flagged, warm)
         else:
@@ -111,7 +113,7 @@ async def _settle_conflicts(context: RunContext, conflicts: list[Contradiction],
         if parties in known:
             continue
         known.add(parties)
-        if len(known) <= limits.JUDGED_CONFLICTS:
+        if len(known) <= _JUDGED_CONFLICTS:
             conflict = conflict.model_copy(update={"resolution": await resolve(context, conflict)})
         context.state.add_contradiction(conflict)
         context.state.trace.note(

@@ -25,6 +25,9 @@ with workflow.unsafe.imports_passed_through():
     from workflows.failures import CallFailed
     from workflows.run_context import RunContext
 
+_EMPTY_RETRIES = 1  # how often an answer without words is asked for again: a second one is no accident
+_REDUCE_BYTES = 40_000  # of findings in one prompt when the plan asks for reduction: ~10k tokens, a dozen of them
+
 _EMPTY = "the model gave an empty answer"
 
 
@@ -120,7 +123,7 @@ async def _reduced(context: RunContext, findings: list[DependencyRef], doubtful:
     """
     room = context.setup.prompt_bytes
     if context.state.plan.aggregation == "reduce":
-        room = min(room, limits.REDUCE_BYTES)
+        room = min(room, _REDUCE_BYTES)
     while sum(finding.bytes for finding in findings) > room and len(findings) > 1:
         condensed = []
         for group in groups([finding.bytes for finding in findings], room):
@@ -183,7 +186,7 @@ async def _call(
     """
     state, setup = context.state, context.setup
     max_tokens, cut_replies, empty_replies = limits.SYNTHESIS_MAX_TOKENS, 0, 0
-    while cut_replies <= limits.CUT_RETRIES and empty_replies <= limits.EMPTY_RETRIES:
+    while cut_replies <= limits.CUT_RETRIES and empty_replies <= _EMPTY_RETRIES:
         payload = SynthesisInput(
             **context.call_fields,
             findings=findings,
@@ -211,5 +214,5 @@ async def _call(
             empty_replies += 1
     if reply.answer_json is not None:
         return reply
-    why = _EMPTY if empty_replies > limits.EMPTY_RETRIES else "the model gave no whole answer"
+    why = _EMPTY if empty_replies > _EMPTY_RETRIES else "the model gave no whole answer"
     raise SupervisionError(ErrorKind.PROVIDER_REJECTED, why)

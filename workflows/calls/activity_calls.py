@@ -17,9 +17,9 @@ from temporalio.common import Priority, RetryPolicy
 from temporalio.exceptions import FailureError
 
 with workflow.unsafe.imports_passed_through():
+    from activities.agent.tool_calls import ToolActivities
     from activities.contracts.turn_contracts import ToolInput, ToolReply, TurnInput, TurnReply
     from activities.questions.question import C, Question, R
-    from activities.tool_calls import ToolActivities
     from supervision import limits
     from supervision.agent.turn_rules import attempt_time
     from supervision.contract.base import Model
@@ -69,7 +69,7 @@ async def run_tool(payload: ToolInput, queue: str) -> ToolReply:
     It is tried until there is a Worker with the store and the team of the run; how often the tool itself may begin is
     the activity's to count.
     """
-    summary = label(f"{payload.call.name}: {payload.call.preview}", limits.ARGUMENTS_PREVIEW_BYTES)
+    summary = label(f"{payload.call.name}: {payload.call.preview}", limits.LINE_BYTES)
     return await reply_of(
         workflow.execute_activity_method(
             ToolActivities.run_tool,

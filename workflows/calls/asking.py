@@ -6,7 +6,7 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from activities.questions.question import C, Question, R
-    from supervision.budget.spending import SUPERVISOR
+    from supervision.budget.ledger import SUPERVISOR
     from supervision.contract.usage import Usage
     from supervision.errors import ACCOUNT, ErrorKind, SupervisionError, run_kind
     from workflows.calls.activity_calls import answer_to

@@ -38,7 +38,7 @@ def shown(gaps: list[Gap]) -> list[Gap]:
         Gap(
             subtask_id=gap.subtask_id,
             description=gap.description if place < limits.GAPS_SHOWN else "",
-            reason=cut(gap.reason, limits.GAP_REASON_SHOWN_BYTES) if place < limits.GAPS_SHOWN else "",
+            reason=cut(gap.reason, limits.SENTENCE_BYTES) if place < limits.GAPS_SHOWN else "",
         )
         for place, gap in enumerate(gaps)
     ]
@@ -56,7 +56,7 @@ def notes(board: Board) -> list[WorkNote]:
     room = max(limits.NOTE_LEAST_BYTES, limits.NOTES_BYTES // max(1, len(reports)))
     return [
         WorkNote(
-            subtask_id=r.id, role=r.role, state=r.state, note=one_line(_note_text(r), min(room, limits.NOTE_BYTES))
+            subtask_id=r.id, role=r.role, state=r.state, note=one_line(_note_text(r), min(room, limits.PARAGRAPH_BYTES))
         )
         for r in reports
     ]

@@ -20,9 +20,9 @@ with workflow.unsafe.imports_passed_through():
         RunSetup,
         SetupInput,
     )
-    from activities.lookups import Lookups
-    from activities.publishing import PublishingActivities
-    from activities.run_setup import RunSetupActivities
+    from activities.run.lookups import Lookups
+    from activities.run.publishing import PublishingActivities
+    from activities.run.run_setup import RunSetupActivities
     from supervision import limits
     from supervision.contract.status import TraceEvent
     from supervision.queues import pool_queue

@@ -9,6 +9,9 @@ from supervision.run.run_state import RunState
 from supervision.text import cut, size
 from workflows.child_contracts import NestedResult, WorkerAgentResult
 
+_NESTED_RESULT_BYTES = 16 * 1024  # what a nested run returns goes into two histories: its whole result is in the store
+NESTED_GAPS = 20  # missing subtasks of a nested run that the run above lists one by one
+
 
 def nested_run(state: RunState) -> NestedRun:
     """Returns where a nested supervisor stands, for the one above it."""
@@ -21,7 +24,7 @@ def nested_run(state: RunState) -> NestedRun:
 
 def nested_result(state: RunState, whole: RunResult) -> NestedResult:
     """Returns the result for the supervisor above; the `whole` one is in the store."""
-    fitted = fit(whole, limits.NESTED_RESULT_BYTES)
+    fitted = fit(whole, _NESTED_RESULT_BYTES)
     return NestedResult(
         **dict(fitted),
         finding=_finding(state, whole),
@@ -37,7 +40,7 @@ def _finding(state: RunState, whole: RunResult) -> Finding | None:
         return None
     sources = [source for report in whole.subtasks if report.finding for source in report.finding.sources]
     missing = [f"missing: {gap.subtask_id}: {gap.reason}" for gap in whole.gaps]
-    limitations = [cut(text, limits.LIMITATION_BYTES) for text in [*whole.warnings, *missing]]
+    limitations = [cut(text, limits.SENTENCE_BYTES) for text in [*whole.warnings, *missing]]
     return Finding(
         summary=cut(whole.answer, limits.SUMMARY_BYTES),
         text_ref=whole.answer_ref,
@@ -53,7 +56,7 @@ def _finding(state: RunState, whole: RunResult) -> Finding | None:
 def as_agent_result(value: object) -> WorkerAgentResult:
     """Returns what a nested supervisor returned, or left in its error, as an attempt's result."""
     result = NestedResult.model_validate(value)
-    gaps = [Gap(subtask_id=gap.subtask_id, reason=cut(gap.reason, 300)) for gap in result.gaps[: limits.NESTED_GAPS]]
+    gaps = [Gap(subtask_id=gap.subtask_id, reason=cut(gap.reason, 300)) for gap in result.gaps[:NESTED_GAPS]]
     if more := len(result.gaps) - len(gaps):
         gaps.append(Gap(subtask_id="…", reason=f"{more} more, in the result of the nested run"))
     return WorkerAgentResult(

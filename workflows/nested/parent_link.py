@@ -17,6 +17,8 @@ with workflow.unsafe.imports_passed_through():
     from workflows.child_contracts import NestedInput, NestedReport, NestedRequest, NestedTerms
     from workflows.nested.nested_result import nested_run
 
+_NESTED_WAITS = 50  # changed waits in one report; the others follow with the next
+
 
 class ParentLink:
     """The link of a nested supervisor to its parent. `limits_changes` counts a person's changes of the limits."""
@@ -87,8 +89,8 @@ class ParentLink:
     def _wait_changes(self) -> WaitChanges:
         """Returns the next changes to report, at most NESTED_WAITS, and counts them as reported."""
         now, before = self._waits(), self._reported_waits or {}
-        ended = [wait for key, wait in before.items() if key not in now][: limits.NESTED_WAITS]
-        begun = [wait for key, wait in now.items() if before.get(key) != wait][: limits.NESTED_WAITS]
+        ended = [wait for key, wait in before.items() if key not in now][:_NESTED_WAITS]
+        begun = [wait for key, wait in now.items() if before.get(key) != wait][:_NESTED_WAITS]
         changes = WaitChanges(begun=begun, ended=ended, anew=self._reported_waits is None)
         gone = {wait.id for wait in ended}
         self._reported_waits = {k: w for k, w in before.items() if k not in gone} | {w.id: w for w in begun}

@@ -145,7 +145,7 @@ def _adopt(context: RunContext, reply: PlanReply) -> None:
 
 
 def _listed(text: str, problems: list[str]) -> str:
-    return f"{text}: " + "; ".join(cut(item, limits.FIELD_COMPLAINT_BYTES) for item in problems[:20])
+    return f"{text}: " + "; ".join(cut(item, limits.PARAGRAPH_BYTES) for item in problems[:20])
 
 
 def _kind(problems: list[str], incapable: bool) -> ErrorKind:

@@ -40,7 +40,7 @@ async def run_attempt(context: RunContext, subtask_id: str, assignment: Assignme
     candidates = 1 if assignment.role.team else state.board.subtask(subtask_id).candidates
     number = state.board[subtask_id].attempts + 1
     state.board.start(subtask_id, child_id(workflow.info().workflow_id, subtask_id, number, int(candidates > 1)))
-    why = one_line(state.board.subtask(subtask_id).reasoning, limits.REASON_BYTES)
+    why = one_line(state.board.subtask(subtask_id).reasoning, limits.SENTENCE_BYTES)
     state.trace.note("subtask_started", subtask_id, attempt=number, role=assignment.role.name, reasoning=why)
     context.show()
     attempt = _Attempt(context, subtask_id, assignment, number)

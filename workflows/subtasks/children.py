@@ -27,6 +27,8 @@ with workflow.unsafe.imports_passed_through():
     from workflows.subtasks.child_runs import AttemptOutcome, Booked, run_child, stopped
     from workflows.worker_agent import WorkerAgentWorkflow
 
+_LABEL_BYTES = 64  # a child's label in the timeline: longer ones run out of the picture
+
 _Start = Coroutine[Any, Any, workflow.ChildWorkflowHandle[Any, Any]]
 
 
@@ -35,7 +37,7 @@ async def run_worker_agent(
 ) -> AttemptOutcome:
     """Runs a worker agent and returns its outcome; see `run_child` for `booked`, and for how it is stopped."""
     workflow_id = child_id(workflow.info().workflow_id, agent.subtask_id, agent.attempt, agent.candidate)
-    summary = label(f"{agent.subtask_id} · {agent.role.name}: {description}", limits.LABEL_BYTES)
+    summary = label(f"{agent.subtask_id} · {agent.role.name}: {description}", _LABEL_BYTES)
 
     try:
         lease = await context.starts.lease(size(agent.model_dump_json()))
@@ -103,7 +105,7 @@ async def run_nested(
     subtask_id, links = brief.subtask_id, context.children
     request, nested = _nested_input(context, subtask_id, role, brief, links.open(subtask_id, account, grant))
     description = context.state.board.subtask(subtask_id).description
-    summary = label(f"{subtask_id} · team {request.team_name}: {description}", limits.LABEL_BYTES)
+    summary = label(f"{subtask_id} · team {request.team_name}: {description}", _LABEL_BYTES)
 
     outcome = AttemptOutcome(WorkerAgentResult())
     try:

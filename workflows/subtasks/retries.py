@@ -148,7 +148,7 @@ async def _prepare_retry(
         "subtask_retried",
         subtask_id,
         error=problem.type,
-        message=cut(problem.message, limits.COMPLAINT_BYTES),
+        message=cut(problem.message, limits.SENTENCE_BYTES),
         role=assignment.role.name,
         description=rewritten,
         **_story(assignment.last),
@@ -186,7 +186,7 @@ def _fail(context: RunContext, subtask_id: str, assignment: Assignment, problem:
         "subtask_failed",
         subtask_id,
         error=problem.type,
-        message=cut(problem.message, limits.COMPLAINT_BYTES),
+        message=cut(problem.message, limits.SENTENCE_BYTES),
         attempts=state.board[subtask_id].attempts,
         **_story(assignment.last),
     )

@@ -56,7 +56,7 @@ def check(sql: str, tables: list[str], joins: int) -> exp.Expr:
     except RecursionError:
         raise Refused("the query is nested too deeply: simplify it") from None
     except SqlglotError as error:
-        raise Refused(f"the query is not valid SQL: {one_line(str(error), limits.COMPLAINT_BYTES)}") from error
+        raise Refused(f"the query is not valid SQL: {one_line(str(error), limits.SENTENCE_BYTES)}") from error
     statements = [part for part in parsed if part is not None and not isinstance(part, exp.Semicolon)]
     if len(statements) != 1:
         raise Refused(f"send exactly one SELECT statement, not {len(statements)}")

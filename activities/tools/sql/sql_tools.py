@@ -14,6 +14,9 @@ from supervision.contract.base import StrictModel
 from supervision.prompt_marks import EXAMPLE
 from supervision.text import clean, one_line, quoted
 
+SQL_CHARS = 5000  # more is a program, not a question
+_CATALOGUE_VALUES = 5  # of a text column: enough to see what kind of names there are
+
 
 class QueryExample(StrictModel):
     """A question and the query that answers it, to show how the tables are meant."""
@@ -45,7 +48,7 @@ class QueryData(Arguments):
         str,
         Field(
             min_length=1,
-            max_length=limits.SQL_CHARS,
+            max_length=SQL_CHARS,
             description="over the tables that list_tables shows",
         ),
     ]
@@ -111,7 +114,7 @@ def _column(column: dict[str, Any]) -> str:
     if "values" not in column:
         low, high = column["range"]
         return f"{column['name']} {low} to {high}"
-    shown, more = column["values"][: limits.CATALOGUE_VALUES], column["more"]
+    shown, more = column["values"][:_CATALOGUE_VALUES], column["more"]
     count = len(column["values"]) + more
     return f"{column['name']}: {' | '.join(shown)}{f' | ... {count} in all' if count > len(shown) else ''}"
 
@@ -148,7 +151,7 @@ def _describe(table: dict[str, Any], settings: TableOptions) -> str:
 
 
 def _example(example: QueryExample) -> str:
-    question = one_line(example.question, limits.QUESTION_BYTES).replace('"', "'")
+    question = one_line(example.question, limits.SENTENCE_BYTES).replace('"', "'")
     return f'<{EXAMPLE} question="{question}">\n{example.sql.strip()}\n</{EXAMPLE}>'
 
 

@@ -13,6 +13,12 @@ from activities.tools.tool import ToolMisuse
 from supervision import limits
 from supervision.text import clean, one_line
 
+_SQL_PROCESSES = 2  # per team: a query that runs into its timeout does not block the next run's
+_SQL_MEMORY_BYTES = 256 * 1024 * 1024  # what the engine may use by its own accounting
+SQL_ADDRESS_BYTES = 1536 * 1024 * 1024  # what its process may map: strings escape the engine's accounting
+SQL_CELL_CHARS = 300
+TABLE_VALUES = 200  # distinct values of a text column that `list_tables` shows
+
 Json = dict[str, Any]
 CHILD = "activities.tools.sql.sql_process"
 
@@ -38,13 +44,13 @@ class TableStore:
         self._tables: list[Json] | None = None
         setup = {
             "tables": {name: str(path) for name, path in self._files.items()},
-            "memory": limits.SQL_MEMORY_BYTES,
-            "values": limits.TABLE_VALUES,
+            "memory": _SQL_MEMORY_BYTES,
+            "values": TABLE_VALUES,
             "rows": limits.SQL_ROWS,
-            "cell": limits.SQL_CELL_CHARS,
+            "cell": SQL_CELL_CHARS,
             "joins": limits.SQL_JOINS,
         }
-        self._children = ChildProcesses(CHILD, limits.SQL_PROCESSES, limits.SQL_ADDRESS_BYTES, ("start", setup))
+        self._children = ChildProcesses(CHILD, _SQL_PROCESSES, SQL_ADDRESS_BYTES, ("start", setup))
 
     @property
     def names(self) -> list[str]:
@@ -68,7 +74,7 @@ class TableStore:
             raise ToolMisuse(f"the query cannot be answered, {exceeded}: ask for less at once") from None
         if "error" in reply:
             problem = reply["error"].split("\n\nLINE ")[0]  # what follows points into the query with a caret
-            raise ToolMisuse(one_line(clean(problem), limits.COMPLAINT_BYTES))
+            raise ToolMisuse(one_line(clean(problem), limits.SENTENCE_BYTES))
         return Rows(reply["columns"], reply["rows"], reply["more"], reply["read"])
 
     def close(self) -> None:

@@ -11,8 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
-from activities.bounded.child_processes import BoundExceeded, ChildProcesses, Failed, run_bounded
-from supervision import limits
+from activities.bounded.child_processes import CHILD_REPLY_BYTES, BoundExceeded, ChildProcesses, Failed, run_bounded
 from tests.activity.bounded import hostile
 from tests.waiting import until
 
@@ -55,7 +54,7 @@ async def test_a_function_is_called_with_its_arguments() -> None:
         ("hang", []),
         ("flood", []),
         ("leave", []),
-        ("repeat", [limits.CHILD_REPLY_BYTES * 2]),
+        ("repeat", [CHILD_REPLY_BYTES * 2]),
     ],
 )
 async def test_what_never_ends_or_answers_is_ended_and_the_next_question_answered(
@@ -80,7 +79,7 @@ async def test_a_process_left_behind_by_a_function_ends_with_its_own(one: ChildP
 
 
 async def test_a_large_question_and_a_large_answer_pass(one: ChildProcesses) -> None:
-    text = "x" * (limits.CHILD_REPLY_BYTES // 2)
+    text = "x" * (CHILD_REPLY_BYTES // 2)
     assert await one.call("run", LONG, "echo", text) == text
 
 

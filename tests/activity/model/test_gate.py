@@ -12,18 +12,19 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 from activities.model import gate as model_gate
-from activities.model.failed_attempts import to_application_error
-from activities.model.gate import ModelGate
+from activities.model.gate import GATE_WAIT, ModelGate
+from activities.model.journalled_call import to_application_error
 from activities.model.port import ModelFailure, ModelMessage, StreamProgress
 from supervision import limits
 from supervision.errors import ErrorKind
+from supervision.provider.provider_breaker import BREAKER_WINDOW
 from tests.activity.model import http_fixture as http
 from tests.activity.model.http_fixture import Exchange, ModelServer, Reply
 from tests.activity.model.test_anthropic_model import adapter, ask
 from tests.waiting import until
 
 COOLDOWN = limits.BREAKER_COOLDOWN.total_seconds()
-WINDOW, FAILURES = limits.BREAKER_WINDOW, limits.BREAKER_FAILURES
+WINDOW, FAILURES = BREAKER_WINDOW, limits.BREAKER_FAILURES
 GOOD = http.message(http.text("fine"))
 OUTAGE = http.error(529, "overloaded_error")
 
@@ -265,7 +266,7 @@ async def test_who_finds_no_room_for_long_gives_its_slot_back(clock: Clock, monk
         assert (caught.value.kind, caught.value.retryable, caught.value.retry_after) == (
             "RateLimited",
             True,
-            limits.GATE_WAIT.total_seconds(),
+            GATE_WAIT.total_seconds(),
         )
         assert len(server.requests) == 2
         held.tell(GOOD)

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from activities.model.anthropic_model import AnthropicModel
+from activities.model.anthropic_model import MODEL_ERROR_BODY_BYTES, AnthropicModel
 from activities.model.port import ModelFailure, ModelMessage, ModelRequest, ModelUsage, StreamProgress
-from activities.model.stream import checked
+from activities.model.stream import MODEL_REPLY_DEPTH, checked
 from supervision import limits
 from supervision.trust import Credentials
 from tests.activity.model import http_fixture as http
@@ -139,14 +139,14 @@ async def test_an_error_body_is_read_up_to_its_cap() -> None:
     async def endless(exchange: Exchange) -> None:
         nonlocal sent
         await exchange.head(503, content_type="text/html", transfer_encoding="chunked")
-        while sent < 100 * limits.MODEL_ERROR_BODY_BYTES:
+        while sent < 100 * MODEL_ERROR_BODY_BYTES:
             await exchange.chunk(b"x" * 65_536)
             sent += 65_536
 
     with pytest.raises(ModelFailure) as caught:
         await call(endless)
     assert caught.value.kind == "ProviderError"
-    assert sent < 100 * limits.MODEL_ERROR_BODY_BYTES
+    assert sent < 100 * MODEL_ERROR_BODY_BYTES
 
 
 def endless(*parts: bytes) -> Reply:
@@ -213,7 +213,7 @@ def nested(depth: int) -> str:
 
 
 UNREADABLE = {
-    "too deep": nested(limits.MODEL_REPLY_DEPTH + 1),
+    "too deep": nested(MODEL_REPLY_DEPTH + 1),
     "much too deep": nested(5000),
     "thousands of digits": "9" * 5000,
 }
@@ -236,7 +236,7 @@ def test_an_answer_that_is_no_json_is_never_stored(value: Any) -> None:
 
 
 async def test_an_answer_of_the_allowed_depth_passes() -> None:
-    deep = json.loads(nested(limits.MODEL_REPLY_DEPTH - 10))
+    deep = json.loads(nested(MODEL_REPLY_DEPTH - 10))
     arguments = {"a": deep, "n": 10**30, "f": 0.1, "none": None}
     message = await call(http.message(http.tool_use("c1", "t", arguments), stop_reason="tool_use"))
     assert message.tool_uses()[0]["input"] == arguments

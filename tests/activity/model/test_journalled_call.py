@@ -14,9 +14,8 @@ from activities.contracts.run_contracts import RunRef, SubtaskBrief
 from activities.contracts.turn_contracts import ToolResultRef, TurnInput
 from activities.heartbeat import beating
 from activities.model.conversation import ConversationStore, Opening
-from activities.model.journalled_call import Answered, CallName, CallOptions, ModelCalls
+from activities.model.journalled_call import ODD_REPLY_ATTEMPTS, Answered, CallName, CallOptions, ModelCalls
 from activities.model.port import ModelFailure, ModelMessage, ModelRequest, StreamProgress
-from supervision import limits
 from supervision.errors import ErrorKind
 from tests.activity.supervising import Desk
 from tests.scripted_model import text
@@ -51,19 +50,19 @@ async def _attempt(desk: Desk, model: Any, number: int, details: list[Any]) -> t
 
 
 async def test_an_odd_reply_is_asked_for_again_twice_whichever_processes_ask(desk: Desk) -> None:
-    model = Odd(*[ErrorKind.BAD_RESPONSE] * limits.ODD_REPLY_ATTEMPTS)
+    model = Odd(*[ErrorKind.BAD_RESPONSE] * ODD_REPLY_ATTEMPTS)
     details: list[Any] = []
     final = []
-    for number in range(1, limits.ODD_REPLY_ATTEMPTS + 1):
+    for number in range(1, ODD_REPLY_ATTEMPTS + 1):
         error, details = await _attempt(desk, model, number, details)
         final.append(error.non_retryable)
     assert final == [False, False, True]
 
 
 async def test_failures_of_other_kinds_use_up_no_patience(desk: Desk) -> None:
-    model = Odd(*[ErrorKind.RATE_LIMITED] * limits.ODD_REPLY_ATTEMPTS, ErrorKind.BAD_RESPONSE)
+    model = Odd(*[ErrorKind.RATE_LIMITED] * ODD_REPLY_ATTEMPTS, ErrorKind.BAD_RESPONSE)
     details: list[Any] = [{"tokens": 3, "tail": "of a process that died"}]
-    for number in range(1, limits.ODD_REPLY_ATTEMPTS + 2):
+    for number in range(1, ODD_REPLY_ATTEMPTS + 2):
         error, details = await _attempt(desk, model, number, details)
     assert (error.type, error.non_retryable) == (ErrorKind.BAD_RESPONSE, False)
 

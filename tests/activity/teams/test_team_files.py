@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from activities.teams.team_definition import TeamError
+from activities.teams.team_definition import TEAM_FILE_BYTES, TeamError
 from activities.teams.team_files import TeamFiles, team_card
 from activities.tools.tool import ToolContext
 from supervision import limits
@@ -286,7 +286,7 @@ def test_a_broken_tools_file_names_its_line(tmp_path: Path, code: str, problem: 
         (TEAM, "import sys\nsys.exit(3)", "tools.py: line 2: SystemExit: 3"),
         (TEAM, "def f(): f()\nf()", "tools.py: line 1: RecursionError"),
         (TEAM, "raise KeyboardInterrupt", "tools.py: line 1: KeyboardInterrupt"),
-        (TEAM + "#" * limits.TEAM_FILE_BYTES, None, "the file is larger than"),
+        (TEAM + "#" * TEAM_FILE_BYTES, None, "the file is larger than"),
     ],
 )
 def test_one_broken_team_names_itself_and_the_others_work(

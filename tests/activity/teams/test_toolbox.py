@@ -10,7 +10,7 @@ import pytest
 from pydantic import Field
 
 from activities.teams.team_files import TeamFiles
-from activities.teams.toolbox import Toolbox, ToolRun
+from activities.teams.toolbox import TOOL_KEPT_CHARS, TOOL_SOURCES, Toolbox, ToolRun
 from activities.tools.tool import Arguments, NewArtifact, Tool, ToolContext, ToolMisuse, ToolOutput
 from supervision import limits
 from supervision.contract.team import Role
@@ -219,9 +219,9 @@ async def test_ten_megabytes_of_output_are_cut_with_a_marker() -> None:
         return ToolOutput("x" * 10_000_000, sources=["s"] * 1000)
 
     ran = await call(give)
-    assert len(ran.text) <= limits.TOOL_KEPT_CHARS
+    assert len(ran.text) <= TOOL_KEPT_CHARS
     assert ran.text.endswith("of 10000000 characters are left out]")
-    assert len(ran.sources) == limits.TOOL_SOURCES
+    assert len(ran.sources) == TOOL_SOURCES
 
 
 @pytest.mark.parametrize("output", [None, 5, {"text": "x"}])

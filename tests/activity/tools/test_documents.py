@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from activities.tools.documents import Document, library, read_document, search_documents
+from activities.tools.documents import PASSAGE_CHARS, Document, library, read_document, search_documents
 from activities.tools.files import files_inside
 from activities.tools.tool import ToolContext, ToolMisuse, ToolOutput
 from supervision import limits
@@ -144,7 +144,7 @@ def test_long_sections_are_split_at_paragraphs() -> None:
     text = "# T\n\n" + "\n\n".join(f"{n} " + "word " * 100 for n in range(9))
     passages = Document("x", "T", text).passages()
     assert len(passages) > 2
-    assert all(len(passage) <= limits.PASSAGE_CHARS + 2 for _, passage in passages)
+    assert all(len(passage) <= PASSAGE_CHARS + 2 for _, passage in passages)
     assert {heading for heading, _ in passages} == {"T"}
 
 

@@ -14,7 +14,7 @@ import pytest
 from activities.tools.sql import table_store as table_stores
 from activities.tools.sql.sql_check import Refused, check
 from activities.tools.sql.sql_tools import list_tables, query_data
-from activities.tools.sql.table_store import TableStore, table_store
+from activities.tools.sql.table_store import SQL_ADDRESS_BYTES, SQL_CELL_CHARS, TABLE_VALUES, TableStore, table_store
 from activities.tools.tool import ToolContext, ToolMisuse, ToolOutput
 from supervision import limits
 
@@ -220,7 +220,7 @@ async def test_the_tables_are_described_with_their_values_and_ranges(cities: Pat
 
 
 async def test_many_values_are_cut_with_their_number(folder: Path) -> None:
-    lines = "\n".join(f"name{i:04}" for i in range(limits.TABLE_VALUES + 7))
+    lines = "\n".join(f"name{i:04}" for i in range(TABLE_VALUES + 7))
     (folder / "data" / "long.csv").write_text(f"name\n{lines}\n")
     tool = list_tables("list_tables", {"tables": "data/*.csv"}, folder)
     output = await tool.run(tool.arguments(), ToolContext())
@@ -254,7 +254,7 @@ async def test_wide_rows_stay_within_the_output_of_a_tool(cities: Path) -> None:
 
 async def test_long_cells_are_cut(cities: Path) -> None:
     output = await ask(cities, "SELECT repeat('x', 100000) AS x")
-    assert len(output.text.splitlines()[2]) < limits.SQL_CELL_CHARS + 10
+    assert len(output.text.splitlines()[2]) < SQL_CELL_CHARS + 10
 
 
 @pytest.mark.parametrize(
@@ -417,7 +417,7 @@ async def test_the_process_that_runs_queries_has_no_environment_and_bounded_memo
     await store.query("SELECT 1")
     (process,) = [child for child in psutil.Process().children() if child.pid not in before]
     assert CANARY not in str(process.environ())
-    assert process.rlimit(psutil.RLIMIT_AS) == (limits.SQL_ADDRESS_BYTES, limits.SQL_ADDRESS_BYTES)
+    assert process.rlimit(psutil.RLIMIT_AS) == (SQL_ADDRESS_BYTES, SQL_ADDRESS_BYTES)
     assert process.rlimit(psutil.RLIMIT_FSIZE) == (0, 0)
     assert os.getpgid(process.pid) != os.getpgid(0)
     store.close()

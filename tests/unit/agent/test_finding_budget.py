@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervision import limits
-from supervision.agent.finding_budget import allot, groups
+from supervision.agent.finding_budget import FINDING_SUMMARY_CHARS, allot, groups
 
-SUMMARY = limits.FINDING_SUMMARY_CHARS
+SUMMARY = FINDING_SUMMARY_CHARS
 
 WEIGHTS = (0.0, 0.3, 0.5, 1.0)
 

@@ -1,7 +1,7 @@
 """What a finding carries of the sources and artifacts of its tool calls."""
 
 from supervision import limits
-from supervision.agent.grounds import Grounds
+from supervision.agent.grounds import AGENT_ARTIFACTS, AGENT_SOURCES, AGENT_SOURCES_BYTES, Grounds
 from supervision.contract.finding import ArtifactRef
 
 
@@ -23,20 +23,20 @@ def test_very_many_sources_and_artifacts_are_counted_in_a_limitation() -> None:
     assert len(grounds.sources) + grounds.more_sources == 112 * 20
     assert grounds.limitations() == [
         f"{grounds.more_sources} more sources stand only in the tool outputs",
-        f"{112 - limits.AGENT_ARTIFACTS} more artifacts stand only in the tool outputs",
+        f"{112 - AGENT_ARTIFACTS} more artifacts stand only in the tool outputs",
     ]
 
 
 def test_as_many_sources_are_kept_as_there_is_room_for() -> None:
     grounds = Grounds()
-    grounds.add([str(number) for number in range(limits.AGENT_SOURCES + 2)], [], "t1")
-    assert (len(grounds.sources), grounds.more_sources) == (limits.AGENT_SOURCES, 2)
+    grounds.add([str(number) for number in range(AGENT_SOURCES + 2)], [], "t1")
+    assert (len(grounds.sources), grounds.more_sources) == (AGENT_SOURCES, 2)
 
 
 def test_sources_are_kept_up_to_their_bytes() -> None:
     grounds = Grounds()
-    full = limits.AGENT_SOURCES_BYTES // limits.SOURCE_BYTES
-    rest = limits.AGENT_SOURCES_BYTES - full * limits.SOURCE_BYTES
+    full = AGENT_SOURCES_BYTES // limits.SOURCE_BYTES
+    rest = AGENT_SOURCES_BYTES - full * limits.SOURCE_BYTES
     long = [f"{number:03}".ljust(limits.SOURCE_BYTES, "x") for number in range(full)]
     grounds.add([*long, "y" * rest, "z"], [], "t1")
     assert grounds.sources == [*long, "y" * rest]

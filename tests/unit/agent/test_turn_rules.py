@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from supervision import limits
-from supervision.agent.turn_rules import LoopState, Next, attempt_time, more_room, next_step
+from supervision.agent.turn_rules import (
+    MODEL_WRITES_PER_SECOND,
+    PAUSE_TURNS,
+    LoopState,
+    Next,
+    attempt_time,
+    more_room,
+    next_step,
+)
 
 REASONS = [
     "end_turn",
@@ -85,7 +93,7 @@ def test_an_attempt_has_the_more_time_the_more_it_may_write() -> None:
 
 
 def test_a_model_that_pauses_too_often_is_broken() -> None:
-    assert next_step("pause_turn", True, 0, LoopState(6, 99, pauses=limits.PAUSE_TURNS)) is Next.BROKEN
+    assert next_step("pause_turn", True, 0, LoopState(6, 99, pauses=PAUSE_TURNS)) is Next.BROKEN
 
 
 def test_room_doubles_up_to_what_models_allow() -> None:
@@ -94,5 +102,5 @@ def test_room_doubles_up_to_what_models_allow() -> None:
 
 
 def test_an_attempt_has_the_time_to_write_what_it_may_beside_the_usual_time() -> None:
-    tokens = 60 * limits.MODEL_WRITES_PER_SECOND
+    tokens = 60 * MODEL_WRITES_PER_SECOND
     assert attempt_time(tokens) == limits.MODEL_CALL_TIMEOUT + timedelta(seconds=60)

@@ -6,10 +6,10 @@ import pytest
 
 from supervision import limits
 from supervision.budget.amount import Amount
-from supervision.budget.ledger import Ledger
+from supervision.budget.ledger import SYNTHESIS_HOLDBACK_TOKENS, Ledger
 from supervision.contract.usage import Usage
 
-LEAST, HELD = limits.LEAST_GRANT_TOKENS, limits.SYNTHESIS_HOLDBACK_TOKENS
+LEAST, HELD = limits.LEAST_GRANT_TOKENS, SYNTHESIS_HOLDBACK_TOKENS
 
 
 def used(tokens: int, usd: float | None = 0.0) -> Usage:

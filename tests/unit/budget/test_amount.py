@@ -3,7 +3,7 @@
 import pytest
 
 from supervision import limits
-from supervision.budget.amount import Amount, call_estimate, last_call, may_call, token_price
+from supervision.budget.amount import USUAL_REPLY_TOKENS, Amount, call_estimate, last_call, may_call, token_price
 from supervision.budget.ledger import plan_estimate
 from supervision.contract.usage import Usage
 
@@ -11,9 +11,9 @@ USED = Usage(model_calls=1, input_tokens=100, usd=1.0)
 
 
 def test_a_call_is_estimated_by_its_prompt_and_a_usual_reply() -> None:
-    assert call_estimate(0) == limits.USUAL_REPLY_TOKENS
-    assert call_estimate(7000) == 2000 + limits.USUAL_REPLY_TOKENS
-    assert call_estimate(1) == 1 + limits.USUAL_REPLY_TOKENS
+    assert call_estimate(0) == USUAL_REPLY_TOKENS
+    assert call_estimate(7000) == 2000 + USUAL_REPLY_TOKENS
+    assert call_estimate(1) == 1 + USUAL_REPLY_TOKENS
     assert plan_estimate(7000) == call_estimate(7000 + limits.PLAN_PROMPT_BYTES)
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from supervision import limits
 from supervision.budget.amount import Amount, NextCall, last_call, may_call, next_call
-from supervision.budget.ledger import Ledger
+from supervision.budget.ledger import SYNTHESIS_HOLDBACK_TOKENS, Ledger
 from supervision.budget.time_and_budget import TimeAndBudget
 from supervision.contract.request import RunRequest
 from supervision.contract.usage import Usage
@@ -114,7 +114,7 @@ def test_what_is_held_back_is_there_when_calls_keep_to_their_estimates(
 ) -> None:
     ledger = Ledger(tokens, None)
     held = tokens - (ledger.free.tokens or 0)
-    assert held == min(max(-(-tokens // 10), limits.SYNTHESIS_HOLDBACK_TOKENS), tokens // 2)
+    assert held == min(max(-(-tokens // 10), SYNTHESIS_HOLDBACK_TOKENS), tokens // 2)
     waiting, running = [f"t{n}" for n in range(subtasks)], dict[str, Amount]()
     while waiting and (grant := ledger.grant(waiting[0], min(len(waiting), parallel))):
         running[waiting.pop(0)] = grant

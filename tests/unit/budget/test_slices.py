@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervision import limits
 from supervision.budget.amount import Amount
-from supervision.budget.ledger import Ledger
+from supervision.budget.ledger import SYNTHESIS_HOLDBACK_TOKENS, Ledger
 from supervision.budget.time_and_budget import TimeAndBudget
 from supervision.contract.request import RunRequest
 from supervision.contract.usage import Usage
@@ -53,7 +52,7 @@ def test_a_raised_grant_stays_within_what_is_free(total: int, share: int, least:
     assert (raised.usd or 0) - (first.usd or 0) == pytest.approx((free.usd or 0) / share)
     assert ledger.open_grants == 1
     ledger.settle("t1", spent(0))
-    assert ledger.free.tokens == total - max(limits.SYNTHESIS_HOLDBACK_TOKENS, -(-total // 10))
+    assert ledger.free.tokens == total - max(SYNTHESIS_HOLDBACK_TOKENS, -(-total // 10))
 
 
 def test_only_an_open_grant_is_raised_and_only_while_something_is_free() -> None:

@@ -1,7 +1,7 @@
 """Who spent what, by role and model."""
 
 from supervision import limits
-from supervision.budget.spending import SUPERVISOR, Spending
+from supervision.budget.ledger import SUPERVISOR, Spending
 from supervision.contract.usage import Spend, Usage
 
 

@@ -144,7 +144,7 @@ def test_a_bad_field_is_told_what_is_wrong(field: str, value: object, complaint:
 def test_many_and_long_complaints_stay_readable() -> None:
     message = refusal({"goal": "x", **{f"{n}" + "x" * 5000: 1 for n in range(20)}})
     assert size(message) <= limits.ERROR_BYTES
-    assert message.count("unknown field") > 5
+    assert message.count("unknown field") > 4
 
 
 @pytest.mark.parametrize("value", ["PT30M", "PT0.5H", "P0DT1800S", "00:30:00", 1800, 1800.0])

@@ -4,7 +4,7 @@ import pytest
 
 from supervision import limits
 from supervision.grounding.claims import claims
-from supervision.grounding.support import Source, unsupported
+from supervision.grounding.support import GROUNDING_SOURCES_CHARS, Source, unsupported
 
 
 def missing(text: str, *sources: Source) -> list[str]:
@@ -111,7 +111,7 @@ def test_a_quotation_has_four_words() -> None:
 
 def test_only_the_beginning_of_many_sources_is_read() -> None:
     full = "x " * (limits.GROUNDED_CHARS // 2)
-    filler = [data(full)] * (limits.GROUNDING_SOURCES_CHARS // limits.GROUNDED_CHARS)
+    filler = [data(full)] * (GROUNDING_SOURCES_CHARS // limits.GROUNDED_CHARS)
     assert missing("77.7 kg", *filler[1:], data("77.7 kg")) == []
     assert missing("77.7 kg", *filler, data("77.7 kg")) == ["77.7 kg"]
     assert missing("77.7 kg", data(full + " 77.7 kg")) == ["77.7 kg"]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from supervision import limits
 from supervision.grounding.claims import claims
-from supervision.grounding.support import Source, unsupported, unsupported_texts
+from supervision.grounding.support import UNSUPPORTED_BYTES, Source, unsupported, unsupported_texts
 from supervision.text import size
 
 TABLE = """| country | year | life_expectancy_years | gdp_per_person_dollars |
@@ -196,4 +196,4 @@ def test_of_what_is_unsupported_not_too_much_is_kept() -> None:
     doubtful = ["x" * 1000, *map("".join, product("abcdef", repeat=4))]
     kept = unsupported_texts(" ".join(doubtful), [], doubtful)
     assert len(kept) == limits.UNSUPPORTED_SHOWN
-    assert max(size(item) for item in kept) == limits.UNSUPPORTED_BYTES
+    assert max(size(item) for item in kept) == UNSUPPORTED_BYTES

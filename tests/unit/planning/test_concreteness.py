@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from supervision.contract.plan import Plan, Subtask
-from supervision.planning.concreteness import is_concrete
-from supervision.planning.plan_graph import plan_problems
+from supervision.planning.plan_graph import is_concrete, plan_problems
 
 VAGUE = """
 Analyze the data

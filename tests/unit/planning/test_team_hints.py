@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from supervision import limits
 from supervision.contract.team import Role, Team
-from supervision.planning.team_hints import team_hints
+from supervision.planning.team_hints import HINT_ROLES, HINT_TOOLS, team_hints
 
 
 def role(name: str, description: str, **fields: Any) -> Role:
@@ -24,12 +23,12 @@ def test_a_team_of_few_different_roles_gets_no_hint() -> None:
 
 
 def test_too_many_roles_are_a_hint() -> None:
-    many = [role(f"r{n}", f"Works on field {n} alone") for n in range(limits.HINT_ROLES + 1)]
+    many = [role(f"r{n}", f"Works on field {n} alone") for n in range(HINT_ROLES + 1)]
     assert any(f"has {len(many)} roles" in hint for hint in hints(*many))
 
 
 def test_too_many_tools_of_a_role_are_a_hint() -> None:
-    busy = role("busy", "Does it all.", tools=[f"tool{n}" for n in range(limits.HINT_TOOLS + 1)])
+    busy = role("busy", "Does it all.", tools=[f"tool{n}" for n in range(HINT_TOOLS + 1)])
     assert ["has 16 tools" in hint for hint in hints(busy)] == [True]
 
 
@@ -47,8 +46,8 @@ def test_a_fallback_is_meant_to_be_alike() -> None:
 
 
 def test_as_many_roles_and_tools_as_advised_are_no_hint() -> None:
-    busy = role("busy", "Does it all.", tools=[f"tool{n}" for n in range(limits.HINT_TOOLS)])
-    assert hints(busy, *[role(f"r{n}", f"Works on field {n} alone") for n in range(limits.HINT_ROLES - 1)]) == []
+    busy = role("busy", "Does it all.", tools=[f"tool{n}" for n in range(HINT_TOOLS)])
+    assert hints(busy, *[role(f"r{n}", f"Works on field {n} alone") for n in range(HINT_ROLES - 1)]) == []
 
 
 @pytest.mark.parametrize(

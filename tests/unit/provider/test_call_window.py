@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from standin.server.faults import RequestBucket, RequestLimit
 from supervision import limits
 from supervision.errors import ErrorKind
-from supervision.provider.call_window import CallWindow
-from supervision.provider.provider_breaker import Go, Paced, ProviderBreaker
+from supervision.provider.provider_breaker import CallWindow, Go, Paced, ProviderBreaker
 
 
 def test_a_refusal_leaves_half_of_what_was_in_flight() -> None:

@@ -8,6 +8,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from supervision import limits
 from supervision.errors import OUTAGES, ErrorKind
 from supervision.provider.provider_breaker import (
+    BREAKER_TRUST,
+    BREAKER_WINDOW,
     Admission,
     AskAgain,
     BreakerOpen,
@@ -18,7 +20,7 @@ from supervision.provider.provider_breaker import (
 )
 
 COOLDOWN = limits.BREAKER_COOLDOWN.total_seconds()
-WINDOW, FAILURES = limits.BREAKER_WINDOW, limits.BREAKER_FAILURES
+WINDOW, FAILURES = BREAKER_WINDOW, limits.BREAKER_FAILURES
 HARMLESS = [
     ErrorKind.RATE_LIMITED,
     ErrorKind.PROVIDER_REJECTED,
@@ -122,7 +124,7 @@ def test_until_the_provider_has_answered_four_calls_are_in_flight() -> None:
 def test_trust_ends_with_a_failure_and_with_time() -> None:
     breaker = _trusted()
     flying = [_go(breaker) for _ in range(WINDOW + 1)]
-    assert breaker.ask(limits.BREAKER_TRUST.total_seconds()) == AskAgain()
+    assert breaker.ask(BREAKER_TRUST.total_seconds()) == AskAgain()
     assert isinstance(breaker.ask(1), Go)
     breaker.failed(flying[0], 1, ErrorKind.PROVIDER_ERROR)
     assert breaker.ask(1) == AskAgain()
@@ -256,7 +258,7 @@ def test_a_probe_waits_for_no_room() -> None:
 @given(st.integers(1, 300), st.booleans(), st.data())
 def test_an_outage_costs_few_requests_however_many_call(callers: int, at_start: bool, data: st.DataObject) -> None:
     breaker = ProviderBreaker() if at_start else _trusted()
-    now = 0.0 if at_start else limits.BREAKER_TRUST.total_seconds()
+    now = 0.0 if at_start else BREAKER_TRUST.total_seconds()
     flying: list[CallTicket] = []
     requests = 0
     while callers and not isinstance(admission := breaker.ask(now), BreakerOpen):

@@ -8,6 +8,7 @@ from supervision import limits
 from supervision.contract.finding import Finding
 from supervision.contract.result import Contradiction, Gap, SubtaskReport
 from supervision.results.answer import (
+    TRIED_SHOWN,
     checked_contradictions,
     failure_text,
     findings_as_answer,
@@ -113,11 +114,11 @@ def test_what_was_tried_says_how_it_ended() -> None:
 
 @pytest.mark.parametrize(("count", "more"), [(0, False), (1, True), (7, True)])
 def test_a_long_list_of_what_was_tried_is_cut_and_counted(count: int, more: bool) -> None:
-    shown = lines_of(failure_text("Ask again.", [tried(n) for n in range(limits.TRIED_SHOWN + count)]))
-    assert len([line for line in shown if "Dig" in line]) == limits.TRIED_SHOWN
+    shown = lines_of(failure_text("Ask again.", [tried(n) for n in range(TRIED_SHOWN + count)]))
+    assert len([line for line in shown if "Dig" in line]) == TRIED_SHOWN
     assert [line for line in shown if "Dig" not in line] == ([f"- and {count} more"] if more else [])
 
 
 def test_the_reason_of_a_gap_is_told_at_some_length() -> None:
     told = with_gaps("a", [Gap(subtask_id="t1", description="d" * 1000, reason="r" * 1000)])
-    assert size(told.splitlines()[-1]) == size("-  (`t1`: )") + limits.GAP_DESCRIPTION_BYTES + 600
+    assert size(told.splitlines()[-1]) == size("-  (`t1`: )") + limits.SENTENCE_BYTES + 600

@@ -6,9 +6,8 @@ from supervision import limits
 from supervision.contract.finding import Finding, Outcome
 from supervision.contract.plan import Importance
 from supervision.contract.result import Citation, Contradiction, Gap, SubtaskReport, SubtaskState, Unsupported
-from supervision.grounding.confidence import Basis
 from supervision.results.answer import Answer
-from supervision.results.basis import basis_of, unsupported_in
+from supervision.results.confidence import Basis, basis_of, unsupported_in
 
 
 def finding(outcome: Outcome = "done", confidence: float | None = None, unsupported: int = 0) -> Finding:

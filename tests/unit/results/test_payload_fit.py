@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -9,9 +10,11 @@ from hypothesis import strategies as st
 
 from supervision import limits
 from supervision.contract.finding import ArtifactRef, Finding
+from supervision.contract.plan import Plan, Subtask
 from supervision.contract.result import Citation, Contradiction, Gap, Problem, RunResult, SubtaskReport
+from supervision.contract.status import RunLimits, Status
 from supervision.contract.usage import Usage
-from supervision.results.payload_fit import fit, fit_page
+from supervision.results.payload_fit import cut_to, fit, pages
 from supervision.text import size
 
 STATES = ["completed", "failed", "skipped", "cancelled", "running", "waiting"]
@@ -33,9 +36,9 @@ def subtask_report(index: int, text: str, id_bytes: int) -> SubtaskReport:
             "finding": Finding(
                 summary=text,
                 text_ref="run/outputs/" + "f" * 64,
-                sources=[text] * 30,
+                sources=[text[:50]] * 30,
                 limitations=[text] * 5,
-                artifacts=[ArtifactRef(name=text, ref="r")],
+                artifacts=[ArtifactRef(name=text[:50], ref="r")],
             ),
             "error": Problem(type="TurnLimit", message=text),
             "started_at": "2026-01-01T00:00:00+00:00",
@@ -56,7 +59,7 @@ def result(count: int, text: str, id_bytes: int = 0) -> RunResult:
         contradictions=[Contradiction(subtask_ids=ids, description=text, resolution=text)] * 30,
         citations=[Citation(claim=text, subtask_ids=ids)] * 100,
         subtasks=reports,
-        artifacts=[ArtifactRef(name=text, ref="r")] * 50,
+        artifacts=[ArtifactRef(name=text[:50], ref="r")] * 50,
         warnings=[text] * 30,
         usage=Usage(model_calls=7),
         result_ref="run/result",
@@ -119,13 +122,40 @@ def test_texts_shrink_before_the_answer_loses_its_beginning() -> None:
     assert all(r.finding and r.finding.summary.endswith("…") for r in small.subtasks)
 
 
-def test_a_page_of_subtasks_keeps_all_and_stays_below_the_hard_cap() -> None:
+def test_a_page_of_status_keeps_all_subtasks_and_stays_below_the_hard_cap() -> None:
     reports = result(limits.STATUS_PAGE, "漢字 " * 1200).subtasks
-    page = fit_page(reports)
-    assert [(r.id, r.state, r.depends_on) for r in page] == [(r.id, r.state, r.depends_on) for r in reports]
-    assert sum(size(r.model_dump_json()) for r in page) <= limits.PAYLOAD_HARD_BYTES
-    few = result(2, "漢字").subtasks
-    assert fit_page(few) == few
+    in_force = RunLimits(max_subtasks=1000, max_parallel=200, max_turns=200, deadline_seconds=60)
+    page = cut_to(
+        Status(goal="g", team="t", phase="executing", subtasks=reports, limits=in_force, deadline_at=""),
+        limits.PAYLOAD_HARD_BYTES,
+    )
+    assert [(r.id, r.state, r.depends_on) for r in page.subtasks] == [(r.id, r.state, r.depends_on) for r in reports]
+    assert size(page.model_dump_json()) <= limits.PAYLOAD_HARD_BYTES
+
+
+def test_a_plan_keeps_all_that_its_run_needs() -> None:
+    names = [f"file-{number}.csv" for number in range(32)]
+    subtasks = [
+        Subtask(id=f"t{number}", description="d" * 4000, depends_on=[f"t{n}" for n in range(number)], attachments=names)
+        for number in range(60)
+    ]
+    plan = Plan(subtasks=subtasks)
+    small = cut_to(plan, limits.PAYLOAD_AIM_BYTES)
+    assert size(small.model_dump_json()) <= limits.PAYLOAD_AIM_BYTES
+    without = {"subtasks": {"__all__": {"description"}}}
+    assert small.model_dump(exclude=without) == plan.model_dump(exclude=without)
+    assert len({subtask.description for subtask in small.subtasks}) == 1
+
+
+@given(st.lists(st.integers(0, 900), max_size=30), st.integers(200, 1500))
+def test_pages_hold_all_items_in_order_and_no_more_bytes_than_they_may(lengths: list[int], limit: int) -> None:
+    gaps = [Gap(subtask_id=f"t{n}", reason="x" * length) for n, length in enumerate(lengths)]
+    parts = pages(gaps, limit)
+    assert [gap for part in parts for gap in part] == gaps
+    assert all(parts) or parts == [[]]
+    assert all(len(part) == 1 or sum(size(gap.model_dump_json()) + 1 for gap in part) <= limit for part in parts)
+    full = [sum(size(gap.model_dump_json()) + 1 for gap in part) for part in parts]
+    assert all(this + following > limit for this, following in pairwise(full))
 
 
 def test_more_gaps_than_a_payload_holds_are_counted() -> None:
@@ -153,14 +183,13 @@ def one_finding(letters: int = 5000) -> RunResult:
     finding = Finding(
         summary=text,
         text_ref="run/outputs/f",
-        sources=[text] * 30,
-        limitations=[text] * 5,
-        unsupported=[text] * 5,
+        sources=["s" * 200] * 30,
+        limitations=[text] * 30,
         record_ref="run/outputs/r",
     )
     report = SubtaskReport(id="t1", state="completed", description=text, finding=finding)
     gap = Gap(subtask_id="t2", description=text, reason=text)
-    artifacts = [ArtifactRef(name=text, ref="r")] * 600
+    artifacts = [ArtifactRef(name="n" * 200, ref="r")] * 600
     return RunResult(answer="a", answer_json=[text], gaps=[gap], subtasks=[report], artifacts=artifacts)
 
 
@@ -171,33 +200,22 @@ def finding_in(small: RunResult) -> Finding:
 
 
 def test_texts_become_shorter_step_by_step_down_to_a_word() -> None:
-    lengths = [size(finding_in(small).summary) for small in stages(one_finding())]
-    assert lengths == [2048, 600, 200, 80, 24]
+    for small in (*stages(one_finding()),):
+        lengths = {size(finding_in(small).summary), size(small.subtasks[0].description), size(small.gaps[0].reason)}
+        assert len(lengths) == 1
+    assert [size(finding_in(small).summary) for small in stages(one_finding())] == [2048, 600, 200, 80, 24]
 
 
-def test_what_is_known_of_a_finding_stays_while_texts_hold_a_sentence() -> None:
+def test_lists_become_shorter_those_of_a_finding_most() -> None:
+    seen = [(len(small.artifacts), len(finding_in(small).sources)) for small in stages(one_finding())]
+    assert seen == [(200, 20), (200, 20), (100, 10), (40, 4), (10, 1)]
+
+
+def test_addresses_and_references_are_whole_or_absent() -> None:
     for small in stages(one_finding()):
         finding = finding_in(small)
-        holds_a_sentence = size(finding.summary) >= 200
-        kept = (len(finding.limitations), len(finding.unsupported), bool(finding.record_ref))
-        assert kept == ((3, 3, True) if holds_a_sentence else (0, 0, False))
-
-
-def test_the_reason_of_a_gap_outlives_its_description() -> None:
-    for small in stages(one_finding()):
-        (gap,) = small.gaps
-        assert bool(gap.description) == (size(gap.reason) >= 200)
-
-
-def test_an_address_stays_long_when_texts_are_mere_words() -> None:
-    for small in stages(one_finding()):
-        finding = finding_in(small)
-        assert {size(source) for source in finding.sources} == {max(200, size(finding.summary))}
-
-
-def test_fewer_and_fewer_sources_and_artifacts_are_named() -> None:
-    seen = [(len(finding_in(small).sources), len(small.artifacts)) for small in stages(one_finding())]
-    assert seen == [(20, 512), (20, 150), (10, 50), (4, 20), (1, 10)]
+        assert {size(source) for source in finding.sources} == {200}
+        assert (finding.text_ref, finding.record_ref) == ("run/outputs/f", "run/outputs/r")
 
 
 def test_the_json_of_an_answer_is_whole_or_absent() -> None:
@@ -219,11 +237,6 @@ def test_a_shortened_result_of_exactly_the_limit_is_shortened_no_further() -> No
         assert fit(one_finding(), size(small.model_dump_json())) == small
 
 
-def test_a_page_of_exactly_the_limit_stays_as_it_is() -> None:
-    reports = result(3, "short").subtasks
-    assert fit_page(reports, sum(size(report.model_dump_json()) for report in reports)) == reports
-
-
 @pytest.mark.parametrize(("length", "kept"), [(10_000, 10_000), (10_001, 10_000), (19_000, 10_000)])
 def test_the_answer_keeps_half_of_the_payload(length: int, kept: int) -> None:
     whole = one_finding().model_copy(update={"answer": "a" * length, "artifacts": []})
@@ -234,22 +247,6 @@ def gaps_of_bytes(each: int, count: int) -> list[Gap]:
     """Gaps that take so many bytes of JSON each, with the comma."""
     bare = size(Gap(subtask_id="", reason="").model_dump_json()) + 1
     return [Gap(subtask_id="x" * (each - bare), reason="") for _ in range(count)]
-
-
-def exactly(total: int) -> list[Gap]:
-    """Gaps with which a shortened result takes so many bytes of JSON."""
-    gaps = gaps_of_bytes(64, 3000)
-    empty = size(RunResult(gaps=gaps, truncated=True).model_dump_json())
-    count = 3000 - (empty - total) // 64 - 2
-    missing = total - size(RunResult(gaps=gaps[:count], truncated=True).model_dump_json())
-    return [*gaps[:count], *gaps_of_bytes(missing, 1)]
-
-
-def test_ids_have_an_eighth_less_than_the_hard_cap_and_all_of_that() -> None:
-    fitting = exactly(ROOM)
-    assert fit(RunResult(gaps=fitting)).gaps == fitting
-    one_byte_more = exactly(ROOM + 1)
-    assert len(fit(RunResult(gaps=one_byte_more)).gaps) < len(one_byte_more)
 
 
 def test_gaps_that_do_not_fit_have_a_quarter_of_the_room() -> None:

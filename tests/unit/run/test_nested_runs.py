@@ -1,10 +1,9 @@
 """What a supervisor knows of those nested in it: sums and waits, from reports with the right key only."""
 
-from supervision import limits
 from supervision.contract.progress import Counts, NestedRun
 from supervision.contract.status import Wait
 from supervision.contract.usage import Usage
-from supervision.run.nested_runs import NestedRuns, WaitChanges, milestone
+from supervision.run.nested_runs import NESTED_STEPS, NestedRuns, WaitChanges, milestone
 
 
 def wait(name: str, why: str = "no credit") -> Wait:
@@ -75,7 +74,7 @@ def test_waits_change_by_what_has_begun_and_ended() -> None:
 def test_milestones_are_as_many_for_a_large_run_as_for_a_small_one() -> None:
     for total in (20, 400, 1000):
         seen = {milestone("executing", Counts(total=total, completed=done, running=1)) for done in range(total + 1)}
-        assert limits.NESTED_STEPS <= len(seen) <= limits.NESTED_STEPS + 2
+        assert NESTED_STEPS <= len(seen) <= NESTED_STEPS + 2
 
 
 def test_the_first_finding_and_a_phase_are_milestones() -> None:

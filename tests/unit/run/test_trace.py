@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from supervision import limits
-from supervision.run.trace import Trace
+from supervision.run.trace import TRACE_PAGE_BYTES, Trace
 from tests.unit.shapes import START, Clock
 
 
@@ -65,7 +65,7 @@ def filling(share: int) -> Trace:
     bare.note("tool", "t1", text="")
     (event,) = bare.page().events
     for _ in range(9):
-        trace.note("tool", "t1", text="x" * (limits.TRACE_PAGE_BYTES // share - len(event.model_dump_json())))
+        trace.note("tool", "t1", text="x" * (TRACE_PAGE_BYTES // share - len(event.model_dump_json())))
     return trace
 
 
@@ -76,6 +76,6 @@ def test_a_page_is_filled_to_the_byte() -> None:
 def test_an_event_larger_than_a_page_is_a_page() -> None:
     trace = Trace(Clock())
     for _ in range(2):
-        trace.note("tool", "t1", text="x" * 2 * limits.TRACE_PAGE_BYTES)
+        trace.note("tool", "t1", text="x" * 2 * TRACE_PAGE_BYTES)
     page = trace.page()
     assert ([event.seq for event in page.events], page.next_cursor) == ([1], 1)

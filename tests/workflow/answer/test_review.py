@@ -13,6 +13,7 @@ from tests.waiting import until
 from tests.workflow import runs
 from tests.workflow.runs import call, prompt, started_children
 from tests.workflow.scripts import Turns, item, reviewed, subtasks, verdicts
+from workflows.answer.review_rounds import WARM_REVIEWS
 from workflows.supervisor import SupervisorWorkflow
 
 start = functools.partial(runs.start, team="house")
@@ -89,13 +90,13 @@ def spoken(model: ScriptedModel, run_id: str, step: str) -> list[str]:
 async def test_a_third_correction_begins_a_conversation_of_its_own(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
-    rounds = [verdicts(t1=f"the unit is missing ({n})") for n in range(limits.WARM_REVIEWS + 1)]
+    rounds = [verdicts(t1=f"the unit is missing ({n})") for n in range(WARM_REVIEWS + 1)]
     model.play(run_id, reviewed(subtasks(item("t1")), *rounds, verdicts(), turns={"t1": said}))
-    result = await (await start(client, run_id, max_reviews=limits.WARM_REVIEWS + 1)).result()
-    assert result.subtasks[0].attempts == limits.WARM_REVIEWS + 2
-    turns = [spoken(model, run_id, f"t1/{n}/turn.1") for n in range(1, limits.WARM_REVIEWS + 3)]
+    result = await (await start(client, run_id, max_reviews=WARM_REVIEWS + 1)).result()
+    assert result.subtasks[0].attempts == WARM_REVIEWS + 2
+    turns = [spoken(model, run_id, f"t1/{n}/turn.1") for n in range(1, WARM_REVIEWS + 3)]
     assert [len(turn) for turn in turns] == [1, 3, 5, 1]
-    cold = prompt(model, run_id, f"t1/{limits.WARM_REVIEWS + 2}/turn.1")
+    cold = prompt(model, run_id, f"t1/{WARM_REVIEWS + 2}/turn.1")
     assert "Find out about part t1" in cold
     assert "<previous_finding>\nfinding of t1, attempt 3" in cold
     assert "the unit is missing (2)" in cold

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from activities.run_setup import RunSetupActivities
+from activities.run.run_setup import RunSetupActivities
 from tests.scripted_model import ScriptedModel, plan, script
 from tests.serving import own_server, settings_for
 from tests.workflow.runs import start, status_of

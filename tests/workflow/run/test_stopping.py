@@ -17,8 +17,8 @@ from activities.replies.agent_story import AgentStories
 from activities.store.artifacts import ArtifactStore
 from supervision import limits
 from supervision.contract.usage import Usage
-from supervision.provider.serving_models import ServingModels
 from supervision.run.board import Board
+from supervision.run.serving_models import ServingModels
 from tests.scripted_model import Reply, ScriptedModel, Step, as_json, plan, script, status, stop, text, tools, when
 from tests.waiting import until
 from tests.workflow import runs

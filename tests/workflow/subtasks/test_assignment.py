@@ -10,8 +10,8 @@ import pytest
 from temporalio.client import Client
 
 from activities.contracts.run_contracts import PoolQuestion, RunRef
-from activities.lookups import Lookups
 from activities.model.conversation import ConversationStore
+from activities.run.lookups import Lookups
 from activities.store.artifacts import open_store
 from console.run.pollers import ACTIVITIES, WORKFLOWS, pollers
 from runtime.settings import Settings

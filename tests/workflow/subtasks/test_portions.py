@@ -9,6 +9,7 @@ from supervision import limits
 from supervision.run import run_state, web_details
 from tests.scripted_model import ScriptedModel, plan, script
 from tests.workflow import runs
+from workflows.start_window import STARTS_AT_ONCE
 
 pytestmark = pytest.mark.usefixtures("worker")
 
@@ -26,7 +27,7 @@ async def test_many_subtasks_that_are_ready_together_start_in_portions(
         for event in begun
     )
     assert sum(tasks.values()) == len(ids)
-    assert max(tasks.values()) <= limits.STARTS_AT_ONCE
+    assert max(tasks.values()) <= STARTS_AT_ONCE
 
 
 async def test_the_details_are_rendered_only_when_somebody_looks(

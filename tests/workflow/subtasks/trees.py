@@ -9,6 +9,7 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 
 from supervision import limits
+from supervision.budget.ledger import SYNTHESIS_HOLDBACK_SHARE
 from supervision.contract.status import Status
 from supervision.contract.updates import ExtendLimits, NewBudget
 from tests.scripted_model import OTHERS, Reply, Script, ScriptedModel, Step, answer, status, text, when
@@ -132,7 +133,7 @@ class ScarceBudget:
 async def leave_free(handle: Handle, tokens: int) -> None:
     """Lowers the run's budget until so much of it can be promised, beside what is held back for the answer."""
     card: Any = (await status_of(handle)).limits.ledger["tokens"]
-    total = math.ceil((card["spent"] + card["promised"] + tokens) / (1 - limits.SYNTHESIS_HOLDBACK_SHARE)) + 1
+    total = math.ceil((card["spent"] + card["promised"] + tokens) / (1 - SYNTHESIS_HOLDBACK_SHARE)) + 1
     await handle.execute_update(SupervisorWorkflow.extend_limits, ExtendLimits(budget=NewBudget(tokens=total)))
     card = (await status_of(handle)).limits.ledger["tokens"]
     assert tokens <= card["free"] < tokens + limits.LEAST_GRANT_TOKENS

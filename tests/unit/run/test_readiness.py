@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from supervision.contract.plan import Plan
-from supervision.planning.readiness import Readiness
+from supervision.run.board import Readiness
 from tests.unit.shapes import acyclic_plans, plan, subtask
 
 Outcome = tuple[bool, bool | None]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervision.grounding.confidence import SURE, Basis, ceiling
+from supervision.results.confidence import SURE, Basis, ceiling
 
 WHOLE = Basis(required=4, citations=3)
 COUNTS = st.integers(0, 20)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from supervision.contract.plan import Plan
-from supervision.results.timing import timing
+from supervision.run.run_state import timing
 from tests.unit.shapes import START, acyclic_plans, report
 
 durations = st.none() | st.floats(0, 10_000)

@@ -14,6 +14,8 @@ from supervision.results.answer import with_gaps
 from supervision.store_keys import ended_key
 from supervision.text import cut
 
+_STORIES = 100  # conversations told in a stored trace: reading them must not hold up the end of a run
+
 
 def _encoded(text: str) -> bytes:
     return text.encode("utf-8", "replace")
@@ -28,10 +30,12 @@ class PublishingActivities:
 
     @activity.defn
     async def publish_result(self, publication: PublishInput, trace: list[TraceEvent]) -> Published:
-        """Stores the result with its whole texts, and the trace. Returns where they are."""
+        """Stores the result with its whole texts, and the trace, or a page of it. Returns where they are."""
         run = publication.run
         await self._store.require(run.store_id)
         result = publication.result
+        if publication.is_page:
+            return Published(result_ref=await self._store.put_output(run.run_id, _encoded(result.model_dump_json())))
         answer_ref = publication.answer_ref
         if answer_ref:
             answer = await read_text(self._store, answer_ref)
@@ -39,9 +43,8 @@ class PublishingActivities:
         elif result.answer:  # findings as they came: no model call has stored them
             answer_ref = await self._store.put_output(run.run_id, _encoded(result.answer))
             result = result.model_copy(update={"answer_ref": answer_ref})
-        if result.truncated:
-            result = await self._restored(result, publication.plan_ref)
-        trace = await AgentStories(self._store, self._conversations).whole(trace, limits.STORIES)
+        result = await self._whole(result, publication.pages, publication.plan_ref)
+        trace = await AgentStories(self._store, self._conversations).whole(trace, _STORIES)
         lines = "[" + ",\n".join(event.model_dump_json() for event in trace) + "]\n"
         refs = Published(
             result_ref=await self._store.put_output(run.run_id, _encoded(result.model_dump_json(indent=1))),
@@ -66,18 +69,13 @@ class PublishingActivities:
             ref = await self._store.put_output(run.run_id, _encoded(text))
         return AdoptReply(answer=cut(text, limits.ANSWER_INLINE_BYTES), answer_ref=ref)
 
-    async def _restored(self, result: RunResult, plan_ref: str | None) -> RunResult:
-        """Returns the result with descriptions and summaries as they were before it was made to fit."""
-        descriptions = {}
+    async def _whole(self, result: RunResult, pages: list[str], plan_ref: str | None) -> RunResult:
+        """Returns the result with all subtasks, their descriptions as planned, and the artifacts of their findings."""
+        stored = [RunResult.model_validate_json(await self._store.get(page)) for page in pages]
+        reports = [report for part in (*stored, result) for report in part.subtasks]
         if plan_ref:
             plan = await read_plan(self._store, plan_ref)
-            descriptions = {subtask.id: subtask.description for subtask in plan.subtasks}
-        reports = []
-        for report in result.subtasks:
-            finding = report.finding
-            if finding is not None:
-                text = await read_text(self._store, finding.text_ref)
-                finding = finding.model_copy(update={"summary": cut(text, limits.SUMMARY_BYTES)})
-            description = descriptions.get(report.id, report.description)
-            reports.append(report.model_copy(update={"finding": finding, "description": description}))
-        return result.model_copy(update={"subtasks": reports, "truncated": False})
+            planned = {subtask.id: subtask.description for subtask in plan.subtasks}
+            reports = [r.model_copy(update={"description": planned.get(r.id, r.description)}) for r in reports]
+        artifacts = [artifact for report in reports if report.finding for artifact in report.finding.artifacts]
+        return result.model_copy(update={"subtasks": reports, "artifacts": artifacts})

@@ -29,6 +29,9 @@ from supervision.prompt_marks import FINISH_TOOL, READ_OUTPUT_TOOL
 from supervision.store_keys import effect_key, result_key
 from supervision.text import cut, one_line
 
+_TOOL_PREVIEW_BYTES = 512
+ODD_TOOL_ATTEMPTS = 3  # errors of a call's surroundings that nobody anticipates
+
 T = TypeVar("T")
 
 
@@ -59,7 +62,7 @@ class ToolActivities:
         except (ArtifactError, TeamUnavailable, ApplicationError):
             raise
         except Exception as error:
-            if activity.info().attempt < limits.ODD_TOOL_ATTEMPTS:
+            if activity.info().attempt < ODD_TOOL_ATTEMPTS:
                 raise
             message = cut(f"{type(error).__name__}: {error}", limits.ERROR_BYTES)
             raise ApplicationError(message, type=ErrorKind.UNEXPECTED, non_retryable=True) from error
@@ -123,7 +126,7 @@ class ToolActivities:
             artifacts.append(ArtifactRef(name=new.name, media_type=new.media_type, bytes=len(new.data), ref=key))
         return ToolReply(
             result=ToolResultRef(call_id=request.call.call_id, ref=ref, is_error=ran.is_error),
-            preview=cut(ran.text, limits.TOOL_PREVIEW_BYTES),
+            preview=cut(ran.text, _TOOL_PREVIEW_BYTES),
             sources=[one_line(source, limits.SOURCE_BYTES) for source in ran.sources[: limits.FINDING_SOURCES]],
             artifacts=artifacts,
         )

@@ -4,7 +4,7 @@ import pytest
 
 from supervision import limits
 from supervision.contract.result import Gap, Problem, SubtaskReport, SubtaskState
-from supervision.results.gaps import gap_of, gaps_of
+from supervision.run.board import gap_of, gaps_of
 
 
 def report(subtask_id: str, state: SubtaskState = "completed", **fields: object) -> SubtaskReport:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from supervision.errors import ErrorKind
-from supervision.provider.serving_models import ServingModels
+from supervision.run.serving_models import ServingModels
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 CHAIN = ["large", "middle", "small"]

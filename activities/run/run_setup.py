@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
@@ -26,6 +26,8 @@ from supervision.contract.team import Team, TeamCard
 from supervision.errors import ErrorKind, SupervisionError
 from supervision.store_keys import home_key, is_upload
 from supervision.text import size
+
+GRANT_LIFETIME = timedelta(days=90)  # a deadline stands still while people are awaited, and a reset sets it anew
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,7 @@ class RunSetupActivities:
                 depth=parent.depth + 1 if parent else 1,
                 models=sorted(set(models)),
                 nested_teams=sorted({role.team for role in team.roles if role.team}),
-                expires_at=parent.expires_at if parent else datetime.now(UTC) + limits.GRANT_LIFETIME,
+                expires_at=parent.expires_at if parent else datetime.now(UTC) + GRANT_LIFETIME,
             )
         )
 
@@ -192,7 +194,8 @@ def _require_windows(
     users = [(model, "the supervisor, whose goal and instructions", planner) for model in supervisor]
     for role in card.roles:
         if role.team is None:
-            fixed = fixed_tokens(loaded.team.role(role.name), loaded.toolbox)
+            own = loaded.team.role(role.name)
+            fixed = fixed_tokens(own, loaded.toolbox.definitions(own.tools))
             users += [(model, f"role '{role.name}', whose prompt and tools", fixed) for model in role.models]
     small = [
         f"'{model}' has a window of {windows.of(model):,} tokens, too small for {user} alone take about {fixed:,}"

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from activities.questions.plan_modes import fits, matching_route
 from supervision.contract.team import Route
-from supervision.planning.fixed_routes import fits, matching_route
 
 TEXTS = st.text(alphabet="ab *", max_size=30)
 

@@ -1,27 +1,82 @@
 """The activity that makes one model call of a worker agent."""
 
+import asyncio
 import json
+import re
+from collections.abc import Iterator
+from typing import Any
 
 from temporalio import activity
 
 from activities.contracts.run_contracts import SubtaskBrief
 from activities.contracts.turn_contracts import ToolCallRef, TurnInput, TurnReply, arguments_sha256
-from activities.model.conversation import Opening
+from activities.model.conversation import ConversationStore, Opening
 from activities.model.journalled_call import Answered, CallName, CallOptions, ModelCalls
 from activities.model.port import Json, system_note, user_message
 from activities.model.prompt_fit import PromptWriter, brief_tokens
 from activities.prompts.agent_opening import agent_opening
 from activities.prompts.agent_prompts import correction_request, is_correction_request, worker_request
-from activities.replies.finding_grounds import read_grounds
+from activities.replies.tool_uses import ToolUse, read_tool_uses
 from activities.store.reading import list_bytes, read_findings, read_plan, read_small, read_text
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import LoadedTeam
+from activities.teams.toolbox import Toolbox
 from supervision import limits
-from supervision.agent.closing_lines import Conclusion, conclude
-from supervision.agent.finish_call import read_finish
-from supervision.contract.finding import Finding, FindingRecord
+from supervision.agent.finish_call import Conclusion, conclude, read_finish
+from supervision.contract.finding import Evidence, Finding, FindingRecord
+from supervision.grounding.support import Source, unsupported_texts
 from supervision.prompt_marks import FINISH_TOOL
 from supervision.text import cut, one_line
+
+_EVIDENCE_CALLS = 60  # the last ones of a worker agent: what it concluded from
+
+# The reviewer's words and the finding that they are about prove nothing.
+_NO_GROUND = re.compile(r"<(feedback|previous_finding)>\n.*?\n</\1>", re.DOTALL)
+
+
+class FindingGrounds:
+    """The sources of a finding, for the rule of grounding, and the tool calls, for those who check it."""
+
+    def __init__(self, sources: list[Source], evidence: list[Evidence]) -> None:
+        self._sources = sources
+        self.evidence = evidence[-_EVIDENCE_CALLS:]
+
+    async def unsupported(self, text: str) -> list[str]:
+        """Returns the claims of a finding's text that nothing here supports."""
+        return await asyncio.to_thread(unsupported_texts, text, self._sources)
+
+
+async def read_grounds(conversations: ConversationStore, head: str, toolbox: Toolbox) -> FindingGrounds:
+    """Returns what the conversation at `head` rests on. Errors of tools prove nothing."""
+    chain = await conversations.chain(head)
+    sources = [Source(_NO_GROUND.sub("", text)) for text in _texts(chain[0].input)]
+    evidence = []
+    for use in await read_tool_uses(conversations, chain):
+        tool = toolbox.get(use.name)
+        if tool is None or use.output is None or use.is_error:
+            continue
+        evidence.append(_evidence(use, use.output))
+        if tool.evidence != "nothing":
+            sources.append(Source(use.output, tool.evidence, use.arguments))
+    return FindingGrounds(sources, evidence)
+
+
+def _evidence(use: ToolUse, output: str) -> Evidence:
+    return Evidence(
+        tool=use.name,
+        arguments=one_line(use.arguments, limits.SENTENCE_BYTES),
+        output_ref=use.output_ref,
+        preview=one_line(output, limits.SENTENCE_BYTES),
+    )
+
+
+def _texts(messages: list[Json]) -> Iterator[str]:
+    for message in messages:
+        content: Any = message["content"]
+        if isinstance(content, str):
+            yield content
+        else:
+            yield from (str(block["text"]) for block in content if block.get("type") == "text")
 
 
 class AgentTurnActivities:
@@ -71,7 +126,7 @@ class AgentTurnActivities:
                 room=list_bytes(tokens),
             )
 
-        opening = agent_opening(role, loaded.toolbox, turn.model, turn.effort)
+        opening = agent_opening(role, loaded.toolbox.definitions(role.tools), turn.model, turn.effort)
         return opening, within
 
     async def _previous(self, brief: SubtaskBrief) -> str | None:
@@ -143,7 +198,7 @@ class AgentTurnActivities:
         record = FindingRecord(
             outcome="done" if conclusion.outcome == "done" else "partial",
             confidence=conclusion.confidence,
-            limitations=[cut(item, limits.LIMITATION_BYTES) for item in conclusion.limitations[: limits.LIMITATIONS]],
+            limitations=[cut(item, limits.SENTENCE_BYTES) for item in conclusion.limitations[: limits.LIMITATIONS]],
             unsupported=await grounds.unsupported(conclusion.text),
             evidence=grounds.evidence,
         )
@@ -180,5 +235,5 @@ def _tool_call(index: int, block: Json) -> ToolCallRef:
         call_id=str(block["id"]),
         name=str(block["name"]),
         arguments_sha256=arguments_sha256(arguments),
-        preview=one_line(preview, limits.ARGUMENTS_PREVIEW_BYTES),
+        preview=one_line(preview, limits.LINE_BYTES),
     )

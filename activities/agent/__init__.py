@@ -1,0 +1,1 @@
+"""The activities of a worker agent: its turns and its tool calls."""

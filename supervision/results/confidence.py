@@ -1,0 +1,128 @@
+"""The upper bound of a run's confidence, computed from what its answer rests on, and what it claims without support."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from supervision import limits
+from supervision.contract.plan import Importance
+from supervision.contract.result import Contradiction, Gap, SubtaskReport, Unsupported
+from supervision.results.answer import Answer
+
+SURE = 0.75  # from here on a reader takes an answer for granted
+_UNSUPPORTED_IN_ANSWER = 0.5
+_UNSUPPORTED_IN_FINDING = 0.65
+_EACH_MORE = 0.05
+_LEAST = 0.1
+_UNSETTLED = 0.6  # findings disagree and nothing decided between them
+_OPEN_POINT = 0.65  # the reviewer's last word was that something falls short
+_STALE = 0.7  # a finding rests on one that was changed afterwards
+_UNCITED = 0.6  # nothing of the answer names what it rests on
+_REQUIRED, _OPTIONAL = 1.0, 0.5  # shares of the plan
+_PARTIAL = 0.5  # of what a whole finding counts
+
+
+@dataclass(frozen=True)
+class Basis:
+    """What an answer rests on. Counts are of subtasks of the plan's last revision, `own` what cited findings claim.
+
+    `partial_required` and `partial_optional` are completed with a finding that its author calls partial.
+    """
+
+    required: int = 0
+    optional: int = 0
+    missing_required: int = 0
+    missing_optional: int = 0
+    partial_required: int = 0
+    partial_optional: int = 0
+    unsupported_in_answer: int = 0
+    unsupported_in_findings: int = 0
+    unsettled: int = 0
+    open_points: int = 0
+    stale: int = 0
+    citations: int = 0
+    own: Sequence[float] = ()
+
+
+def ceiling(basis: Basis) -> float:
+    """Returns the highest confidence that the answer may claim, 0 to 1; 0 if nothing of its plan completed."""
+    bounds = [1.0]
+    if basis.unsupported_in_answer:
+        bounds.append(_UNSUPPORTED_IN_ANSWER - _EACH_MORE * (basis.unsupported_in_answer - 1))
+    if basis.unsupported_in_findings:
+        bounds.append(_UNSUPPORTED_IN_FINDING - _EACH_MORE * (basis.unsupported_in_findings - 1))
+    if basis.unsettled:
+        bounds.append(_UNSETTLED)
+    if basis.open_points:
+        bounds.append(_OPEN_POINT)
+    if basis.stale:
+        bounds.append(_STALE)
+    if basis.required + basis.optional and not basis.citations:
+        bounds.append(_UNCITED)
+    if basis.own:
+        bounds.append(sum(basis.own) / len(basis.own))
+    share = _share(basis)
+    return round(share and share * max(_LEAST, min(bounds)), 2)
+
+
+def _share(basis: Basis) -> float:
+    """Returns how much of the plan the answer has, by weight; an answer without a plan has all of it."""
+    planned = _REQUIRED * basis.required + _OPTIONAL * basis.optional
+    if not planned:
+        return 1.0
+    missing = basis.missing_required + _PARTIAL * basis.partial_required
+    missing_optional = basis.missing_optional + _PARTIAL * basis.partial_optional
+    return max(0.0, (planned - _REQUIRED * missing - _OPTIONAL * missing_optional) / planned)
+
+
+def basis_of(
+    answer: Answer,
+    reports: Sequence[SubtaskReport],
+    importance: Mapping[str, Importance],
+    contradictions: Sequence[Contradiction],
+    open_points: Sequence[Gap],
+) -> Basis:
+    """Returns the basis of an answer; `reports` are the subtasks of the plan's last revision."""
+    required = [report for report in reports if importance.get(report.id) != "optional"]
+    optional = [report for report in reports if importance.get(report.id) == "optional"]
+    cited = {subtask_id for citation in answer.citations for subtask_id in citation.subtask_ids}
+    doubts = [
+        report.finding.confidence
+        for report in reports
+        if report.id in cited and report.finding and report.finding.confidence is not None
+    ]
+    return Basis(
+        required=len(required),
+        optional=len(optional),
+        missing_required=_missing(required),
+        missing_optional=_missing(optional),
+        partial_required=_partial(required),
+        partial_optional=_partial(optional),
+        unsupported_in_answer=len(answer.unsupported),
+        unsupported_in_findings=sum(len(report.finding.unsupported) for report in reports if report.finding),
+        unsettled=sum(not item.resolution.strip() for item in contradictions),
+        open_points=len(open_points),
+        stale=sum(report.stale for report in reports),
+        citations=len(answer.citations),
+        own=doubts,
+    )
+
+
+def unsupported_in(answer: Answer, reports: Sequence[SubtaskReport]) -> list[Unsupported]:
+    """Returns what the answer and the findings claim and nothing supports, the answer's first."""
+    own = [Unsupported(text=text, where="answer") for text in answer.unsupported]
+    found = [
+        Unsupported(text=text, where=report.id)
+        for report in reports
+        if report.finding
+        for text in report.finding.unsupported
+    ]
+    return [*own, *found][: limits.UNSUPPORTED_LISTED]
+
+
+def _missing(reports: Sequence[SubtaskReport]) -> int:
+    return sum(report.state != "completed" for report in reports)
+
+
+def _partial(reports: Sequence[SubtaskReport]) -> int:
+    finished = [report.finding for report in reports if report.state == "completed" and report.finding is not None]
+    return sum(finding.outcome == "partial" for finding in finished)
