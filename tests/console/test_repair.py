@@ -31,7 +31,7 @@ from worker_main import serving
 from workflows.supervisor import SupervisorWorkflow
 
 AGENTS = ("t1", "t2")
-STARTS_CHILDREN, TAKES_A_TURN = "start_child_workflow", "start_activity_method"
+STARTS_CHILDREN, TAKES_A_TURN = "start_child_workflow", "start_activity"
 
 
 @dataclass
