@@ -32,3 +32,5 @@ add SupervisorPhase Keyword
 add SupervisorTeam Keyword
 add SupervisorWaiting Keyword
 add SupervisorUsd Double
+add SupervisorOwner Keyword
+add SupervisorStatus Keyword

@@ -70,8 +70,8 @@ def calls_prefix(run_id: str, first_run_id: str) -> str:
 
 def calls_of(run_id: str, first_run_id: str, workflow_id: str) -> tuple[str, str]:
     """Returns the beginnings of the keys of a workflow's model calls, and of those of its children."""
-    prefix = calls_prefix(run_id, first_run_id) + encode(workflow_id)
-    return f"{prefix}/", f"{prefix}%2F"
+    prefix = calls_prefix(run_id, first_run_id)
+    return f"{prefix}{encode(workflow_id)}/", prefix + _percent(f"{workflow_id}/", safe="")
 
 
 def output_key(run_id: str, sha256: str) -> str:

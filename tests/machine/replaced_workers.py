@@ -12,6 +12,7 @@ import pytest
 from temporalio.client import Client
 
 import worker_main
+from activities.model import gate
 from runtime.connection import connect
 from supervision import limits
 from tests.machine.quick_model import QuickModel
@@ -32,13 +33,13 @@ IMPATIENT = {
     "PROVIDER_PAUSE": 500 * _MS,
     "PROVIDER_PAUSE_MAX": 1000 * _MS,
     "PACE_MAX": 1000 * _MS,
-    "GATE_WAIT": 300 * _MS,
-    "PREFIX_WAIT": 50 * _MS,
     "ROLE_BREAKER_COOLDOWN": 100 * _MS,
     "ROLE_REST_TOTAL": 2000 * _MS,
     "GRACEFUL_SHUTDOWN": 0 * _MS,
 }
 """Limits whose size is nothing that a rule depends on, small enough for a run to end in seconds."""
+GATE = {"GATE_WAIT": 300 * _MS, "_PREFIX_WAIT": 50 * _MS}
+"""The same of the gate before the provider."""
 
 
 @contextlib.contextmanager
@@ -52,6 +53,8 @@ def impatient(cached_workflows: int, quick: ScriptedModel | None = None) -> Iter
     with pytest.MonkeyPatch.context() as patch:
         for name, value in changes.items():
             patch.setattr(limits, name, value)
+        for name, wait in GATE.items():
+            patch.setattr(gate, name, wait)
         # Else the SDK interrupts workflows that a busy machine lets wait for two seconds, and some never go on.
         patch.setenv("TEMPORAL_DEBUG", "1")
         if quick is not None:
