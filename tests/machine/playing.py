@@ -155,6 +155,7 @@ class _Play:
             with contextlib.suppress(RPCError):
                 await handle.terminate("it hung")
         finally:
+            self._is_over = True
             for person in people:
                 person.cancel()
         for outcome in await asyncio.gather(*people, return_exceptions=True):
@@ -251,7 +252,7 @@ class _Play:
     async def _watcher(self, handle: Handle) -> None:
         """Queries the run and its worker agents without a pause, and updates it now and then."""
         dice = self._case.draw("watcher")
-        while True:
+        while not self._is_over:  # an update that is cancelled raises an error of its own
             await asyncio.sleep(WATCHED_EACH)
             with contextlib.suppress(*_TOO_LATE):
                 shown = await handle.query(SupervisorWorkflow.status)
@@ -263,7 +264,7 @@ class _Play:
 
     async def _payer(self, handle: Handle) -> None:
         """Mends the account when the run says that it waits for that, and resumes it."""
-        while True:
+        while not self._is_over:
             await asyncio.sleep(0.5)
             with contextlib.suppress(*_TOO_LATE):
                 shown = await handle.query(SupervisorWorkflow.status)
