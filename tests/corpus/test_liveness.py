@@ -107,7 +107,7 @@ async def test_texts_that_patterns_may_choke_on_stop_no_worker_and_slow_nobody_d
     lone: Client, model: ScriptedModel, run_id: str, tmp_path: Path
 ) -> None:
     with worker_processes(lone, model.url, str(tmp_path / "artifacts"), tmp_path) as processes:
-        worker = await processes.start()
+        workers = [await processes.start() for _ in range(3)]
         await honest(lone, model, f"{run_id}-warm")
         began = time.monotonic()
         await honest(lone, model, f"{run_id}-alone")
@@ -125,7 +125,7 @@ async def test_texts_that_patterns_may_choke_on_stop_no_worker_and_slow_nobody_d
         assert await honest(lone, model, f"{run_id}-beside") == "completed"
         assert time.monotonic() - began < 2 * alone + SLACK
         assert [(await run).status for run in odd] == ["completed", "completed"]
-        assert worker.process.poll() is None
+        assert [worker.process.poll() for worker in workers] == [None, None, None]
 
 
 async def test_one_poisoned_worker_of_three_leaves_the_runs_to_the_others(

@@ -68,7 +68,9 @@ def surroundings(seed: int) -> Surroundings:
     dice = Random(f"block {number}")
     usual = Surroundings(dice.choice([limits.CACHED_WORKFLOWS, limits.CACHED_WORKFLOWS, 200]))
     restarts = tuple(sorted(dice.random() for _ in range(number % 3)))
-    return replace(_UNUSUAL.get(number % 8, usual), restarts=restarts, watched=number % 2 == 1)
+    around = replace(_UNUSUAL.get(number % 8, usual), restarts=restarts)
+    # With a full cache and queries the SDK loses workflow tasks: see docs/upstream/3.
+    return replace(around, watched=number % 2 == 1 and around.cached_workflows > _FEW)
 
 
 @dataclass(frozen=True)
