@@ -5,8 +5,10 @@ them, it says so once in the log and leaves the SDK as it is. `docs/upstream/` d
 """
 
 import asyncio
+import contextlib
 import logging
 import sys
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _WRITTEN_FOR = "1.35.0"
+_LOST = 12.0  # seconds: the server gives a task out again after ten, so what has it by then does so in vain
+_LOOK = 3.0  # seconds between two looks for lost ones, while a slot is wanted
 _QUIET = {"query_workflow", "remove_from_cache"}
 
 
@@ -74,30 +78,47 @@ class TaskSlots(CustomSlotSupplier):
 
     def __init__(self, cached: int, others: int) -> None:
         self._free = {True: asyncio.Semaphore(cached), False: asyncio.Semaphore(others)}
+        self._used: set[_Permit] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def reserve_slot(self, ctx: SlotReserveContext) -> SlotPermit:
         """Returns a permit as soon as there may be one more task of that kind."""
         self._loop = asyncio.get_running_loop()
-        await self._free[ctx.is_sticky].acquire()
-        return _Permit(ctx.is_sticky)
+        while True:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._free[ctx.is_sticky].acquire(), _LOOK)
+                return _Permit(ctx.is_sticky)
+            # The SDK loses a task now and then, and its slot with it: docs/upstream/3.
+            for permit in [permit for permit in tuple(self._used) if time.monotonic() - permit.since > _LOST]:
+                self._free_again(permit)
 
     def try_reserve_slot(self, ctx: SlotReserveContext) -> SlotPermit | None:
         """Returns None: nothing starts workflows in the Worker that runs them."""
         return None
 
     def mark_slot_used(self, ctx: SlotMarkUsedContext) -> None:
-        """Does nothing: a slot counts from its reservation."""
+        """Notes when the task came."""
+        if isinstance(ctx.permit, _Permit):
+            ctx.permit.since = time.monotonic()
+            self._used.add(ctx.permit)
 
     def release_slot(self, ctx: SlotReleaseContext) -> None:
         """Takes a permit back; the SDK calls this in a thread of its own."""
         if isinstance(ctx.permit, _Permit) and self._loop is not None:
-            self._loop.call_soon_threadsafe(self._free[ctx.permit.is_sticky].release)
+            self._loop.call_soon_threadsafe(self._free_again, ctx.permit)
+
+    def _free_again(self, permit: "_Permit") -> None:
+        self._used.discard(permit)
+        if not permit.is_back:
+            permit.is_back = True
+            self._free[permit.is_sticky].release()
 
 
 class _Permit(SlotPermit):
     def __init__(self, is_sticky: bool) -> None:
         self.is_sticky = is_sticky
+        self.is_back = False
+        self.since = 0.0
 
 
 # --- Payloads that nothing encodes are not visited ------------------------------------------------

@@ -57,7 +57,7 @@ PACKAGES = {
         "supervision",
         "imports paths process sdk_patches telemetry settings payloads search_attributes watchdog health "
         "shown_details workers server connection",
-        lines=2175,
+        lines=2195,
         arrows=14,
     ),
     "standin": Package("supervision", "server extract __main__", lines=2200, arrows=3),
