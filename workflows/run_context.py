@@ -160,8 +160,8 @@ class RunContext:
 
     def leave(self, work: object) -> None:
         """Ends the part of a piece of work in the waits for models."""
-        self.state.models.leave(work)
-        self.limits_changed.set()
+        if self.state.models.leave(work):
+            self.limits_changed.set()
 
     async def wait_for_model(
         self, subject: str, model: str, work: object, *, attempt: int | None = None, last: bool = False
@@ -178,7 +178,7 @@ class RunContext:
                 outage.first = work
                 await self._wait_for_turn(subject, attempt, model, outage, last)
                 return
-            outage.waiting.add(id(work))
+            outage.waiting.add(work)
 
             def is_my_turn(seen: Outage = outage) -> bool:
                 return models.outage(model) is not seen or seen.first is None

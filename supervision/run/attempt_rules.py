@@ -76,10 +76,3 @@ def back_off(failures: int) -> timedelta:
 def child_id(workflow_id: str, subtask_id: str, attempt: int, candidate: int = 0) -> str:
     """Returns the workflow id of a subtask attempt under a supervisor's, or of one candidate of it."""
     return f"{workflow_id}/{subtask_id}/{attempt}" + (f".{candidate}" if candidate else "")
-
-
-def next_child_id(workflow_id: str) -> str:
-    """Returns the workflow id of the subtask attempt after that one."""
-    subtask, _, last = workflow_id.rpartition("/")
-    attempt, dot, candidate = last.partition(".")
-    return f"{subtask}/{int(attempt) + 1}{dot}{candidate}"

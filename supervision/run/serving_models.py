@@ -21,7 +21,7 @@ class Outage:
     until: datetime | None = None
     rounds: int = 0
     first: object | None = None
-    waiting: set[int] = field(default_factory=set)
+    waiting: set[object] = field(default_factory=set)
 
 
 class ServingModels:
@@ -60,14 +60,16 @@ class ServingModels:
         self._out.pop(model, None)
         return True
 
-    def leave(self, work: object) -> None:
-        """Ends the wait of a piece of work, and its turn; an outage that no work is left to wait for is forgotten."""
+    def leave(self, work: object) -> bool:
+        """True if this ends an outage: the wait of a piece of work, or its turn, ends, and no other work waits."""
+        before = len(self._outages)
         for model, outage in list(self._outages.items()):
-            outage.waiting.discard(id(work))
+            outage.waiting.discard(work)
             if outage.first is work:
                 outage.first = None
             if outage.first is None and not outage.waiting:
                 del self._outages[model]
+        return len(self._outages) < before
 
     def failed(self, model: str, chain: Sequence[str], why: ErrorKind, seconds: float) -> str:
         """Returns the model of the chain to go on with after a call of `model` failed for good.

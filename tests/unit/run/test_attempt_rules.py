@@ -15,7 +15,6 @@ from supervision.run.attempt_rules import (
     child_id,
     counts_against_role,
     is_retried,
-    next_child_id,
     next_try,
 )
 
@@ -88,7 +87,6 @@ def test_attempts_back_off() -> None:
 
 @pytest.mark.parametrize("subtask_id", ["t1", "a.b/c", "2"])
 @pytest.mark.parametrize("candidate", [0, 2])
-def test_the_child_of_the_next_attempt_is_found_from_that_of_this_one(subtask_id: str, candidate: int) -> None:
+def test_the_id_of_a_child_names_subtask_attempt_and_candidate(subtask_id: str, candidate: int) -> None:
     child = child_id("run/nested/1", subtask_id, 9, candidate)
     assert child == f"run/nested/1/{subtask_id}/9" + (".2" if candidate else "")
-    assert next_child_id(child) == child_id("run/nested/1", subtask_id, 10, candidate)

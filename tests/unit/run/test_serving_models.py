@@ -81,7 +81,7 @@ def _waits(models: ServingModels, model: str, work: _Work) -> bool:
     if outage.first is None:
         outage.first = work
     elif outage.first is not work:
-        outage.waiting.add(id(work))
+        outage.waiting.add(work)
     return True
 
 
@@ -177,7 +177,7 @@ def test_one_goes_first_until_it_is_answered_fails_or_leaves(steps: list[tuple[s
     for step, index in steps:
         work, before = works[index], models.outage("large")
         first = before.first if before else None
-        others = before.waiting - {id(work)} if before else set()
+        others = before.waiting - {work} if before else set()
         match step:
             case "fails":
                 outage = models.went_away("large", work, "busy")
