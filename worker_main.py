@@ -53,10 +53,10 @@ from runtime.process import check_ownership, exit_now, keep_private
 from runtime.settings import Settings, load_settings
 from runtime.watchdog import LastWords, Watchdog, last_words, stopping_by_signal
 from runtime.workers import ALL_ROLES, WorkerRole, workers
-from supervision import limits
+from supervision.base import limits
+from supervision.base.queues import MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE
 from supervision.contract.request import describe_errors
 from supervision.contract.team import is_pool
-from supervision.queues import MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE
 from workflows.supervisor import SupervisorWorkflow
 from workflows.worker_agent import WorkerAgentWorkflow
 

@@ -12,9 +12,9 @@ from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, 
 
 from activities.heartbeat import Witness, beating
 from activities.store.artifacts import ArtifactChanged, ArtifactMissing, ArtifactTooLarge
-from supervision import limits
-from supervision.errors import ErrorKind
-from supervision.text import cut
+from supervision.base import limits
+from supervision.base.errors import ErrorKind
+from supervision.base.text import cut
 
 MISSING_ATTEMPTS = 3  # a folder that machines share may show a new file a little later
 

@@ -18,9 +18,9 @@ from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, 
 from activities.contracts.run_contracts import RunRef, SetupInput
 from activities.store.artifacts import ArtifactStore
 from activities.store.grants import Grants, RunGrant
-from supervision import limits
-from supervision.errors import ErrorKind
-from supervision.store_keys import is_key, is_team, run_prefix
+from supervision.base import limits
+from supervision.base.errors import ErrorKind
+from supervision.base.store_keys import is_key, is_team, run_prefix
 
 _REFERENCES = ("ref", "head")
 

@@ -16,9 +16,9 @@ from typing import Any, Protocol
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
-from supervision import limits
-from supervision.errors import ErrorKind
-from supervision.prompt_marks import DEADLY
+from supervision.base import limits
+from supervision.base.errors import ErrorKind
+from supervision.base.prompt_marks import DEADLY
 
 Details = Callable[[], dict[str, Any]]
 """The message of the error with which such a call ends."""

@@ -22,7 +22,7 @@ from runtime.connection import ConnectionFailed, connect
 from runtime.process import exit_now
 from runtime.server.embedded_server import EmbeddedServer, ServerFailed
 from runtime.server.temporal_binary import TemporalNotFound
-from supervision import limits
+from supervision.base import limits
 
 FLOOR_SETTINGS = ("--sandbox", "passall", "--max-act", "2000", "--max-wft", "200")
 T = TypeVar("T")

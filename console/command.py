@@ -25,8 +25,8 @@ from runtime.server.server_record import read_record
 from runtime.server.temporal_binary import TemporalNotFound
 from runtime.settings import Settings, load_settings
 from runtime.telemetry import TRACES_LOST, Telemetry, configure
+from supervision.base.errors import SupervisionError
 from supervision.contract.request import describe_errors
-from supervision.errors import SupervisionError
 
 DONE = 0
 FAILED = 1

@@ -35,8 +35,8 @@ from runtime.process import exit_now
 from runtime.server.embedded_server import EmbeddedServer
 from runtime.server.server_record import read_record
 from runtime.server.temporal_binary import TemporalNotFound, find_temporal
+from supervision.base.queues import WORKFLOW_QUEUE
 from supervision.contract.request import parse_request
-from supervision.queues import WORKFLOW_QUEUE
 
 GOAL = (
     "How did life expectancy in Rwanda and Botswana change from 1952 to 2007, "

@@ -16,8 +16,8 @@ from runtime.paths import cache_dir, make_command
 from runtime.payloads import data_converter
 from runtime.server.server_record import PORT, read_record
 from runtime.telemetry import Telemetry
-from supervision import limits
-from supervision.trust import is_loopback
+from supervision.base import limits
+from supervision.base.trust import is_loopback
 
 _CONNECT_RETRY = timedelta(seconds=1)
 

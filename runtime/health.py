@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from supervision import limits
+from supervision.base import limits
 
 
 @contextlib.asynccontextmanager

@@ -28,7 +28,7 @@ def begin_imports() -> None:
 
 def end_imports() -> None:
     """From now on Ctrl-C raises KeyboardInterrupt again, and garbage is looked for among what is made from now on."""
-    from supervision import limits  # not above: that would be an import before all others
+    from supervision.base import limits  # not above: that would be an import before all others
 
     if not gc.isenabled():
         gc.freeze()

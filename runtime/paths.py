@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from shlex import quote
 
-from supervision.trust import distrust
+from supervision.base.trust import distrust
 
 
 def keep_files_private() -> None:

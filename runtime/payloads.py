@@ -12,10 +12,10 @@ from temporalio.contrib.pydantic import PydanticPayloadConverter, pydantic_data_
 from temporalio.converter import CompositePayloadConverter, DefaultFailureConverter, PayloadConverter
 from temporalio.exceptions import ApplicationError
 
-from supervision import limits
+from supervision.base import limits
+from supervision.base.errors import ErrorKind
+from supervision.base.text import one_line
 from supervision.contract.base import Undecodable
-from supervision.errors import ErrorKind
-from supervision.text import one_line
 
 _RAW_INPUT_BYTES = 512 * 1024  # read before anything is checked: a whole request with each letter as \uXXXX fits
 

@@ -8,10 +8,10 @@ from pydantic import AliasChoices, Field, SecretStr, field_validator, model_vali
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from runtime.paths import cache_dir
-from supervision import limits
+from supervision.base import limits
+from supervision.base.trust import distrust
 from supervision.contract.ceilings import Ceilings, InlineTeams
 from supervision.contract.model_choice import chain_of
-from supervision.trust import distrust
 
 _HOME = Path(__file__).resolve().parents[1]
 BUILTIN_TEAMS = _HOME / "teams"

@@ -16,9 +16,9 @@ from typing import Any
 from temporalio.exceptions import ApplicationError
 from temporalio.runtime import LogForwardingConfig, LoggingConfig, Runtime, TelemetryConfig, TelemetryFilter
 
-from supervision import limits
-from supervision.errors import ErrorKind
-from supervision.text import clean, one_line
+from supervision.base import limits
+from supervision.base.errors import ErrorKind
+from supervision.base.text import clean, one_line
 
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 _QUERIES = ("QueryWorkflow:", "HandleQuery:")

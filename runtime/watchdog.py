@@ -25,8 +25,8 @@ from typing import NoReturn
 
 from runtime.paths import cache_dir
 from runtime.process import exit_now
-from supervision import limits
-from supervision.text import one_line
+from supervision.base import limits
+from supervision.base.text import one_line
 
 NATIVE_CPU = timedelta(seconds=10)  # of the process in a tick: only code that holds the interpreter takes so much
 WATCHDOG_TICK = timedelta(seconds=1)

@@ -20,8 +20,8 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxR
 from runtime.payloads import data_converter
 from runtime.sdk_patches import TaskSlots, WholeTasks, leave_plain_payloads
 from runtime.shown_details import ShownDetails
-from supervision import limits
-from supervision.queues import MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE, pool_queue
+from supervision.base import limits
+from supervision.base.queues import MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE, pool_queue
 
 _CACHED_TASK_SLOTS = 10  # polls that wait hold one each: with fewer a task waits for a poll
 _REPLAY_SLOTS = 3  # they share one interpreter: side by side, large replays would outlast their ten seconds

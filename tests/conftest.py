@@ -12,7 +12,7 @@ from runtime.connection import connect
 from runtime.server.embedded_server import EmbeddedServer
 from runtime.server.server_record import ServerInfo
 from runtime.settings import Settings
-from supervision import limits
+from supervision.base import limits
 from tests.scripted_model import ScriptedModel, scripted_model
 from tests.serving import settings_for
 from worker_main import serving

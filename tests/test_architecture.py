@@ -35,10 +35,9 @@ class Package(NamedTuple):
 PACKAGES = {
     "supervision": Package(
         "",
-        "limits text queues prompt_marks errors store_keys trust "
-        "contract planning provider grounding agent budget results run",
+        "base contract planning provider grounding agent budget results run",
         lines=6985,
-        arrows=27,
+        arrows=16,
     ),
     "activities": Package(
         "supervision",

@@ -19,7 +19,7 @@ from temporalio.client import Client
 from runtime.search_attributes import WANTED, usable
 from runtime.server.embedded_server import EmbeddedServer
 from runtime.server.temporal_binary import find_temporal
-from supervision import limits
+from supervision.base import limits
 
 ROOT = Path(__file__).resolve().parents[1]
 COMPOSE = ROOT / "docker-compose.yml"

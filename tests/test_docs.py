@@ -7,7 +7,7 @@ import pytest
 import typer.main
 
 import starter
-from supervision import errors
+from supervision.base import errors
 from supervision.contract import RunRequest, RunResult
 from tests.test_public_names import SETTINGS
 

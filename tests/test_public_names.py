@@ -22,7 +22,7 @@ from runtime.connection import connect
 from runtime.server.server_record import ServerInfo
 from runtime.settings import Settings
 from runtime.workers import ALL_ROLES
-from supervision import errors, queues
+from supervision.base import errors, queues
 from workflows.supervisor import SupervisorWorkflow
 from workflows.worker_agent import WorkerAgentWorkflow
 

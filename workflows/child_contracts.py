@@ -6,8 +6,9 @@ from pydantic import AwareDatetime, Field, model_validator
 
 from activities.contracts.run_contracts import RunRef, SubtaskBrief
 from activities.contracts.turn_contracts import ToolResultRef
-from supervision import limits
 from supervision.agent.grounds import Grounds
+from supervision.base import limits
+from supervision.base.queues import MODEL_QUEUE
 from supervision.budget.amount import Amount
 from supervision.contract.base import Model, number_exceeds
 from supervision.contract.finding import Finding
@@ -16,7 +17,6 @@ from supervision.contract.progress import Counts, NestedRun, Phase
 from supervision.contract.result import Gap, RunResult
 from supervision.contract.team import RoleCard
 from supervision.contract.usage import Spend, ToolTally, Usage
-from supervision.queues import MODEL_QUEUE
 from supervision.run.nested_runs import WaitChanges
 
 

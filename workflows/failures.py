@@ -13,9 +13,9 @@ from temporalio.exceptions import (
 )
 from temporalio.exceptions import TimeoutError as TemporalTimeout
 
+from supervision.base.errors import ErrorKind
 from supervision.contract.result import Problem
 from supervision.contract.usage import Usage
-from supervision.errors import ErrorKind
 
 
 class CallFailed(Exception):

@@ -8,11 +8,11 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from pydantic import BaseModel, JsonValue, ValidationError
 
+    from supervision.base.errors import SupervisionError
     from supervision.contract.plan import Plan
     from supervision.contract.result import RunResult
     from supervision.contract.status import Status, TracePage
     from supervision.contract.updates import ExtendLimits, Resume, UpdateReply, read_update
-    from supervision.errors import SupervisionError
     from supervision.results.payload_fit import fit
     from supervision.run.run_state import RunState
     from workflows.child_contracts import NestedReport, NestedRequest, NestedTerms

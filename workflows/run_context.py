@@ -11,16 +11,16 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import RunRef, RunSetup
-    from supervision import limits
+    from supervision.base import limits
+    from supervision.base.errors import ErrorKind, SupervisionError
+    from supervision.base.text import cut
     from supervision.contract.model_choice import Effort
     from supervision.contract.status import Wait
     from supervision.contract.team import TeamCard
-    from supervision.errors import ErrorKind, SupervisionError
     from supervision.run.run_state import RunState
     from supervision.run.serving_models import Outage
     from supervision.run.slots import Slot
     from supervision.run.waits import AWAITED
-    from supervision.text import cut
     from workflows.child_contracts import NestedInput
     from workflows.nested.child_links import ChildLinks
     from workflows.nested.parent_link import ParentLink

@@ -10,17 +10,17 @@ with workflow.unsafe.imports_passed_through():
     from pydantic import ValidationError
 
     from activities.contracts.run_contracts import Published, PublishInput, RunRef, SetupInput
-    from supervision import limits
+    from supervision.base import limits
+    from supervision.base.errors import ErrorKind, SupervisionError, run_kind
+    from supervision.base.text import cut
     from supervision.contract.progress import Phase
     from supervision.contract.request import RunRequest, parse_request
     from supervision.contract.result import Problem, RunResult
     from supervision.contract.strategy import STRATEGIES, StrategyName
-    from supervision.errors import ErrorKind, SupervisionError, run_kind
     from supervision.results.answer import Answer, failure_text, findings_as_answer
     from supervision.results.payload_fit import fit, pages
     from supervision.results.success_rule import explain, importance, met
     from supervision.run.run_state import RunState
-    from supervision.text import cut
     from workflows.answer.drafts import Drafts
     from workflows.answer.review_rounds import review
     from workflows.answer.write_answer import answer_word_for_word, sole_finding, write_answer

@@ -23,15 +23,15 @@ with workflow.unsafe.imports_passed_through():
         no_outcome,
         unsupported_note,
     )
-    from supervision import limits
     from supervision.agent.turn_rules import WINDOW_FULL, LoopState, Next, more_room, next_step
+    from supervision.base import limits
+    from supervision.base.errors import RESUMABLE, STORE, ErrorKind
+    from supervision.base.text import cut
     from supervision.budget.amount import NextCall, next_call
     from supervision.contract.finding import Finding
     from supervision.contract.result import Problem
     from supervision.contract.usage import ToolTally, Usage
-    from supervision.errors import RESUMABLE, STORE, ErrorKind
     from supervision.run.trace import Trace
-    from supervision.text import cut
     from workflows.calls import activity_calls
     from workflows.child_contracts import LoopProgress, WorkerAgentInput, WorkerAgentResult
     from workflows.failures import CallCancelled, CallFailed

@@ -6,10 +6,10 @@ from temporalio import workflow
 from temporalio.common import SearchAttributeKey, SearchAttributeUpdate
 
 with workflow.unsafe.imports_passed_through():
-    from supervision import limits
+    from supervision.base import limits
+    from supervision.base.text import cut, one_line
     from supervision.contract.result import RunResult
     from supervision.run.run_state import RunState
-    from supervision.text import cut, one_line
 
 PHASE = SearchAttributeKey.for_keyword("SupervisorPhase")
 TEAM = SearchAttributeKey.for_keyword("SupervisorTeam")

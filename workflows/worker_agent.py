@@ -6,9 +6,9 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 with workflow.unsafe.imports_passed_through():
+    from supervision.base.errors import ErrorKind
     from supervision.contract.result import Problem
     from supervision.contract.status import TracePage
-    from supervision.errors import ErrorKind
     from supervision.run.trace import Trace
     from workflows.child_contracts import WorkerAgentInput, WorkerAgentResult
     from workflows.failures import CallFailed

@@ -21,12 +21,12 @@ from activities.store.reading import list_bytes, read_findings, read_plan, read_
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import LoadedTeam
 from activities.teams.toolbox import Toolbox
-from supervision import limits
 from supervision.agent.finish_call import Conclusion, conclude, read_finish
+from supervision.base import limits
+from supervision.base.prompt_marks import FINISH_TOOL
+from supervision.base.text import cut, one_line
 from supervision.contract.finding import Evidence, Finding, FindingRecord
 from supervision.grounding.support import Source, unsupported_texts
-from supervision.prompt_marks import FINISH_TOOL
-from supervision.text import cut, one_line
 
 _EVIDENCE_CALLS = 60  # the last ones of a worker agent: what it concluded from
 

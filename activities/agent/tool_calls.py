@@ -21,13 +21,13 @@ from activities.teams.stored_teams import StoredTeams, TeamUnavailable
 from activities.teams.team_files import LoadedTeam
 from activities.teams.toolbox import ToolRun
 from activities.tools.tool import ToolContext
-from supervision import limits
 from supervision.agent.output_reading import page, page_chars, read_call
+from supervision.base import limits
+from supervision.base.errors import ErrorKind
+from supervision.base.prompt_marks import FINISH_TOOL, READ_OUTPUT_TOOL
+from supervision.base.store_keys import effect_key, result_key
+from supervision.base.text import cut, one_line
 from supervision.contract.finding import ArtifactRef
-from supervision.errors import ErrorKind
-from supervision.prompt_marks import FINISH_TOOL, READ_OUTPUT_TOOL
-from supervision.store_keys import effect_key, result_key
-from supervision.text import cut, one_line
 
 _TOOL_PREVIEW_BYTES = 512
 ODD_TOOL_ATTEMPTS = 3  # errors of a call's surroundings that nobody anticipates

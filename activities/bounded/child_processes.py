@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from cachetools import LRUCache
 
 from activities.bounded.served import TOO_DEEP, Json
-from supervision import limits
+from supervision.base import limits
 
 CHILD_REPLY_BYTES = 4 * 1024 * 1024  # one answer of a child process; a tool's output is a hundredth of it
 _CHILD_START_TIMEOUT = timedelta(seconds=30)  # of a child process: 0.3 s on a quiet machine, and the tables of a team

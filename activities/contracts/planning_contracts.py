@@ -2,7 +2,7 @@
 
 from activities.contracts.packed import PackedPlan
 from activities.contracts.run_contracts import AttachmentRef, CallTerms, SupervisorCall, SupervisorReply
-from supervision import limits
+from supervision.base import limits
 from supervision.contract.base import Model
 from supervision.contract.strategy import StrategyName
 from supervision.contract.team import TeamCard

@@ -7,7 +7,8 @@ recorded runs live. A *reference* is a key of the artifact store; a *head* is th
 from typing import NamedTuple
 
 from activities.contracts.packed import FindingRefs
-from supervision import limits
+from supervision.base import limits
+from supervision.base.queues import MODEL_QUEUE
 from supervision.contract.base import Model
 from supervision.contract.ceilings import Ceilings
 from supervision.contract.model_choice import Effort
@@ -15,7 +16,6 @@ from supervision.contract.request import RunRequest
 from supervision.contract.result import Gap, RunResult
 from supervision.contract.team import TeamCard
 from supervision.contract.usage import Usage
-from supervision.queues import MODEL_QUEUE
 
 
 class RunRef(Model):

@@ -19,12 +19,12 @@ from activities.model.request.endpoint_profile import profile_of
 from activities.model.request.request_body import request_body, rung_of
 from activities.model.stream import StreamBounds, StreamReader, StreamWatch, checked, whole_message
 from activities.model.structured import Rung
-from supervision import limits
 from supervision.agent.turn_rules import attempt_time
+from supervision.base import limits
+from supervision.base.errors import ErrorKind
+from supervision.base.text import one_line
+from supervision.base.trust import Credentials, host_and_port, require_private
 from supervision.contract.base import Model
-from supervision.errors import ErrorKind
-from supervision.text import one_line
-from supervision.trust import Credentials, host_and_port, require_private
 
 MODEL_ERROR_BODY_BYTES = 64 * 1024  # the provider's errors have some hundred; gateways' HTML pages are cut here
 _MODEL_LINGER = timedelta(seconds=1)  # a finished answer waits this long for its connection to become reusable

@@ -13,10 +13,10 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from activities.model.port import ModelFailure
-from supervision import limits
-from supervision.errors import RETRIED, WAITING, ErrorKind
-from supervision.text import one_line
-from supervision.trust import NO_CREDENTIALS, Credentials
+from supervision.base import limits
+from supervision.base.errors import RETRIED, WAITING, ErrorKind
+from supervision.base.text import one_line
+from supervision.base.trust import NO_CREDENTIALS, Credentials
 
 _MEANINGS: dict[ErrorKind, str] = {
     ErrorKind.RATE_LIMITED: "{endpoint} asks for fewer calls",

@@ -19,7 +19,7 @@ from activities.contracts.turn_contracts import ToolResultRef
 from activities.model.conversation_view import ConversationView
 from activities.model.port import Json, ModelMessage
 from activities.store.artifacts import ArtifactChanged, ArtifactStore
-from supervision import limits
+from supervision.base import limits
 from supervision.contract.base import Model
 from supervision.contract.model_choice import Effort
 from supervision.contract.usage import Usage

@@ -8,8 +8,8 @@ was thought before a clearing is left out after it, as the provider would refuse
 from collections.abc import Iterator, Sequence
 
 from activities.model.port import Json
-from supervision import limits
 from supervision.agent.output_reading import beginning, output_name
+from supervision.base import limits
 from supervision.contract.base import Model
 
 _CLEARED_OUTPUT_CHARS = 600  # of a tool output that has made room: enough to know whether to read it again

@@ -16,9 +16,9 @@ from opentelemetry import metrics
 
 from activities.model.port import Json, LanguageModel, ModelFailure, ModelMessage, ModelRequest, StreamProgress
 from activities.model.request.endpoint_profile import profile_of
-from supervision import limits
+from supervision.base import limits
+from supervision.base.errors import ErrorKind
 from supervision.contract.base import Model
-from supervision.errors import ErrorKind
 from supervision.provider.provider_breaker import (
     AskAgain,
     BreakerOpen,

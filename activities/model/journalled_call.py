@@ -48,13 +48,13 @@ from activities.model.prompt_fit import (
     lasting,
 )
 from activities.store.artifacts import ArtifactStore, ArtifactUnavailable
-from supervision import limits
 from supervision.agent.turn_rules import WINDOW_FULL
+from supervision.base import limits
+from supervision.base.errors import ODD, WAITING, ErrorKind
+from supervision.base.store_keys import call_header, call_key
+from supervision.base.text import cut
 from supervision.contract.base import Model
 from supervision.contract.usage import Usage
-from supervision.errors import ODD, WAITING, ErrorKind
-from supervision.store_keys import call_header, call_key
-from supervision.text import cut
 
 ODD_REPLY_ATTEMPTS = 3  # answers nobody understands (HTML, no content): two more tries, then a typed failure
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from supervision.base.errors import ErrorKind
 from supervision.contract.base import Model
 from supervision.contract.model_choice import Effort
-from supervision.errors import ErrorKind
 
 Json = dict[str, Any]
 CacheUse = Literal["none", "prefix", "conversation"]

@@ -17,8 +17,8 @@ from activities.model.conversation import Conversation, ConversationStore, Openi
 from activities.model.conversation_view import ConversationView, outputs_shown, tool_results, visible_messages
 from activities.model.port import Json, ModelFailure, system_note, user_message
 from activities.model.pricing import listed_window
-from supervision import limits
-from supervision.text import cut, size
+from supervision.base import limits
+from supervision.base.text import cut, size
 
 _CONTEXT_SHARE = 0.5  # of the window, where that is less: the rest is for instructions, thinking and the reply
 _AGENT_CONTEXT_TOKENS = 17_000  # of findings in a worker agent's brief: every turn reads them again

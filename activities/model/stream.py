@@ -12,11 +12,11 @@ from typing import Any
 
 from activities.model.call_errors import failure
 from activities.model.port import Json, ModelFailure, ModelMessage, ModelUsage, StreamProgress
-from supervision import limits
+from supervision.base import limits
+from supervision.base.errors import ErrorKind
+from supervision.base.text import one_line, size
+from supervision.base.trust import NO_CREDENTIALS, Credentials
 from supervision.contract.base import depth_exceeds
-from supervision.errors import ErrorKind
-from supervision.text import one_line, size
-from supervision.trust import NO_CREDENTIALS, Credentials
 
 _MODEL_EVENT_BYTES = 1024 * 1024  # one event of a stream: a web search's results in one block are the largest
 _MODEL_EVENT_LINES = 100  # an event has two; the SDK joins lines in quadratic time

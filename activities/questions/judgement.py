@@ -15,13 +15,13 @@ from activities.questions.question import Desk, M, Question, ask
 from activities.replies.agent_story import attempt_story
 from activities.store.artifacts import ArtifactError
 from activities.store.reading import FindingExcerpt, list_bytes, read_plan, read_text, with_findings
-from supervision import limits
+from supervision.base import limits
+from supervision.base.prompt_marks import ATTEMPT, CANDIDATE, ERROR, GOAL, SUBTASK
+from supervision.base.text import cut, one_line
 from supervision.contract.base import Model
 from supervision.contract.plan import Subtask
 from supervision.contract.result import Contradiction, Problem
 from supervision.planning.plan_graph import description_problems
-from supervision.prompt_marks import ATTEMPT, CANDIDATE, ERROR, GOAL, SUBTASK
-from supervision.text import cut, one_line
 
 # --- A better description -------------------------------------------------------------------------
 

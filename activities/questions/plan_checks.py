@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 
 from activities.contracts.planning_contracts import PlanInput
 from activities.contracts.run_contracts import AttachmentRef
-from supervision import limits
+from supervision.base import limits
+from supervision.base.text import cut, quoted
 from supervision.contract.plan import NewRole, Plan, Subtask
 from supervision.contract.team import RoleCard, Team, TeamCard, ToolCard
 from supervision.planning import capabilities
@@ -12,7 +13,6 @@ from supervision.planning.new_roles import new_role_problems
 from supervision.planning.plan_graph import plan_problems
 from supervision.planning.revisions import merge, revision_problems
 from supervision.results.payload_fit import cut_to
-from supervision.text import cut, quoted
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, create_model
 
-from supervision import limits
+from supervision.base import limits
+from supervision.base.text import cut
 from supervision.contract.base import Model
 from supervision.contract.plan import Aggregation, NewRole, Plan, Subtask
 from supervision.contract.team import Team
 from supervision.planning.plan_graph import description_problems
-from supervision.text import cut
 
 _REASON = Annotated[str, Field(description="why this way: one short sentence")]
 

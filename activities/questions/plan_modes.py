@@ -17,7 +17,7 @@ from activities.questions.plan_drafts import (
     subtask_form,
 )
 from activities.questions.question import read_reply
-from supervision import limits
+from supervision.base import limits
 from supervision.contract.base import Model
 from supervision.contract.plan import Plan
 from supervision.contract.strategy import STRATEGIES, StrategyName

@@ -10,7 +10,7 @@ from activities.questions.plan_modes import PlanContext, PlanMode, PlanReading, 
 from activities.questions.planning_prompts import history, plan_repair, planner_request, planner_system, rules_for
 from activities.questions.question import Desk, Question, refusal_of
 from activities.store.reading import list_bytes, read_plan, read_text
-from supervision import limits
+from supervision.base import limits
 from supervision.contract.plan import Plan
 from supervision.contract.strategy import STRATEGIES
 from supervision.contract.usage import Usage

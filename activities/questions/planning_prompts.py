@@ -5,12 +5,12 @@ from collections.abc import Iterable, Mapping
 from activities.contracts.planning_contracts import WorkNote
 from activities.contracts.run_contracts import AttachmentRef
 from activities.prompts.agent_prompts import DATA_RULE, block, plain, tag
-from supervision import limits
+from supervision.base import limits
+from supervision.base.prompt_marks import ATTACHMENTS, GOAL, MISSING_POINTS, MOST_SUBTASKS, OUTCOME, ROLES, SUBTASK
+from supervision.base.text import one_line
 from supervision.contract.plan import Plan, Subtask
 from supervision.contract.team import PlanExample, Role, Team
 from supervision.planning.revisions import replacements
-from supervision.prompt_marks import ATTACHMENTS, GOAL, MISSING_POINTS, MOST_SUBTASKS, OUTCOME, ROLES, SUBTASK
-from supervision.text import one_line
 
 _SUBTASK_RULES = f"""\
 - Each description stands alone: a worker agent sees its subtask, its attachments and the findings it depends on, not \

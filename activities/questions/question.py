@@ -15,10 +15,10 @@ from activities.model.prompt_fit import PromptWriter
 from activities.model.structured import first_json
 from activities.store.artifacts import ArtifactStore
 from activities.teams.stored_teams import StoredTeams
-from supervision import limits
+from supervision.base import limits
+from supervision.base.text import cut
 from supervision.contract.base import Model
 from supervision.contract.request import describe_errors
-from supervision.text import cut
 
 C = TypeVar("C", bound=SupervisorCall)
 R = TypeVar("R", bound=SupervisorReply)

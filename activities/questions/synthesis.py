@@ -28,15 +28,15 @@ from activities.prompts.agent_prompts import (
 from activities.questions.question import Desk, Question, refusal_of
 from activities.replies import answer_schema
 from activities.store.reading import FindingExcerpt, list_bytes, read_plan, read_text, read_texts, with_findings
-from supervision import limits
+from supervision.base import limits
+from supervision.base.prompt_marks import DIGEST, DRAFT, GOAL, MISSING
+from supervision.base.text import cut
 from supervision.contract.base import Model
 from supervision.contract.plan import Plan
 from supervision.contract.result import Citation, Contradiction, Gap
 from supervision.grounding.citations import CitedFindings, marked_citations, with_valid_marks
 from supervision.grounding.support import Source, unsupported_texts
-from supervision.prompt_marks import DIGEST, DRAFT, GOAL, MISSING
 from supervision.results.answer import checked_contradictions
-from supervision.text import cut
 
 
 class SynthesisInput(SupervisorCall):

@@ -14,10 +14,10 @@ from activities.model.conversation import ConversationStore, Entry
 from activities.model.port import Json
 from activities.replies.tool_uses import ToolUse, read_tool_uses
 from activities.store.artifacts import ArtifactError, ArtifactStore
-from supervision import limits
+from supervision.base import limits
+from supervision.base.prompt_marks import FINISH_TOOL
+from supervision.base.text import cut, one_line
 from supervision.contract.status import TraceEvent
-from supervision.prompt_marks import FINISH_TOOL
-from supervision.text import cut, one_line
 
 _ATTEMPT_CALLS_SHOWN = 30  # the last tool calls of a failed attempt, to the one who rewrites its description
 _LAST_WORDS_BYTES = 2 * 1024  # of a failed attempt, to the same

@@ -10,10 +10,10 @@ from typing import Any
 from activities.bounded.child_processes import BoundExceeded, run_bounded
 from activities.model.port import Json
 from activities.replies import schema_rules
-from supervision import limits
-from supervision.errors import ErrorKind, SupervisionError
-from supervision.prompt_marks import JSON_AS_TEXT
-from supervision.text import size
+from supervision.base import limits
+from supervision.base.errors import ErrorKind, SupervisionError
+from supervision.base.prompt_marks import JSON_AS_TEXT
+from supervision.base.text import size
 
 
 async def check_schema(schema: Json, run_id: str) -> None:

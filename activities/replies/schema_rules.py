@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError, best_match
 from referencing import Registry
 
-from supervision.text import one_line
+from supervision.base.text import one_line
 
 Json = dict[str, Any]
 

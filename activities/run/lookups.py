@@ -11,9 +11,9 @@ from activities.contracts.run_contracts import ChildRef, Consumed, PoolQuestion
 from activities.model.conversation import ConversationStore, Entry
 from activities.model.journalled_call import usage_of
 from activities.store.artifacts import ArtifactStore
-from supervision import limits
+from supervision.base import limits
+from supervision.base.store_keys import calls_of, calls_prefix
 from supervision.contract.usage import Usage
-from supervision.store_keys import calls_of, calls_prefix
 
 
 class Lookups:

@@ -7,12 +7,12 @@ from activities.model.conversation import ConversationStore
 from activities.replies.agent_story import AgentStories
 from activities.store.artifacts import ArtifactStore
 from activities.store.reading import read_plan, read_text
-from supervision import limits
+from supervision.base import limits
+from supervision.base.store_keys import ended_key
+from supervision.base.text import cut
 from supervision.contract.result import RunResult
 from supervision.contract.status import TraceEvent
 from supervision.results.answer import with_gaps
-from supervision.store_keys import ended_key
-from supervision.text import cut
 
 _STORIES = 100  # conversations told in a stored trace: reading them must not hold up the end of a run
 

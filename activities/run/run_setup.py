@@ -18,14 +18,14 @@ from activities.store.grants import Grants, RunGrant
 from activities.store.reading import read_findings, read_plan, read_text
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import LoadedTeam, team_card
-from supervision import limits
+from supervision.base import limits
+from supervision.base.errors import ErrorKind, SupervisionError
+from supervision.base.store_keys import home_key, is_upload
+from supervision.base.text import size
 from supervision.contract.ceilings import Ceilings
 from supervision.contract.model_choice import chain_of
 from supervision.contract.request import Attachment, Budget, RunRequest
 from supervision.contract.team import Team, TeamCard
-from supervision.errors import ErrorKind, SupervisionError
-from supervision.store_keys import home_key, is_upload
-from supervision.text import size
 
 GRANT_LIFETIME = timedelta(days=90)  # a deadline stands still while people are awaited, and a reset sets it anew
 

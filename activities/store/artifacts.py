@@ -19,8 +19,8 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError
 
 from activities.store.backends import Backend, open_backend, reason
-from supervision import limits
-from supervision.store_keys import (
+from supervision.base import limits
+from supervision.base.store_keys import (
     STORE_ID,
     UPLOADS,
     digest_of,
@@ -64,7 +64,7 @@ class ArtifactChanged(ArtifactError):
 
 
 class ArtifactStore:
-    """Objects by key, see `supervision.store_keys`; made by `open_store`. `url` holds no secret.
+    """Objects by key, see `supervision.base.store_keys`; made by `open_store`. `url` holds no secret.
 
     Every method raises ArtifactUnavailable for any failure of the backend.
     """

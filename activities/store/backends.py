@@ -11,8 +11,8 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from obstore.exceptions import BaseError
 from obstore.store import LocalStore, from_url
 
-from supervision import limits
-from supervision.trust import is_loopback
+from supervision.base import limits
+from supervision.base.trust import is_loopback
 
 _STORE_CONNECT_TIMEOUT = timedelta(seconds=5)
 _STORE_RETRY_TIMEOUT = timedelta(seconds=15)  # all retries of one operation end before SETUP_TIMEOUT

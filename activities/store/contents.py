@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from activities.store.artifacts import ArtifactStore
-from supervision.store_keys import UPLOADS, digest_of, home_of
+from supervision.base.store_keys import UPLOADS, digest_of, home_of
 
 
 @dataclass

@@ -5,8 +5,8 @@ from datetime import datetime
 from cachetools import LRUCache
 
 from activities.store.artifacts import ArtifactStore
+from supervision.base.store_keys import is_grant
 from supervision.contract.base import Model
-from supervision.store_keys import is_grant
 
 _KNOWN_GRANTS = 5000  # kept in a process: more than it has open supervisors
 

@@ -9,11 +9,11 @@ from cachetools import LRUCache
 from activities.contracts.packed import DependencyRef
 from activities.contracts.run_contracts import AttachmentRef
 from activities.store.artifacts import ArtifactStore
-from supervision import limits
 from supervision.agent.finding_budget import allot
+from supervision.base import limits
+from supervision.base.text import size
 from supervision.contract.finding import Evidence, FindingRecord
 from supervision.contract.plan import Plan
-from supervision.text import size
 
 _PROMPT_LIST_SHARE = 0.25  # of the room for what can be cut, where that is less
 _CACHED_PLANS = 32  # parsed plans kept in a process: more than runs that plan at the same time

@@ -12,11 +12,11 @@ from activities.teams.team_definition import TeamError
 from activities.teams.team_files import LoadedTeam, TeamFiles, team_card
 from activities.teams.toolbox import Toolbox
 from activities.tools.tool import Tool
+from supervision.base.text import clean, one_line
 from supervision.contract.base import Model
 from supervision.contract.plan import NewRole
 from supervision.contract.team import Team, TeamCard
 from supervision.planning.new_roles import with_new_roles
-from supervision.text import clean, one_line
 
 CATALOGUE_CHARS = 6000  # of a team's data in the planner's prompt: ~1,700 tokens, paid once or twice a run
 _CATALOGUE_LINE_CHARS = 600  # one table with its columns

@@ -15,12 +15,12 @@ from pydantic import BaseModel, ValidationError
 
 from activities.teams.toolbox import Toolbox, set_up_tools
 from activities.tools.tool import Tool, ToolOutput
-from supervision import limits
+from supervision.base import limits
+from supervision.base.errors import ErrorKind, SupervisionError
+from supervision.base.text import NAME_SHOWN_BYTES, did_you_mean, one_line, quoted
+from supervision.base.trust import distrust
 from supervision.contract.request import complaint_lines
 from supervision.contract.team import Table, Team, ToolEntry, names_of, tables, texts
-from supervision.errors import ErrorKind, SupervisionError
-from supervision.text import NAME_SHOWN_BYTES, did_you_mean, one_line, quoted
-from supervision.trust import distrust
 
 TEAM_FILE_BYTES = 1024 * 1024  # a team file is written by hand
 

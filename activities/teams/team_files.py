@@ -38,11 +38,11 @@ from activities.teams.team_thread import TeamThread
 from activities.teams.toolbox import Toolbox, complaints
 from activities.tools.files import Fingerprint, fingerprint
 from activities.tools.tool import Tool
-from supervision import limits
+from supervision.base import limits
+from supervision.base.errors import ErrorKind
+from supervision.base.text import did_you_mean, quoted
 from supervision.contract.team import RoleCard, Table, Team, TeamCard, ToolCard, is_name, tables
-from supervision.errors import ErrorKind
 from supervision.planning.team_hints import team_hints
-from supervision.text import did_you_mean, quoted
 
 log = logging.getLogger(__name__)
 

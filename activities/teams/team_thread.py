@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from activities.tools.tool import Tool, ToolContext, ToolMisuse, ToolOutput
-from supervision import limits
+from supervision.base import limits
 from supervision.contract.request import describe_errors
 
 log = logging.getLogger(__name__)

@@ -16,11 +16,11 @@ from activities.tools.document_format import format_document
 from activities.tools.documents import read_document, search_documents
 from activities.tools.sql.sql_tools import list_tables, query_data
 from activities.tools.tool import NewArtifact, Tool, ToolContext, ToolMisuse, ToolOutput
-from supervision import limits
+from supervision.base import limits
+from supervision.base.prompt_marks import OWN_TOOLS
+from supervision.base.text import NAME_SHOWN_BYTES, cap, clean, did_you_mean, one_line
 from supervision.contract.request import describe_errors
 from supervision.contract.team import Role, ToolEntry
-from supervision.prompt_marks import OWN_TOOLS
-from supervision.text import NAME_SHOWN_BYTES, cap, clean, did_you_mean, one_line
 
 _FILE_NAME_BYTES = 200  # of an artifact: file systems take 255
 TOOL_KEPT_CHARS = 200_000  # of one tool result in the store: ten pages, as many as figures are looked up in

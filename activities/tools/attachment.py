@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from activities.tools.tool import Arguments, NoOptions, Tool, ToolContext, ToolMisuse, ToolOutput
-from supervision import limits
+from supervision.base import limits
 
 PAGE = limits.TOOL_OUTPUT_CHARS - 200  # the last line says where the next page starts
 

@@ -11,8 +11,8 @@ from pydantic import Field
 from simpleeval import InvalidExpression, SimpleEval
 
 from activities.tools.tool import Arguments, NoOptions, Tool, ToolContext, ToolMisuse, ToolOutput
-from supervision import limits
-from supervision.text import one_line
+from supervision.base import limits
+from supervision.base.text import one_line
 
 CALCULATOR_CHARS = 500  # longer is a program, not an expression
 CALCULATOR_MAGNITUDE = 1e300  # near the end of floats: whatever is above is a bomb

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from activities.tools.tool import Arguments, NewArtifact, NoOptions, Tool, ToolContext, ToolMisuse, ToolOutput
-from supervision import limits
-from supervision.text import clean, one_line, slug
+from supervision.base import limits
+from supervision.base.text import clean, one_line, slug
 
 _REPORT_SECTIONS = 50  # of a formatted document
 

@@ -12,9 +12,9 @@ from pydantic import Field
 
 from activities.tools.files import Fingerprint, files_inside, fingerprint
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput
-from supervision import limits
+from supervision.base import limits
+from supervision.base.text import clean, one_line
 from supervision.contract.base import StrictModel
-from supervision.text import clean, one_line
 
 _SEARCH_HITS = 10
 _SEARCH_TERMS = 32  # words of a query that count

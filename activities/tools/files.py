@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from supervision import limits
+from supervision.base import limits
 
 _TEAM_DATA_FILES = 1000  # a wider glob is a mistake
 

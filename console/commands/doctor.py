@@ -21,9 +21,9 @@ from console.terminal import Report, console, counted, put, safe_line, wrapped
 from runtime import search_attributes
 from runtime.connection import ConnectionFailed
 from runtime.paths import cache_dir
-from supervision import limits
-from supervision.queues import MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE, pool_queue
-from supervision.trust import is_readable_by_others
+from supervision.base import limits
+from supervision.base.queues import MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE, pool_queue
+from supervision.base.trust import is_readable_by_others
 
 _STYLES: dict[Level, str] = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 _NAME_COLUMN, _TEXT_COLUMN = 9, 32  # where the names begin, and the texts

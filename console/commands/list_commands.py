@@ -17,9 +17,9 @@ from console.run.find_run import SEARCHED_RUNS, no_runs, roots, short_id
 from console.run.run_handle import RunHandle, facts, is_open, state_word
 from console.run.standstill import Standstill, causes_of
 from console.terminal import Report, indented, safe_line, wrapped
-from supervision import limits
-from supervision.errors import ErrorKind
-from supervision.text import did_you_mean, money
+from supervision.base import limits
+from supervision.base.errors import ErrorKind
+from supervision.base.text import did_you_mean, money
 
 if TYPE_CHECKING:
     from supervision.contract.team import Team

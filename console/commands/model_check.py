@@ -18,10 +18,10 @@ from urllib.parse import quote, urlsplit
 from activities.model.request.endpoint_profile import profile_of
 from console.command import endpoint
 from runtime.settings import Settings
-from supervision import limits
+from supervision.base import limits
+from supervision.base.text import clean, one_line
+from supervision.base.trust import is_loopback
 from supervision.contract.model_choice import chain_of
-from supervision.text import clean, one_line
-from supervision.trust import is_loopback
 
 _PROVIDER = "https://api.anthropic.com"
 _API_VERSION = "2023-06-01"

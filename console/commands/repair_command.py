@@ -29,7 +29,7 @@ from console.run.run_handle import (
     stuck,
 )
 from console.terminal import counted, print_err, print_out, safe_line
-from supervision import limits
+from supervision.base import limits
 
 _REASON = "mended by the command repair: "
 _WHY_CHARS = 240  # the kind of the fault and the event that it was seen at

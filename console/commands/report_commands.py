@@ -18,10 +18,10 @@ from console.view.answer_text import answer_report
 from console.view.event_lines import line
 from console.view.live_view import LINE_CHARS, draw, spend_table, story_rows
 from console.view.picture import Picture
-from supervision import limits
+from supervision.base import limits
+from supervision.base.text import money
 from supervision.contract.plan import Plan
 from supervision.contract.status import Status
-from supervision.text import money
 
 _WIDEST = 120
 

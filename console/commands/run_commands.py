@@ -14,7 +14,7 @@ from console.terminal import Report, console, print_err
 from console.view.answer_text import answer_report
 from console.view.follow import follow
 from console.view.live_view import open_screen
-from supervision.errors import ErrorKind
+from supervision.base.errors import ErrorKind
 
 _HINT = "Ctrl-C leaves the run going"
 

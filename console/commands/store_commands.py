@@ -18,8 +18,8 @@ from console.run.request_options import read_text_file
 from console.run.run_handle import RPC_TIMEOUT, RUN_TYPE, is_open
 from console.terminal import print_err, print_out
 from runtime.connection import namespace_id
+from supervision.base.store_keys import digest_of, home_name, run_of, run_prefix
 from supervision.contract.base import Duration
-from supervision.store_keys import digest_of, home_name, run_of, run_prefix
 
 _UPLOAD = re.compile(r"uploads/([0-9a-f]{64})")
 _DURATION: TypeAdapter[timedelta] = TypeAdapter(Duration)

@@ -10,9 +10,9 @@ from console.command import BAD_INPUT, DONE, FAILED, CommandFailed
 from console.hints import hint
 from console.run.request_options import read_text_file
 from console.terminal import print_err, print_json, print_out
-from supervision import limits
+from supervision.base import limits
+from supervision.base.text import did_you_mean
 from supervision.contract.team import Role
-from supervision.text import did_you_mean
 
 
 async def try_tool(folders: list[Path], name: str, arguments: str | None, attach: list[Path]) -> int:

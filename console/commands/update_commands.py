@@ -13,9 +13,9 @@ from console.hints import hint
 from console.run.run_handle import NoAnswer, RunHandle, is_open, state_word
 from console.run.standstill import observed
 from console.terminal import print_err, print_out
+from supervision.base.text import did_you_mean
 from supervision.contract.request import describe_errors
 from supervision.contract.updates import ExtendLimits, Resume
-from supervision.text import did_you_mean
 
 _CANCEL_WAIT = timedelta(seconds=20)  # a cancelled run closes in under a second, after a Worker restart in some
 

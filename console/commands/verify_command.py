@@ -8,7 +8,7 @@ from console.command import DONE, FAILED, Access, CommandFailed
 from console.run.find_run import find_run
 from console.run.run_outcome import read_result
 from console.terminal import Report, safe_line
-from supervision import limits
+from supervision.base import limits
 from supervision.contract.finding import Finding, FindingRecord
 from supervision.grounding.chain import Grounded, Link, answer_chain
 

@@ -11,8 +11,8 @@ from activities.store.artifacts import ArtifactError, ArtifactStore
 from console.command import UNREACHABLE, CommandFailed
 from console.run.recorded_events import recorded_events
 from console.run.run_handle import RUN_TYPE, NoAnswer, RunHandle, is_open, subtask_path
+from supervision.base.store_keys import calls_of
 from supervision.contract.status import TraceEvent
-from supervision.store_keys import calls_of
 
 
 async def full_trace(run: RunHandle, store: ArtifactStore | None) -> list[TraceEvent]:

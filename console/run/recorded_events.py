@@ -13,11 +13,11 @@ from temporalio.client import Client
 from activities.contracts.packed import FindingRefs
 from activities.contracts.planning_contracts import PlanReply
 from console.run.run_handle import RunHandle
-from supervision import limits
+from supervision.base import limits
+from supervision.base.text import cut
 from supervision.contract.base import Model
 from supervision.contract.status import TraceEvent
 from supervision.run.events import plan_accepted, reviewed
-from supervision.text import cut
 
 _CHILD = re.compile(r"/(?P<subtask>[^/]+)/(?P<attempt>\d+)(?:\.\w+)*$")
 

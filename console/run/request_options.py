@@ -10,9 +10,9 @@ from typing import Any
 
 from console.command import BAD_INPUT, CommandFailed
 from console.hints import EXAMPLE_GOAL, hint
-from supervision import limits
+from supervision.base import limits
+from supervision.base.store_keys import upload_key
 from supervision.contract.request import RunRequest, parse_request
-from supervision.store_keys import upload_key
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _ID_BYTES = 400  # the server allows 1,000; child ids add to it

@@ -11,8 +11,8 @@ from activities.contracts.run_contracts import Published
 from activities.store.artifacts import ArtifactMissing, ArtifactStore, ArtifactUnavailable
 from console.command import CANCELLED, DONE, FAILED, CommandFailed
 from console.run.run_handle import NoAnswer, RunHandle, is_open, readable_memo, state_word
+from supervision.base.errors import ErrorKind
 from supervision.contract.result import RunResult
-from supervision.errors import ErrorKind
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,10 @@ from console.hints import hint, worker_hint
 from console.run.pollers import ACTIVITIES, WORKFLOWS, limited, pollers, shown
 from console.run.run_handle import RUN_TYPE, WAITING, NoAnswer, RunHandle, is_open, stuck, subtask_path
 from console.terminal import safe_line
-from supervision import limits
+from supervision.base import limits
+from supervision.base.errors import ErrorKind
+from supervision.base.queues import MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE
 from supervision.contract.status import Status
-from supervision.errors import ErrorKind
-from supervision.queues import MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE
 from supervision.run.web_details import breaker_note
 
 WaitsFor = Literal["provider", "worker", "store", "server", "person", "code", "tool"]

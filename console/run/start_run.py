@@ -10,11 +10,11 @@ from console.command import FAILED, UNREACHABLE, CommandFailed, server_address
 from console.hints import hint, worker_hint
 from console.run.pollers import ACTIVITIES, WORKFLOWS, pollers
 from console.run.run_handle import RUN_TYPE, RunHandle, is_open, state_word
-from supervision import limits
+from supervision.base import limits
+from supervision.base.queues import MODEL_QUEUE, WORKFLOW_QUEUE
+from supervision.base.text import label, slug
 from supervision.contract.request import RunRequest
 from supervision.contract.result import RunResult
-from supervision.queues import MODEL_QUEUE, WORKFLOW_QUEUE
-from supervision.text import label, slug
 
 
 async def require_workers(client: Client) -> None:

@@ -11,9 +11,9 @@ from rich.text import Text
 from console.hints import hint
 from console.run.run_outcome import RunOutcome
 from console.terminal import Report, counted, safe, safe_line, wrapped
+from supervision.base.text import money
 from supervision.contract.result import RunResult
 from supervision.results.answer import with_gaps
-from supervision.text import money
 
 _LINE = 300
 _ERROR_CHARS = 1500

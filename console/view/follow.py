@@ -20,7 +20,7 @@ from console.run.standstill import observed
 from console.view.event_lines import Line, line
 from console.view.live_view import Screen
 from console.view.picture import LiveAgent, LiveCall, Picture
-from supervision import limits
+from supervision.base import limits
 from supervision.contract.result import SubtaskReport
 from supervision.contract.status import Status, TraceEvent
 

@@ -18,11 +18,11 @@ from console.run.run_handle import NO_WORKER
 from console.terminal import folded, safe_line, wrapped
 from console.view.event_lines import Line, now_line
 from console.view.picture import LiveCall, Picture, TreeRow, fitted
-from supervision import limits
+from supervision.base import limits
+from supervision.base.text import money
 from supervision.contract.result import SubtaskReport
 from supervision.contract.usage import Spend
 from supervision.run.events import Mood
-from supervision.text import money
 
 LINE_CHARS = 240  # one event on one line
 _STORY_CHARS = 1000  # one event of a trace, whose texts are shortened where they are noted

@@ -31,7 +31,7 @@ from runtime.server.server_record import (
     write_record,
 )
 from runtime.server.temporal_binary import Note, find_temporal, say
-from supervision import limits
+from supervision.base import limits
 
 _UI_OFFSET = 1000  # the server's own convention: the Web UI's port is the server's plus this
 

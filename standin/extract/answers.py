@@ -7,7 +7,7 @@ from standin.extract.prompt_parts import FindingText
 from standin.extract.tables import parse_grids, parse_tables, result_of, statements
 from standin.extract.words import clip, figures_in, key_lines, sentences
 from standin.server.api_request import ApiRequest, Json, PastCall
-from supervision import prompt_marks as marks
+from supervision.base import prompt_marks as marks
 
 FOOTER = "_Written by the stand-in model: it extracts, it does not reason._"
 

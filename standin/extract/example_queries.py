@@ -6,7 +6,7 @@ from html import unescape
 
 from standin.extract.tables import Table
 from standin.extract.words import key_stems, shared, stems
-from supervision.prompt_marks import EXAMPLE
+from supervision.base.prompt_marks import EXAMPLE
 
 _ROWS = 200  # of a query without an example: as many as a tool shows, so that nothing is missing in between
 _FURTHER = 2  # key words that the first example leaves open make one over another table worth a query

@@ -8,7 +8,7 @@ from standin.extract.schema_fill import Filler
 from standin.extract.tool_use import composes, next_calls
 from standin.server.api_reply import ApiReply, json_reply, text_block, text_reply, tool_block
 from standin.server.api_request import ApiRequest, Json
-from supervision.prompt_marks import FINISH_TOOL, GOAL, JSON_AS_TEXT
+from supervision.base.prompt_marks import FINISH_TOOL, GOAL, JSON_AS_TEXT
 
 _JUDGEMENTS = {"verdicts": answers.review, "choice": answers.select, "prefer": answers.settle}
 

@@ -9,8 +9,8 @@ from standin.extract.prompt_parts import RoleLine
 from standin.extract.schema_fill import Filler
 from standin.extract.words import clip, key_stems, shared
 from standin.server.api_request import ApiRequest, Json
-from supervision import limits
-from supervision import prompt_marks as marks
+from supervision.base import limits
+from supervision.base import prompt_marks as marks
 
 _FAILED = "An earlier attempt failed:"  # what a description says if it is not the first of its kind
 _FINAL_INSTRUCTION = "Answer the goal from the findings, with their figures."

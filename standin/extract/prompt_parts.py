@@ -4,7 +4,7 @@ import re
 from html import unescape
 from typing import NamedTuple
 
-from supervision import prompt_marks as marks
+from supervision.base import prompt_marks as marks
 
 _ROLE = re.compile(r"^\s*[-*]\s*([A-Za-z][\w-]*):\s*+(.+?)(?:(?<!\s)\s*+\((tools:[^()]*+)\))?(?<!\s)\s*+$")
 _ATTRIBUTE = re.compile(r'(?<![\w-])([\w-]++)\s*+=\s*+"([^"]*+)"')

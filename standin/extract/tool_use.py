@@ -10,7 +10,7 @@ from standin.extract.schema_fill import Filler
 from standin.extract.tables import expressions, parse_grids, parse_tables
 from standin.extract.words import clip, key_words, sentences, shared, stem
 from standin.server.api_request import ApiRequest, Json
-from supervision import prompt_marks as marks
+from supervision.base import prompt_marks as marks
 
 _TURNS = 5  # list, query or search, read, calculate, compose
 _MOST_CALLS = 8  # of one turn

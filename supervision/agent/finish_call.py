@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, WithJsonSchema
 
-from supervision import limits
+from supervision.base import limits
+from supervision.base.prompt_marks import FINISH_TOOL
+from supervision.base.text import cut, size
 from supervision.contract.base import Model
-from supervision.prompt_marks import FINISH_TOOL
-from supervision.text import cut, size
 
 _MARKUP = str.maketrans("", "", "*_>#")
 _CLOSING = re.compile(r"(confidence|limitations?) ?:(.*)", re.IGNORECASE)

@@ -1,9 +1,9 @@
 """The sources and artifacts that the tool calls of a worker agent gave, within what a finding may carry."""
 
-from supervision import limits
+from supervision.base import limits
+from supervision.base.text import cut, size
 from supervision.contract.base import Model
 from supervision.contract.finding import ArtifactRef
-from supervision.text import cut, size
 
 AGENT_SOURCES = 100  # of one finding: more are no list that anybody reads
 AGENT_SOURCES_BYTES = 16 * 1024  # and of all of them

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
-from supervision import limits
+from supervision.base import limits
+from supervision.base.prompt_marks import READ_OUTPUT_TOOL
 from supervision.contract.base import Model
-from supervision.prompt_marks import READ_OUTPUT_TOOL
 
 _MARK_CHARS = 150  # the last line of a shortened output, with the largest numbers
 _NAME = re.compile(r"[1-9]\d{0,5}-[1-9]\d{0,5}")

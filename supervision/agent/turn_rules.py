@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
 
-from supervision import limits
-from supervision.prompt_marks import FINISH_TOOL
+from supervision.base import limits
+from supervision.base.prompt_marks import FINISH_TOOL
 
 PAUSE_TURNS = 5  # `pause_turn` rounds of one call
 MODEL_WRITES_PER_SECOND = 30  # tokens of a slow model; a dead stream is ended long before

@@ -3,7 +3,7 @@
 import math
 from enum import Enum, auto
 
-from supervision import limits
+from supervision.base import limits
 from supervision.contract.base import Model
 from supervision.contract.usage import Usage
 

@@ -11,7 +11,7 @@ import math
 
 from pydantic import JsonValue
 
-from supervision import limits
+from supervision.base import limits
 from supervision.budget.amount import Amount, call_estimate, token_price
 from supervision.contract.request import Budget
 from supervision.contract.usage import Spend, Usage

@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from supervision import limits
+from supervision.base import limits
+from supervision.base.text import money
 from supervision.budget.amount import Amount
 from supervision.budget.ledger import Ledger
 from supervision.contract.ceilings import Ceilings
 from supervision.contract.request import Budget, RunRequest
 from supervision.contract.status import RunLimits
 from supervision.contract.updates import NewBudget
-from supervision.text import money
 
 
 class TimeAndBudget:

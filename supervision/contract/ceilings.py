@@ -3,11 +3,11 @@
 from fnmatch import fnmatchcase
 from typing import Literal, TypeVar
 
-from supervision import limits
+from supervision.base import limits
+from supervision.base.errors import ErrorKind, SupervisionError
+from supervision.base.text import one_line
 from supervision.contract.base import Model
 from supervision.contract.request import Budget, RunRequest
-from supervision.errors import ErrorKind, SupervisionError
-from supervision.text import one_line
 
 N = TypeVar("N", int, float)
 InlineTeams = Literal["off", "same-team", "any"]

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from supervision import limits
+from supervision.base import limits
 from supervision.contract.base import StrictModel
 
 Effort = Literal["low", "medium", "high"]

@@ -8,14 +8,14 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
-from supervision import limits
+from supervision.base import limits
+from supervision.base.errors import ErrorKind, SupervisionError
+from supervision.base.text import cut, did_you_mean, one_line, size
 from supervision.contract.base import Duration, StrictModel, Undecodable, depth_exceeds
 from supervision.contract.model_choice import Effort, ModelChain
 from supervision.contract.plan import Plan, unknown_fields
 from supervision.contract.strategy import StrategyName
 from supervision.contract.team import Team
-from supervision.errors import ErrorKind, SupervisionError
-from supervision.text import cut, did_you_mean, one_line, size
 
 REQUEST_DEPTH = 100  # JSON in JSON: parsers give up at 200, and a request is nested in other objects
 

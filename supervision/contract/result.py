@@ -4,12 +4,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue, SerializerFunctionWrapHandler, field_serializer
 
-from supervision import limits
+from supervision.base import limits
+from supervision.base.errors import ErrorKind
 from supervision.contract.base import Model
 from supervision.contract.finding import ArtifactRef, Finding
 from supervision.contract.progress import NestedRun, RunStatus
 from supervision.contract.usage import Spend, Usage
-from supervision.errors import ErrorKind
 
 SubtaskState = Literal["completed", "failed", "skipped", "cancelled", "running", "waiting"]
 

@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, Field, ModelWrapValidatorHandler, ValidationError, model_validator
 from pydantic_core import InitErrorDetails
 
-from supervision import limits
+from supervision.base import limits
+from supervision.base.text import did_you_mean, one_line, quoted
 from supervision.contract.base import Model, StrictModel
 from supervision.contract.model_choice import Efforts, ModelChain
-from supervision.text import did_you_mean, one_line, quoted
 
 _ROLE_CAPABILITIES = 50  # each a word or two; a run keeps them for as long as it is open
 _CAPABILITY_CHARS = 100

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field, ValidationError
 
-from supervision import limits
+from supervision.base import limits
 from supervision.contract.base import Duration, Model, StrictModel
 from supervision.contract.progress import Phase
 from supervision.contract.request import Budget, describe_errors

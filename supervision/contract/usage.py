@@ -2,8 +2,8 @@
 
 from pydantic import ConfigDict
 
+from supervision.base.text import money, one_line
 from supervision.contract.base import Model
-from supervision.text import money, one_line
 
 
 class Usage(Model):

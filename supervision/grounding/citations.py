@@ -6,11 +6,11 @@ A citation holds if the findings that it names have each figure, quotation and a
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from supervision import limits
+from supervision.base import limits
+from supervision.base.text import one_line
 from supervision.contract.result import Citation
 from supervision.grounding.claims import Claim, claims
 from supervision.grounding.support import Source, Support
-from supervision.text import one_line
 
 _MARK = re.compile(r" ?\[([\w./-]{1,64}(?:, ?[\w./-]{1,64}){0,20})\](?!\()")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")

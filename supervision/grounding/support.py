@@ -13,11 +13,11 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Literal
 
-from supervision import limits
+from supervision.base import limits
+from supervision.base.text import cut
 from supervision.grounding.claims import Claim, claims, pieces, plain_address, plain_text
 from supervision.grounding.units import exclude_each_other, mentioned_scales, mentioned_units
 from supervision.grounding.written_figures import SMALL, Figure, Reading, values
-from supervision.text import cut
 
 UNSUPPORTED_BYTES = 200  # one of them: a long quotation is known by its beginning
 GROUNDING_SOURCES_CHARS = 800_000  # of all texts that they are looked up in: at most 8 s of CPU, off the event loop

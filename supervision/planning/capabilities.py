@@ -9,10 +9,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, S
 from itertools import combinations
 from math import comb
 
-from supervision import limits
+from supervision.base import limits
+from supervision.base.text import cut, one_line, quoted
 from supervision.contract.plan import Plan, Subtask
 from supervision.contract.team import RoleCard, TeamCard
-from supervision.text import cut, one_line, quoted
 
 _NOTE_BYTES = limits.DESCRIPTION_CHARS // 4
 

@@ -1,9 +1,9 @@
 """Roles that a plan defines for itself, with tools out of the team's toolbox only."""
 
-from supervision import limits
+from supervision.base import limits
+from supervision.base.text import quoted
 from supervision.contract.plan import NewRole
 from supervision.contract.team import Role, Team, is_name
-from supervision.text import quoted
 
 _TAKEN = ("auto",)  # what a plan writes for "any role that can"
 

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable
 from graphlib import CycleError, TopologicalSorter
 
-from supervision import limits
+from supervision.base import limits
+from supervision.base.text import quoted, size
 from supervision.contract.plan import Plan, Subtask
-from supervision.text import quoted, size
 
 _MIN_DESCRIPTION_BYTES = 12  # shorter ones can't say what to do; bytes, as Chinese says more with a character
 

@@ -5,9 +5,9 @@
 
 from collections.abc import Iterable, Mapping
 
+from supervision.base.text import quoted
 from supervision.contract.plan import Plan, Subtask
 from supervision.planning.plan_graph import plan_problems
-from supervision.text import quoted
 
 _NOT_STARTED = ("waiting", "skipped")
 _REPLACEABLE = ("failed", "skipped")

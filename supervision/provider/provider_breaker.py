@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
-from supervision import limits
-from supervision.errors import ODD, OUTAGES, PACING, ErrorKind
+from supervision.base import limits
+from supervision.base.errors import ODD, OUTAGES, PACING, ErrorKind
 
 BREAKER_WINDOW = 4  # unanswered calls while nothing proves that the provider serves: 5 failures + 3 in flight < 10
 BREAKER_TRUST = timedelta(seconds=30)  # a provider that answered this recently gets any number of calls at once

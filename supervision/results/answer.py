@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
-from supervision import limits
+from supervision.base import limits
+from supervision.base.text import cut, one_line
 from supervision.contract.result import Citation, Contradiction, Gap, SubtaskReport
-from supervision.text import cut, one_line
 
 TRIED_SHOWN = 10  # subtasks that a failed run lists as tried
 

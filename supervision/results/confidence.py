@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from supervision import limits
+from supervision.base import limits
 from supervision.contract.plan import Importance
 from supervision.contract.result import Contradiction, Gap, SubtaskReport, Unsupported
 from supervision.results.answer import Answer

@@ -5,10 +5,10 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 from pydantic_core import to_json
 
-from supervision import limits
+from supervision.base import limits
+from supervision.base.text import cut, size
 from supervision.contract.result import RunResult, SubtaskReport
 from supervision.contract.usage import Usage
-from supervision.text import cut, size
 
 # At most so many bytes of each text, and so many items of each list; of a list in a list's item a tenth.
 _STEPS = ((2048, 200), (600, 200), (200, 100), (80, 40), (24, 10))

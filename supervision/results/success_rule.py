@@ -8,10 +8,10 @@ more. A run in which nothing completed meets no rule.
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
+from supervision.base.text import one_line
 from supervision.contract.plan import Importance, Plan, Subtask
 from supervision.contract.request import success_fraction
 from supervision.contract.result import SubtaskReport
-from supervision.text import one_line
 
 Rule = str | float
 

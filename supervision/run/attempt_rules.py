@@ -3,8 +3,8 @@
 from datetime import timedelta
 from enum import Enum, auto
 
-from supervision import limits
-from supervision.errors import ACCOUNT, FATAL, RESUMABLE, STORE, ErrorKind
+from supervision.base import limits
+from supervision.base.errors import ACCOUNT, FATAL, RESUMABLE, STORE, ErrorKind
 
 DECLINED = {ErrorKind.REFUSED, ErrorKind.CANNOT_DO}
 """The worker agent, or the model, says that the subtask itself is the trouble: the same description fails again."""

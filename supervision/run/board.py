@@ -17,14 +17,14 @@ from datetime import datetime
 from graphlib import TopologicalSorter
 from itertools import chain, islice
 
-from supervision import limits
+from supervision.base import limits
+from supervision.base.errors import ErrorKind
+from supervision.base.text import cut, one_line
 from supervision.contract.finding import Finding
 from supervision.contract.plan import Plan, Subtask
 from supervision.contract.progress import Counts, NestedRun
 from supervision.contract.result import Gap, Problem, SubtaskReport, SubtaskState
 from supervision.contract.usage import Usage
-from supervision.errors import ErrorKind
-from supervision.text import cut, one_line
 
 
 class Readiness:

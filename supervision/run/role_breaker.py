@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from supervision import limits
+from supervision.base import limits
 
 BreakerState = Literal["closed", "open", "half_open"]
 

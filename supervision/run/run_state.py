@@ -6,7 +6,8 @@ from datetime import datetime, timedelta
 from graphlib import TopologicalSorter
 from typing import Literal
 
-from supervision import limits
+from supervision.base import limits
+from supervision.base.text import cut, one_line, size
 from supervision.budget.amount import Amount
 from supervision.budget.ledger import Spending
 from supervision.budget.time_and_budget import TimeAndBudget
@@ -31,7 +32,6 @@ from supervision.run.slots import Slots
 from supervision.run.trace import Trace
 from supervision.run.waits import Waits
 from supervision.run.web_details import markdown
-from supervision.text import cut, one_line, size
 
 PLAN_GAP = "plan"  # in place of a subtask's id
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from supervision.errors import ErrorKind
+from supervision.base.errors import ErrorKind
 
 _LEAVING = (ErrorKind.CIRCUIT_OPEN, ErrorKind.MODEL_NOT_SERVED)
 

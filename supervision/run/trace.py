@@ -6,10 +6,10 @@ from datetime import datetime
 
 from pydantic import JsonValue
 
-from supervision import limits
+from supervision.base import limits
+from supervision.base.text import size
 from supervision.contract.status import TraceEvent, TracePage
 from supervision.run.events import sentence
-from supervision.text import size
 
 TRACE_PAGE_BYTES = 160 * 1024  # of one reply to `trace`: the rest comes with its cursor
 

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 
 from pydantic import JsonValue
 
+from supervision.base.text import money, one_line
 from supervision.contract.progress import Counts, Phase
 from supervision.contract.result import SubtaskReport
 from supervision.contract.status import Flags
 from supervision.contract.usage import Usage
-from supervision.text import money, one_line
 
 _ROWS = 60
 _LINE_BYTES = 300

@@ -17,9 +17,9 @@ from activities.questions.question import C, Question, R
 from activities.store.artifacts import ArtifactStore, open_store
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import TeamFiles
+from supervision.base.store_keys import named_key
 from supervision.contract.plan import Plan, Subtask
 from supervision.contract.team import Team
-from supervision.store_keys import named_key
 from tests.scripted_model import Call, Reply, ScriptedModel
 
 T = TypeVar("T")

@@ -14,7 +14,7 @@ from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput
 from activities.attempts import MISSING_ATTEMPTS, Attempts
 from activities.heartbeat import show
 from activities.store.artifacts import ArtifactChanged, ArtifactMissing, ArtifactTooLarge, ArtifactUnavailable
-from supervision import limits
+from supervision.base import limits
 
 
 class Slow(ActivityInboundInterceptor):

@@ -17,7 +17,7 @@ from activities.contracts.turn_contracts import ToolResultRef, TurnInput
 from activities.guard import Guard, NotGranted, excess, references
 from activities.store.artifacts import ArtifactChanged, ArtifactUnavailable, open_store
 from activities.store.grants import Grants, RunGrant
-from supervision import limits
+from supervision.base import limits
 from supervision.contract.request import RunRequest
 from supervision.contract.team import Role, Team
 

@@ -13,9 +13,9 @@ from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
 from activities.heartbeat import beating, show, waiting
-from supervision import limits
-from supervision.errors import ErrorKind
-from supervision.prompt_marks import DEADLY
+from supervision.base import limits
+from supervision.base.errors import ErrorKind
+from supervision.base.prompt_marks import DEADLY
 
 
 class Died(BaseException):

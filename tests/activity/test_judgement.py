@@ -18,11 +18,11 @@ from activities.questions.judgement import (
     ReviewInput,
     ReviewReply,
 )
-from supervision import limits
+from supervision.base import limits
+from supervision.base.text import size
 from supervision.contract.plan import Subtask
 from supervision.contract.result import Contradiction, Problem
 from supervision.contract.team import Role, Team
-from supervision.text import size
 from tests.activity.supervising import MODEL, ROLE, Desk
 from tests.scripted_model import Reply, as_json, stop, text
 

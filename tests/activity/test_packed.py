@@ -11,7 +11,7 @@ from activities.contracts.planning_contracts import PlanReply
 from activities.contracts.run_contracts import RunRef, SubtaskBrief
 from activities.questions.judgement import ReviewInput
 from activities.questions.synthesis import SynthesisInput
-from supervision import limits
+from supervision.base import limits
 from supervision.contract.plan import Plan, Subtask
 from supervision.contract.result import Contradiction, Gap
 from supervision.contract.usage import Usage

@@ -10,7 +10,7 @@ from activities.contracts.run_contracts import AttachmentRef
 from activities.questions.planning import PLAN
 from activities.teams.stored_teams import CATALOGUE_CHARS
 from activities.teams.team_files import TeamFiles
-from supervision import limits
+from supervision.base import limits
 from supervision.contract.plan import Plan, Subtask
 from supervision.contract.team import Planning, Role, Route, Team
 from tests.activity.supervising import MODEL, ROLE, Desk

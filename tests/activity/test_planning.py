@@ -6,7 +6,7 @@ import pytest
 
 from activities.contracts.planning_contracts import PlanInput, PlanReply, WorkNote
 from activities.questions.planning import PLAN
-from supervision import limits
+from supervision.base import limits
 from supervision.contract.plan import Plan, Subtask
 from supervision.contract.team import Role, Team
 from tests.activity.supervising import MODEL, ROLE, Desk

@@ -12,12 +12,12 @@ from activities.contracts.run_contracts import RunRef, RunSetup, SetupInput, Sub
 from activities.model.prompt_fit import KnownWindows
 from activities.run.run_setup import GRANT_LIFETIME, ProcessFacts, RunSetupActivities
 from activities.store.grants import Grants, RunGrant
-from supervision import limits
+from supervision.base import limits
+from supervision.base.store_keys import home_key
 from supervision.contract.ceilings import Ceilings
 from supervision.contract.plan import Subtask
 from supervision.contract.request import RunRequest
 from supervision.contract.team import Role, Team
-from supervision.store_keys import home_key
 from tests.activity.supervising import ROLE, Desk
 
 

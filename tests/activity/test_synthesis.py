@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from activities.questions.synthesis import SYNTHESIS, SynthesisInput, SynthesisReply
-from supervision import limits
+from supervision.base import limits
 from supervision.contract.plan import Subtask
 from supervision.contract.result import Contradiction, Gap
 from tests.activity.supervising import MODEL, Desk

@@ -19,8 +19,8 @@ from activities.prompts.agent_prompts import UNKNOWN_OUTCOME
 from activities.store.artifacts import ArtifactStore, ArtifactUnavailable, open_store
 from activities.teams.stored_teams import StoredTeams, TeamUnavailable
 from activities.teams.team_files import TeamFiles
-from supervision import limits
-from supervision.store_keys import call_key
+from supervision.base import limits
+from supervision.base.store_keys import call_key
 
 RUN = "run-1"
 UUID = "0190f6a2-7a1c-7c3e-9b58-1f0f3a6f7d10"

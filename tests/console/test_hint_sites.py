@@ -22,7 +22,7 @@ from console.view.answer_text import answer_report
 from runtime.paths import make_command, module_command
 from runtime.server.temporal_binary import find_temporal
 from starter import app
-from supervision import limits
+from supervision.base import limits
 from supervision.contract.result import RunResult
 from tests.console.conftest import GOAL, Cli
 from tests.console.hint_sites import PLACEHOLDER, ROOT, hidden, in_backticks, made, spelled_out, written

@@ -8,7 +8,7 @@ import pytest
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client
 
-from supervision.store_keys import home_key, output_key, run_prefix
+from supervision.base.store_keys import home_key, output_key, run_prefix
 from tests.console.conftest import GOAL, Cli
 
 

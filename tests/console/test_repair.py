@@ -16,7 +16,7 @@ from temporalio.client import Client
 
 from console.commands.repair_command import CodeFails, fault_of
 from runtime.settings import Settings
-from supervision import limits
+from supervision.base import limits
 from supervision.contract.result import RunResult
 from tests.console.conftest import Cli
 from tests.console.test_hints import hints, run_as_printed

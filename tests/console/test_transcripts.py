@@ -11,11 +11,11 @@ from console.terminal import put
 from console.view.event_lines import line
 from console.view.live_view import draw, log_line, story_rows
 from console.view.picture import LiveAgent, LiveCall, Picture
+from supervision.base.errors import ErrorKind
 from supervision.contract.progress import Counts
 from supervision.contract.result import Problem, SubtaskReport
 from supervision.contract.status import Flags, RunLimits, Status, TraceEvent
 from supervision.contract.usage import Spend, Usage
-from supervision.errors import ErrorKind
 from tests.console.transcripts import compare
 
 WIDTHS = pytest.mark.parametrize("columns", [80, 140])

@@ -10,8 +10,8 @@ from temporalio.exceptions import ActivityError, ApplicationError, ChildWorkflow
 from activities.store.artifacts import open_store
 from runtime.settings import Settings
 from standin.server.api_reply import ApiReply
+from supervision.base.store_keys import is_grant, is_team
 from supervision.contract.result import RunResult
-from supervision.store_keys import is_grant, is_team
 from tests.scripted_model import Reply, ScriptedModel, Step, plan, script, text
 from tests.workflow import runs
 

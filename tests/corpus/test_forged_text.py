@@ -10,8 +10,8 @@ from temporalio.client import Client
 from activities.prompts.agent_prompts import findings_block, gap_blocks, plain, tag
 from activities.questions.judgement import select_request
 from activities.store.reading import FindingExcerpt
+from supervision.base.prompt_marks import TAGS
 from supervision.contract.result import Gap
-from supervision.prompt_marks import TAGS
 from tests.scripted_model import Reply, ScriptedModel, Step, message, plan, script, text
 from tests.workflow import runs
 

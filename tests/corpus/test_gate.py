@@ -35,15 +35,15 @@ from runtime.server import temporal_binary
 from runtime.server.temporal_binary import TemporalNotFound, find_temporal
 from runtime.settings import Settings
 from standin.server.app import BrainServer
-from supervision import limits
+from supervision.base import limits
+from supervision.base.errors import SupervisionError
+from supervision.base.trust import Credentials
 from supervision.contract import ceilings, request
 from supervision.contract.base import Model, Undecodable
 from supervision.contract.ceilings import Ceilings
 from supervision.contract.request import RunRequest, parse_request
 from supervision.contract.result import RunResult
-from supervision.errors import SupervisionError
 from supervision.run import web_details
-from supervision.trust import Credentials
 from tests.activity.model import test_hostile_endpoint as endpoint
 from tests.activity.teams import test_team_files as teams
 from tests.corpus import test_forged_principals as principals

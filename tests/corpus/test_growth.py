@@ -20,14 +20,14 @@ from activities.tools.calculator import CALCULATOR_CHARS, evaluate
 from activities.tools.documents import Document
 from activities.tools.sql.sql_tools import SQL_CHARS
 from console.terminal import safe
-from supervision import limits
 from supervision.agent.finish_call import conclude
+from supervision.base import limits
+from supervision.base.text import cap, clean, one_line, slug
 from supervision.contract.request import RunRequest, describe_errors
 from supervision.grounding.claims import claims, plain_text
 from supervision.grounding.support import GROUNDING_SOURCES_CHARS, Source, unsupported
 from supervision.grounding.written_figures import figures
 from supervision.planning.plan_graph import plan_problems
-from supervision.text import cap, clean, one_line, slug
 from tests.corpus.growth import grows_too_fast, seconds
 
 REPLY = 400_000  # characters: the longest output of a model, and some

@@ -13,8 +13,8 @@ from activities.replies.answer_schema import check_schema, problems, sendable
 from activities.tools.sql.sql_tools import SQL_CHARS
 from activities.tools.sql.table_store import TableStore
 from activities.tools.tool import ToolMisuse
-from supervision import limits
-from supervision.errors import SupervisionError
+from supervision.base import limits
+from supervision.base.errors import SupervisionError
 
 LOOP_CPU = 0.5  # seconds of the event loop's thread for one hostage; it only waits for its child
 

@@ -11,10 +11,10 @@ from activities.questions import judgement, planning_prompts
 from activities.questions.judgement import Verdict
 from activities.questions.synthesis import FINAL_WORDS, answer_repair, synthesis_request
 from activities.store.reading import FindingExcerpt
+from supervision.base.prompt_marks import TAGS
 from supervision.contract.finding import Evidence, FindingRecord
 from supervision.contract.plan import Plan, Subtask
 from supervision.contract.result import Contradiction, Gap, Problem
-from supervision.prompt_marks import TAGS
 
 OURS = re.compile(rf"<\s*(/?)\s*({'|'.join(TAGS)})\b", re.IGNORECASE)
 BENIGN = "wind rose by 4 %"

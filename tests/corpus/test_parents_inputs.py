@@ -15,11 +15,11 @@ from pydantic import BaseModel, ValidationError
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
-from supervision import limits
 from supervision.agent.turn_rules import attempt_time, more_room
+from supervision.base import limits
+from supervision.base.errors import ErrorKind
 from supervision.contract.request import RunRequest
 from supervision.contract.result import Problem
-from supervision.errors import ErrorKind
 from supervision.run.run_state import RunState
 from supervision.run.trace import Trace
 from workflows.child_contracts import NestedInput, WorkerAgentInput

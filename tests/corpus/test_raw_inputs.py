@@ -26,11 +26,11 @@ from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
 from console.run.run_handle import facts, stuck
-from supervision import limits
+from supervision.base import limits
+from supervision.base.text import size
 from supervision.contract.request import RunRequest
 from supervision.contract.result import RunResult
 from supervision.contract.status import Status
-from supervision.text import size
 from tests.scripted_model import ScriptedModel, answer, plan, script, text, when
 from tests.waiting import until
 from tests.workflow.runs import Handle, started_children

@@ -16,7 +16,7 @@ from temporalio.client import Client, WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
 from runtime.settings import Settings
-from supervision import limits
+from supervision.base import limits
 from supervision.contract.result import RunResult
 from supervision.results.confidence import SURE
 from tests.faults import plays

@@ -15,8 +15,8 @@ from activities.model.journalled_call import CALL_HEADER
 from activities.model.port import Json, ModelMessage, ModelRequest, ModelUsage, StreamProgress
 from activities.model.stream import checked
 from standin.server.api_reply import ApiReply, ErrorReply
+from supervision.base.trust import NO_CREDENTIALS
 from supervision.contract.base import Model
-from supervision.trust import NO_CREDENTIALS
 from tests.scripted_model import Call, ScriptedModel, step_of
 
 

@@ -14,7 +14,7 @@ from temporalio.client import Client
 import worker_main
 from activities.model import gate
 from runtime.connection import connect
-from supervision import limits
+from supervision.base import limits
 from tests.machine.quick_model import QuickModel
 from tests.scripted_model import ScriptedModel
 from tests.serving import settings_for

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from activities.store.artifacts import open_store
-from supervision.store_keys import run_prefix
+from supervision.base.store_keys import run_prefix
 from tests.machine.playing import Ending
 from tests.machine.records import Record
 

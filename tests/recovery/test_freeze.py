@@ -10,10 +10,10 @@ from temporalio.exceptions import ApplicationError
 
 from activities.prompts.agent_prompts import DEADLY_CALL
 from runtime.watchdog import FROZEN
-from supervision import limits
+from supervision.base import limits
+from supervision.base.prompt_marks import DEADLY
 from supervision.contract.request import RunRequest
 from supervision.contract.result import RunResult
-from supervision.prompt_marks import DEADLY
 from tests.scripted_model import Reply, ScriptedModel, Step, plan, script, text, tools
 from tests.serving import WorkerProcess, WorkerProcesses
 from tests.waiting import until

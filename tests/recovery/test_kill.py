@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from temporalio.client import Client
 
-from supervision import limits
+from supervision.base import limits
 from supervision.contract.request import RunRequest
 from supervision.contract.result import RunResult
 from tests.recovery.ledger import answered_at, repeated

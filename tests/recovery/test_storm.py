@@ -11,7 +11,7 @@ import pytest
 from temporalio.client import Client
 
 from activities.model import gate
-from supervision import limits
+from supervision.base import limits
 from tests.scripted_model import Reply, ScriptedModel, Step, answer, plan, script, status
 from tests.serving import settings_for
 from tests.waiting import until

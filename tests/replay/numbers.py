@@ -10,7 +10,7 @@ from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
 
-from supervision import limits
+from supervision.base import limits
 
 ROOT = Path(__file__).parents[2]
 RECORDED = "numbers.json"

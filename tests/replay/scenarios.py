@@ -12,9 +12,9 @@ from typing import Any
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowFailureError, WorkflowHistory
 
-from supervision import limits
+from supervision.base import limits
+from supervision.base.prompt_marks import FINISH_TOOL
 from supervision.contract.updates import ExtendLimits, NewBudget, Resume
-from supervision.prompt_marks import FINISH_TOOL
 from tests.scripted_model import (
     Reply,
     Script,

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from supervision import limits
+from supervision.base import limits
 from tests.replay.numbers import ADVICE, RECORDED, changes, numbers
 from tests.replay.record import HISTORIES
 

@@ -8,7 +8,7 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowHistory
 
 from runtime.settings import Settings
-from supervision import limits
+from supervision.base import limits
 from tests.replay.changed import Changed
 from tests.replay.record import HISTORIES, lean
 from tests.replay.replaying import OURS, recorded, replayer

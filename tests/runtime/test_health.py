@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from runtime.health import is_alive, main, shown_alive
-from supervision import limits
+from supervision.base import limits
 from tests.waiting import until
 
 

@@ -5,7 +5,7 @@ from temporalio.api.failure.v1 import Failure
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from runtime.payloads import data_converter
-from supervision.errors import ErrorKind
+from supervision.base.errors import ErrorKind
 
 
 def raised(error: Exception) -> Exception:

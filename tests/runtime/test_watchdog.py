@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import asyncio, re, sys, time
 from datetime import timedelta
-from supervision import limits
+from supervision.base import limits
 limits.LOOP_SILENCE = timedelta(milliseconds=1500)
 NATIVE_CPU = timedelta(milliseconds=1500)
 WATCHDOG_TICK = timedelta(milliseconds=100)

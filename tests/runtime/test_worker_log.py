@@ -13,7 +13,7 @@ from temporalio.exceptions import ApplicationError
 
 from runtime import telemetry
 from runtime.telemetry import TRACES_LOST, CleanLines, ShortLines
-from supervision import limits
+from supervision.base import limits
 
 ROOT = Path(__file__).parents[2]
 

@@ -6,10 +6,10 @@ from typing import Any, cast
 
 import pytest
 
+from supervision.base.errors import ErrorKind
 from supervision.contract.finding import Finding
 from supervision.contract.result import Problem
 from supervision.contract.team import RoleCard
-from supervision.errors import ErrorKind
 from supervision.run.serving_models import ServingModels
 from supervision.run.slots import Slot
 from tests.unit.shapes import Clock

@@ -2,7 +2,7 @@
 
 import pytest
 
-from supervision.errors import ACCOUNT, RETRIED, TABLE, ErrorKind, call_kind, run_kind
+from supervision.base.errors import ACCOUNT, RETRIED, TABLE, ErrorKind, call_kind, run_kind
 
 
 def test_every_kind_has_one_row() -> None:

@@ -4,13 +4,13 @@ from datetime import timedelta
 
 import pytest
 
-from supervision import limits
+from supervision.base import limits
+from supervision.base.text import size
 from supervision.contract.progress import Phase
 from supervision.contract.request import RunRequest
 from supervision.contract.result import Gap
 from supervision.results.answer import Answer
 from supervision.run.run_state import RunState
-from supervision.text import size
 from tests.unit.shapes import START, Clock
 from workflows.child_contracts import NestedResult
 from workflows.nested.nested_result import NESTED_GAPS, as_agent_result, nested_result

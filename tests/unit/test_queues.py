@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervision.queues import FAIRNESS_KEY_BYTES, fairness_key, pool_queue
+from supervision.base.queues import FAIRNESS_KEY_BYTES, fairness_key, pool_queue
 
 ids = st.text(st.characters(codec="utf-8"), min_size=1, max_size=200)
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from supervision import store_keys as keys
-from supervision.store_keys import KEY_SEGMENT_BYTES
+from supervision.base import store_keys as keys
+from supervision.base.store_keys import KEY_SEGMENT_BYTES
 
 awkward = st.text(st.sampled_from("ab./~%:# \x00\n\x7fÄ\ud800"), min_size=1, max_size=90)
 ids = st.one_of(

@@ -6,7 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervision.text import NAME_SHOWN_BYTES, cap, clean, cut, did_you_mean, label, money, one_line, quoted, size, slug
+from supervision.base.text import (
+    NAME_SHOWN_BYTES,
+    cap,
+    clean,
+    cut,
+    did_you_mean,
+    label,
+    money,
+    one_line,
+    quoted,
+    size,
+    slug,
+)
 from tests.unit.shapes import any_text
 
 

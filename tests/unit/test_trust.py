@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from supervision.trust import (
+from supervision.base.trust import (
     Credentials,
     distrust,
     host_and_port,

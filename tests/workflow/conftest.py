@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from temporalio.client import Client, WorkflowHistory
 
-from supervision import limits
+from supervision.base import limits
 from tests.replay.replaying import OURS, outline, refused
 
 OF_ONE_RUN = 8

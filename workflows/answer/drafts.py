@@ -6,9 +6,9 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from activities.questions.synthesis import SYNTHESIS, SynthesisInput
-    from supervision import limits
+    from supervision.base import limits
+    from supervision.base.errors import SupervisionError
     from supervision.contract.result import SubtaskReport
-    from supervision.errors import SupervisionError
     from workflows.background import BackgroundTask
     from workflows.calls.asking import ask
     from workflows.calls.finding_refs import as_refs, estimate

@@ -10,12 +10,12 @@ with workflow.unsafe.imports_passed_through():
     from activities.contracts.packed import DependencyRef
     from activities.contracts.run_contracts import AdoptInput
     from activities.questions.synthesis import SYNTHESIS, SynthesisInput, SynthesisReply, unsupported_problems
-    from supervision import limits
     from supervision.agent.finding_budget import groups
     from supervision.agent.turn_rules import more_room
+    from supervision.base import limits
+    from supervision.base.errors import ErrorKind, SupervisionError
     from supervision.contract.result import SubtaskReport
     from supervision.contract.strategy import STRATEGIES, StrategyName
-    from supervision.errors import ErrorKind, SupervisionError
     from supervision.results.answer import ANSWER, Answer, findings_as_answer
     from workflows.answer.drafts import Drafts
     from workflows.calls import run_calls

@@ -20,14 +20,14 @@ with workflow.unsafe.imports_passed_through():
     from activities.agent.tool_calls import ToolActivities
     from activities.contracts.turn_contracts import ToolInput, ToolReply, TurnInput, TurnReply
     from activities.questions.question import C, Question, R
-    from supervision import limits
     from supervision.agent.turn_rules import attempt_time
+    from supervision.base import limits
+    from supervision.base.errors import ErrorKind, call_kind
+    from supervision.base.queues import fairness_key
+    from supervision.base.text import label
     from supervision.contract.base import Model
     from supervision.contract.result import Problem
     from supervision.contract.usage import Usage
-    from supervision.errors import ErrorKind, call_kind
-    from supervision.queues import fairness_key
-    from supervision.text import label
     from workflows.background import let_ready_tasks_finish
     from workflows.failures import CallCancelled, CallFailed, Paid, cancelled, details_of, problem_of
 

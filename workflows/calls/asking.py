@@ -6,9 +6,9 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from activities.questions.question import C, Question, R
+    from supervision.base.errors import ACCOUNT, ErrorKind, SupervisionError, run_kind
     from supervision.budget.ledger import SUPERVISOR
     from supervision.contract.usage import Usage
-    from supervision.errors import ACCOUNT, ErrorKind, SupervisionError, run_kind
     from workflows.calls.activity_calls import answer_to
     from workflows.failures import CallCancelled, CallFailed
     from workflows.run_context import RunContext

@@ -6,11 +6,11 @@ with workflow.unsafe.imports_passed_through():
     from activities.contracts.packed import DependencyRef
     from activities.contracts.planning_contracts import WorkNote
     from activities.contracts.run_contracts import RunSetup
-    from supervision import limits
+    from supervision.base import limits
+    from supervision.base.text import cut, one_line
     from supervision.budget.amount import call_estimate
     from supervision.contract.result import Gap, SubtaskReport
     from supervision.run.board import Board
-    from supervision.text import cut, one_line
 
 
 def as_refs(reports: list[SubtaskReport], board: Board | None = None) -> list[DependencyRef]:

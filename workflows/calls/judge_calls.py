@@ -7,7 +7,7 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.packed import DependencyRef
     from activities.questions.judgement import JUDGE, REFINE, JudgeInput, JudgeReply, RefineInput, RefineReply
-    from supervision import limits
+    from supervision.base import limits
     from supervision.budget.amount import call_estimate
     from supervision.contract.finding import Finding
     from supervision.contract.result import Contradiction, Problem, SubtaskReport

@@ -23,9 +23,9 @@ with workflow.unsafe.imports_passed_through():
     from activities.run.lookups import Lookups
     from activities.run.publishing import PublishingActivities
     from activities.run.run_setup import RunSetupActivities
-    from supervision import limits
+    from supervision.base import limits
+    from supervision.base.queues import pool_queue
     from supervision.contract.status import TraceEvent
-    from supervision.queues import pool_queue
     from workflows.calls.activity_calls import LASTING, reply_of
     from workflows.failures import CallFailed
 

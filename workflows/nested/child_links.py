@@ -8,7 +8,7 @@ from temporalio import workflow
 from temporalio.exceptions import FailureError
 
 with workflow.unsafe.imports_passed_through():
-    from supervision import limits
+    from supervision.base import limits
     from supervision.budget.amount import Amount
     from supervision.contract.progress import NestedRun
     from supervision.run.run_state import RunState

@@ -1,12 +1,12 @@
 """What a nested supervisor hands upward at its end: its answer as a finding, or what it had when it had to end."""
 
-from supervision import limits
+from supervision.base import limits
+from supervision.base.text import cut, size
 from supervision.contract.finding import Finding
 from supervision.contract.progress import NestedRun
 from supervision.contract.result import Gap, RunResult
 from supervision.results.payload_fit import fit
 from supervision.run.run_state import RunState
-from supervision.text import cut, size
 from workflows.child_contracts import NestedResult, WorkerAgentResult
 
 _NESTED_RESULT_BYTES = 16 * 1024  # what a nested run returns goes into two histories: its whole result is in the store

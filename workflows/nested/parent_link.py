@@ -9,7 +9,7 @@ from temporalio.exceptions import FailureError
 with workflow.unsafe.imports_passed_through():
     from pydantic import BaseModel
 
-    from supervision import limits
+    from supervision.base import limits
     from supervision.contract.status import Wait
     from supervision.run.nested_runs import WaitChanges, milestone
     from supervision.run.run_state import RunState

@@ -8,13 +8,13 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.planning_contracts import PlanInput, PlanReply
     from activities.questions.planning import PLAN
-    from supervision import limits
+    from supervision.base import limits
+    from supervision.base.errors import ErrorKind, SupervisionError
+    from supervision.base.text import cut
     from supervision.budget.ledger import plan_estimate
     from supervision.contract.strategy import StrategyName
-    from supervision.errors import ErrorKind, SupervisionError
     from supervision.results.success_rule import importance, reachable
     from supervision.run.events import plan_accepted
-    from supervision.text import cut
     from workflows.background import BackgroundTask
     from workflows.calls.asking import ask
     from workflows.calls.finding_refs import notes

@@ -9,14 +9,14 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import SubtaskBrief
-    from supervision import limits
+    from supervision.base import limits
+    from supervision.base.errors import ACCOUNT, ErrorKind, SupervisionError, run_kind
+    from supervision.base.queues import pool_queue
+    from supervision.base.text import one_line
     from supervision.budget.amount import Amount
     from supervision.contract.result import Problem
-    from supervision.errors import ACCOUNT, ErrorKind, SupervisionError, run_kind
-    from supervision.queues import pool_queue
     from supervision.run.attempt_rules import AfterAgent, after_agent, child_id
     from supervision.run.slots import Slot
-    from supervision.text import one_line
     from workflows.background import stop_all
     from workflows.calls.finding_refs import as_refs, shown
     from workflows.calls.judge_calls import select

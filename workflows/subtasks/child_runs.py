@@ -10,10 +10,10 @@ from temporalio.exceptions import FailureError, WorkflowAlreadyStartedError
 
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import ChildRef
+    from supervision.base.errors import ErrorKind
     from supervision.contract.finding import Finding
     from supervision.contract.result import Problem
     from supervision.contract.usage import Usage
-    from supervision.errors import ErrorKind
     from workflows.background import let_ready_tasks_finish
     from workflows.calls import run_calls
     from workflows.child_contracts import WorkerAgentResult

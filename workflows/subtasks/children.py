@@ -9,12 +9,12 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.run_contracts import SubtaskBrief
-    from supervision import limits
+    from supervision.base import limits
+    from supervision.base.text import cut, label, size
     from supervision.budget.amount import Amount
     from supervision.contract.request import RunRequest
     from supervision.contract.team import RoleCard
     from supervision.run.attempt_rules import child_id
-    from supervision.text import cut, label, size
     from workflows.child_contracts import (
         NestedInput,
         NestedResult,

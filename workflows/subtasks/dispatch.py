@@ -9,9 +9,9 @@ from typing import Any
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from supervision import limits
+    from supervision.base import limits
+    from supervision.base.errors import ErrorKind, SupervisionError
     from supervision.contract.result import Problem
-    from supervision.errors import ErrorKind, SupervisionError
     from workflows.background import BackgroundTask, let_ready_tasks_finish
     from workflows.run_context import RunContext
     from workflows.subtasks.assignment import Assignment, assign, next_probe_at, take_role, warm_start

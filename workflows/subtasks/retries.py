@@ -6,11 +6,11 @@ from datetime import timedelta
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from supervision import limits
+    from supervision.base import limits
+    from supervision.base.errors import FATAL, ErrorKind, SupervisionError, run_kind
+    from supervision.base.text import cut
     from supervision.contract.result import Problem
-    from supervision.errors import FATAL, ErrorKind, SupervisionError, run_kind
     from supervision.run.attempt_rules import DECLINED, NextTry, back_off, counts_against_role, is_retried, next_try
-    from supervision.text import cut
     from workflows.calls.judge_calls import refine
     from workflows.child_contracts import WorkerAgentResult
     from workflows.run_context import RunContext

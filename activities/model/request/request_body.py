@@ -14,7 +14,7 @@ from activities.model import structured
 from activities.model.port import CacheUse, Json, ModelRequest, SchemaForm
 from activities.model.request.endpoint_profile import EndpointProfile
 from activities.model.structured import Rung
-from supervision import limits
+from supervision.base import limits
 
 _TAIL_MARKS = 2
 _THINKING: Json = {"type": "adaptive", "display": "summarized"}  # a model's own default may be to think unseen

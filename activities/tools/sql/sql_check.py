@@ -12,8 +12,8 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from supervision import limits
-from supervision.text import one_line, quoted
+from supervision.base import limits
+from supervision.base.text import one_line, quoted
 
 logging.getLogger("sqlglot").setLevel(logging.ERROR)  # it warns of each statement that it only half understands
 

@@ -9,10 +9,10 @@ from pydantic import Field
 from activities.tools.sql.sql_check import Refused, check
 from activities.tools.sql.table_store import Rows, TableStore, table_store
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput
-from supervision import limits
+from supervision.base import limits
+from supervision.base.prompt_marks import EXAMPLE
+from supervision.base.text import clean, one_line, quoted
 from supervision.contract.base import StrictModel
-from supervision.prompt_marks import EXAMPLE
-from supervision.text import clean, one_line, quoted
 
 SQL_CHARS = 5000  # more is a program, not a question
 _CATALOGUE_VALUES = 5  # of a text column: enough to see what kind of names there are

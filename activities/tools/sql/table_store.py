@@ -10,8 +10,8 @@ from typing import Any
 from activities.bounded.child_processes import BoundExceeded, ChildProcesses, Failed
 from activities.tools.files import Fingerprint, files_inside, fingerprint
 from activities.tools.tool import ToolMisuse
-from supervision import limits
-from supervision.text import clean, one_line
+from supervision.base import limits
+from supervision.base.text import clean, one_line
 
 _SQL_PROCESSES = 2  # per team: a query that runs into its timeout does not block the next run's
 _SQL_MEMORY_BYTES = 256 * 1024 * 1024  # what the engine may use by its own accounting

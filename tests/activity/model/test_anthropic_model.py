@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace import TracerProvider
 
 from activities.model.anthropic_model import AnthropicModel
 from activities.model.port import Json, ModelFailure, ModelMessage, ModelRequest, StreamProgress
-from supervision import limits
+from supervision.base import limits
 from supervision.contract.base import Model
 from tests.activity.model import http_fixture as http
 from tests.activity.model.http_fixture import ModelServer, Reply

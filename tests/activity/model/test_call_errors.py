@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from activities.model.call_errors import classify, failure, retry_after_seconds
 from activities.model.port import ModelFailure
-from supervision import limits
-from supervision.errors import ErrorKind
-from supervision.trust import Credentials
+from supervision.base import limits
+from supervision.base.errors import ErrorKind
+from supervision.base.trust import Credentials
 
 LONGEST = limits.RETRY_AFTER_MAX.total_seconds()
 

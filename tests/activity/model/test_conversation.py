@@ -15,7 +15,7 @@ from activities.contracts.turn_contracts import ToolResultRef
 from activities.model.conversation import Conversation, ConversationStore, Entry, Opening
 from activities.model.port import Json, ModelMessage, ModelUsage
 from activities.store.artifacts import ArtifactChanged, ArtifactMissing, ArtifactStore, open_store
-from supervision.store_keys import call_key
+from supervision.base.store_keys import call_key
 
 ROOT = Path(__file__).parents[3]
 RUN = "supervise-how-did-sales-develop-4f2a"

@@ -15,8 +15,8 @@ from activities.model import gate as model_gate
 from activities.model.gate import GATE_WAIT, ModelGate
 from activities.model.journalled_call import to_application_error
 from activities.model.port import ModelFailure, ModelMessage, StreamProgress
-from supervision import limits
-from supervision.errors import ErrorKind
+from supervision.base import limits
+from supervision.base.errors import ErrorKind
 from supervision.provider.provider_breaker import BREAKER_WINDOW
 from tests.activity.model import http_fixture as http
 from tests.activity.model.http_fixture import Exchange, ModelServer, Reply

@@ -14,8 +14,8 @@ import pytest
 from activities.model.anthropic_model import MODEL_ERROR_BODY_BYTES, AnthropicModel
 from activities.model.port import ModelFailure, ModelMessage, ModelRequest, ModelUsage, StreamProgress
 from activities.model.stream import MODEL_REPLY_DEPTH, checked
-from supervision import limits
-from supervision.trust import Credentials
+from supervision.base import limits
+from supervision.base.trust import Credentials
 from tests.activity.model import http_fixture as http
 from tests.activity.model.http_fixture import Exchange, Json, Reply
 

@@ -16,7 +16,7 @@ from activities.heartbeat import beating
 from activities.model.conversation import ConversationStore, Opening
 from activities.model.journalled_call import ODD_REPLY_ATTEMPTS, Answered, CallName, CallOptions, ModelCalls
 from activities.model.port import ModelFailure, ModelMessage, ModelRequest, StreamProgress
-from supervision.errors import ErrorKind
+from supervision.base.errors import ErrorKind
 from tests.activity.supervising import Desk
 from tests.scripted_model import text
 

@@ -13,7 +13,7 @@ from activities.model.port import CacheUse, Json, ModelFailure, ModelRequest, St
 from activities.model.request.endpoint_profile import EndpointProfile, profile_of
 from activities.model.request.request_body import request_body
 from runtime.settings import RequestPart
-from supervision import limits
+from supervision.base import limits
 from tests.activity.model import http_fixture as http
 from tests.activity.model.http_fixture import Exchange, Reply
 from tests.activity.model.test_anthropic_model import GOOD, IDLE, SCHEMA, adapter, answer, ask, fail

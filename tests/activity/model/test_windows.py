@@ -14,7 +14,7 @@ from activities.model.port import Json
 from activities.model.prompt_fit import KnownWindows, outputs_to_clear
 from runtime.settings import Settings
 from standin.server.api_reply import ApiReply
-from supervision import limits
+from supervision.base import limits
 from tests.activity.supervising import Desk
 from tests.scripted_model import Reply, message, status, text
 

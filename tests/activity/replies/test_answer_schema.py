@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from activities.replies import schema_rules
 from activities.replies.answer_schema import check_schema, problems, sendable, value_of
-from supervision import limits
-from supervision.errors import SupervisionError
+from supervision.base import limits
+from supervision.base.errors import SupervisionError
 
 NODE = {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}}, "required": ["next"]}
 

@@ -15,8 +15,8 @@ import pytest
 
 from activities.store.artifacts import ArtifactMissing, ArtifactTooLarge, ArtifactUnavailable, open_store
 from activities.store.contents import read_contents
-from supervision import limits
-from supervision.store_keys import STORE_ID, call_key, is_upload, named_key, output_key, run_prefix
+from supervision.base import limits
+from supervision.base.store_keys import STORE_ID, call_key, is_upload, named_key, output_key, run_prefix
 
 ROOT = Path(__file__).parents[3]
 UUID = "0190f6a2-7a1c-7c3e-9b58-1f0f3a6f7d10"

@@ -8,7 +8,7 @@ import pytest
 
 from activities.store.artifacts import ArtifactChanged, ArtifactStore, open_store
 from activities.store.grants import Grants, RunGrant
-from supervision.store_keys import digest_of, is_grant, named_key, output_key
+from supervision.base.store_keys import digest_of, is_grant, named_key, output_key
 
 
 def grant(**fields: Any) -> RunGrant:

@@ -8,7 +8,7 @@ from activities.contracts.packed import DependencyRef
 from activities.prompts.agent_prompts import findings_block
 from activities.store.artifacts import ArtifactStore, open_store
 from activities.store.reading import FindingExcerpt, read_findings, with_findings
-from supervision import limits
+from supervision.base import limits
 from supervision.contract.finding import Evidence, FindingRecord
 
 

@@ -11,7 +11,7 @@ import pytest
 from activities.teams.team_definition import TEAM_FILE_BYTES, TeamError
 from activities.teams.team_files import TeamFiles, team_card
 from activities.tools.tool import ToolContext
-from supervision import limits
+from supervision.base import limits
 from supervision.contract.team import Role, Team, ToolCard, ToolEntry
 
 BUNDLED = Path(__file__).parents[3] / "teams"

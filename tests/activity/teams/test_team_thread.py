@@ -16,7 +16,7 @@ from activities.teams.team_files import TeamFiles
 from activities.teams.team_thread import TeamThread
 from activities.teams.toolbox import Toolbox, ToolRun
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolOutput
-from supervision import limits
+from supervision.base import limits
 from supervision.contract.team import Role
 from tests.waiting import until
 

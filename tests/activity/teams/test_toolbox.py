@@ -12,7 +12,7 @@ from pydantic import Field
 from activities.teams.team_files import TeamFiles
 from activities.teams.toolbox import TOOL_KEPT_CHARS, TOOL_SOURCES, Toolbox, ToolRun
 from activities.tools.tool import Arguments, NewArtifact, Tool, ToolContext, ToolMisuse, ToolOutput
-from supervision import limits
+from supervision.base import limits
 from supervision.contract.team import Role
 
 TEAMS = Path(__file__).parents[3] / "teams"

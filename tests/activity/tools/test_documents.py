@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from activities.tools.documents import PASSAGE_CHARS, Document, library, read_document, search_documents
 from activities.tools.files import files_inside
 from activities.tools.tool import ToolContext, ToolMisuse, ToolOutput
-from supervision import limits
+from supervision.base import limits
 
 BUNDLED = Path(__file__).parents[3] / "teams" / "default"
 OPTIONS = {"documents": "documents/*.md"}

@@ -16,7 +16,7 @@ from activities.tools.sql.sql_check import Refused, check
 from activities.tools.sql.sql_tools import list_tables, query_data
 from activities.tools.sql.table_store import SQL_ADDRESS_BYTES, SQL_CELL_CHARS, TABLE_VALUES, TableStore, table_store
 from activities.tools.tool import ToolContext, ToolMisuse, ToolOutput
-from supervision import limits
+from supervision.base import limits
 
 BUNDLED = Path(__file__).parents[3] / "teams" / "default"
 CANARY = "canary-7f3a"

@@ -8,7 +8,7 @@ import pytest
 from activities.tools.attachment import PAGE, read_attachment
 from activities.tools.document_format import format_document
 from activities.tools.tool import ToolContext, ToolMisuse, ToolOutput
-from supervision import limits
+from supervision.base import limits
 
 
 async def render(title: str, *sections: tuple[str, str]) -> ToolOutput:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from supervision.agent.finish_call import finish_tool, read_finish
-from supervision.prompt_marks import FINISH_TOOL
+from supervision.base.prompt_marks import FINISH_TOOL
 
 DONE: dict[str, Any] = {"outcome": "done", "summary": "44 pears"}
 

@@ -1,7 +1,7 @@
 """What a finding carries of the sources and artifacts of its tool calls."""
 
-from supervision import limits
 from supervision.agent.grounds import AGENT_ARTIFACTS, AGENT_SOURCES, AGENT_SOURCES_BYTES, Grounds
+from supervision.base import limits
 from supervision.contract.finding import ArtifactRef
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervision import limits
 from supervision.agent.output_reading import beginning, output_name, page, page_chars, read_call, read_output_tool
+from supervision.base import limits
 
 
 def pages(text: str, offset: int, most: int) -> str:

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervision import limits
 from supervision.agent.turn_rules import (
     MODEL_WRITES_PER_SECOND,
     PAUSE_TURNS,
@@ -16,6 +15,7 @@ from supervision.agent.turn_rules import (
     more_room,
     next_step,
 )
+from supervision.base import limits
 
 REASONS = [
     "end_turn",

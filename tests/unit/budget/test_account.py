@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from supervision import limits
+from supervision.base import limits
 from supervision.budget.amount import Amount
 from supervision.budget.ledger import SYNTHESIS_HOLDBACK_TOKENS, Ledger
 from supervision.contract.usage import Usage

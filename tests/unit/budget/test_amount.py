@@ -2,7 +2,7 @@
 
 import pytest
 
-from supervision import limits
+from supervision.base import limits
 from supervision.budget.amount import USUAL_REPLY_TOKENS, Amount, call_estimate, last_call, may_call, token_price
 from supervision.budget.ledger import plan_estimate
 from supervision.contract.usage import Usage

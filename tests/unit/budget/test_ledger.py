@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervision import limits
+from supervision.base import limits
 from supervision.budget.amount import Amount, NextCall, last_call, may_call, next_call
 from supervision.budget.ledger import SYNTHESIS_HOLDBACK_TOKENS, Ledger
 from supervision.budget.time_and_budget import TimeAndBudget

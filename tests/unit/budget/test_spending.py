@@ -1,6 +1,6 @@
 """Who spent what, by role and model."""
 
-from supervision import limits
+from supervision.base import limits
 from supervision.budget.ledger import SUPERVISOR, Spending
 from supervision.contract.usage import Spend, Usage
 

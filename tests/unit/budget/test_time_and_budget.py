@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from supervision import limits
+from supervision.base import limits
 from supervision.budget.amount import Amount
 from supervision.budget.time_and_budget import TimeAndBudget
 from supervision.contract.ceilings import Ceilings

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from supervision.base.errors import SupervisionError
 from supervision.contract.ceilings import Ceilings
 from supervision.contract.request import Budget, RunRequest
 from supervision.contract.updates import ExtendLimits
-from supervision.errors import SupervisionError
 
 LOW = Ceilings(tokens=1000, usd=0.5, max_parallel=2)
 

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from supervision import limits
+from supervision.base import limits
 from supervision.contract.model_choice import Efforts, ModelChain, chain_of
 
 CHAINS: TypeAdapter[list[str]] = TypeAdapter(ModelChain)

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from supervision import limits
+from supervision.base import limits
+from supervision.base.errors import SupervisionError
+from supervision.base.text import size
 from supervision.contract.request import RunRequest, describe_errors, parse_request, success_fraction
 from supervision.contract.team import Team
-from supervision.errors import SupervisionError
-from supervision.text import size
 from tests.unit.shapes import any_text
 
 ROLE = {"name": "analyst", "description": "counts", "system_prompt": "Count."}

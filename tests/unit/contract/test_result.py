@@ -1,6 +1,6 @@
 """The subtasks of a result, as they travel."""
 
-from supervision import limits
+from supervision.base import limits
 from supervision.contract.result import RunResult, SubtaskReport
 
 

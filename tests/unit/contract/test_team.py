@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from supervision import limits
+from supervision.base import limits
 from supervision.contract.request import describe_errors
 from supervision.contract.team import Role, RoleCard, Team, TeamCard, ToolCard, is_name, is_pool
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from supervision import limits
+from supervision.base import limits
 from supervision.grounding.claims import claims
 from supervision.grounding.support import GROUNDING_SOURCES_CHARS, Source, unsupported
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervision import limits
+from supervision.base import limits
+from supervision.base.text import size
 from supervision.grounding.claims import claims
 from supervision.grounding.support import UNSUPPORTED_BYTES, Source, unsupported, unsupported_texts
-from supervision.text import size
 
 TABLE = """| country | year | life_expectancy_years | gdp_per_person_dollars |
 |---|---|---|---|

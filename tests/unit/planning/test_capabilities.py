@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervision import limits
+from supervision.base import limits
 from supervision.contract.plan import Plan, Subtask
 from supervision.contract.team import RoleCard, TeamCard
 from supervision.planning.capabilities import able, choose, cover, expand, missing, role_for, settled

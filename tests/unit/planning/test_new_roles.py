@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from supervision import limits
+from supervision.base import limits
 from supervision.contract.plan import NewRole
 from supervision.contract.team import Role, Team, is_name
 from supervision.planning.new_roles import new_role_problems, with_new_roles

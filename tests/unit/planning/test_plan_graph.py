@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervision import limits
+from supervision.base import limits
 from supervision.contract.plan import Plan
 from supervision.planning.plan_graph import find_cycle, plan_problems
 from tests.unit.shapes import acyclic_plans, any_plans, any_text, plan, subtask

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from standin.server.faults import RequestBucket, RequestLimit
-from supervision import limits
-from supervision.errors import ErrorKind
+from supervision.base import limits
+from supervision.base.errors import ErrorKind
 from supervision.provider.provider_breaker import CallWindow, Go, Paced, ProviderBreaker
 
 

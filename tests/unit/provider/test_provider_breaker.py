@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from supervision import limits
-from supervision.errors import OUTAGES, ErrorKind
+from supervision.base import limits
+from supervision.base.errors import OUTAGES, ErrorKind
 from supervision.provider.provider_breaker import (
     BREAKER_TRUST,
     BREAKER_WINDOW,

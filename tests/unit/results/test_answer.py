@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervision import limits
+from supervision.base import limits
+from supervision.base.text import size
 from supervision.contract.finding import Finding
 from supervision.contract.result import Contradiction, Gap, SubtaskReport
 from supervision.results.answer import (
@@ -14,7 +15,6 @@ from supervision.results.answer import (
     findings_as_answer,
     with_gaps,
 )
-from supervision.text import size
 from tests.unit.shapes import ERROR, any_text
 
 ids = st.sampled_from(["t1", "t2", "t3", "ghost", ""])

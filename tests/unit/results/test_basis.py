@@ -2,7 +2,7 @@
 
 import pytest
 
-from supervision import limits
+from supervision.base import limits
 from supervision.contract.finding import Finding, Outcome
 from supervision.contract.plan import Importance
 from supervision.contract.result import Citation, Contradiction, Gap, SubtaskReport, SubtaskState, Unsupported

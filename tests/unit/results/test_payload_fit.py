@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervision import limits
+from supervision.base import limits
+from supervision.base.text import size
 from supervision.contract.finding import ArtifactRef, Finding
 from supervision.contract.plan import Plan, Subtask
 from supervision.contract.result import Citation, Contradiction, Gap, Problem, RunResult, SubtaskReport
 from supervision.contract.status import RunLimits, Status
 from supervision.contract.usage import Usage
 from supervision.results.payload_fit import cut_to, fit, pages
-from supervision.text import size
 
 STATES = ["completed", "failed", "skipped", "cancelled", "running", "waiting"]
 ROOM = limits.PAYLOAD_HARD_BYTES * 7 // 8  # for ids and states, whatever the limit

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from supervision.base.text import size
 from supervision.contract.finding import Outcome
 from supervision.contract.plan import Importance, Plan
 from supervision.contract.progress import NestedRun, RunStatus
 from supervision.contract.result import SubtaskReport, SubtaskState
 from supervision.results.success_rule import explain, importance, met, needed, nothing_missing, reachable
-from supervision.text import size
 from tests.unit.shapes import FINDING, subtask
 
 STATES: list[SubtaskState] = ["completed", "failed", "skipped", "cancelled", "running", "waiting"]

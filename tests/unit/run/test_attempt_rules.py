@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervision import limits
-from supervision.errors import ACCOUNT, FATAL, RESUMABLE, STORE, ErrorKind
+from supervision.base import limits
+from supervision.base.errors import ACCOUNT, FATAL, RESUMABLE, STORE, ErrorKind
 from supervision.run.attempt_rules import (
     DECLINED,
     AfterAgent,

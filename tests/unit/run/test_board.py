@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervision import limits
+from supervision.base import limits
 from supervision.contract.plan import Plan
 from supervision.contract.progress import Counts
 from supervision.contract.result import Gap, Problem

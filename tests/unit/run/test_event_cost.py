@@ -3,7 +3,7 @@
 import sys
 from types import FrameType
 
-from supervision import limits
+from supervision.base import limits
 from supervision.contract.request import RunRequest
 from supervision.contract.usage import Usage
 from supervision.run.run_state import RunState

@@ -2,7 +2,7 @@
 
 import pytest
 
-from supervision import limits
+from supervision.base import limits
 from supervision.contract.result import Gap, Problem, SubtaskReport, SubtaskState
 from supervision.run.board import gap_of, gaps_of
 

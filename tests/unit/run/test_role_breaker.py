@@ -6,7 +6,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from supervision import limits
+from supervision.base import limits
 from supervision.run.role_breaker import RoleBreaker, RoleTicket
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from supervision import limits
+from supervision.base import limits
 from supervision.contract.plan import Plan
 from supervision.contract.progress import NestedRun
 from supervision.contract.request import RunRequest

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervision import limits
+from supervision.base import limits
 from supervision.contract.finding import ArtifactRef
 from supervision.contract.plan import Plan, Subtask
 from supervision.contract.progress import Counts, NestedRun, Phase

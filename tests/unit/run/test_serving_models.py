@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervision.errors import ErrorKind
+from supervision.base.errors import ErrorKind
 from supervision.run.serving_models import ServingModels
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervision import limits
+from supervision.base import limits
 from supervision.run.trace import TRACE_PAGE_BYTES, Trace
 from tests.unit.shapes import START, Clock
 

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
+from supervision.base.text import money, size
 from supervision.contract.progress import Counts
 from supervision.contract.result import Problem, SubtaskReport
 from supervision.contract.status import Flags
 from supervision.contract.usage import Usage
 from supervision.run.web_details import breaker_note, markdown
-from supervision.text import money, size
 from tests.unit.shapes import any_text
 
 REPORTS = [

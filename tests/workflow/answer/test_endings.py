@@ -8,8 +8,8 @@ from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
 
 from activities.store.artifacts import ArtifactStore
+from supervision.base.store_keys import is_ended, run_prefix
 from supervision.contract.updates import Resume
-from supervision.store_keys import is_ended, run_prefix
 from tests.scripted_model import Reply, ScriptedModel, Step, answer, as_json, script, text, when
 from tests.scripted_model import status as http_error
 from tests.waiting import until

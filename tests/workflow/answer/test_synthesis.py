@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from temporalio.client import Client
 
-from supervision import limits
+from supervision.base import limits
 from tests.scripted_model import Reply, ScriptedModel, Step, answer, as_json, plan, script, text, when
 from tests.waiting import until
 from tests.workflow import runs

@@ -8,8 +8,8 @@ from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
 
 from runtime.settings import Settings
+from supervision.base.errors import ErrorKind
 from supervision.contract.result import Problem, RunResult
-from supervision.errors import ErrorKind
 from tests.scripted_model import Reply, ScriptedModel, as_json, stop, text
 from tests.serving import own_server
 from tests.workflow import runs

@@ -9,7 +9,7 @@ from temporalio.client import Client
 from activities.teams.team_mentions import named_pools
 from runtime.server.temporal_binary import find_temporal
 from runtime.settings import Settings
-from supervision.queues import MODEL_QUEUE
+from supervision.base.queues import MODEL_QUEUE
 from tests.scripted_model import ScriptedModel, answer, plan, script
 from tests.serving import own_server
 from tests.waiting import until

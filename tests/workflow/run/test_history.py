@@ -10,7 +10,7 @@ from temporalio.api.sdk.v1 import EnhancedStackTrace
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError
 
 from runtime.settings import Settings
-from supervision import limits
+from supervision.base import limits
 from supervision.contract.request import Attachment, RunRequest
 from tests.scripted_model import Reply, ScriptedModel, Step, as_json, plan, script, text, tools, when
 from tests.serving import own_server

@@ -6,7 +6,7 @@ import pytest
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 
-from supervision import limits
+from supervision.base import limits
 from supervision.contract.updates import Resume
 from tests.scripted_model import Reply, ScriptedModel, Step, plan, script, status, text, tools
 from tests.waiting import until

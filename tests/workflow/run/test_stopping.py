@@ -15,7 +15,7 @@ from temporalio.client import Client, WorkflowExecutionStatus
 
 from activities.replies.agent_story import AgentStories
 from activities.store.artifacts import ArtifactStore
-from supervision import limits
+from supervision.base import limits
 from supervision.contract.usage import Usage
 from supervision.run.board import Board
 from supervision.run.serving_models import ServingModels

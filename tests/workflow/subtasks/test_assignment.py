@@ -15,7 +15,7 @@ from activities.run.lookups import Lookups
 from activities.store.artifacts import open_store
 from console.run.pollers import ACTIVITIES, WORKFLOWS, pollers
 from runtime.settings import Settings
-from supervision.queues import pool_queue
+from supervision.base.queues import pool_queue
 from tests.scripted_model import Reply, ScriptedModel, Step, as_json, text, tools, when
 from tests.serving import WorkerProcesses, worker_processes
 from tests.waiting import until

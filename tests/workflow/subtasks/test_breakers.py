@@ -11,7 +11,7 @@ import pytest
 from temporalio.client import Client
 
 from activities.model import gate
-from supervision import limits
+from supervision.base import limits
 from supervision.contract.updates import ExtendLimits, Resume
 from tests.scripted_model import Reply, ScriptedModel, Step, plan, script, tools, when
 from tests.scripted_model import status as http_error

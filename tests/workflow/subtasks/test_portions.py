@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 from temporalio.client import Client
 
-from supervision import limits
+from supervision.base import limits
 from supervision.run import run_state, web_details
 from tests.scripted_model import ScriptedModel, plan, script
 from tests.workflow import runs

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from temporalio.client import Client
 
-from supervision import limits
+from supervision.base import limits
 from tests.scripted_model import Reply, Script, ScriptedModel, as_json, plan, script, status, stop, text, tools, when
 from tests.waiting import until
 from tests.workflow import runs

@@ -5,7 +5,7 @@ import functools
 import pytest
 from temporalio.client import Client
 
-from supervision import limits
+from supervision.base import limits
 from tests.scripted_model import ScriptedModel
 from tests.waiting import until
 from tests.workflow.runs import is_in, start

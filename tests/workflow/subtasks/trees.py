@@ -8,7 +8,7 @@ from typing import Any
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from supervision import limits
+from supervision.base import limits
 from supervision.budget.ledger import SYNTHESIS_HOLDBACK_SHARE
 from supervision.contract.status import Status
 from supervision.contract.updates import ExtendLimits, NewBudget
