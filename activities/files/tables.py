@@ -27,6 +27,9 @@ _NAME_CHARS = 60
 _VALUE_CHARS = 300
 TABLE_VALUES = 200  # distinct values of a text column that are listed
 _SOME_VALUES = 5  # of a column that has more
+_LINE_CHARS = 80
+_CONTROLS = bytes({*range(9), *range(14, 32)} - {27})
+_TEXT_SHARE = 0.95  # of a text's first bytes at least are no control characters
 _NUMBERLIKE = re.compile(r"[+-]?[\d.,\s]*\d[\d.,\s]*[%€$£]?")
 
 
@@ -44,13 +47,15 @@ def csv_tables(path: Path, out: Path) -> list[Json]:
         fields = ", ".join(f"{_literal(name)}: 'VARCHAR'" for name in names)
         options = {
             "delim": _literal(delimiter), "quote": "'\"'", "escape": "'\"'", "header": "false", "skip": str(skip),
-            "auto_detect": "false", "null_padding": "true", "strict_mode": "false", "parallel": "false",
+            "auto_detect": "false", "null_padding": "true", "strict_mode": "true", "parallel": "false",
             "ignore_errors": "true", "store_rejects": "true", "columns": f"{{{fields}}}", "max_line_size": "4194304",
         }  # fmt: skip
         listed = ", ".join(f"{name} = {value}" for name, value in options.items())
         database.execute(f"CREATE TABLE texts AS SELECT * FROM read_csv(?, {listed})", [str(plain)])
-        rejected = database.execute("SELECT count(DISTINCT line), min(line) FROM reject_errors").fetchone() or (0, 0)
-        notes = [f"{rejected[0]} rows cannot be read, the first at line {rejected[1] + skip}"] if rejected[0] else []
+        count, first = database.execute(
+            "SELECT count(DISTINCT line), min_by(csv_line, line) FROM reject_errors"
+        ).fetchone() or (0, "")
+        notes = [f"{count} rows cannot be read, the first is {str(first)[:_LINE_CHARS]!r}"] if count else []
         if skip > 1 and names:
             notes.append(f"the first {skip - 1} lines, above the header, are left out")
         table = _typed_table(database, path.stem, out, semicolons=delimiter == ";")
@@ -160,7 +165,11 @@ def _typed_table(database: duckdb.DuckDBPyConnection, stem: str, out: Path, *, s
     def scalars(select: str) -> tuple[int, ...]:
         return database.execute(f"SELECT {select} FROM texts").fetchone() or ()
 
-    return _write(database, stem, out, {name: typed(name, scalars, semicolons=semicolons) for name in names})
+    columns = {name: typed(name, scalars, semicolons=semicolons) for name in names}
+    unnamed = [
+        name for name in names if re.fullmatch(r"column_\d+", name) and not scalars(f"count({_quoted(name)})")[0]
+    ]
+    return _write(database, stem, out, {name: columns[name] for name in names if name not in unnamed} or columns)
 
 
 def _write(database: duckdb.DuckDBPyConnection, stem: str, out: Path, columns: dict[str, Column]) -> Json:
@@ -252,6 +261,8 @@ def _encoding(path: Path, start: bytes) -> str:
         if min(odd, even) > len(start) / 20:
             raise Unreadable("it is no text: it holds binary data")
         return "utf-16-le" if odd > even else "utf-16-be"
+    if len(start.translate(None, _CONTROLS)) < len(start) * _TEXT_SHARE:
+        raise Unreadable("it is no text: it holds binary data")
     decoder = codecs.getincrementaldecoder("utf-8")()
     with path.open("rb") as file:
         try:
@@ -290,10 +301,11 @@ def _header(sample: list[str], delimiter: str, width: int) -> tuple[int, list[st
     before = 0
     for row in reader:
         filled = [cell.strip() for cell in row if cell.strip()]
-        if len(row) >= width and len(filled) >= max(1, (width + 1) // 2):
+        if len(row) >= width - (width > 1) and len(filled) >= max(1, (width + 1) // 2):
             if any(_NUMBERLIKE.fullmatch(cell) and not re.fullmatch(r"(19|20)\d\d", cell) for cell in filled):
                 return before, _unique([f"column_{number + 1}" for number in range(width)])
-            return reader.line_num, _unique([_column_name(cell, number) for number, cell in enumerate(row)])
+            cells = [*row, ""][: max(width, len(row))]  # lines may end with a delimiter that the header lacks
+            return reader.line_num, _unique([_column_name(cell, number) for number, cell in enumerate(cells)])
         before = reader.line_num
     return 0, _unique([f"column_{number + 1}" for number in range(width)])
 
