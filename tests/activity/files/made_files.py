@@ -17,7 +17,8 @@ def pdf_bytes(pages: Sequence[str]) -> bytes:
         stream = f"BT /F1 12 Tf 72 720 Td ({drawn}) Tj ET"
         resources = f"<< /Font << /F1 {font} 0 R >> >>"
         objects += [
-            f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources {resources} /Contents {4 + 2 * number} 0 R >>",
+            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] "
+            f"/Resources {resources} /Contents {4 + 2 * number} 0 R >>",
             f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream",
         ]
     objects.append("<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>")
