@@ -9,8 +9,8 @@ from typing import Any
 
 import duckdb
 
-from activities.files import documents, tables
-from activities.files.tables import Unreadable
+from activities.files import document_files, table_files
+from activities.files.table_files import Unreadable
 
 Json = dict[str, Any]
 
@@ -21,18 +21,18 @@ _UNPACKED_BYTES = 1 << 30
 _NAME_CHARS = 100
 
 _TABLES: dict[str, Callable[[Path, Path], list[Json]]] = {
-    ".csv": tables.csv_tables, ".tsv": tables.csv_tables, ".tab": tables.csv_tables,
-    ".parquet": tables.parquet_tables,
-    ".jsonl": tables.json_tables, ".ndjson": tables.json_tables,
-    ".xlsx": tables.spreadsheet_tables, ".xls": tables.spreadsheet_tables, ".xlsb": tables.spreadsheet_tables,
-    ".xlsm": tables.spreadsheet_tables, ".ods": tables.spreadsheet_tables,
-    ".sqlite": tables.sqlite_tables, ".sqlite3": tables.sqlite_tables, ".db": tables.sqlite_tables,
+    ".csv": table_files.csv_tables, ".tsv": table_files.csv_tables, ".tab": table_files.csv_tables,
+    ".parquet": table_files.parquet_tables,
+    ".jsonl": table_files.json_tables, ".ndjson": table_files.json_tables,
+    ".xlsx": table_files.spreadsheet_tables, ".xls": table_files.spreadsheet_tables, ".xlsb": table_files.spreadsheet_tables,
+    ".xlsm": table_files.spreadsheet_tables, ".ods": table_files.spreadsheet_tables,
+    ".sqlite": table_files.sqlite_tables, ".sqlite3": table_files.sqlite_tables, ".db": table_files.sqlite_tables,
 }  # fmt: skip
 _DOCUMENTS: dict[str, Callable[[Path, Path], Json]] = {
-    ".pdf": documents.pdf_document, ".docx": documents.docx_document,
-    ".html": documents.html_document, ".htm": documents.html_document,
-    ".md": documents.plain_document, ".txt": documents.plain_document, ".text": documents.plain_document,
-    ".rst": documents.plain_document, ".log": documents.plain_document,
+    ".pdf": document_files.pdf_document, ".docx": document_files.docx_document,
+    ".html": document_files.html_document, ".htm": document_files.html_document,
+    ".md": document_files.plain_document, ".txt": document_files.plain_document, ".text": document_files.plain_document,
+    ".rst": document_files.plain_document, ".log": document_files.plain_document,
 }  # fmt: skip
 READABLE = (*_TABLES, *_DOCUMENTS, ".json", ".zip")
 
@@ -82,12 +82,12 @@ def _json(path: Path, folder: Path) -> Json:
     start = path.read_bytes()[:4096].lstrip(b"\xef\xbb\xbf \r\n\t")
     if start.startswith((b"[", b"{")):
         try:
-            found = tables.json_tables(path, folder)
+            found = table_files.json_tables(path, folder)
             if start.startswith(b"[") or found[0]["rows"] > 1:
                 return {"tables": found}
         except Unreadable:
             pass
-    return {"document": _stored(documents.plain_document(path, folder), folder)}
+    return {"document": _stored(document_files.plain_document(path, folder), folder)}
 
 
 def _stored(document: Json, folder: Path) -> Json:

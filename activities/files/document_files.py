@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-from activities.files.tables import Unreadable, as_utf8
+from activities.files.table_files import Unreadable, as_utf8
 
 Json = dict[str, Any]
 
