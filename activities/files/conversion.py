@@ -24,7 +24,8 @@ _TABLES: dict[str, Callable[[Path, Path], list[Json]]] = {
     ".csv": table_files.csv_tables, ".tsv": table_files.csv_tables, ".tab": table_files.csv_tables,
     ".parquet": table_files.parquet_tables,
     ".jsonl": table_files.json_tables, ".ndjson": table_files.json_tables,
-    ".xlsx": table_files.spreadsheet_tables, ".xls": table_files.spreadsheet_tables, ".xlsb": table_files.spreadsheet_tables,
+    ".xlsx": table_files.spreadsheet_tables, ".xls": table_files.spreadsheet_tables,
+    ".xlsb": table_files.spreadsheet_tables,
     ".xlsm": table_files.spreadsheet_tables, ".ods": table_files.spreadsheet_tables,
     ".sqlite": table_files.sqlite_tables, ".sqlite3": table_files.sqlite_tables, ".db": table_files.sqlite_tables,
 }  # fmt: skip

@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import json
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path, PurePosixPath
@@ -25,11 +25,12 @@ _MODULE = "activities.files.conversion"
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A file on this machine, known to people by `name`; `sha256` is its content's."""
+    """A file that people know by `name`; `fetch` writes its content to a path, which is needed once per content."""
 
     name: str
-    path: Path
     sha256: str
+    bytes: int
+    fetch: Callable[[Path], Awaitable[None]]
 
 
 @dataclass(frozen=True)
@@ -76,16 +77,21 @@ class FileCache:
         done = folder / "report.json"
         if (known := await asyncio.to_thread(_read, done)) is not None:
             return known
-        if source.path.stat().st_size > FILE_BYTES:
+        if source.bytes > FILE_BYTES:
             return [{"name": source.name, "problem": f"it is larger than {FILE_BYTES >> 20} MiB"}]
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        fetched = folder / "fetched"
+        await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
+        await source.fetch(fetched)
         try:
-            asked = (str(source.path), source.name, str(folder))
+            asked = (str(fetched), source.name, str(folder))
             reports: list[Json] = await self._children.call(owner, _CONVERSION_TIME, "convert", *asked)
         except BoundExceeded as exceeded:
             return [{"name": source.name, "problem": f"it can't be read, {exceeded}"}]
         except Failed as failed:
             reports = [{"name": source.name, "problem": f"it can't be read: {failed.text}"}]
+        finally:
+            fetched.unlink(missing_ok=True)
         await asyncio.to_thread(_write, done, reports)
         return reports
 
