@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from activities.files.conversion import convert, index_documents
-from tests.activity.files.made_files import docx_bytes, pdf_bytes, xlsx_bytes
+from examples.office_files import docx_bytes, pdf_bytes, xlsx_bytes
 
 Json = dict[str, Any]
 

@@ -9,7 +9,7 @@ from activities.files.file_cache import FileCache, FileReport
 from activities.files.manifest import FilesRefused, Manifest, RunFiles, adopt_files, found_files, put_files
 from activities.store.artifacts import ArtifactMissing, ArtifactStore, open_store
 from supervision.base import limits
-from tests.activity.files.made_files import pdf_bytes
+from examples.office_files import pdf_bytes
 
 
 @pytest.fixture

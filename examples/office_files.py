@@ -7,25 +7,26 @@ from html import escape
 
 
 def pdf_bytes(pages: Sequence[str]) -> bytes:
-    """Returns a PDF with a line of text on each page."""
+    """Returns a PDF with the lines of a text on each page."""
     count = len(pages)
     kids = " ".join(f"{3 + 2 * number} 0 R" for number in range(count))
     font = 3 + 2 * count
     objects = ["<< /Type /Catalog /Pages 2 0 R >>", f"<< /Type /Pages /Kids [{kids}] /Count {count} >>"]
     for number, text in enumerate(pages):
-        drawn = text.replace("\\", "\\\\").replace("(", "\\(").replace(")", "\\)")
-        stream = f"BT /F1 12 Tf 72 720 Td ({drawn}) Tj ET"
+        escaped = text.replace("\\", "\\\\").replace("(", "\\(").replace(")", "\\)")
+        drawn = " ".join(f"({line}) Tj 0 -18 Td" for line in escaped.split("\n"))
+        stream = f"BT /F1 11 Tf 60 760 Td {drawn} ET"
         resources = f"<< /Font << /F1 {font} 0 R >> >>"
         objects += [
             "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] "
             f"/Resources {resources} /Contents {4 + 2 * number} 0 R >>",
             f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream",
         ]
-    objects.append("<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>")
+    objects.append("<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>")
     out, offsets = b"%PDF-1.4\n", []
     for number, body in enumerate(objects, 1):
         offsets.append(len(out))
-        out += f"{number} 0 obj\n{body}\nendobj\n".encode("latin-1")
+        out += f"{number} 0 obj\n{body}\nendobj\n".encode("cp1252", "replace")
     table = "".join(f"{offset:010d} 00000 n \n" for offset in offsets)
     trailer = f"trailer << /Size {len(objects) + 1} /Root 1 0 R >>\nstartxref\n{len(out)}\n%%EOF\n"
     return out + f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}{trailer}".encode("latin-1")
@@ -99,5 +100,7 @@ def _package(parts: Mapping[str, str], kinds: Mapping[str, str]) -> bytes:
     target = io.BytesIO()
     with zipfile.ZipFile(target, "w") as archive:
         for path, text in {"[Content_Types].xml": types, **parts}.items():
-            archive.writestr(path, f'<?xml version="1.0" encoding="UTF-8"?>{text}')
+            archive.writestr(
+                zipfile.ZipInfo(path, (2026, 1, 1, 0, 0, 0)), f'<?xml version="1.0" encoding="UTF-8"?>{text}'
+            )
     return target.getvalue()
