@@ -64,10 +64,11 @@ Office chairs come back far more often than anything else. The gas spring of lot
 within a week. The supplier replaces lot 7 at its own cost; chairs of lot 8 are not affected.
 """
 
-SUPPLIERS = ["Aldermoor", "Brückner", "Castellane", "Dunmore", "Eckhart", "Fjordvik", "Granville", "Hollander", "Iveson",
-             "Jankovic", "Keller", "Lindqvist", "Marchetti", "Norwood", "Oduya", "Pereira", "Quintana", "Rasmussen",
-             "Sandoval", "Thornbury", "Ulrich", "Vasquez", "Wexford", "Yamada", "Zeller", "Ashdown", "Bellini", "Corrigan",
-             "Dahlgren", "Esposito"]  # fmt: skip
+SUPPLIERS = """
+Aldermoor Brückner Castellane Dunmore Eckhart Fjordvik Granville Hollander Iveson Jankovic Keller
+Lindqvist Marchetti Norwood Oduya Pereira Quintana Rasmussen Sandoval Thornbury Ulrich Vasquez
+Wexford Yamada Zeller Ashdown Bellini Corrigan Dahlgren Esposito
+""".split()
 SERVICES = ["cleaning", "catering", "IT support", "security", "translation", "freight"]
 NUMBERS = {1: "one", 2: "two", 3: "three", 6: "six", 12: "twelve"}
 
@@ -116,19 +117,7 @@ def suppliers() -> None:
     random_ = random.Random(40)
     records = [["Supplier", "Country", "ISO 9001 valid until", "Audit score", "Open incidents", "Payment days"]]
     breaches = [["supplier", "rule"]]
-    names = [
-        *SUPPLIERS,
-        "Faber",
-        "Giordano",
-        "Hagen",
-        "Ibsen",
-        "Jarvis",
-        "Kovacs",
-        "Leroy",
-        "Moreau",
-        "Nygaard",
-        "Olsen",
-    ]
+    names = [*SUPPLIERS, *"Faber Giordano Hagen Ibsen Jarvis Kovacs Leroy Moreau Nygaard Olsen".split()]
     for name in names:
         valid = date(2026, 7, 1) + timedelta(days=random_.choice([-120, -30, 40, 200, 400, 700, 900]))
         score, incidents, days = (
