@@ -41,9 +41,9 @@ PACKAGES = {
     ),
     "activities": Package(
         "supervision",
-        "bounded files contracts heartbeat store model tools teams prompts replies run questions agent guard attempts",
-        lines=10_600,
-        arrows=37,
+        "bounded contracts heartbeat store files model tools teams prompts replies run questions agent guard attempts",
+        lines=10_900,
+        arrows=40,
     ),
     "workflows": Package(
         "activities supervision",
