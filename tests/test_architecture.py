@@ -63,7 +63,7 @@ PACKAGES = {
     "console": Package(
         "activities supervision runtime standin teams workflows",
         "terminal hints command run view commands demo",
-        lines=4260,
+        lines=4340,
         arrows=18,
     ),
     "temporal_supervisor": Package("supervision runtime", "runs", lines=150, arrows=0),
@@ -71,7 +71,7 @@ PACKAGES = {
 }
 # everything else that has a budget: the mains, the benchmarks, the tests, and all code that plays a model
 LINES = {
-    ("worker_main.py", "starter.py"): 575,
+    ("worker_main.py", "starter.py"): 590,
     ("benchmarks",): 1128,
     ("tests",): 39_900,
     ("standin", "tests/scripted_model.py", "benchmarks/bench_brain.py"): 2510,

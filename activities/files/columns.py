@@ -79,9 +79,8 @@ def _dated(name: str, raw: str, value: str, scalars: Scalar, filled: int, number
             note = f"{name}: the dates may be read day first or month first, so they stay text"
             return Column(raw, [note])
         if fitting:
-            how = "" if fitting == ["days"] else f", {fitting[0]}"
-            kind = "TIMESTAMP" if time else "DATE"
-            return Column(f"CAST({shapes[fitting[0]]} AS {kind})", [f"{name}: dates are read{how}"])
+            notes = [] if fitting == ["days"] else [f"{name}: dates are read {fitting[0]}"]
+            return Column(f"CAST({shapes[fitting[0]]} AS {'TIMESTAMP' if time else 'DATE'})", notes)
     for count, noun in ((numbers, "numbers"), (best, "dates")):
         if _MOSTLY * filled <= count < filled:
             return Column(raw, [f"{name}: {filled - count} of {filled} values are no {noun}, so it stays text"])
