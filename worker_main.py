@@ -42,8 +42,7 @@ from activities.run.publishing import PublishingActivities
 from activities.run.run_setup import ProcessFacts, RunSetupActivities
 from activities.store.artifacts import ArtifactStore, open_store
 from activities.teams.stored_teams import StoredTeams
-from activities.teams.team_files import TeamFiles
-from activities.teams.team_mentions import named_pools
+from activities.teams.team_files import TeamFiles, named_pools
 from runtime import search_attributes, telemetry
 from runtime.connection import ConnectionFailed, connect, namespace_id
 from runtime.health import shown_alive

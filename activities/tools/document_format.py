@@ -1,11 +1,10 @@
 """A titled Markdown document out of sections, kept as an artifact for the user."""
 
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from activities.tools.tool import Arguments, NewArtifact, NoOptions, Tool, ToolContext, ToolMisuse, ToolOutput
+from activities.tools.tool import Arguments, NewArtifact, Tool, ToolContext, ToolMisuse, ToolOutput
 from supervision.base import limits
 from supervision.base.text import clean, one_line, slug
 
@@ -30,22 +29,24 @@ class FormatDocument(Arguments):
         Field(
             min_length=1,
             max_length=_REPORT_SECTIONS,
-            description='In order, each as {"heading": "...", "body": "Markdown"}.',
+            description='The sections in order, each as {"heading": "...", "body": "Markdown"}.',
         ),
     ]
 
 
-def format_document(name: str, options: dict[str, Any], folder: Path) -> Tool[FormatDocument]:
-    """Returns a tool of the kind `document_format`. Raises ValueError on options."""
-    NoOptions.model_validate(options)
-    description = "Renders a title and sections as one Markdown document and stores it as a file for the user."
+def format_document(name: str) -> Tool[FormatDocument]:
+    """Returns a tool of the kind `document_format`."""
+    description = (
+        "Renders a title and sections as one Markdown document and stores it as a file for the user. "
+        "The result is the document as it was stored."
+    )
     return Tool(name, description, FormatDocument, _run, evidence="nothing")
 
 
 async def _run(arguments: FormatDocument, context: ToolContext) -> ToolOutput:
     title = _heading(arguments.title)
     if not title:
-        raise ToolMisuse("the title is empty")
+        raise ToolMisuse("The title is empty. Give the document a title of one line.")
     parts = [f"# {title}"]
     for section in arguments.sections:
         if heading := _heading(section.heading):
@@ -53,7 +54,7 @@ async def _run(arguments: FormatDocument, context: ToolContext) -> ToolOutput:
         if body := clean(section.body).strip():
             parts.append(body)
     if len(parts) == 1:
-        raise ToolMisuse("all sections are empty")
+        raise ToolMisuse("All sections are empty. Give at least one of them a body.")
     text = "\n\n".join(parts) + "\n"
     file = NewArtifact(f"{slug(title) if _has_words(title) else 'document'}.md", "text/markdown", text.encode())
     return ToolOutput(text, artifacts=[file])

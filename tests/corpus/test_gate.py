@@ -28,7 +28,7 @@ from activities.replies import answer_schema
 from activities.store import artifacts
 from activities.store.grants import Grants, RunGrant
 from activities.teams import toolbox
-from activities.tools.sql.table_store import Rows, TableStore
+from activities.tools.sql.sql_tools import Rows, TableStore
 from runtime import connection
 from runtime.payloads import BoundedPayloadConverter, data_converter
 from runtime.server import temporal_binary

@@ -10,8 +10,7 @@ import pytest
 
 from activities.bounded import child_processes
 from activities.replies.answer_schema import check_schema, problems, sendable
-from activities.tools.sql.sql_tools import SQL_CHARS
-from activities.tools.sql.table_store import TableStore
+from activities.tools.sql.sql_tools import SQL_CHARS, TableStore
 from activities.tools.tool import ToolMisuse
 from supervision.base import limits
 from supervision.base.errors import SupervisionError
