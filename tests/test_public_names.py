@@ -108,7 +108,7 @@ CONTRACT = {
     *("Status", "Flags", "Counts", "NestedRun", "Wait", "RunLimits", "TraceEvent", "TracePage"),
     *("ExtendLimits", "NewBudget", "Resume", "UpdateReply", "Team", "Role", "ToolEntry"),
 }
-TOOL_MODULE = {"NoOptions", "Arguments", "NewArtifact", "Tool", "ToolContext", "ToolMisuse", "ToolOutput"}
+TOOL_MODULE = {"NoOptions", "Arguments", "NewArtifact", "Tool", "ToolContext", "ToolMisuse", "ToolOutput", "ToolSource"}
 
 
 @pytest.mark.parametrize("type_", [SupervisorWorkflow, WorkerAgentWorkflow])

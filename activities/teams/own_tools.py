@@ -18,11 +18,11 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from activities.teams.toolbox import complaints
 from activities.tools.tool import Tool, ToolContext, ToolMisuse
 from supervision.base import limits
 from supervision.base.text import NAME_SHOWN_BYTES, one_line
 from supervision.base.trust import distrust
-from supervision.contract.request import describe_errors
 
 _PATIENCE = timedelta(seconds=1)  # a loop that does not answer for so long after a call's timeout is blocked
 
@@ -140,7 +140,7 @@ def _parsed(tool: Tool[Any], arguments: Any) -> Any:
     try:
         return tool.arguments.model_validate(arguments)
     except ValidationError as error:
-        raise ToolMisuse(f"wrong arguments: {describe_errors(error).removeprefix('request: ')}") from None
+        raise ToolMisuse(f"Wrong arguments: {complaints(error)}") from None
 
 
 async def _called(function: Callable[..., Any], arguments: Any, context: ToolContext) -> Any:
@@ -205,23 +205,16 @@ def _problems(number: int, tool: object) -> Iterator[str]:
             tool.schema()
         except Exception as error:  # pydantic raises several kinds, for types that JSON does not have
             yield f"{where}: its arguments have no JSON schema: {one_line(str(error), limits.SENTENCE_BYTES)}"
-    if not callable(tool.run):
-        yield f"{where}: its function must be callable, it is of type {type(tool.run).__name__}"
-    else:
-        yield from _of_function(where, tool.run)
-
-
-def _of_function(where: str, function: Callable[..., object]) -> Iterator[str]:
     try:
-        signature = inspect.signature(function)
-    except (ValueError, TypeError):  # made by other means than `def`: the first call shows it
+        signature = inspect.signature(tool.run)
+    except (ValueError, TypeError):
+        if not callable(tool.run):  # else made by other means than `def`: the first call shows what it takes
+            yield f"{where}: its function must be callable, it is of type {type(tool.run).__name__}"
         return
     try:
         signature.bind(object(), object())
     except TypeError:
         taken = one_line(str(signature), limits.SENTENCE_BYTES)
         yield f"{where}: its function must take (arguments, context), it takes {taken}"
-    if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
-        yield f"{where}: its function must return its output at once, not yield it"
     if signature.return_annotation is None:
         yield f"{where}: its function must return a ToolOutput, a text, a number, a list or a dict, not None"

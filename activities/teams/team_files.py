@@ -157,32 +157,31 @@ class TeamFiles:
         section: commands, paths and addresses never come from a request.
         """
         if team.tools:
-            raise TeamError(
-                ErrorKind.INVALID_REQUEST, "team.tools: an inline team has no tools section, its roles name tools"
-            )
+            raise _refused("team.tools: an inline team has no tools section, its roles name tools")
         self._require_teams(team)
         registered = await self._registered() if team.toolbox or any(role.tools for role in team.roles) else {}
-        tools: dict[str, Tool[Any]] = {}
-        origin = {id(tool): name.split("/")[0] for name, tool in registered.items()}
+        picked: dict[str, str] = {}  # of each tool, the name with its team
 
         def pick(names: list[str], where: str) -> list[str]:
-            picked = [_pick(wanted, registered, where) for wanted in names]
-            for tool in picked:
-                if tools.setdefault(tool.name, tool) is not tool:
-                    raise TeamError(ErrorKind.INVALID_REQUEST, f"{where}: two different tools are named '{tool.name}'")
-            return [tool.name for tool in picked]
+            tools = []
+            for wanted in names:
+                name = _pick(wanted, registered, where)
+                tool = name.split("/")[1]
+                if picked.setdefault(tool, name) != name:
+                    raise _refused(f"{where}: two different tools are named '{tool}'")
+                tools.append(tool)
+            return tools
 
-        roles = [
-            {**role.model_dump(), "tools": pick(role.tools, f"team.roles.{role.name}.tools")} for role in team.roles
-        ]
-        toolbox = pick(team.toolbox, "team.toolbox")
+        fields = team.model_dump()
+        for role in fields["roles"]:
+            role["tools"] = pick(role["tools"], f"team.roles.{role['name']}.tools")
+        fields["toolbox"] = pick(team.toolbox, "team.toolbox")
         try:  # again, because `team/tool` and `tool` may be one tool that roles would share
-            checked = Team.model_validate({**team.model_dump(), "roles": roles, "toolbox": toolbox})
+            checked = Team.model_validate(fields)
         except ValidationError as error:
-            raise TeamError(ErrorKind.INVALID_REQUEST, f"team: {complaints(error)}") from error
-        return LoadedTeam(
-            checked, None, Toolbox(tools.values()), frozenset(origin[id(tool)] for tool in tools.values())
-        )
+            raise _refused(f"team: {complaints(error)}") from error
+        toolbox = Toolbox(registered[name] for name in picked.values())
+        return LoadedTeam(checked, None, toolbox, frozenset(name.split("/")[0] for name in picked.values()))
 
     def _folder(self, name: str) -> Path:
         for folder in self._folders:
@@ -314,21 +313,21 @@ def _unknown_tools(team: Team, toolbox: Toolbox) -> list[str]:
     ][: limits.FIELD_COMPLAINTS]
 
 
-def _pick(wanted: str, registered: dict[str, Tool[Any]], where: str) -> Tool[Any]:
+def _pick(wanted: str, registered: dict[str, Tool[Any]], where: str) -> str:
+    """Returns the `team/tool` that a role of an inline team means; TeamError if there is no single one for it."""
     offered = [name for name, tool in registered.items() if tool.inline]
     every = [name for name in registered if wanted in (name, name.split("/")[1])]
     matches = [name for name in every if name in offered]
     if len(matches) == 1:
-        return registered[matches[0]]
+        return matches[0]
     if matches:
-        raise TeamError(
-            ErrorKind.INVALID_REQUEST, f"{where}: several teams have a {quoted(wanted)}, name one: {', '.join(matches)}"
-        )
+        raise _refused(f"{where}: several teams have a {quoted(wanted)}, name one: {', '.join(matches)}")
     if every:
-        problem = f"{where}: {every[0]} is for its own team alone, its file says inline = false"
-        raise TeamError(ErrorKind.INVALID_REQUEST, problem)
+        raise _refused(f"{where}: {every[0]} is for its own team alone, its file says inline = false")
     known = ", ".join(sorted(offered)) or "none"
-    raise TeamError(
-        ErrorKind.INVALID_REQUEST,
-        f"{where}: no team file has a tool {quoted(wanted)}{did_you_mean(wanted, offered)}; registered are: {known}",
-    )
+    meant = did_you_mean(wanted, offered)
+    raise _refused(f"{where}: no team file has a tool {quoted(wanted)}{meant}; registered are: {known}")
+
+
+def _refused(problem: str) -> TeamError:
+    return TeamError(ErrorKind.INVALID_REQUEST, problem)

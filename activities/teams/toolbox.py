@@ -11,12 +11,11 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from activities.tools.attachment import read_attachment
 from activities.tools.calculator import calculator
-from activities.tools.document_format import format_document
 from activities.tools.documents import DocumentOptions, DocumentTools
 from activities.tools.files import FolderFiles
 from activities.tools.sql.sql_tools import TableOptions, TableTools
+from activities.tools.text_tools import format_document, read_attachment
 from activities.tools.tool import NewArtifact, NoOptions, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
 from supervision.base import limits
 from supervision.base.prompt_marks import OWN_TOOLS
@@ -76,10 +75,6 @@ class Toolbox:
         """Returns name, description and input_schema of these tools for the model; unknown names are left out."""
         tools = [self._tools[name] for name in dict.fromkeys(names) if name in self._tools]
         return [{"name": tool.name, "description": tool.description, "input_schema": tool.schema()} for tool in tools]
-
-    def waits(self, names: list[str]) -> bool:
-        """True if a call of one of these tools may take longer than providers cache a conversation for."""
-        return any(self._tools[name].waits for name in names if name in self._tools)
 
     async def run(self, role: Role, name: str, arguments: object, context: ToolContext) -> ToolRun:
         """Runs one call for `role`. Returns every failure as an error result; raises only if it is cancelled."""

@@ -88,14 +88,6 @@ class Document:
         return passages
 
 
-@dataclass(frozen=True)
-class Hit:
-    """The best passage of one document."""
-
-    document: Document
-    passage: str
-
-
 class Library:
     """Documents with a full-text index in memory."""
 
@@ -120,18 +112,18 @@ class Library:
         """Frees the index."""
         self._index.close()
 
-    def search(self, query: str, limit: int) -> list[Hit]:
-        """Returns the best passage of each of the best documents; none if no word occurs."""
+    def search(self, query: str, limit: int) -> list[tuple[Document, str]]:
+        """Returns the best documents, each with its best passage; none if no word occurs."""
         words = re.findall(r"\w+", query)[:_SEARCH_TERMS]
         match = " OR ".join(f'"{word}"' for word in words)  # quoted: nothing of it is FTS syntax
-        hits: dict[str, Hit] = {}
+        passages: dict[str, str] = {}
         if match:
             rows = self._index.execute(
                 "SELECT id, text FROM passages WHERE passages MATCH ? ORDER BY bm25(passages, 0, 2, 2, 1)", [match]
             )
             for document_id, passage in rows.fetchall():
-                hits.setdefault(document_id, Hit(self.documents[document_id], passage))
-        return list(hits.values())[:limit]
+                passages.setdefault(document_id, passage)
+        return [(self.documents[name], passage) for name, passage in list(passages.items())[:limit]]
 
     def catalogue(self) -> str:
         """Returns the list of ids and titles."""
@@ -184,8 +176,8 @@ class DocumentTools:
                 "No document contains any of these keywords. Try other words for the same thing. "
                 f"These are all documents:\n{library.catalogue()}"
             )
-        text = "\n\n".join(f"[{hit.document.id}] {hit.document.title}: {hit.passage[:PASSAGE_CHARS]}" for hit in hits)
-        return ToolOutput(text, sources=[hit.document.id for hit in hits])
+        text = "\n\n".join(f"[{document.id}] {document.title}: {passage[:PASSAGE_CHARS]}" for document, passage in hits)
+        return ToolOutput(text, sources=[document.id for document, _ in hits])
 
     async def _read(self, arguments: ReadDocument, context: ToolContext) -> ToolOutput:
         library = await self._library.get()

@@ -78,7 +78,7 @@ class Tool(Generic[A]):
     `name` is up to 64 letters, digits, `_` and `-`: providers accept no other. `run` returns a ToolOutput, a text, a
     number, or a list or dict, which the model gets as JSON; a plain function gets a thread for each call.
     `evidence` says what outputs prove: `data` of the world, what was `computed` from the arguments, or `nothing`,
-    because they only repeat these. A tool that `waits` may take longer than five minutes.
+    because they only repeat these.
     `catalogue` returns the data that the tool reaches, for the planner: a line by the name of each table or document.
     `reads_attachments` is True if the tool shows the attachments of its context. With `inline=False` only roles of its
     own team have it: no team inside a request may name it. `own` is set when a tool of a `tools.py` is loaded: its
@@ -92,7 +92,6 @@ class Tool(Generic[A]):
     effects: Effects = "read"
     evidence: Literal["data", "computed", "nothing"] = "data"
     own: bool = False
-    waits: bool = False
     catalogue: Callable[[], Awaitable[dict[str, str]]] | None = None
     reads_attachments: bool = False
     inline: bool = True

@@ -26,35 +26,33 @@ _LEAST_TURN_TOKENS = 256  # of a role's own limit: a short finding and the call 
 Effects = Literal["read", "write"]
 
 
+_NAME = re.compile(r"[a-z][a-z0-9_-]{0,47}")
+_POOL = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
+_TOOL_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_-]{0,63}")
+
+
 def is_name(text: str) -> bool:
     """True if `text` may name a team or a role."""
-    return re.fullmatch(r"[a-z][a-z0-9_-]{0,47}", text) is not None
+    return _NAME.fullmatch(text) is not None
 
 
 def is_pool(text: str) -> bool:
     """True if `text` may name a pool of Workers: it is part of a task queue's name."""
-    return re.fullmatch(r"[a-z0-9][a-z0-9-]{0,31}", text) is not None
+    return _POOL.fullmatch(text) is not None
 
 
-def _pool(text: str) -> str:
-    if not is_pool(text):
-        raise ValueError("must be 1 to 32 lower-case letters, digits or hyphens")
-    return text
+def _matching(pattern: re.Pattern[str], rule: str) -> AfterValidator:
+    def check(text: str) -> str:
+        if not pattern.fullmatch(text):
+            raise ValueError(f"must be {rule}")
+        return text
+
+    return AfterValidator(check)
 
 
-def _name(text: str) -> str:
-    if not is_name(text):
-        raise ValueError("must be 1 to 48 lower-case letters, digits, hyphens or underscores, a letter first")
-    return text
-
-
-def _tool_name(text: str) -> str:
-    if not re.fullmatch(r"[a-zA-Z][a-zA-Z0-9_-]{0,63}", text):
-        raise ValueError("must be 1 to 64 letters, digits, hyphens or underscores, a letter first")
-    return text
-
-
-Name = Annotated[str, AfterValidator(_name)]
+Name = Annotated[str, _matching(_NAME, "1 to 48 lower-case letters, digits, hyphens or underscores, a letter first")]
+PoolName = Annotated[str, _matching(_POOL, "1 to 32 lower-case letters, digits or hyphens")]
+ToolName = Annotated[str, _matching(_TOOL_NAME, "1 to 64 letters, digits, hyphens or underscores, a letter first")]
 Capability = Annotated[str, Field(max_length=_CAPABILITY_CHARS)]
 
 
@@ -101,7 +99,7 @@ class RoleBase(Model):
     max_parallel: Annotated[int, Field(ge=1, le=200)] | None = None
     fallback: str | None = None
     team: str | None = None
-    pool: Annotated[str, AfterValidator(_pool)] | None = None
+    pool: PoolName | None = None
     backup: str | None = None
     backlog_seconds: Annotated[float, Field(gt=0)] = 30.0
     max_tokens: Annotated[int, Field(ge=1, le=limits.MAX_TOKENS_CEILING)] | None = None
@@ -136,7 +134,7 @@ class ToolEntry(StrictModel):
     With `inline = false` no team inside a request may name it.
     """
 
-    name: Annotated[str, AfterValidator(_tool_name)]
+    name: ToolName
     uses: str
     options: dict[str, Any] = {}
     inline: bool = True

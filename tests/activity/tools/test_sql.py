@@ -23,6 +23,8 @@ from activities.tools.sql.sql_tools import (
     TableTools,
 )
 from activities.tools.tool import Tool, ToolContext, ToolMisuse, ToolOutput
+from standin.extract.example_queries import write_queries
+from standin.extract.tables import parse_tables
 from supervision.base import limits
 
 BUNDLED = Path(__file__).parents[3] / "teams" / "default"
@@ -236,6 +238,25 @@ async def test_the_tables_are_described_with_their_values_and_ranges(cities: Pat
         "  city: Ada, 'Bo, North', Cy|d\n"
         "  people: 100 to 250\n"
         "  founded: 1850-12-31 to 2001-05-01"
+    )
+
+
+async def test_names_that_need_quotes_are_shown_with_them(folder: Path) -> None:
+    (folder / "data" / "cities.csv").unlink()
+    (folder / "data" / "orders.csv").write_text("Order Date,net,Qty\n2026-01-05,5,1\n2026-02-07,9,2\n")
+    tool, query = await tools(folder)
+    output = await tool.run(tool.arguments(), ToolContext())
+    assert output.text.startswith('table orders ("Order Date" DATE, net BIGINT, Qty BIGINT): ')
+    assert '\n  "Order Date": 2026-01-05 to 2026-02-07\n' in output.text
+    (described,) = parse_tables(output.text)
+    written = write_queries([described], [], "How many orders were there in 2026?")
+    assert "(no rows)" not in (await query.run(query.arguments(sql=written[0]), ToolContext())).text
+    with pytest.raises(ToolMisuse) as misuse:
+        await query.run(query.arguments(sql="SELECT * FROM orders WHERE Order Date BETWEEN 1 AND 2"), ToolContext())
+    assert str(misuse.value) == (
+        "The query is not valid SQL near 'Date' (line 1, column 37): Invalid expression / Unexpected token\n"
+        'Tables: orders ("Order Date", net, Qty)\n'
+        'Write names with blanks or special characters in double quotes: "Order Date"'
     )
 
 

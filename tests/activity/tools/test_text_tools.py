@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from activities.tools.attachment import PAGE, read_attachment
-from activities.tools.document_format import format_document
+from activities.tools.text_tools import PAGE, format_document, read_attachment
 from activities.tools.tool import ToolContext, ToolMisuse, ToolOutput
 from supervision.base import limits
 
