@@ -170,7 +170,7 @@ def own_tools(file: Path) -> list[Tool[Any]]:
             raise ValueError(f"it is code and is not run: {path} is open to others, {why}")
     try:
         tools = getattr(_imported(file), "TOOLS", None)
-    except (Exception, SystemExit, KeyboardInterrupt) as error:
+    except BaseException as error:  # an author's code may raise anything
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
         line = error.lineno if isinstance(error, SyntaxError) else (lines or [None])[-1]
         problem = f"line {line}: {type(error).__name__}: {one_line(str(error), limits.ERROR_BYTES)}"

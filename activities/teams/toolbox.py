@@ -173,17 +173,19 @@ class PlainTools:
 
     async def open(self) -> list[Tool[Any]]:
         """Returns the tools."""
-        made = {"attachment": read_attachment, "calculator": calculator, "document_format": format_document}
-        return [made[kind](name) for name, kind in self._tools.items()]
+        return [PLAIN[kind](name) for name, kind in self._tools.items()]
 
     async def close(self) -> None:
         """Does nothing: these tools hold nothing."""
 
 
+PLAIN: dict[str, Callable[[str], Tool[Any]]] = {
+    "attachment": read_attachment,
+    "calculator": calculator,
+    "document_format": format_document,
+}
 KINDS = {
-    "attachment": Kind(PlainTools),
-    "calculator": Kind(PlainTools),
-    "document_format": Kind(PlainTools),
+    **dict.fromkeys(PLAIN, Kind(PlainTools)),
     "document_read": Kind(DocumentTools, DocumentOptions, "documents"),
     "document_search": Kind(DocumentTools, DocumentOptions, "documents"),
     "sql_query": Kind(TableTools, TableOptions, "tables"),
@@ -192,52 +194,39 @@ KINDS = {
 
 
 async def open_toolbox(entries: list[ToolEntry], folder: Path, own: ToolSource | None) -> tuple[Toolbox, list[str]]:
-    """Returns the tools of a team, those of its `tools.py` first, and the problems of those that cannot be used."""
-    sources, problems = _sources(entries, folder)
-    if own is not None:
-        sources = [(str(folder / "tools.py"), own), *sources]
+    """Returns the tools of a team, those of its `tools.py` first, and the problems of those that cannot be used.
+
+    Tools over the same files have one source. An option that several of them give is that of the last one.
+    """
+    sources, problems = list[tuple[str, ToolSource]](), list[str]()
+    groups = dict[tuple[Kind, str], dict[str, ToolEntry]]()
+    for entry in entries:
+        if (kind := KINDS.get(entry.uses)) is None:
+            meant = f"{did_you_mean(entry.uses, KINDS)}; kinds are: {', '.join(KINDS)}"
+            problems.append(f"tools.{entry.name}: there is no kind '{entry.uses}'{meant}")
+        else:
+            groups.setdefault((kind, str(entry.options.get(kind.files, entry.name))), {})[entry.name] = entry
+    for (kind, files), group in groups.items():
+        where = ", ".join(f"tools.{name}" for name in group)
+        options = {key: value for entry in group.values() for key, value in entry.options.items()}
+        kinds = {name: entry.uses for name, entry in group.items()}
+        try:
+            made = kind.source(FolderFiles(folder, files), kinds, kind.options.model_validate(options))
+        except ValidationError as error:
+            problems.append(f"{where}.options: {complaints(error)}")
+        else:
+            sources.append((where, made))
     inline = {entry.name: entry.inline for entry in entries}
     opened, tools = list[ToolSource](), list[Tool[Any]]()
-    for where, source in sources:
+    for where, source in [(str(folder / "tools.py"), own), *sources] if own else sources:
         try:
-            made = await source.open()
-        except ValueError as error:
+            found = await source.open()
+        except (ValueError, OSError) as error:
             problems.append(f"{where}: {error}")
             continue
         opened.append(source)
-        tools += made if source is own else [replace(tool, inline=inline[tool.name]) for tool in made]
+        tools += found if source is own else [replace(tool, inline=inline[tool.name]) for tool in found]
     try:
         return Toolbox(tools, opened), problems
     except ValueError as error:
         return Toolbox([], opened), [*problems, str(error)]
-
-
-def _sources(entries: list[ToolEntry], folder: Path) -> tuple[list[tuple[str, ToolSource]], list[str]]:
-    """Returns the sources of a team file with their places in it: one for all tools over the same files.
-
-    An option that several of these tools give is that of the last one.
-    """
-    groups = dict[tuple[Any, str], dict[str, ToolEntry]]()
-    problems = []
-    for entry in entries:
-        kind = KINDS.get(entry.uses)
-        if kind is None:
-            meant = did_you_mean(entry.uses, KINDS)
-            problems.append(
-                f"tools.{entry.name}: there is no kind '{entry.uses}'{meant}; kinds are: {', '.join(KINDS)}"
-            )
-            continue
-        try:
-            kind.options.model_validate(entry.options)
-        except ValidationError as error:
-            problems.append(f"tools.{entry.name}.options: {complaints(error)}")
-            continue
-        groups.setdefault((kind.source, entry.options.get(kind.files, "")), {})[entry.name] = entry
-    sources = []
-    for (source, pattern), group in groups.items():
-        options = {key: value for entry in group.values() for key, value in entry.options.items()}
-        uses = {name: entry.uses for name, entry in group.items()}
-        model = KINDS[next(iter(uses.values()))].options
-        made = source(FolderFiles(folder, pattern), uses, model.model_validate(options))
-        sources.append((", ".join(f"tools.{name}" for name in group), made))
-    return sources, problems

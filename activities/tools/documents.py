@@ -2,6 +2,7 @@
 
 import re
 import sqlite3
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -140,7 +141,10 @@ class DocumentTools:
     async def open(self) -> list[Tool[Any]]:
         """Returns the tools. Raises ValueError if the files cannot be used."""
         await self._library.get()
-        made = {"document_search": self._search_tool, "document_read": self._read_tool}
+        made: dict[str, Callable[[str], Tool[Any]]] = {
+            "document_search": self._search_tool,
+            "document_read": self._read_tool,
+        }
         return [made[kind](name) for name, kind in self._tools.items()]
 
     async def close(self) -> None:

@@ -1,8 +1,7 @@
 """Tables: `list_tables` shows what there is, `query_data` runs one SELECT over it, in a process of its own."""
 
 import re
-from collections.abc import Awaitable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -65,16 +64,6 @@ class QueryData(Arguments):
     ]
 
 
-@dataclass(frozen=True)
-class Rows:
-    """The answer to a query: texts, a flag for more rows than these, and the tables that it read."""
-
-    columns: list[str]
-    rows: list[list[str]]
-    more: bool
-    read: list[str]
-
-
 class TableStore:
     """The tables of some CSV files, each named after its file. Processes answer queries; runs take turns."""
 
@@ -85,10 +74,10 @@ class TableStore:
                 raise ValueError(
                     f"{path.name}: the file's name must be letters, digits and underscores to name a table"
                 )
-        self._files = {path.stem: path for path in files}
+        self.names = [path.stem for path in files]
         self._tables: list[Json] | None = None
         setup = {
-            "tables": {name: str(path) for name, path in self._files.items()},
+            "tables": {path.stem: str(path) for path in files},
             "memory": _SQL_MEMORY_BYTES,
             "values": TABLE_VALUES,
             "rows": limits.SQL_ROWS,
@@ -96,11 +85,6 @@ class TableStore:
             "joins": limits.SQL_JOINS,
         }
         self._children = ChildProcesses(CHILD, _SQL_PROCESSES, SQL_ADDRESS_BYTES, ("start", setup))
-
-    @property
-    def names(self) -> list[str]:
-        """The tables' names."""
-        return list(self._files)
 
     async def tables(self) -> list[Json]:
         """Returns name, columns with their values or ranges, and number of rows of each table.
@@ -111,16 +95,19 @@ class TableStore:
             self._tables = await self._loaded(self._children.first())
         return self._tables
 
-    async def query(self, sql: str, run_id: str = "") -> Rows:
-        """Returns the rows of one SELECT. Raises ToolMisuse if it is refused or takes too much."""
+    async def query(self, sql: str, run_id: str = "") -> Json:
+        """Returns `columns`, `rows` of texts, `more` and the tables `read`, as `sql_process.reply` does.
+
+        Raises ToolMisuse if the query is refused or takes too much.
+        """
         try:
-            reply = await self._loaded(self._children.call(run_id, limits.SQL_TIMEOUT, "reply", sql))
+            reply: Json = await self._loaded(self._children.call(run_id, limits.SQL_TIMEOUT, "reply", sql))
         except BoundExceeded as exceeded:
             raise ToolMisuse(f"The query cannot be answered, because {exceeded}. Ask for less at once.") from None
         if "error" in reply:
             problem = reply["error"].split("\n\nLINE ")[0]  # what follows points into the query with a caret
             raise ToolMisuse(one_line(clean(problem), limits.SENTENCE_BYTES))
-        return Rows(reply["columns"], reply["rows"], reply["more"], reply["read"])
+        return reply
 
     def close(self) -> None:
         """Ends the idle processes; those at work end with their query."""
@@ -152,7 +139,7 @@ class TableTools:
                 check(example.sql, names, limits.SQL_JOINS)
             except Refused as refused:
                 raise ValueError(f"the example {quoted(example.question)} cannot run: {refused}") from refused
-        made = {"sql_tables": self._list_tool, "sql_query": self._query_tool}
+        made: dict[str, Callable[[str], Tool[Any]]] = {"sql_tables": self._list_tool, "sql_query": self._query_tool}
         return [made[kind](name) for name, kind in self._tools.items()]
 
     async def close(self) -> None:
@@ -197,7 +184,7 @@ class TableTools:
             rows = await store.query(arguments.sql, context.run_id)
         except ToolMisuse as misuse:
             raise ToolMisuse(f"{misuse}\n{_overview(await store.tables())}") from misuse
-        sources = dict.fromkeys(self._options.sources.get(table, table) for table in rows.read)
+        sources = dict.fromkeys(self._options.sources.get(table, table) for table in rows["read"])
         return ToolOutput(_markdown(rows), sources=list(sources))
 
 
@@ -255,18 +242,18 @@ def _overview(tables: list[Json]) -> str:
     return f"Tables: {'; '.join(lines)}{hint}"
 
 
-def _markdown(result: Rows) -> str:
-    lines = [_line(result.columns), _line(["---"] * len(result.columns))]
+def _markdown(result: Json) -> str:
+    lines = [_line(result["columns"]), _line(["---"] * len(result["columns"]))]
     room = limits.TOOL_OUTPUT_CHARS - sum(map(len, lines)) - _LAST_LINE_CHARS
     shown = 0
-    for row in result.rows:
+    for row in result["rows"]:
         line = _line(row)
         room -= len(line) + 1
         if room < 0:
             break
         lines.append(line)
         shown += 1
-    more = result.more or shown < len(result.rows)
+    more = result["more"] or shown < len(result["rows"])
     count = f"first {shown} rows of more" if more else f"{shown} row{'' if shown == 1 else 's'}"
     return "\n".join([*lines, count])
 

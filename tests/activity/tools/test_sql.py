@@ -366,7 +366,7 @@ async def test_the_engine_alone_lets_no_hostile_statement_read_or_write(
     secret_in_python = [CANARY]
     before = digest(folder)
     store = TableStore([folder / "data" / "cities.csv"])
-    assert (await store.query("SELECT count(*) > 1 FROM duckdb_settings()")).rows == [["True"]]  # unchecked
+    assert (await store.query("SELECT count(*) > 1 FROM duckdb_settings()"))["rows"] == [["True"]]  # unchecked
     for sql in FORBIDDEN:
         try:
             shown = str(await store.query(at(folder, sql)))
@@ -374,7 +374,7 @@ async def test_the_engine_alone_lets_no_hostile_statement_read_or_write(
             shown = str(misuse)
         assert CANARY not in shown, sql
     assert digest(folder) == before
-    assert (await store.query("SELECT sum(people) FROM cities")).rows == [["350"]]
+    assert (await store.query("SELECT sum(people) FROM cities"))["rows"] == [["350"]]
     assert secret_in_python
 
 

@@ -21,12 +21,6 @@ def role(name: str, *tools: str) -> dict[str, Any]:
     return {**ROLE, "name": name, "tools": list(tools)}
 
 
-def test_a_small_team_is_a_team() -> None:
-    assert Team.model_validate(team()).role("analyst").system_prompt == "Count."
-    with pytest.raises(KeyError):
-        Team.model_validate(team()).role("stranger")
-
-
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
@@ -52,14 +46,6 @@ def test_a_bad_team_is_told_what_is_wrong(changes: dict[str, Any], complaint: st
     with pytest.raises(ValidationError) as caught:
         Team.model_validate(team(**changes))
     assert describe_errors(caught.value, root="team").startswith(complaint)
-
-
-def test_what_is_wrong_with_fields_and_names_is_told_at_once() -> None:
-    with pytest.raises(ValidationError) as caught:
-        Team.model_validate(team(toolbox="x", generalist="boss", routes=[{"pattern": "a", "role": "analist"}]))
-    told = describe_errors(caught.value)
-    for part in ("toolbox: ", "generalist: 'boss'", "routes: 'analist'", "did you mean 'analyst'"):
-        assert told.count(part) == 1, told
 
 
 def test_of_more_roles_than_a_team_may_have_none_is_looked_up() -> None:
@@ -114,13 +100,6 @@ def test_a_role_needs_a_prompt_unless_it_is_a_team() -> None:
         Role(name="r", description="d", system_prompt=" ")
     assert Role(name="r", description="d", team="lab").team == "lab"
     assert Role(name="r", description="d", system_prompt="p").team is None
-
-
-def test_a_card_finds_its_roles() -> None:
-    roles = [RoleCard(name=name, description="d", model="m") for name in ("a", "b")]
-    card = TeamCard(name="t", generalist="a", roles=roles)
-    assert card.find("b") is roles[1]
-    assert card.find("c") is None
 
 
 READS, WRITES = ToolCard(name="read", reads_attachments=True), ToolCard(name="write")
