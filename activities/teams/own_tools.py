@@ -54,7 +54,7 @@ class OwnTools:
         return [replace(tool, run=partial(self._run, tool.name), own=True, catalogue=None) for tool in tools]
 
     async def close(self) -> None:
-        """Ends the thread after the calls in flight."""
+        """Ends the thread, after the time of a call."""
         if self._thread is not None:
             self._thread.end()
 
@@ -103,12 +103,11 @@ class _TeamThread:
         return "".join(traceback.format_stack(sys._current_frames().get(self._thread.ident or 0), limit=8))
 
     def end(self) -> None:
-        """Ends the thread once its calls have ended."""
+        """Ends the thread after the time of a call: a call may be in flight, or about to begin."""
         asyncio.run_coroutine_threadsafe(self._stop(), self._loop)
 
     async def _stop(self) -> None:
-        if calls := asyncio.all_tasks() - {asyncio.current_task()}:
-            await asyncio.wait(calls, timeout=limits.TOOL_TIMEOUT.total_seconds())
+        await asyncio.sleep(limits.TOOL_TIMEOUT.total_seconds())
         self._loop.stop()
 
     def _serve(self, file: Path) -> None:

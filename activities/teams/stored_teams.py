@@ -111,7 +111,7 @@ log = logging.getLogger(__name__)
 
 
 async def catalogue(team: Team, toolbox: Toolbox) -> str:
-    """Returns a line for each table and document that the team's tools reach; whole lines, as many as there is room.
+    """Returns a line for each table and document that the team's tools reach, as many as there is room for.
 
     Data that cannot be read now is left out: a plan can be made without it.
     """
@@ -128,7 +128,7 @@ async def catalogue(team: Team, toolbox: Toolbox) -> str:
 async def _items(read: Callable[[], Awaitable[dict[str, str]]]) -> dict[str, str]:
     try:
         return await asyncio.wait_for(read(), _CATALOGUE_TIMEOUT.total_seconds())
-    except Exception as error:  # whatever a file may hold: the tool itself says it, when it is called
+    except Exception as error:  # of any file; the tool returns it when it is called
         log.warning("some data of a team is not in the catalogue: %s: %s", type(error).__name__, error)
         return {}
 

@@ -101,13 +101,13 @@ class Toolbox:
         return task.result()
 
 
-def complaints(error: ValidationError, value: object = None) -> str:
-    """Returns the problems of fields of `value` by name; problems of the whole have no name."""
-    return describe_errors(error, value=value).removeprefix("request: ")
+def complaints(error: ValidationError) -> str:
+    """Returns the problems of a model's fields, each with the name of the field."""
+    return describe_errors(error).removeprefix("request: ")
 
 
 async def _guarded(tool: Tool[Any], arguments: Any, context: ToolContext) -> ToolRun:
-    """Runs the tool; catches SystemExit and its like inside the task: they would end the whole process."""
+    """Runs the tool. Catches SystemExit, too, inside the task: it would end the process."""
     try:
         return _checked(await tool.run(arguments, context))
     except (asyncio.CancelledError, GeneratorExit):

@@ -222,7 +222,10 @@ async def test_calls_of_a_team_run_side_by_side(crew: Crew) -> None:
     assert {ran.text for ran in await asyncio.gather(*(crew.call("meet") for _ in range(5)))} == {"met"}
 
 
-async def test_a_closed_source_ends_its_thread_after_the_calls_in_flight(crew: Crew) -> None:
+async def test_a_closed_source_ends_its_thread_after_the_calls_in_flight(
+    crew: Crew, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "TOOL_TIMEOUT", timedelta(seconds=2))
     await crew.call("quick")
     waiting = asyncio.gather(*(crew.call("meet") for _ in range(4)))
     gate = sys.modules["supervisor_team_crew_tools"].gate
