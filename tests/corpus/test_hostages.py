@@ -119,7 +119,7 @@ async def test_no_query_holds_the_event_loop(tmp_path: Path, monkeypatch: pytest
     assert spent < LOOP_CPU
     assert "longer than" in str(outcome)
     assert len(SHAPES) >= 60
-    assert (await store.query("SELECT a FROM t")).rows == [["1"]]
+    assert (await store.query("SELECT a FROM t"))["rows"] == [["1"]]
 
 
 def doubling(word: str, depth: int) -> dict[str, Any]:
