@@ -4,10 +4,11 @@ import asyncio
 import hashlib
 import json
 import shutil
+import tempfile
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from activities.bounded.child_processes import BoundExceeded, ChildProcesses, Failed
@@ -46,8 +47,10 @@ class FileReport:
 class FileCache:
     """Converted files in a folder of this machine, by content: any process may delete it at any time."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder / f"files-{VERSION}"
+    def __init__(self, folder: Path | None = None) -> None:
+        """Without a folder it has one of its own, for as long as it lives."""
+        self._own = None if folder else tempfile.TemporaryDirectory(prefix="supervisor-files-")
+        self._folder = (folder or Path(self._own.name if self._own else "")) / f"files-{VERSION}"
         seconds = _CONVERSION_TIME.total_seconds()
         self._children = ChildProcesses(_MODULE, _CHILDREN, _ADDRESS_BYTES, seconds=seconds, file_bytes=FILE_BYTES)
 
@@ -55,7 +58,7 @@ class FileCache:
         """Returns a report on each file, or on each member of a zipped folder. Table names are unique among them."""
         found = await asyncio.gather(*(self._report(source, owner) for source in sources))
         reports = [FileReport(**report) for several in found for report in several]
-        return _with_unique_tables(reports)
+        return with_unique_tables(reports)
 
     async def index(self, reports: Sequence[FileReport], owner: str) -> Path:
         """Returns the full-text index over the documents of some files, made once for the same ones."""
@@ -70,6 +73,8 @@ class FileCache:
     def close(self) -> None:
         """Ends the converting processes."""
         self._children.close()
+        if self._own:
+            self._own.cleanup()
 
     async def _report(self, source: SourceFile, owner: str) -> list[Json]:
         key = hashlib.sha256(f"{source.sha256} {source.name}".encode()).hexdigest()
@@ -120,7 +125,8 @@ def _write(file: Path, reports: list[Json]) -> None:
     part.replace(file)  # another process sees the whole report or none
 
 
-def _with_unique_tables(reports: list[FileReport]) -> list[FileReport]:
+def with_unique_tables(reports: list[FileReport]) -> list[FileReport]:
+    """Returns the reports, tables of the same name numbered from the second on."""
     names: dict[str, int] = {}
     unique = []
     for report in reports:
@@ -131,9 +137,3 @@ def _with_unique_tables(reports: list[FileReport]) -> list[FileReport]:
             tables.append({**table, "name": name, "source": report.name})
         unique.append(FileReport(report.name, tables, report.document, report.problem))
     return unique
-
-
-def document_id(name: str) -> str:
-    """Returns the id of a document: its file's path without the ending, as people name it."""
-    path = PurePosixPath(name)
-    return str(path.with_suffix(""))

@@ -14,6 +14,7 @@ from typing import Any
 import duckdb
 
 from activities.files.columns import Column, typed
+from activities.files.values import shown
 
 Json = dict[str, Any]
 
@@ -199,15 +200,6 @@ def _described(database: duckdb.DuckDBPyConnection, name: str, kind: str) -> Jso
         (count,) = database.execute(f"SELECT approx_count_distinct({column}) FROM typed").fetchone() or (0,)
         values, more = sorted(values)[:_SOME_VALUES], max(1, count - _SOME_VALUES)  # about so many
     return {"name": name, "type": kind, "values": sorted(values), "more": more}
-
-
-def shown(value: object) -> str:
-    """Returns one value as text: dates in ISO form, floats without binary noise."""
-    if value is None:
-        return "NULL"
-    if isinstance(value, float):
-        return f"{value:.12g}" if abs(value) < 1e12 else f"{value:.15g}"
-    return str(value)
 
 
 class _Engine:

@@ -1,5 +1,8 @@
 """Documents: `search_documents` finds passages, `read_document` returns a whole document."""
 
+import asyncio
+import contextlib
+import json
 import re
 import sqlite3
 from collections.abc import Callable
@@ -9,7 +12,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from activities.tools.files import FileData, Files
+from activities.files.file_cache import FileReport
+from activities.tools.files import FileData, Files, FolderFiles
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput
 from supervision.base import limits
 from supervision.base.text import clean, one_line
@@ -17,13 +21,15 @@ from supervision.contract.base import StrictModel
 
 _SEARCH_HITS = 10
 _SEARCH_TERMS = 32  # words of a query that count
-PASSAGE_CHARS = 1500  # one search hit
 
 
 class DocumentOptions(StrictModel):
-    """Options of both kinds: which files are documents. A document's id is its file's name without the ending."""
+    """Options of both kinds: which of the team's files are documents.
 
-    documents: str
+    Without them the tools read the files of the run alone, which they read besides in any case.
+    """
+
+    documents: str = ""
 
 
 class SearchDocuments(Arguments):
@@ -56,87 +62,103 @@ class ReadDocument(Arguments):
         Field(
             min_length=1,
             max_length=300,
-            description="The id of the document, as a search shows it in square brackets, without the brackets.",
+            description="The id of the document, as a search shows it in square brackets, without the brackets "
+            "and without the page.",
         ),
     ]
+    place: Annotated[
+        str,
+        Field(max_length=300, description='Where to start: a page of a PDF, such as "p. 7", or a heading.'),
+    ] = ""
 
 
 @dataclass(frozen=True)
 class Document:
-    """`title` is the first heading, else the id."""
+    """A document: `text` is the file of its passages, as `activities.files.document_files` makes it."""
 
     id: str
     title: str
-    text: str
+    text: Path
 
-    def passages(self) -> list[tuple[str, str]]:
-        """Returns (heading, text) of each section, long ones split at paragraphs."""
-        passages: list[tuple[str, str]] = []
-        heading = ""
-        room = 0
-        for block in re.split(r"\n\s*\n", self.text):
-            mark = re.match(r"#{1,6}\s+(.+)", block)
-            if mark:
-                heading, room = mark[1].strip(), 0
-                block = block[mark.end() :].strip()
-                if not block:
-                    continue
-            if len(block) < room:
-                passages[-1] = (heading, f"{passages[-1][1]}\n\n{block}")
-            else:
-                passages.append((heading, block))
-            room = PASSAGE_CHARS - len(passages[-1][1])
-        return passages
+    def read(self, place: str) -> str | None:
+        """Returns the text from a place on, or all of it; None if there is no such place."""
+        passages: list[tuple[str, str]] = json.loads(self.text.read_bytes())["passages"]
+        parts, before, begun = [], "", not place
+        for where, text in passages:
+            begun = begun or where.casefold() == place.casefold()
+            if begun:
+                parts.append(f"## {where}\n\n{text}" if where and where != before else text)
+            before = where
+        return "\n\n".join(parts) if begun else None
+
+
+@dataclass(frozen=True)
+class Hit:
+    """The best passage of one document, and the page or heading where it stands."""
+
+    document: Document
+    place: str
+    passage: str
 
 
 class Library:
-    """Documents with a full-text index in memory."""
+    """Documents by id, with a full-text index in a file, and the files that cannot be read."""
 
-    def __init__(self, files: list[Path]) -> None:
-        self.documents: dict[str, Document] = {}
-        # It is filled in one thread and read in another, never at the same time.
-        self._index = sqlite3.connect(":memory:", check_same_thread=False)
-        self._index.execute(
-            "CREATE VIRTUAL TABLE passages USING fts5(id UNINDEXED, title, heading, text, tokenize='porter unicode61')"
-        )
-        for path in files:
-            text = clean(path.read_text(encoding="utf-8", errors="replace"))
-            first = re.search(r"^#\s+(.+)$", text, re.MULTILINE)
-            document = Document(path.stem, one_line(first[1] if first else path.stem, limits.SENTENCE_BYTES), text)
-            self.documents[document.id] = document
-            self._index.executemany(
-                "INSERT INTO passages VALUES (?, ?, ?, ?)",
-                [(document.id, document.title, heading, passage) for heading, passage in document.passages()],
-            )
+    def __init__(self, reports: list[FileReport], index: Path | None) -> None:
+        self._index = index
+        self.documents = {document.id: document for document in map(_document, reports) if document}
+        self.unread = [f"{report.name}: {report.problem}" for report in reports if report.problem]
 
     def close(self) -> None:
-        """Frees the index."""
-        self._index.close()
+        """Does nothing: the index is a file, opened for each search."""
 
-    def search(self, query: str, limit: int) -> list[tuple[Document, str]]:
-        """Returns the best documents, each with its best passage; none if no word occurs."""
+    def search(self, query: str, limit: int) -> list[Hit]:
+        """Returns the best passage of each of the best documents; none if no word occurs."""
         words = re.findall(r"\w+", query)[:_SEARCH_TERMS]
         match = " OR ".join(f'"{word}"' for word in words)  # quoted: nothing of it is FTS syntax
-        passages: dict[str, str] = {}
-        if match:
-            rows = self._index.execute(
-                "SELECT id, text FROM passages WHERE passages MATCH ? ORDER BY bm25(passages, 0, 2, 2, 1)", [match]
-            )
-            for document_id, passage in rows.fetchall():
-                passages.setdefault(document_id, passage)
-        return [(self.documents[name], passage) for name, passage in list(passages.items())[:limit]]
+        hits: dict[str, Hit] = {}
+        if match and self._index:
+            with contextlib.closing(sqlite3.connect(f"{self._index.as_uri()}?mode=ro&immutable=1", uri=True)) as index:
+                rows = index.execute(
+                    "SELECT name, place, text FROM passages WHERE passages MATCH ? "
+                    "ORDER BY bm25(passages, 0, 0, 2, 2, 1)",
+                    [match],
+                )
+                for name, place, passage in rows:
+                    document = self.documents[_id_of(name)]
+                    hits.setdefault(document.id, Hit(document, place, passage))
+                    if len(hits) == limit:
+                        break
+        return list(hits.values())
 
     def catalogue(self) -> str:
-        """Returns the list of ids and titles."""
-        return "\n".join(f"[{document.id}] {document.title}" for document in self.documents.values())
+        """Returns the list of ids and titles, and of the files that cannot be read."""
+        listed = [f"[{document.id}] {document.title}" for document in self.documents.values()]
+        unread = ["Files that cannot be read:", *self.unread] if self.unread else []
+        return "\n".join([*listed, *unread])
+
+
+def _document(report: FileReport) -> Document | None:
+    if report.document is None:
+        return None
+    title = one_line(clean(report.document["title"]), limits.SENTENCE_BYTES)
+    document_id = _id_of(report.name)
+    return Document(document_id, title or document_id, Path(report.document["file"]))
+
+
+def _id_of(name: str) -> str:
+    """Returns a document's id: its file's name, without the ending of a plain text."""
+    return name.removesuffix(".md").removesuffix(".txt")
 
 
 class DocumentTools:
     """The tools over some documents. `tools` gives the kind of each tool by its name."""
 
-    def __init__(self, files: Files, tools: dict[str, str], options: DocumentOptions) -> None:
-        self._library = FileData(files, Library)
+    def __init__(self, files: FolderFiles, tools: dict[str, str], options: DocumentOptions) -> None:
+        self._library = FileData(files, self._opened)
+        self._cache = files.cache
         self._tools = tools
+        self._options = options
 
     async def open(self) -> list[Tool[Any]]:
         """Returns the tools. Raises ValueError if the files cannot be used."""
@@ -151,9 +173,13 @@ class DocumentTools:
         """Frees the index."""
         self._library.close()
 
-    async def catalogue(self) -> dict[str, str]:
+    async def problems(self) -> list[str]:
+        """Returns the files that cannot be read, with the reasons."""
+        return (await self._library.get()).unread
+
+    async def catalogue(self, run: Files | None) -> dict[str, str]:
         """Returns a line for each document."""
-        documents = (await self._library.get()).documents.values()
+        documents = (await self._library.get(run)).documents.values()
         return {f"document {document.id}": f"document [{document.id}] {document.title}" for document in documents}
 
     def _search_tool(self, name: str) -> Tool[SearchDocuments]:
@@ -167,25 +193,37 @@ class DocumentTools:
 
     def _read_tool(self, name: str) -> Tool[ReadDocument]:
         description = (
-            "Returns the whole text of one document, given its id. If there is no document with this id, the list of "
-            "all documents is returned."
+            "Returns the text of one document, given its id, with its pages or headings. A long document can be read "
+            "from a place on. If there is no document with this id, the list of all documents is returned."
         )
         return Tool(name, description, ReadDocument, self._read, catalogue=self.catalogue)
 
+    async def _opened(self, reports: list[FileReport]) -> Library:
+        documents = [report for report in reports if report.document]
+        return Library(reports, await self._cache.index(documents, "documents") if documents else None)
+
     async def _search(self, arguments: SearchDocuments, context: ToolContext) -> ToolOutput:
-        library = await self._library.get()
-        hits = library.search(arguments.query, arguments.limit)
+        library = await self._library.get(context.files)
+        hits = await asyncio.to_thread(library.search, arguments.query, arguments.limit)
         if not hits:
             return ToolOutput(
                 "No document contains any of these keywords. Try other words for the same thing. "
                 f"These are all documents:\n{library.catalogue()}"
             )
-        text = "\n\n".join(f"[{document.id}] {document.title}: {passage[:PASSAGE_CHARS]}" for document, passage in hits)
-        return ToolOutput(text, sources=[document.id for document, _ in hits])
+        text = "\n\n".join(f"[{_source(hit)}] {hit.document.title}: {hit.passage}" for hit in hits)
+        return ToolOutput(clean(text), sources=[_source(hit) for hit in hits])
 
     async def _read(self, arguments: ReadDocument, context: ToolContext) -> ToolOutput:
-        library = await self._library.get()
+        library = await self._library.get(context.files)
         document = library.documents.get(arguments.document_id)
         if document is None:
             raise ToolMisuse(f"There is no document with this id. These are all documents:\n{library.catalogue()}")
-        return ToolOutput(document.text, sources=[document.id])
+        text = await asyncio.to_thread(document.read, arguments.place)
+        if text is None:
+            raise ToolMisuse("This document has no such place. Leave out the place to read it from its beginning.")
+        return ToolOutput(clean(text), sources=[document.id])
+
+
+def _source(hit: Hit) -> str:
+    """Returns the id with the page; headings are in the text."""
+    return f"{hit.document.id} {hit.place}" if re.fullmatch(r"p\. \d+", hit.place) else hit.document.id

@@ -1,14 +1,16 @@
 """Files that tools read: which ones they are, and what a tool has made of them."""
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
+from activities.files.file_cache import FileCache, FileReport, with_unique_tables
+from activities.files.manifest import local_file
 from supervision.base import limits
 
 _TEAM_DATA_FILES = 1000  # a wider pattern is a mistake
+_MADE = 4  # for so many sets of files at a time: a team's own, and with those of a few runs
 
 Fingerprint = tuple[tuple[str, int, int], ...]
 
@@ -26,48 +28,55 @@ T = TypeVar("T", bound=Closable)
 class Files(Protocol):
     """The files that some tools read, wherever they come from."""
 
-    async def paths(self) -> list[Path]:
-        """Returns them as local paths, by name. Raises ValueError if they cannot be used."""
+    async def reports(self) -> list[FileReport]:
+        """Returns what each of them holds. Raises ValueError if they cannot be used."""
 
 
-@dataclass(frozen=True)
 class FolderFiles:
-    """The files that a pattern matches in a team's folder."""
+    """The files that a pattern matches in a team's folder; none without a pattern."""
 
-    folder: Path
-    pattern: str
+    def __init__(self, folder: Path, pattern: str, cache: FileCache) -> None:
+        self.cache = cache
+        self._folder = folder
+        self._pattern = pattern
+        self._known: tuple[Fingerprint, list[FileReport]] = ((), [])
 
-    async def paths(self) -> list[Path]:
-        """Returns them by name. Raises ValueError as `files_inside` does."""
-        return await asyncio.to_thread(files_inside, self.folder, self.pattern)
+    async def reports(self) -> list[FileReport]:
+        """Returns what each of them holds, read again when one has changed. Raises ValueError as `files_inside` does."""
+        if not self._pattern:
+            return []
+        paths = await asyncio.to_thread(files_inside, self._folder, self._pattern)
+        if self._known[0] != (current := fingerprint(paths)):
+            sources = [await asyncio.to_thread(local_file, path.name, path) for path in paths]
+            self._known = (current, await self.cache.reports(sources, str(self._folder)))
+        return self._known[1]
 
 
 class FileData(Generic[T]):
-    """What `make` returns for some files. It is made again when one of them has changed."""
+    """What `make` returns for a team's files together with those of a run. It is kept for a few sets of files."""
 
-    def __init__(self, files: Files, make: Callable[[list[Path]], T]) -> None:
+    def __init__(self, files: Files, make: Callable[[list[FileReport]], Awaitable[T]]) -> None:
         self._files = files
         self._make = make
         self._lock = asyncio.Lock()
-        self._fingerprint: Fingerprint = ()
-        self._made: T | None = None
+        self._made: dict[str, T] = {}
 
-    async def get(self) -> T:
+    async def get(self, run: Files | None = None) -> T:
         """Returns it for the files as they are now. Raises ValueError if they cannot be used."""
         async with self._lock:  # else two calls would read the same files at the same time
-            paths = await self._files.paths()
-            current = fingerprint(paths)
-            if self._made is None or current != self._fingerprint:
-                made = await asyncio.to_thread(self._make, paths)
-                self.close()
-                self._made, self._fingerprint = made, current
-            return self._made
+            of_run = await run.reports() if run else []
+            reports = with_unique_tables([*await self._files.reports(), *of_run])
+            key = repr(reports)
+            made = self._made.pop(key, None) or await self._make(reports)
+            self._made[key] = made
+            for old in list(self._made)[:-_MADE]:
+                self._made.pop(old).close()
+            return made
 
     def close(self) -> None:
         """Closes what was made. It is made again when it is asked for."""
-        if self._made is not None:
-            self._made.close()
-        self._made = None
+        while self._made:
+            self._made.popitem()[1].close()
 
 
 def files_inside(folder: Path, pattern: str) -> list[Path]:

@@ -64,11 +64,15 @@ class ToolOutput:
 
 @dataclass(frozen=True)
 class ToolContext:
-    """The part of a run that a tool sees: its id, its subtask's attachments, and a key that is stable over attempts."""
+    """The part of a run that a tool sees: its id, its subtask's attachments, and a key that is stable over attempts.
+
+    `files` are the files that the user gave to the run as data.
+    """
 
     attachments: dict[str, Callable[[], Awaitable[str]]] = field(default_factory=dict)
     idempotency_key: str = ""
     run_id: str = ""
+    files: "RunFiles | None" = None
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,7 @@ class Tool(Generic[A]):
     effects: Effects = "read"
     evidence: Literal["data", "computed", "nothing"] = "data"
     own: bool = False
-    catalogue: Callable[[], Awaitable[dict[str, str]]] | None = None
+    catalogue: 'Callable[[RunFiles | None], Awaitable[dict[str, str]]] | None' = None
     reads_attachments: bool = False
     inline: bool = True
 

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from activities.bounded.child_processes import BoundExceeded, ChildProcesses, Failed
+from activities.files.file_cache import FileReport
 from activities.tools.files import FileData, Files
 from activities.tools.sql.sql_check import Refused, check
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput
@@ -19,7 +19,6 @@ from supervision.contract.base import StrictModel
 SQL_CHARS = 5000  # more is a program, not a question
 SQL_ADDRESS_BYTES = 1536 * 1024 * 1024  # of a process: the engine's own accounting does not cover its strings
 SQL_CELL_CHARS = 300
-TABLE_VALUES = 200  # distinct values of a text column that `list_tables` shows
 _CATALOGUE_VALUES = 5  # of a text column: enough to see what kind of names there are
 _LAST_LINE_CHARS = 100  # room for the number of rows
 _SQL_PROCESSES = 2  # per set of tables: a query that runs into its timeout does not block the next run's
@@ -38,9 +37,12 @@ class QueryExample(StrictModel):
 
 
 class TableOptions(StrictModel):
-    """Options of both kinds: which files are tables, per table its content and source, and example queries."""
+    """Options of both kinds: which of the team's files are tables, their content and source, and example queries.
 
-    tables: str
+    Without `tables` the tools read the files of the run alone, which they read besides in any case.
+    """
+
+    tables: str = ""
     descriptions: dict[str, str] = {}
     sources: dict[str, str] = {}
     examples: list[QueryExample] = []
@@ -65,35 +67,20 @@ class QueryData(Arguments):
 
 
 class TableStore:
-    """The tables of some CSV files, each named after its file. Processes answer queries; runs take turns."""
+    """The tables of some files, by name, and the files that cannot be read. Processes answer queries; runs take turns."""
 
-    def __init__(self, files: list[Path]) -> None:
-        """Raises ValueError if a file's name cannot name a table."""
-        for path in files:
-            if len(path.stem) > 63 or not _NAME.fullmatch(path.stem):
-                raise ValueError(
-                    f"{path.name}: the file's name must be letters, digits and underscores to name a table"
-                )
-        self.names = [path.stem for path in files]
-        self._tables: list[Json] | None = None
+    def __init__(self, reports: list[FileReport]) -> None:
+        self.tables = [table for report in reports for table in report.tables]
+        self.names = [table["name"] for table in self.tables]
+        self.unread = [f"{report.name}: {report.problem}" for report in reports if report.problem]
         setup = {
-            "tables": {path.stem: str(path) for path in files},
+            "tables": {table["name"]: table["file"] for table in self.tables},
             "memory": _SQL_MEMORY_BYTES,
-            "values": TABLE_VALUES,
             "rows": limits.SQL_ROWS,
             "cell": SQL_CELL_CHARS,
             "joins": limits.SQL_JOINS,
         }
         self._children = ChildProcesses(CHILD, _SQL_PROCESSES, SQL_ADDRESS_BYTES, ("start", setup))
-
-    async def tables(self) -> list[Json]:
-        """Returns name, columns with their values or ranges, and number of rows of each table.
-
-        Raises ValueError if a file is no table.
-        """
-        if self._tables is None:
-            self._tables = await self._loaded(self._children.first())
-        return self._tables
 
     async def query(self, sql: str, run_id: str = "") -> Json:
         """Returns `columns`, `rows` of texts, `more` and the tables `read`, as `sql_process.reply` does.
@@ -124,13 +111,16 @@ class TableTools:
     """The tools over some tables. `tools` gives the kind of each tool by its name."""
 
     def __init__(self, files: Files, tools: dict[str, str], options: TableOptions) -> None:
-        self._store = FileData(files, TableStore)
+        self._store = FileData(files, _opened)
         self._tools = tools
         self._options = options
 
     async def open(self) -> list[Tool[Any]]:
         """Returns the tools. Raises ValueError if files or options cannot be used."""
-        names = (await self._store.get()).names
+        store = await self._store.get()
+        names = store.names
+        if self._options.tables and not names:
+            raise ValueError("; ".join(store.unread) or "the files hold no table")
         for name in [*self._options.descriptions, *self._options.sources]:
             if name not in names:
                 raise ValueError(f"there is no table '{name}', the files give {', '.join(names)}")
@@ -146,10 +136,14 @@ class TableTools:
         """Ends the processes."""
         self._store.close()
 
-    async def catalogue(self) -> dict[str, str]:
+    async def problems(self) -> list[str]:
+        """Returns the files that cannot be read, with the reasons."""
+        return (await self._store.get()).unread
+
+    async def catalogue(self, run: Files | None) -> dict[str, str]:
         """Returns a line for each table: its columns with their ranges or first values, and what it holds."""
         lines = {}
-        for table in await (await self._store.get()).tables():
+        for table in (await self._store.get(run)).tables:
             about = self._options.descriptions.get(table["name"], "").rstrip(".")
             columns = ", ".join(map(_summary, table["columns"]))
             lines[f"table {table['name']}"] = f"table {table['name']} ({columns}){': ' if about else ''}{about}"
@@ -172,20 +166,27 @@ class TableTools:
         return Tool(name, description, QueryData, self._query, catalogue=self.catalogue)
 
     async def _list(self, arguments: ListTables, context: ToolContext) -> ToolOutput:
-        tables = await (await self._store.get()).tables()
-        shown = [_describe(table, self._options) for table in tables]
+        store = await self._store.get(context.files)
+        shown = [_describe(table, self._options) for table in store.tables] or ["There are no tables."]
         if self._options.examples:
             shown += ["\nExample queries:", *map(_example, self._options.examples)]
+        if store.unread:
+            shown += ["\nFiles that cannot be read:", *store.unread]
         return ToolOutput("\n".join(shown))
 
     async def _query(self, arguments: QueryData, context: ToolContext) -> ToolOutput:
-        store = await self._store.get()
+        store = await self._store.get(context.files)
         try:
             rows = await store.query(arguments.sql, context.run_id)
         except ToolMisuse as misuse:
-            raise ToolMisuse(f"{misuse}\n{_overview(await store.tables())}") from misuse
-        sources = dict.fromkeys(self._options.sources.get(table, table) for table in rows["read"])
+            raise ToolMisuse(f"{misuse}\n{_overview(store.tables)}") from misuse
+        files = {table["name"]: table["source"] for table in store.tables}
+        sources = dict.fromkeys(self._options.sources.get(table, files[table]) for table in rows["read"])
         return ToolOutput(_markdown(rows), sources=list(sources))
+
+
+async def _opened(reports: list[FileReport]) -> TableStore:
+    return TableStore(reports)
 
 
 def _identifier(name: str) -> str:
@@ -207,7 +208,8 @@ def _describe(table: Json, options: TableOptions) -> str:
     name = table["name"]
     columns = ", ".join(f"{_identifier(column['name'])} {column['type']}" for column in table["columns"])
     about = options.descriptions.get(name, "no description")
-    source = options.sources.get(name, "unknown")
+    notes = [f"  Note: {note}" for note in table["notes"]]
+    source = options.sources.get(name, table["source"])
     lines = [f"table {name} ({columns}): {about.rstrip('.')}. Rows: {table['rows']}. Source: {source}"]
     for column in table["columns"]:
         if "values" in column:
@@ -217,7 +219,7 @@ def _describe(table: Json, options: TableOptions) -> str:
         else:
             low, high = column["range"]
             lines.append(f"  {_identifier(column['name'])}: {low} to {high}")
-    return "\n".join(lines)
+    return "\n".join(lines + notes)
 
 
 def _example(example: QueryExample) -> str:
