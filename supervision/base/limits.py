@@ -62,7 +62,6 @@ TOOL_MARGIN = timedelta(seconds=10)  # the tool's own timeout ends it first and 
 TOOL_RETRY_INITIAL = timedelta(seconds=1)
 
 TEAM_READ_TIMEOUT = timedelta(seconds=20)  # team.toml, the import of tools.py, the index of documents; in a thread
-TEAM_THREAD_PATIENCE = timedelta(seconds=1)  # a loop that is silent for so long after a call's timeout is blocked
 TEAM_DATA_BYTES = 64 * KIB * KIB  # one data file or document of a team: loaded into each Worker process
 SQL_JOINS = 20  # with conditions they parse in milliseconds; nobody asks for more of a handful of tables
 SQL_TIMEOUT = timedelta(seconds=3)  # of bundled data a query takes milliseconds

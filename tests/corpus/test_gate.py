@@ -28,7 +28,7 @@ from activities.replies import answer_schema
 from activities.store import artifacts
 from activities.store.grants import Grants, RunGrant
 from activities.teams import toolbox
-from activities.tools.sql.table_store import Rows, TableStore
+from activities.tools.sql.sql_tools import TableStore
 from runtime import connection
 from runtime.payloads import BoundedPayloadConverter, data_converter
 from runtime.server import temporal_binary
@@ -179,10 +179,10 @@ async def inline(function: Callable[..., Any], *arguments: Any, owner: str) -> A
     return function(*arguments)
 
 
-async def parsed_here(self: TableStore, sql: str, run_id: str = "") -> Rows:
+async def parsed_here(self: TableStore, sql: str, run_id: str = "") -> dict[str, Any]:
     """Parses a query in this process."""
     sqlglot.parse(sql, read="duckdb")
-    return Rows([], [], False, [])
+    return {"columns": [], "rows": [], "more": False, "read": []}
 
 
 def following(patch: Patch) -> None:
