@@ -78,7 +78,7 @@ def check(sql: str, tables: list[str], joins: int) -> exp.Expr:
 def _where(error: SqlglotError) -> str:
     """Returns the place and the reason of an error. The parser's own message marks the place by colours."""
     for found in getattr(error, "errors", []):
-        reason = one_line(found["description"], limits.SENTENCE_BYTES)
+        reason = one_line(found["description"].partition(" but got <Token")[0], limits.SENTENCE_BYTES)
         return f" near {quoted(found['highlight'])} (line {found['line']}, column {found['col']}): {reason}"
     return f": {one_line(str(error), limits.SENTENCE_BYTES)}"
 
