@@ -142,7 +142,9 @@ class SupervisorWorkflow(Handlers):
                 own_first_run_id=workflow.info().first_execution_run_id,
             )
         )
-        run = run.model_copy(update={"store_id": setup.store_id, "grant_ref": setup.grant_ref})
+        run = run.model_copy(
+            update={"store_id": setup.store_id, "grant_ref": setup.grant_ref, "files_ref": setup.files_ref}
+        )
         state.prepared()
         if setup.ceilings and not self._nested:
             state.keep_within(setup.ceilings)

@@ -22,13 +22,14 @@ class RunRef(Model):
     """The run that an activity works for: its id, its store, and what it may do, by the reference of its grant.
 
     A nested supervisor works for its root's run, with a grant of its own. `first_run_id` is the root's first run id,
-    which stays the same over resets: calls are journalled under it.
+    which stays the same over resets: calls are journalled under it. `files_ref` is the manifest of the user's data.
     """
 
     run_id: str
     store_id: str = ""
     first_run_id: str = ""
     grant_ref: str = ""
+    files_ref: str = ""
 
 
 class CallTerms(NamedTuple):
@@ -125,6 +126,7 @@ class RunSetup(Model):
     answer_schema_ref: str | None = None
     attachments: list[AttachmentRef] = []
     own_plan_ref: str | None = None
+    files_ref: str = ""
     tools_queue: str
     model_queue: str = MODEL_QUEUE
     search_attributes: list[str] = []

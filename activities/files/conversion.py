@@ -14,7 +14,7 @@ from activities.files.table_files import Unreadable
 
 Json = dict[str, Any]
 
-VERSION = 1
+VERSION = 2
 """Raised whenever the same file is read in another way: what was converted before is converted again."""
 _MEMBERS = 2000
 _UNPACKED_BYTES = 1 << 30

@@ -89,7 +89,7 @@ def text_document(text: str) -> Json:
             else:
                 passages.append((heading, part))
             room = PASSAGE_CHARS - len(passages[-1][1])
-    return _document(title, passages or [("", text)], 0)
+    return _document(title, passages or [("", text)], 0) | {"text": text}
 
 
 def _document(title: str, passages: list[tuple[str, str]], pages: int) -> Json:

@@ -8,9 +8,9 @@ from pathlib import Path, PurePosixPath
 
 from activities.files.conversion import READABLE
 from activities.files.file_cache import FileCache, FileReport, SourceFile
-from activities.store.artifacts import ArtifactStore
+from activities.store.artifacts import ArtifactMissing, ArtifactStore
 from supervision.base import limits
-from supervision.base.store_keys import upload_key
+from supervision.base.store_keys import is_upload, upload_key
 from supervision.contract.base import Model
 
 MANIFEST_TYPE = "application/vnd.temporal-supervisor.files+json"
@@ -82,15 +82,26 @@ async def put_files(
     return await store.put_upload(Manifest(files=entries).model_dump_json().encode())
 
 
-async def adopt_files(store: ArtifactStore, run_id: str, manifests: Iterable[Manifest]) -> str:
-    """Copies the files of some manifests into a run and returns the reference of its own manifest.
+async def read_manifest(store: ArtifactStore, ref: str) -> Manifest:
+    """Returns an uploaded manifest. Raises ArtifactMissing, and ValueError unless it names uploads only."""
+    if not is_upload(ref):
+        raise ArtifactMissing(ref, store.url)
+    manifest = Manifest.model_validate_json(await store.get(ref))
+    if not all(is_upload(part) for file in manifest.files for part in file.parts):
+        raise ValueError("a manifest names uploads only")
+    return manifest
 
-    So uploads may be deleted while the run goes on. Raises ArtifactMissing if a part is there no longer.
+
+async def adopt_files(store: ArtifactStore, run_id: str, manifests: Iterable[Manifest]) -> str:
+    """Copies the uploads of some manifests into a run and returns the reference of its own manifest.
+
+    So uploads may be deleted while the run is open. Parts that are the run's already stay. Raises ArtifactMissing
+    if a part is there no longer.
     """
     files = {file.name: file for manifest in manifests for file in manifest.files}
     entries = []
     for file in files.values():
-        parts = [await store.adopt(run_id, part) for part in file.parts]
+        parts = [await store.adopt(run_id, part) if is_upload(part) else part for part in file.parts]
         entries.append(file.model_copy(update={"parts": parts}))
     return await store.put_output(run_id, Manifest(files=entries).model_dump_json().encode())
 
@@ -131,6 +142,14 @@ class RunFiles:
 def is_data(name: str) -> bool:
     """True if a file of that name may hold a table or a document."""
     return name.lower().endswith(READABLE)
+
+
+def is_text(data: bytes) -> bool:
+    """True if it can be shown to a model as it is."""
+    try:
+        return "\0" not in data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
 
 
 def local_file(name: str, path: Path) -> SourceFile:

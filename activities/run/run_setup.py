@@ -8,23 +8,31 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from activities.contracts.run_contracts import AttachmentRef, RunRef, RunSetup, SetupInput
+from activities.files.manifest import (
+    MANIFEST_TYPE,
+    FileEntry,
+    Manifest,
+    adopt_files,
+    is_data,
+    is_text,
+    read_manifest,
+)
 from activities.model.pricing import is_priced
 from activities.model.prompt_fit import KnownWindows, brief_tokens, tokens_of
 from activities.prompts.agent_opening import fixed_tokens
 from activities.prompts.agent_prompts import finding_block
 from activities.replies import answer_schema
-from activities.store.artifacts import ArtifactStore
+from activities.store.artifacts import ArtifactMissing, ArtifactStore
 from activities.store.grants import Grants, RunGrant
 from activities.store.reading import read_findings, read_plan, read_text
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import LoadedTeam, team_card
 from supervision.base import limits
 from supervision.base.errors import ErrorKind, SupervisionError
-from supervision.base.store_keys import home_key, is_upload
-from supervision.base.text import size
+from supervision.base.store_keys import digest_of, home_key
 from supervision.contract.ceilings import Ceilings
 from supervision.contract.model_choice import chain_of
-from supervision.contract.request import Attachment, Budget, RunRequest
+from supervision.contract.request import Budget, RunRequest
 from supervision.contract.team import Team, TeamCard
 
 GRANT_LIFETIME = timedelta(days=90)  # a deadline stands still while people are awaited, and a reset sets it anew
@@ -72,7 +80,10 @@ class RunSetupActivities:
                 await answer_schema.check_schema(request.answer_schema, run.run_id)
             # A nested supervisor's numbers are its root's: lowered there, and granted.
             lowered = [] if setup.brief else facts.ceilings.check(request)
-            team_ref, loaded = await self._teams.save(run.run_id, request.team, workers)
+            attachments, files_ref = await self._attached(run, request)
+            run = run.model_copy(update={"files_ref": run.files_ref or files_ref})
+            files = self._teams.files_of(run)
+            team_ref, loaded = await self._teams.save(run.run_id, request.team, workers, files)
             card = team_card(loaded, workers)
             if isinstance(request.team, Team):
                 facts.ceilings.check_inline_team(loaded.sources)
@@ -82,8 +93,7 @@ class RunSetupActivities:
             _require_windows(facts.windows, supervisor, goal, loaded, card)
             unpriced = [] if facts.model_notice else _unpriced(supervisor, card)
             warnings = _budget_warnings(request, unpriced)
-            given = setup.brief.attachments if setup.brief else []
-            attachments = [*given, *[await self._attachment(run, attachment) for attachment in request.attachments]]
+            attachments = [*(setup.brief.attachments if setup.brief else []), *attachments]
         except SupervisionError as error:
             raise ApplicationError(
                 error.message, type=error.kind, non_retryable=True, category=ApplicationErrorCategory.BENIGN
@@ -101,6 +111,7 @@ class RunSetupActivities:
             if request.answer_schema is not None
             else None,
             attachments=attachments,
+            files_ref=run.files_ref,
             own_plan_ref=await self._stored(run, request.plan.model_dump_json()) if request.plan is not None else None,
             tools_queue=facts.tools_queue,
             model_queue=facts.model_queue,
@@ -155,19 +166,45 @@ class RunSetupActivities:
     async def _stored(self, run: RunRef, text: str) -> str:
         return await self._store.put_output(run.run_id, text.encode("utf-8", "replace"))
 
-    async def _attachment(self, run: RunRef, attachment: Attachment) -> AttachmentRef:
-        if attachment.text is not None:
-            stored = await self._stored(run, attachment.text)
-            return AttachmentRef(name=attachment.name, ref=stored, bytes=size(attachment.text))
-        ref = attachment.ref or ""
-        data = await self._store.find(ref) if is_upload(ref) else None
-        if data is None:
+    async def _attached(self, run: RunRef, request: RunRequest) -> tuple[list[AttachmentRef], str]:
+        """Returns the attached texts, and the manifest of what is data; a table that is a text is both.
+
+        Everything is copied into the run, so that uploads may be pruned.
+        """
+        texts, manifests = list[AttachmentRef](), list[Manifest]()
+        for attachment in request.attachments:
+            name = attachment.name
+            try:
+                if attachment.media_type == MANIFEST_TYPE:
+                    manifests.append(await read_manifest(self._store, attachment.ref or ""))
+                    continue
+                ref = (
+                    await self._stored(run, attachment.text)
+                    if attachment.text is not None
+                    else await self._store.adopt(run.run_id, attachment.ref or "")
+                )
+                data = await self._store.get(ref)
+            except (ArtifactMissing, ValueError):
+                raise SupervisionError(
+                    ErrorKind.INVALID_REQUEST,
+                    f"attachment '{name}': nothing is stored at '{attachment.ref}', use one that `put` prints",
+                ) from None
+            if is_data(name):
+                file = FileEntry(name=name, bytes=len(data), sha256=digest_of(ref) or "", parts=[ref])
+                manifests.append(Manifest(files=[file]))
+            if is_text(data):
+                texts.append(AttachmentRef(name=name, ref=ref, bytes=len(data)))
+            elif not is_data(name):
+                raise SupervisionError(
+                    ErrorKind.INVALID_REQUEST,
+                    f"attachment '{name}' is no text, and files of this kind are not read: attach it as text or PDF",
+                )
+        try:
+            return texts, await adopt_files(self._store, run.run_id, manifests) if manifests else ""
+        except ArtifactMissing as missing:
             raise SupervisionError(
-                ErrorKind.INVALID_REQUEST,
-                f"attachment '{attachment.name}': nothing is stored at '{ref}', use one that `put` prints",
-            )
-        copied = await self._store.put_output(run.run_id, data)  # the run's own, so that uploads may be pruned
-        return AttachmentRef(name=attachment.name, ref=copied, bytes=len(data))
+                ErrorKind.INVALID_REQUEST, f"a file of the attachments is no longer stored: {missing}"
+            ) from None
 
 
 def _require_models(supervisor_model: str, team: TeamCard) -> None:

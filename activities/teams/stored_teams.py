@@ -4,13 +4,17 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from functools import partial
 from typing import Literal
 
 from cachetools import LRUCache
 
+from activities.contracts.run_contracts import RunRef
+from activities.files.manifest import RunFiles
 from activities.store.artifacts import ArtifactStore
 from activities.teams.team_files import LoadedTeam, TeamError, TeamFiles, team_card
 from activities.teams.toolbox import Toolbox
+from activities.tools.files import Files
 from supervision.base.text import clean, one_line
 from supervision.contract.base import Model
 from supervision.contract.plan import NewRole
@@ -44,18 +48,27 @@ class StoredTeams:
         self._files = files
         # Stored teams are content-addressed, so a parsed one never gets stale.
         self._cache: LRUCache[str, StoredTeam] = LRUCache(maxsize=_CACHED_TEAMS)
+        self._run_files: LRUCache[str, RunFiles] = LRUCache(maxsize=_CACHED_TEAMS)
+
+    def files_of(self, run: RunRef) -> RunFiles | None:
+        """Returns the files that the user gave to a run; None if there are none."""
+        if not run.files_ref:
+            return None
+        if run.files_ref not in self._run_files:
+            self._run_files[run.files_ref] = RunFiles(self._store, self._files.cache, run.run_id, run.files_ref)
+        return self._run_files[run.files_ref]
 
     async def save(
-        self, run_id: str, team: str | Team, worker_models: list[str] | None = None
+        self, run_id: str, team: str | Team, worker_models: list[str] | None = None, files: Files | None = None
     ) -> tuple[str, LoadedTeam]:
-        """Stores the named or inline team for a run. Returns its reference and the team; raises TeamError."""
+        """Stores the named or inline team for a run with these files. Returns its reference and the team; TeamError."""
         if isinstance(team, str):
             loaded = await self._files.load(team)
             stored = StoredTeam(source="file", team=loaded.team, worker_models=worker_models or [])
         else:
             loaded = await self._files.load_inline(team)
             stored = StoredTeam(source="inline", team=team, worker_models=worker_models or [])
-        stored.catalogue = await catalogue(loaded.team, loaded.toolbox)
+        stored.catalogue = await catalogue(loaded.team, loaded.toolbox, files)
         return await self._put(run_id, stored), loaded
 
     async def extend(self, run_id: str, ref: str, new_roles: list[NewRole]) -> str:
@@ -110,7 +123,7 @@ class StoredTeams:
 log = logging.getLogger(__name__)
 
 
-async def catalogue(team: Team, toolbox: Toolbox) -> str:
+async def catalogue(team: Team, toolbox: Toolbox, files: Files | None = None) -> str:
     """Returns a line for each table and document that the team's tools reach, as many as there is room for.
 
     Data that cannot be read now is left out: a plan can be made without it.
@@ -119,7 +132,7 @@ async def catalogue(team: Team, toolbox: Toolbox) -> str:
     tools = [tool for tool in map(toolbox.get, names) if tool is not None]
     items: dict[str, str] = {}
     for read in dict.fromkeys(tool.catalogue for tool in tools if tool.catalogue is not None):
-        items |= await _items(read)
+        items |= await _items(partial(read, files))
     # Tables first: a plan names their columns and periods, documents can be searched.
     names_in_order = sorted(items, key=lambda name: not name.startswith("table "))
     return _bounded([one_line(clean(items[name]), _CATALOGUE_LINE_CHARS) for name in names_in_order])

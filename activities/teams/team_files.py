@@ -31,6 +31,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from activities.files.file_cache import FileCache
 from activities.teams.own_tools import OwnTools
 from activities.teams.toolbox import Toolbox, complaints, open_toolbox
 from activities.tools.files import Fingerprint, fingerprint
@@ -79,8 +80,9 @@ class _Reading:
 class TeamFiles:
     """The teams in some folders; of two teams of the same name, the first folder's is used."""
 
-    def __init__(self, folders: list[Path]) -> None:
+    def __init__(self, folders: list[Path], cache: FileCache | None = None) -> None:
         self._folders = folders
+        self.cache = cache or FileCache()
         self._readings: dict[str, _Reading] = {}
 
     def names(self) -> list[str]:
@@ -135,13 +137,16 @@ class TeamFiles:
         for reading in self._readings.values():
             await _close(reading)
         self._readings.clear()
+        self.cache.close()
 
     async def _read(self, name: str, folder: Path, former: _Reading | None) -> LoadedTeam:
         if former is not None:
             await _close(former)
         team = await asyncio.to_thread(self.definition, name)
         code = folder / "tools.py"
-        toolbox, problems = await open_toolbox(team.tools, folder, OwnTools(code) if code.is_file() else None)
+        toolbox, problems = await open_toolbox(
+            team.tools, folder, OwnTools(code) if code.is_file() else None, self.cache
+        )
         if not any(problem.startswith(f"{code}: ") for problem in problems):
             problems += _unknown_tools(team, toolbox)  # else one that seems unknown may be of the broken file
         if problems:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
+from activities.files.file_cache import FileCache
 from activities.tools.calculator import calculator
 from activities.tools.documents import DocumentOptions, DocumentTools
 from activities.tools.files import FolderFiles
@@ -57,6 +58,11 @@ class Toolbox:
             if tool.name in self._tools:
                 raise ValueError(f"tools.{tool.name}: two tools have this name")
             self._tools[tool.name] = tool
+
+    async def problems(self) -> list[str]:
+        """Returns the files of the team that cannot be read, each with the reason."""
+        reading = [source for source in self._sources if isinstance(source, TableTools | DocumentTools)]
+        return [problem for source in reading for problem in await source.problems()]
 
     async def close(self) -> None:
         """Closes the sources of the tools."""
@@ -193,7 +199,9 @@ KINDS = {
 }
 
 
-async def open_toolbox(entries: list[ToolEntry], folder: Path, own: ToolSource | None) -> tuple[Toolbox, list[str]]:
+async def open_toolbox(
+    entries: list[ToolEntry], folder: Path, own: ToolSource | None, cache: FileCache
+) -> tuple[Toolbox, list[str]]:
     """Returns the tools of a team, those of its `tools.py` first, and the problems of those that cannot be used.
 
     Tools over the same files have one source. An option that several of them give is that of the last one.
@@ -205,13 +213,14 @@ async def open_toolbox(entries: list[ToolEntry], folder: Path, own: ToolSource |
             meant = f"{did_you_mean(entry.uses, KINDS)}; kinds are: {', '.join(KINDS)}"
             problems.append(f"tools.{entry.name}: there is no kind '{entry.uses}'{meant}")
         else:
-            groups.setdefault((kind, str(entry.options.get(kind.files, entry.name))), {})[entry.name] = entry
+            files = str(entry.options.get(kind.files, "")) if kind.files else entry.name
+            groups.setdefault((kind, files), {})[entry.name] = entry
     for (kind, files), group in groups.items():
         where = ", ".join(f"tools.{name}" for name in group)
         options = {key: value for entry in group.values() for key, value in entry.options.items()}
         kinds = {name: entry.uses for name, entry in group.items()}
         try:
-            made = kind.source(FolderFiles(folder, files), kinds, kind.options.model_validate(options))
+            made = kind.source(FolderFiles(folder, files, cache), kinds, kind.options.model_validate(options))
         except ValidationError as error:
             problems.append(f"{where}.options: {complaints(error)}")
         else:

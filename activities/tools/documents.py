@@ -82,7 +82,10 @@ class Document:
 
     def read(self, place: str) -> str | None:
         """Returns the text from a place on, or all of it; None if there is no such place."""
-        passages: list[tuple[str, str]] = json.loads(self.text.read_bytes())["passages"]
+        stored = json.loads(self.text.read_bytes())
+        if not place and "text" in stored:
+            return str(stored["text"])
+        passages: list[tuple[str, str]] = stored["passages"]
         parts, before, begun = [], "", not place
         for where, text in passages:
             begun = begun or where.casefold() == place.casefold()

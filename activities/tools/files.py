@@ -42,7 +42,7 @@ class FolderFiles:
         self._known: tuple[Fingerprint, list[FileReport]] = ((), [])
 
     async def reports(self) -> list[FileReport]:
-        """Returns what each of them holds, read again when one has changed. Raises ValueError as `files_inside` does."""
+        """Returns what each of them holds, read again after a change. Raises ValueError as `files_inside` does."""
         if not self._pattern:
             return []
         paths = await asyncio.to_thread(files_inside, self._folder, self._pattern)

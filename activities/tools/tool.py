@@ -19,12 +19,15 @@ exception as the name and first line of the error. `activities.teams.toolbox` cl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
 from supervision.contract.base import StrictModel
 from supervision.contract.team import Effects
+
+if TYPE_CHECKING:  # an author's tool needs nothing of the store
+    from activities.tools.files import Files
 
 
 class Arguments(BaseModel):
@@ -72,7 +75,7 @@ class ToolContext:
     attachments: dict[str, Callable[[], Awaitable[str]]] = field(default_factory=dict)
     idempotency_key: str = ""
     run_id: str = ""
-    files: "RunFiles | None" = None
+    files: "Files | None" = None
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,8 @@ class Tool(Generic[A]):
     number, or a list or dict, which the model gets as JSON; a plain function gets a thread for each call.
     `evidence` says what outputs prove: `data` of the world, what was `computed` from the arguments, or `nothing`,
     because they only repeat these.
-    `catalogue` returns the data that the tool reaches, for the planner: a line by the name of each table or document.
+    `catalogue` returns the data that the tool reaches, a run's files included: a line by the name of each table or
+    document.
     `reads_attachments` is True if the tool shows the attachments of its context. With `inline=False` only roles of its
     own team have it: no team inside a request may name it. `own` is set when a tool of a `tools.py` is loaded: its
     arguments are checked in the thread of its team.
@@ -96,7 +100,7 @@ class Tool(Generic[A]):
     effects: Effects = "read"
     evidence: Literal["data", "computed", "nothing"] = "data"
     own: bool = False
-    catalogue: 'Callable[[RunFiles | None], Awaitable[dict[str, str]]] | None' = None
+    catalogue: "Callable[[Files | None], Awaitable[dict[str, str]]] | None" = None
     reads_attachments: bool = False
     inline: bool = True
 

@@ -157,6 +157,7 @@ STICKY_TIMEOUT = timedelta(seconds=2)  # a killed worker's workflows move to a l
 GRACEFUL_SHUTDOWN = timedelta(minutes=2)  # SIGTERM lets calls in flight finish: most model calls are shorter
 
 # --- The store -------------------------------------------------------------------------------------
+FILES_TIMEOUT = timedelta(minutes=10)  # the first activity of a run with files: 200 MB of tables take half a minute
 SETUP_TIMEOUT = timedelta(seconds=30)  # reads a team file, writes two small objects
 PUBLISH_TIMEOUT = timedelta(seconds=60)
 STORE_ATTEMPTS = 20  # a store that is away for minutes delays a run, it does not end it

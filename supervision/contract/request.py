@@ -40,11 +40,15 @@ class Models(StrictModel):
 
 
 class Attachment(StrictModel):
-    """Text that worker agents may read: inline, or stored before by the command `put`."""
+    """Text or data that worker agents may read: inline, or stored before by the command `put`.
+
+    A stored folder has the media type that `put` prints; any other type is a hint for people.
+    """
 
     name: Annotated[str, Field(min_length=1, max_length=200)]
     text: str | None = None
     ref: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
+    media_type: Annotated[str, Field(max_length=200)] | None = None
 
     @model_validator(mode="after")
     def _one_source(self) -> "Attachment":

@@ -44,6 +44,7 @@ from supervision.contract.ceilings import Ceilings
 from supervision.contract.request import RunRequest, parse_request
 from supervision.contract.result import RunResult
 from supervision.run import web_details
+from tests.activity.files.made_tables import tables_of
 from tests.activity.model import test_hostile_endpoint as endpoint
 from tests.activity.teams import test_team_files as teams
 from tests.corpus import test_forged_principals as principals
@@ -143,7 +144,7 @@ async def no_pattern_holds_the_event_loop() -> None:
 
 async def no_query_is_parsed_on_the_event_loop(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a,b\n1,2\n")
-    store = TableStore([tmp_path / "t.csv"])
+    store = await tables_of(tmp_path / "t.csv")
     _, spent = await hostages.captive(store.query("SELECT * FROM t" + " JOIN t" * 16))
     store.close()
     assert spent < hostages.LOOP_CPU

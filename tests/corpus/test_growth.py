@@ -11,13 +11,13 @@ from typing import NamedTuple
 import pytest
 import sqlglot
 
+from activities.files.document_files import text_document
 from activities.model.structured import first_json
 from activities.prompts.agent_prompts import plain
 from activities.questions.plan_drafts import PlanDraft, plan_of
 from activities.replies import schema_rules
 from activities.teams.team_files import TEAM_FILE_BYTES
 from activities.tools.calculator import CALCULATOR_CHARS, evaluate
-from activities.tools.documents import Document
 from activities.tools.sql.sql_tools import SQL_CHARS
 from console.terminal import safe
 from supervision.agent.finish_call import conclude
@@ -125,7 +125,7 @@ PARSERS = {
         ],
     ),
     "texts": Parser(texts, [*units(*ESCAPES, *BLANKS), Family("\x1b[", "0"), Family("<", " ", "y")]),
-    "passages": Parser(lambda text: Document("id", "title", clean(text)).passages(), units(*MARKDOWN, *BLANKS)),
+    "passages": Parser(lambda text: text.strip() and text_document(text), units(*MARKDOWN, *BLANKS)),
     "conclude": Parser(
         conclude, [*units("confidence: ", "- ", "; ", "_*", *BLANKS), Family("Limitations:\n", "* - > ")]
     ),

@@ -10,10 +10,11 @@ import pytest
 
 from activities.bounded import child_processes
 from activities.replies.answer_schema import check_schema, problems, sendable
-from activities.tools.sql.sql_tools import SQL_CHARS, TableStore
+from activities.tools.sql.sql_tools import SQL_CHARS
 from activities.tools.tool import ToolMisuse
 from supervision.base import limits
 from supervision.base.errors import SupervisionError
+from tests.activity.files.made_tables import tables_of
 
 LOOP_CPU = 0.5  # seconds of the event loop's thread for one hostage; it only waits for its child
 
@@ -111,7 +112,7 @@ async def captive(work: Awaitable[Any]) -> tuple[Any, float]:
 async def test_no_query_holds_the_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "SQL_TIMEOUT", timedelta(milliseconds=400))
     (tmp_path / "t.csv").write_text("a,b\n1,2\n")
-    store = TableStore([tmp_path / "t.csv"])
+    store = await tables_of(tmp_path / "t.csv")
     for sql in texts():
         _, spent = await captive(store.query(sql))
         assert spent < LOOP_CPU, sql[:80]

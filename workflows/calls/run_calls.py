@@ -41,7 +41,8 @@ _STORE_RETRY = RetryPolicy(
 
 async def prepare_run(payload: SetupInput) -> RunSetup:
     """Fixes team, references and process facts for the run."""
-    return await _with_store(RunSetupActivities.prepare_run, limits.SETUP_TIMEOUT, "prepare the run", payload)
+    timeout = limits.FILES_TIMEOUT if payload.request.attachments else limits.SETUP_TIMEOUT
+    return await _with_store(RunSetupActivities.prepare_run, timeout, "prepare the run", payload)
 
 
 async def adopt_finding(payload: AdoptInput) -> AdoptReply:

@@ -67,7 +67,7 @@ class QueryData(Arguments):
 
 
 class TableStore:
-    """The tables of some files, by name, and the files that cannot be read. Processes answer queries; runs take turns."""
+    """The tables of some files, and the files that cannot be read. Processes answer queries; runs take turns."""
 
     def __init__(self, reports: list[FileReport]) -> None:
         self.tables = [table for report in reports for table in report.tables]

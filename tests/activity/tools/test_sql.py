@@ -11,21 +11,21 @@ from typing import Any
 import psutil
 import pytest
 
+from activities.files.table_files import TABLE_VALUES
 from activities.tools.files import FolderFiles
 from activities.tools.sql import sql_tools
 from activities.tools.sql.sql_check import Refused, check
 from activities.tools.sql.sql_tools import (
     SQL_ADDRESS_BYTES,
     SQL_CELL_CHARS,
-    TABLE_VALUES,
     TableOptions,
-    TableStore,
     TableTools,
 )
 from activities.tools.tool import Tool, ToolContext, ToolMisuse, ToolOutput
 from standin.extract.example_queries import write_queries
 from standin.extract.tables import parse_tables
 from supervision.base import limits
+from tests.activity.files.made_tables import CACHE, tables_of
 
 BUNDLED = Path(__file__).parents[3] / "teams" / "default"
 CANARY = "canary-7f3a"
@@ -213,14 +213,14 @@ _sources: dict[Path, TableTools] = {}
 
 async def tools(folder: Path, **options: Any) -> list[Tool[Any]]:
     given = TableOptions.model_validate({"tables": "data/*.csv", **options})
-    return await TableTools(FolderFiles(folder, given.tables), KINDS, given).open()
+    return await TableTools(FolderFiles(folder, given.tables, CACHE), KINDS, given).open()
 
 
 async def ask(folder: Path, sql: str) -> ToolOutput:
     """The answer to a query; the processes of a folder's tables are started once."""
     if folder not in _sources:
         options = TableOptions.model_validate(OPTIONS if folder != BUNDLED else {"tables": "data/*.csv"})
-        _sources[folder] = TableTools(FolderFiles(folder, options.tables), KINDS, options)
+        _sources[folder] = TableTools(FolderFiles(folder, options.tables, CACHE), KINDS, options)
     _, tool = await _sources[folder].open()
     return await tool.run(tool.arguments(sql=sql), ToolContext())
 
@@ -265,7 +265,7 @@ async def test_many_values_are_cut_with_their_number(folder: Path) -> None:
     (folder / "data" / "long.csv").write_text(f"name\n{lines}\n")
     tool, _ = await tools(folder)
     output = await tool.run(tool.arguments(), ToolContext())
-    assert output.text.endswith("name0199, ... and 7 more")
+    assert output.text.endswith(f"name0049, ... and {TABLE_VALUES + 7 - 50} more")
 
 
 async def test_a_query_gives_a_markdown_table_its_size_and_its_sources(cities: Path) -> None:
@@ -365,7 +365,7 @@ async def test_the_engine_alone_lets_no_hostile_statement_read_or_write(
     monkeypatch.setenv("SUPERVISOR_SECRET", CANARY)
     secret_in_python = [CANARY]
     before = digest(folder)
-    store = TableStore([folder / "data" / "cities.csv"])
+    store = await tables_of(folder / "data" / "cities.csv")
     assert (await store.query("SELECT count(*) > 1 FROM duckdb_settings()"))["rows"] == [["True"]]  # unchecked
     for sql in FORBIDDEN:
         try:
@@ -454,7 +454,7 @@ async def test_the_process_that_runs_queries_has_no_environment_and_bounded_memo
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", CANARY)
     before = {child.pid for child in psutil.Process().children()}
-    store = TableStore([folder / "data" / "cities.csv"])
+    store = await tables_of(folder / "data" / "cities.csv")
     await store.query("SELECT 1")
     (process,) = [child for child in psutil.Process().children() if child.pid not in before]
     assert CANARY not in str(process.environ())
@@ -499,17 +499,22 @@ async def test_a_file_that_leads_out_of_the_folder_is_refused(
         await tools(folder)
 
 
-async def test_a_file_name_that_cannot_name_a_table_is_refused(folder: Path) -> None:
+async def test_any_file_name_gives_a_table_a_plain_name(folder: Path) -> None:
     (folder / "data" / "no-table; drop.csv").write_text("a\n1\n")
-    with pytest.raises(ValueError, match="name a table"):
+    _, query = await tools(folder)
+    output = await query.run(query.arguments(sql="SELECT a FROM no_table_drop"), ToolContext())
+    assert output.sources == ["no-table; drop.csv"]
+
+
+async def test_a_file_that_is_no_table_is_named_and_the_others_are_read(folder: Path) -> None:
+    (folder / "data" / "broken.csv").write_bytes(bytes(range(256)) * 9)
+    tool, query = await tools(folder)
+    listed = (await tool.run(tool.arguments(), ToolContext())).text
+    assert "Files that cannot be read:\nbroken.csv: it is no text: it holds binary data" in listed
+    assert (await query.run(query.arguments(sql="SELECT count(*) FROM cities"), ToolContext())).text.count("| 3 |") == 1
+    (folder / "data" / "cities.csv").unlink()
+    with pytest.raises(ValueError, match=r"broken\.csv: it is no text"):
         await tools(folder)
-
-
-async def test_a_file_that_is_no_table_is_named(folder: Path) -> None:
-    (folder / "data" / "broken.csv").write_bytes(b"\xff\xfe\x00\x01\n" * 3)
-    tool, _ = await tools(folder)
-    with pytest.raises(ValueError, match=r"broken\.csv"):
-        await tool.run(tool.arguments(), ToolContext())
 
 
 async def test_the_bundled_tables_hold_the_published_figures() -> None:

@@ -1,0 +1,15 @@
+"""The tables of a file, as the tools open them."""
+
+from pathlib import Path
+
+from activities.files.file_cache import FileCache
+from activities.files.manifest import local_file
+from activities.tools.sql.sql_tools import TableStore
+
+CACHE = FileCache()
+"""The converted files of the tests of this process."""
+
+
+async def tables_of(path: Path) -> TableStore:
+    """Returns the store of the tables in a file."""
+    return TableStore(await CACHE.reports([local_file(path.name, path)], "test"))
