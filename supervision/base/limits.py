@@ -12,20 +12,16 @@ KIB = 1024
 
 # --- What a request may ask for -------------------------------------------------------------------
 GOAL_BYTES = 48 * KIB  # a goal is a question, not a document: longer text is an attachment
-ATTACHMENT_TEXT_BYTES = 16 * KIB  # inline text travels in the start event; longer ones go by `starter.py put`
 ATTACHMENTS = 32  # each is named in a prompt
 ANSWER_SCHEMA_BYTES = 16 * KIB  # it is part of every prompt that asks for the answer
 MAX_BUDGET_TOKENS = 10**15  # beyond, numbers no longer count exactly
 MAX_BUDGET_USD = 10.0**9
-REQUEST_BYTES = 200 * KIB  # the start event must stay below PAYLOAD_HARD_BYTES
 MAX_SUBTASKS = 1000  # ~6 events a subtask keeps the root far below the server's 51,200
 MAX_PARALLEL = 200  # children open at once; the server allows 2,000 pending
 MAX_TURNS = 200  # a worker agent that needs more is not converging
-MODEL_CHAIN = 5  # models that stand in for each other: more are no plan for an outage
 MAX_DEPTH = 3  # levels of nested supervisors
 MIN_DEADLINE = timedelta(seconds=5)  # below it not even a plan can be made
 MAX_DEADLINE = timedelta(days=30)
-MIN_SUBTASK_TIMEOUT = timedelta(seconds=1)  # Temporal's timers are no finer
 KNOWN_FORMS = 256  # forms of replies and of roles' tools that a process keeps: making one takes 1 to 10 ms
 
 # --- What goes into history -----------------------------------------------------------------------
@@ -106,7 +102,6 @@ CHILD_GIVE_UP_WAIT = timedelta(seconds=5)  # reading from the journal what child
 LEAST_GRANT_TOKENS = 4000  # two turns with one small tool output: less brings no finding
 PLAN_PROMPT_BYTES = 12 * KIB  # the planner's instructions, a team of some roles, its data and the schema
 JUDGEMENT_PROMPT_BYTES = 6 * KIB  # the instructions of a reviewer, a judge or the synthesis, and the plan
-COVER_TRIES = 20_000  # combinations of roles tried for one subtask: some 10 ms
 
 # --- Model calls ----------------------------------------------------------------------------------
 PLAN_MAX_TOKENS = 64_000  # here and below: a backstop, not a target; what is cut is paid and asked for again

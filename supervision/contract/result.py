@@ -15,10 +15,7 @@ SubtaskState = Literal["completed", "failed", "skipped", "cancelled", "running",
 
 
 class Gap(Model):
-    """What is missing from the answer: `description` says what the subtask was for, `reason` why it is missing.
-
-    `subtask_id` is `answer` if no answer could be written.
-    """
+    """A missing part: `description` is the subtask's. `subtask_id` is `answer` if no answer could be written."""
 
     subtask_id: str
     description: str = ""
@@ -41,7 +38,7 @@ class Citation(Model):
 
 
 class Unsupported(Model):
-    """A figure, quotation or address that nothing supports, `where` it stands: `answer` or a subtask's id."""
+    """A figure, quotation or URL without support; `where` is `answer` or a subtask's id."""
 
     text: str
     where: str
@@ -57,9 +54,8 @@ class Problem(Model):
 class SubtaskReport(Model):
     """One subtask as it ended, or as it stands; times are ISO 8601 in UTC.
 
-    `model` is the one that the last attempt worked with. `replaced_by` names the subtask that a later revision of the
-    plan put in its place. `nested` is the nested supervisor that works on it, `gaps` those of its answer, which the run
-    lists among its own.
+    `model` is that of the last attempt, `replaced_by` the subtask that took its place in a later revision, `gaps` those
+    of the nested supervisor's answer, which the run lists among its own.
     """
 
     id: str

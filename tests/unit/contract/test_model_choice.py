@@ -3,8 +3,7 @@
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from supervision.base import limits
-from supervision.contract.model_choice import Efforts, ModelChain, chain_of
+from supervision.contract.model_choice import MODEL_CHAIN, Efforts, ModelChain, chain_of
 
 CHAINS: TypeAdapter[list[str]] = TypeAdapter(ModelChain)
 
@@ -19,10 +18,10 @@ def names(count: int) -> list[str]:
 
 
 def test_a_chain_has_as_many_models_as_allowed() -> None:
-    assert CHAINS.validate_python(names(limits.MODEL_CHAIN)) == names(limits.MODEL_CHAIN)
+    assert CHAINS.validate_python(names(MODEL_CHAIN)) == names(MODEL_CHAIN)
 
 
-@pytest.mark.parametrize("written", [[], ["a", "b", "a"], names(limits.MODEL_CHAIN + 1), "", None, [1]], ids=str)
+@pytest.mark.parametrize("written", [[], ["a", "b", "a"], names(MODEL_CHAIN + 1), "", None, [1]], ids=str)
 def test_what_is_no_chain_is_refused(written: object) -> None:
     with pytest.raises(ValidationError):
         CHAINS.validate_python(written)
