@@ -1,9 +1,11 @@
 """Cutting keeps to bytes, cleaning leaves nothing hidden, whatever the text holds."""
 
 import re
+from collections.abc import Callable
+from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from supervision.base.text import (
@@ -23,6 +25,7 @@ from tests.unit.shapes import any_text
 
 
 @given(any_text, st.integers(0, 60))
+@example("four", 4)
 def test_a_cut_text_is_valid_and_within_its_bytes(text: str, limit: int) -> None:
     short = cut(text, limit)
     assert len(short.encode("utf-8")) <= limit
@@ -50,26 +53,63 @@ def test_a_slug_is_fit_for_an_id(text: str, limit: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("made", "expected"),
+    ("function", "arguments", "expected"),
     [
-        (slug("Which region grew most in 2024?"), "which-region-grew-most-in-2024"),
-        (slug("漢字!"), "goal"),
-        (one_line("\x1b[2Jall\r\n good\x00", 50), "[2Jall good"),
-        (one_line("\U0001f469\u200d\U0001f52c", 50), "\U0001f469\u200d\U0001f52c"),  # joined letters stay joined
-        (label("[Pay](http://evil) ![x](y) <b>\\[z]", 200), r"\[Pay\](http://evil) !\[x\](y) \<b>\\\[z\]"),
-        (label("Sum the sales of 2001", 200), "Sum the sales of 2001"),
-        (quoted("a\nb"), "'a b'"),
-        (quoted("x" * 500), f"'{'x' * (NAME_SHOWN_BYTES - 3)}…'"),
-        (cap("x" * 1000, 1000), "x" * 1000),
-        (money(None), "cost unknown"),
-        (money(0.0), "$0.0000"),
-        (money(0.99994), "$0.9999"),
-        (money(1.0), "$1.00"),
-        (money(1234.5), "$1,234.50"),
+        (slug, ("Which region grew most in 2024?",), "which-region-grew-most-in-2024"),
+        (slug, ("漢字!",), "goal"),
+        (
+            one_line,
+            (
+                "\x1b[2Jall\r\n good\x00",
+                50,
+            ),
+            "[2Jall good",
+        ),
+        (
+            one_line,
+            (
+                "\U0001f469\u200d\U0001f52c",
+                50,
+            ),
+            "\U0001f469\u200d\U0001f52c",
+        ),  # joined letters stay joined
+        (
+            label,
+            (
+                "[Pay](http://evil) ![x](y) <b>\\[z]",
+                200,
+            ),
+            r"\[Pay\](http://evil) !\[x\](y) \<b>\\\[z\]",
+        ),
+        (
+            label,
+            (
+                "Sum the sales of 2001",
+                200,
+            ),
+            "Sum the sales of 2001",
+        ),
+        (quoted, ("a\nb",), "'a b'"),
+        (quoted, ("x" * 500,), f"'{'x' * (NAME_SHOWN_BYTES - 3)}…'"),
+        (
+            cap,
+            (
+                "x" * 1000,
+                1000,
+            ),
+            "x" * 1000,
+        ),
+        (money, (None,), "cost unknown"),
+        (money, (0.0,), "$0.0000"),
+        (money, (0.99994,), "$0.9999"),
+        (money, (1.0,), "$1.00"),
+        (money, (1234.5,), "$1,234.50"),
     ],
 )
-def test_text_is_made_as_people_read_it(made: str, expected: str) -> None:
-    assert made == expected
+def test_text_is_made_as_people_read_it(
+    function: Callable[..., str], arguments: tuple[Any, ...], expected: str
+) -> None:
+    assert function(*arguments) == expected
 
 
 @pytest.mark.parametrize("char", ["\u202e", "\u2066", "\u200b", "\ufeff", "\U000e0041", "\u00ad"])
