@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from datetime import timedelta
 from fractions import Fraction
+from functools import partial
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_validator, model_validator
@@ -28,16 +29,14 @@ _Label = Annotated[str, Field(max_length=200)]
 _DURATION = 'must be a duration such as "30m" or "PT30M", or a number of seconds'
 
 
-def _at_least(least: timedelta) -> AfterValidator:
-    def checked(value: timedelta) -> timedelta:
-        if not least <= value <= limits.MAX_DEADLINE:
-            raise ValueError(f"must be from {least.total_seconds():g}s to {limits.MAX_DEADLINE.days}d")
-        return value
-
-    return AfterValidator(checked)
+def _within(value: timedelta, least: timedelta) -> timedelta:
+    if not least <= value <= limits.MAX_DEADLINE:
+        raise ValueError(f"must be from {least.total_seconds():g}s to {limits.MAX_DEADLINE.days}d")
+    return value
 
 
-_RunTime = Annotated[Duration, _at_least(limits.MIN_DEADLINE)]
+_RunTime = Annotated[Duration, AfterValidator(partial(_within, least=limits.MIN_DEADLINE))]
+_SubtaskTime = Annotated[Duration, AfterValidator(partial(_within, least=MIN_SUBTASK_TIMEOUT))]
 
 
 class Budget(StrictModel):
@@ -89,7 +88,7 @@ class RunRequest(StrictModel):
     max_reviews: Annotated[int, Field(ge=0, le=20)] = 3
     max_replans: Annotated[int, Field(ge=0, le=20)] = 2
     plan: Plan | None = None
-    subtask_timeout: Annotated[Duration, _at_least(MIN_SUBTASK_TIMEOUT)] | None = None
+    subtask_timeout: _SubtaskTime | None = None
     deadline: _RunTime = timedelta(minutes=30)
     budget: Budget = Budget()
     success: str | float = "any"

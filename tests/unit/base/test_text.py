@@ -57,48 +57,13 @@ def test_a_slug_is_fit_for_an_id(text: str, limit: int) -> None:
     [
         (slug, ("Which region grew most in 2024?",), "which-region-grew-most-in-2024"),
         (slug, ("漢字!",), "goal"),
-        (
-            one_line,
-            (
-                "\x1b[2Jall\r\n good\x00",
-                50,
-            ),
-            "[2Jall good",
-        ),
-        (
-            one_line,
-            (
-                "\U0001f469\u200d\U0001f52c",
-                50,
-            ),
-            "\U0001f469\u200d\U0001f52c",
-        ),  # joined letters stay joined
-        (
-            label,
-            (
-                "[Pay](http://evil) ![x](y) <b>\\[z]",
-                200,
-            ),
-            r"\[Pay\](http://evil) !\[x\](y) \<b>\\\[z\]",
-        ),
-        (
-            label,
-            (
-                "Sum the sales of 2001",
-                200,
-            ),
-            "Sum the sales of 2001",
-        ),
+        (one_line, ("\x1b[2Jall\r\n good\x00", 50), "[2Jall good"),
+        (one_line, ("\U0001f469\u200d\U0001f52c", 50), "\U0001f469\u200d\U0001f52c"),  # joined letters stay joined
+        (label, ("[Pay](http://evil) ![x](y) <b>\\[z]", 200), r"\[Pay\](http://evil) !\[x\](y) \<b>\\\[z\]"),
+        (label, ("Sum the sales of 2001", 200), "Sum the sales of 2001"),
         (quoted, ("a\nb",), "'a b'"),
         (quoted, ("x" * 500,), f"'{'x' * (NAME_SHOWN_BYTES - 3)}…'"),
-        (
-            cap,
-            (
-                "x" * 1000,
-                1000,
-            ),
-            "x" * 1000,
-        ),
+        (cap, ("x" * 1000, 1000), "x" * 1000),
         (money, (None,), "cost unknown"),
         (money, (0.0,), "$0.0000"),
         (money, (0.99994,), "$0.9999"),

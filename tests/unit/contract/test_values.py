@@ -13,6 +13,7 @@ from supervision.contract.plan import unknown_fields
 from supervision.contract.progress import Counts
 from supervision.contract.request import Budget
 from supervision.contract.result import RunResult, SubtaskReport
+from supervision.contract.status import Flags, Wait
 from supervision.contract.updates import ExtendLimits, NewBudget, Resume, read_update
 from tests.unit.shapes import plan, subtask
 
@@ -149,6 +150,29 @@ def test_unset_fields_are_left_out_of_a_long_list_in_a_truncated_result_only(
     reports = [SubtaskReport(id=f"t{number}") for number in range(limits.STATUS_PAGE + more)]
     dumped = RunResult(subtasks=reports, truncated=truncated).model_dump(mode="json")["subtasks"][0]
     assert dumped == ({"id": "t0", "state": "waiting"} if is_lean else reports[0].model_dump(mode="json"))
+
+
+def test_a_wait_is_shown_by_its_path_from_the_run_above() -> None:
+    below = Wait(id="t2/1", subtask_id="t2", kind="question", workflow_id="w", since="")
+    own = Wait(id="synthesis", kind="provider", workflow_id="w", since="")
+    assert [(w.id, w.subtask_id) for w in (below.below("t3"), own.below("t3"))] == [
+        ("t3/t2/1", "t3/t2"),
+        ("t3/synthesis", "t3"),
+    ]
+    assert [(w.subject, w.for_person) for w in (below, own)] == [("t2", True), ("synthesis", False)]
+
+
+@pytest.mark.parametrize(
+    ("flags", "shown"),
+    [
+        (Flags(), None),
+        (Flags(paused=True), "paused"),
+        (Flags(paused=True, waiting_provider=True), "provider"),
+        (Flags(waiting_provider=True, waiting_person=True), "person"),
+    ],
+)
+def test_of_several_conditions_the_most_urgent_is_shown(flags: Flags, shown: str | None) -> None:
+    assert flags.most_urgent == shown
 
 
 def test_an_update_has_the_fields_of_its_kind_or_says_what_is_wrong() -> None:
