@@ -6,8 +6,8 @@
     <run>/ended.<workflow run id>                   where the result and trace of an ended run are
     <run>/<first run id>/<workflow id>/<step>/<sha256>   one model call: conversation entry and journal in one
     <run>/outputs/<sha256>                          goal, plans, tool outputs, findings, answers, result, trace
-    <run>/started/<a call's id>.*                   start mark and result of a tool call with effects
-    <run>/home.<namespace id>                       a namespace that has, or had, a run of that id
+    <run>/started/<a call's id>.*                   the beginning and the result of a tool call with effects
+    <run>/home.<namespace id>                       a namespace of a server that has, or had, a run of that id
     uploads/<sha256>                                texts that users stored before any run, see `starter.py put`
 
 Every segment is an encoded id. Workflow run ids are UUIDs, so they are never a name. A nested supervisor's names
@@ -90,12 +90,12 @@ def result_key(run_id: str, call: str) -> str:
 
 
 def home_key(run_id: str, namespace_id: str) -> str:
-    """Returns the key of the mark that a namespace, by its id on its server, has a run of this id."""
+    """Returns the key of the mark that a namespace, by the id that its server gave it, has a run of this id."""
     return run_prefix(run_id) + home_name(namespace_id)
 
 
 def home_name(namespace_id: str) -> str:
-    """Returns the last segment of `home_key`."""
+    """Returns the last segment of such a key."""
     return encode(f"{_HOME}{namespace_id}")
 
 

@@ -110,10 +110,29 @@ def test_a_long_id_keeps_a_readable_prefix_without_half_an_escape() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "/", "a/", "/a", "a//b", "../a", "a/..", ".", "a b", "a#1", "a\n", "ä", "a/b/c/d/e/f", "x" * 201]
+    "text",
+    [
+        "",
+        "/",
+        "a/",
+        "uploads/",
+        "uploads/..",
+        "/a",
+        "a//b",
+        "../a",
+        "a/..",
+        ".",
+        "a b",
+        "a#1",
+        "a\n",
+        "ä",
+        "a/b/c/d/e/f",
+        "x" * 201,
+    ],
 )
 def test_what_is_no_key_is_not_taken_for_one(text: str) -> None:
     assert not keys.is_key(text)
+    assert not keys.is_upload(text)
 
 
 def test_the_call_header_reads_like_the_ids_it_is_made_of() -> None:
@@ -169,8 +188,6 @@ def test_the_layout_is_as_written_down() -> None:
         (keys.ended_key(RUN, EXECUTION), None, True, None, False, False, False),
         (keys.named_key(RUN, "goal"), None, False, None, False, False, False),
         (keys.call_key(RUN, EXECUTION, RUN, "7", SHA), None, False, None, False, False, False),
-        ("uploads/..", "..", False, None, False, False, False),
-        ("uploads/", None, False, None, False, False, False),
         (f"uploads/{SHA}/7", None, False, None, False, False, False),
         (f"run%201/outputs/{SHA}/7", None, False, None, False, False, False),
         (f"run%201/team.{SHA}/7", None, False, None, True, False, False),
