@@ -29,11 +29,9 @@ PAYLOAD_AIM_BYTES = 64 * KIB  # what the project's own payloads stay below
 PAYLOAD_HARD_BYTES = 256 * KIB  # the server warns above; 2 MiB ends a run on some servers
 REPLY_PREVIEW_BYTES = 2 * KIB  # enough for the Web UI to tell the story
 SUMMARY_BYTES = 2 * KIB  # a finding's summary, by contract
-ANSWER_JSON_BYTES = 64 * KIB  # it travels whole: half of it would be no JSON
 ANSWER_INLINE_BYTES = 40 * KIB  # the rest of RunResult needs the difference to PAYLOAD_AIM_BYTES
 ERROR_BYTES = KIB  # error messages in history and results
 LIMITATIONS = 10  # of one finding
-CITATIONS = 100  # of one answer
 SOURCE_BYTES = 200  # one source of a finding: a title or an address
 FINDING_SOURCES = 20  # that one tool call adds to a finding
 HISTORY_EVENTS = 40_000  # of a supervisor: the server terminates a run at 51,200, and the end takes some thousand
@@ -58,12 +56,10 @@ TOOL_MARGIN = timedelta(seconds=10)  # the tool's own timeout ends it first and 
 TOOL_RETRY_INITIAL = timedelta(seconds=1)
 
 TEAM_READ_TIMEOUT = timedelta(seconds=20)  # team.toml, the import of tools.py, the index of documents; in a thread
-TEAM_THREAD_PATIENCE = timedelta(seconds=1)  # a loop that is silent for so long after a call's timeout is blocked
 TEAM_DATA_BYTES = 64 * KIB * KIB  # one data file or document of a team: loaded into each Worker process
 SQL_JOINS = 20  # with conditions they parse in milliseconds; nobody asks for more of a handful of tables
 SQL_TIMEOUT = timedelta(seconds=3)  # of bundled data a query takes milliseconds
 SQL_ROWS = 200  # more belongs into an aggregate
-BOUNDED_TIME = timedelta(seconds=3)  # one function on foreign text; honest text takes milliseconds
 
 # --- Supervision ----------------------------------------------------------------------------------
 PLAN_REPLY_BYTES = 224 * KIB  # a plan in history, packed: 1,000 subtasks of 200 bytes, or 50,000 dependencies
@@ -75,8 +71,6 @@ ROLE_PROMPT_CHARS = 40_000  # ~11k tokens that every turn pays for
 SMALL_ATTACHMENT_BYTES = 4 * KIB  # in the brief itself: a tool call costs more than its text
 CANDIDATES = 5  # attempts at one subtask of which the best is kept, by contract
 FEEDBACK_BYTES = 1000  # of a reviewer on one finding: it should be specific
-PLAN_LACKS = 5  # things that a reviewer misses in a plan
-VERDICTS = 50  # of one review: feedback travels in history
 CONFLICTS = 20  # of one review
 SUBTASK_ATTEMPTS = 3  # by contract
 DECLINED_REFINES = 1  # a subtask that was refused or called impossible is described better once, by contract
@@ -120,10 +114,8 @@ UNKNOWN_WINDOW_TOKENS = 128_000  # of a model without a known window: most have 
 MODEL_CALL_TIMEOUT = timedelta(minutes=5)  # one attempt, beside the time for what it may write
 LEAST_CALL_TIME = timedelta(seconds=1)  # a call begun at the deadline fails by its timeout
 MODEL_IDLE_TIMEOUT = timedelta(seconds=90)  # nothing for this long, or pings outside a block: the stream is dead
-MODEL_WIRE_BYTES = 64 * KIB * KIB  # a reply with its framing, which is up to thirty times the text of a small piece
 MODEL_NAME_BYTES = 200  # ids, model names and stop reasons of a reply
 KNOWN_MODELS = 256  # models of which a process remembers something: more than a fleet uses
-MODEL_CONNECT_TIMEOUT = timedelta(seconds=5)
 GROUNDED_CHARS = 200_000  # of one text, when its figures are looked up: a chapter of a book, at most 2 s of CPU
 CHARS_PER_TOKEN = 3.5  # English text; only for estimates before the provider has counted
 MODEL_RETRY_INITIAL = timedelta(seconds=1)
@@ -143,7 +135,6 @@ GATE_PATIENCE = timedelta(seconds=60)  # in line for room: of an attempt's five 
 # --- Heartbeats and recovery ----------------------------------------------------------------------
 HEARTBEAT_EVERY = timedelta(seconds=1)  # carries cancellation to a call and the text's tail to `follow`; 4 may be late
 HEARTBEAT_THROTTLE = timedelta(seconds=0.1)  # far below the beat: what an attempt says of itself is sent at once
-HEARTBEAT_SENT = timedelta(seconds=0.2)  # by then the server has a heartbeat, one that waited for its window, too
 CALL_DEATHS = 3  # a call that ended its process three times is not tried again
 HEARTBEAT_TIMEOUT = timedelta(seconds=4)  # a killed worker's calls are retried 1 s after this: within 5 s in all
 HEARTBEAT_TAIL_CHARS = 200
@@ -158,12 +149,9 @@ STORE_RETRY_INITIAL = timedelta(milliseconds=200)
 STORE_RETRY_MAX = timedelta(seconds=15)
 ARTIFACT_BYTES = 16 * KIB * KIB  # one object
 STORE_READS = 32  # objects read at once by one load: a cold process needs no more connections to be fast
-STORE_REQUEST_TIMEOUT = timedelta(seconds=20)  # one request of a 16 MiB object on a slow line
-STORE_REQUEST_RETRIES = 3  # inside one operation; Temporal's retries come on top
 
 # --- Reaching Temporal ----------------------------------------------------------------------------
 CONNECT_TIMEOUT = timedelta(seconds=5)  # one try; a local server answers in milliseconds
-TRACES_WAIT = timedelta(seconds=2)  # a collector nearby answers in 0.1 s; nobody waits for traces at the end
 WORKER_CONNECT_WAIT = timedelta(seconds=60)  # a Worker may be started together with its server
 
 # --- Worker processes -----------------------------------------------------------------------------
@@ -172,11 +160,6 @@ MODEL_SLOTS = 200  # model calls in flight: as many as one run may have agents; 
 # Made and not let go of, before Python looks for garbage: its own 700 had two runs of 1,000 subtasks spend a sixth of
 # their Worker's time on looking through the workflows in its cache, which are nearly all alive.
 NEW_OBJECTS = 10_000
-# A replay goes to and fro between the event loop and a thread some hundred times, and each time it waits for the
-# interpreter as often as other threads compute: at Python's 5 ms a large replay would take longer than its task may.
-SWITCH_INTERVAL = timedelta(milliseconds=0.5)
-HEALTH_BEAT = timedelta(seconds=5)  # how often a Worker shows that its event loop runs
-HEALTH_STALE = timedelta(seconds=60)  # a busy loop is late by seconds, never by a minute
 CACHED_WORKFLOWS = 3000  # more than live workflows: replaying on each task costs 1.9 times
 LOOP_SILENCE = timedelta(seconds=15)  # by then its heartbeats are overdue and others do its work: it only harms
 SHUTDOWN_MARGIN = timedelta(seconds=15)  # after GRACEFUL_SHUTDOWN what is left is cancelled; then the process ends

@@ -15,7 +15,10 @@ SubtaskState = Literal["completed", "failed", "skipped", "cancelled", "running",
 
 
 class Gap(Model):
-    """A missing part: `description` is the subtask's. `subtask_id` is `answer` if no answer could be written."""
+    """What is missing from the answer: `description` says what the subtask was for, `reason` why it is missing.
+
+    `subtask_id` is `answer` if no answer could be written.
+    """
 
     subtask_id: str
     description: str = ""
@@ -38,7 +41,7 @@ class Citation(Model):
 
 
 class Unsupported(Model):
-    """A figure, quotation or URL without support; `where` is `answer` or a subtask's id."""
+    """A figure, quotation or address that nothing supports, `where` it stands: `answer` or a subtask's id."""
 
     text: str
     where: str

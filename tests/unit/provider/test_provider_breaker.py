@@ -339,6 +339,7 @@ def test_a_wait_of_exactly_a_cool_down_opens_it_at_once() -> None:
         ("a> a~ a/ b> b~ b=", 0, True),
         ("a> b> b! a=", 1, False),  # a success from before the row
         ("a> b> b! a~", 1, False),
+        ("a> b> a! b~", 1, False),  # the last call before the failure
         ("a> b> b! a= c> c=", 0, True),
         ("a> b> a! c> b! c=", 0, True),  # a second failure does not move the beginning of its row
         ("a> a~ a/ b> c> b~ d> d! c=", 2, False),  # after new content a row begins again
