@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable, Sequence
-from datetime import timedelta
 from typing import Any, Literal
 
 from temporalio.client import Client
@@ -24,9 +23,6 @@ from runtime.shown_details import ShownDetails
 from supervision.base import limits
 from supervision.base.queues import MODEL_QUEUE, TOOLS_QUEUE, WORKFLOW_QUEUE, pool_queue
 
-# A replay goes to and fro between the event loop and a thread some hundred times, and each time it waits for the
-# interpreter as often as other threads compute: at Python's 5 ms a large replay would take longer than its task may.
-_SWITCH_INTERVAL = timedelta(milliseconds=0.5)
 _CACHED_TASK_SLOTS = 10  # polls that wait hold one each: with fewer a task waits for a poll
 _REPLAY_SLOTS = 3  # they share one interpreter: side by side, large replays would outlast their ten seconds
 
@@ -77,7 +73,7 @@ def workers(
     of a queue with model calls, per second, until the queue's own configuration says another.
     """
     leave_plain_payloads()
-    sys.setswitchinterval(_SWITCH_INTERVAL.total_seconds())
+    sys.setswitchinterval(limits.SWITCH_INTERVAL.total_seconds())
     common: dict[str, Any] = {
         "client": client,
         "interceptors": [*interceptors, ShownDetails()],

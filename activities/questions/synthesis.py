@@ -38,8 +38,6 @@ from supervision.grounding.citations import CitedFindings, marked_citations, wit
 from supervision.grounding.support import Source, unsupported_texts
 from supervision.results.answer import checked_contradictions
 
-_CITATIONS = 100  # of one answer
-
 
 class SynthesisInput(SupervisorCall):
     """Findings to write the answer from, the gaps, and the points that a review left open.
@@ -378,7 +376,7 @@ def _take_references(
         )
         for item in draft.contradictions
     ]
-    reply.citations = citations[:_CITATIONS]
+    reply.citations = citations[: limits.CITATIONS]
     reply.contradictions = checked_contradictions(contradictions, citable)[: limits.CONFLICTS]
 
 

@@ -32,6 +32,7 @@ SUMMARY_BYTES = 2 * KIB  # a finding's summary, by contract
 ANSWER_INLINE_BYTES = 40 * KIB  # the rest of RunResult needs the difference to PAYLOAD_AIM_BYTES
 ERROR_BYTES = KIB  # error messages in history and results
 LIMITATIONS = 10  # of one finding
+CITATIONS = 100  # of one answer
 SOURCE_BYTES = 200  # one source of a finding: a title or an address
 FINDING_SOURCES = 20  # that one tool call adds to a finding
 HISTORY_EVENTS = 40_000  # of a supervisor: the server terminates a run at 51,200, and the end takes some thousand
@@ -160,6 +161,9 @@ MODEL_SLOTS = 200  # model calls in flight: as many as one run may have agents; 
 # Made and not let go of, before Python looks for garbage: its own 700 had two runs of 1,000 subtasks spend a sixth of
 # their Worker's time on looking through the workflows in its cache, which are nearly all alive.
 NEW_OBJECTS = 10_000
+# A replay goes to and fro between the event loop and a thread some hundred times, and each time it waits for the
+# interpreter as often as other threads compute: at Python's 5 ms a large replay would take longer than its task may.
+SWITCH_INTERVAL = timedelta(milliseconds=0.5)
 CACHED_WORKFLOWS = 3000  # more than live workflows: replaying on each task costs 1.9 times
 LOOP_SILENCE = timedelta(seconds=15)  # by then its heartbeats are overdue and others do its work: it only harms
 SHUTDOWN_MARGIN = timedelta(seconds=15)  # after GRACEFUL_SHUTDOWN what is left is cancelled; then the process ends

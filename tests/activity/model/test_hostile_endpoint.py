@@ -183,7 +183,9 @@ async def test_an_endless_answer_is_cut_off(reply: Reply) -> None:
 
 @pytest.mark.parametrize("reply", NOTHING.values(), ids=NOTHING)
 async def test_an_endless_stream_of_nothing_is_cut_off(reply: Reply, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "MODEL_WIRE_BYTES", limits.KIB * limits.KIB)  # the whole bound takes minutes to send
+    monkeypatch.setattr(
+        "activities.model.stream._MODEL_WIRE_BYTES", limits.KIB * limits.KIB
+    )  # the whole bound takes minutes to send
     await refused(reply)
 
 
