@@ -10,7 +10,6 @@ import re
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
 from textwrap import indent
 from typing import Any
 
@@ -21,7 +20,6 @@ from supervision.base import limits
 from supervision.base.errors import ErrorKind
 from supervision.base.text import clean, one_line
 
-_TRACES_WAIT = timedelta(seconds=2)  # a collector nearby answers in 0.1 s; nobody waits for traces at the end
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 _QUERIES = ("QueryWorkflow:", "HandleQuery:")
 _FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
@@ -95,7 +93,7 @@ def _in_time(shutdown: Callable[[], None]) -> bool:
     """Returns False if it does not end soon: an exporter tries again for longer than anybody waits for a command."""
     ending = threading.Thread(target=shutdown, daemon=True)
     ending.start()
-    ending.join(_TRACES_WAIT.total_seconds())
+    ending.join(limits.TRACES_WAIT.total_seconds())
     return not ending.is_alive()
 
 

@@ -153,6 +153,7 @@ STORE_READS = 32  # objects read at once by one load: a cold process needs no mo
 
 # --- Reaching Temporal ----------------------------------------------------------------------------
 CONNECT_TIMEOUT = timedelta(seconds=5)  # one try; a local server answers in milliseconds
+TRACES_WAIT = timedelta(seconds=2)  # a collector nearby answers in 0.1 s; nobody waits for traces at the end
 WORKER_CONNECT_WAIT = timedelta(seconds=60)  # a Worker may be started together with its server
 
 # --- Worker processes -----------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from temporalio.exceptions import ApplicationError
 
 from runtime import telemetry
 from runtime.telemetry import TRACES_LOST, CleanLines, ShortLines
+from supervision.base import limits
 
 ROOT = Path(__file__).parents[2]
 
@@ -98,7 +99,7 @@ def test_a_collector_that_takes_no_traces_is_told_once(written: io.StringIO) -> 
 
 
 def test_nobody_waits_long_for_traces_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("runtime.telemetry._TRACES_WAIT", timedelta(milliseconds=10))
+    monkeypatch.setattr(limits, "TRACES_WAIT", timedelta(milliseconds=10))
     taken = threading.Event()
 
     def away() -> None:
@@ -106,7 +107,7 @@ def test_nobody_waits_long_for_traces_at_the_end(monkeypatch: pytest.MonkeyPatch
 
     assert not telemetry._in_time(away)
     taken.set()
-    monkeypatch.setattr("runtime.telemetry._TRACES_WAIT", timedelta(seconds=60))
+    monkeypatch.setattr(limits, "TRACES_WAIT", timedelta(seconds=60))
     assert telemetry._in_time(away)
 
 
