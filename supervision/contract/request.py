@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import timedelta
 from fractions import Fraction
 from functools import partial
@@ -168,23 +169,15 @@ def success_fraction(value: object) -> Fraction | None:
     """
     if value == "any":
         return None
-    if value == "all":
-        return Fraction(1)
-    try:
-        share = _fraction(value)
-    except (ValueError, ZeroDivisionError):
-        share = Fraction(0)
+    share = Fraction(value == "all")
+    if isinstance(value, str) and _FRACTION.fullmatch(value.strip()):  # computed, "1e-999999999" takes all memory
+        with suppress(ZeroDivisionError):
+            share = Fraction(value)
+    elif isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= 1:
+        share = Fraction(value).limit_denominator(10**9)  # 0.1 means 1/10
     if not 0 < share <= 1:
         raise ValueError('must be "any", "all", or a fraction above 0 and at most 1 such as "2/3" or 0.5')
     return share
-
-
-def _fraction(value: object) -> Fraction:
-    if isinstance(value, str) and not _FRACTION.fullmatch(value.strip()):
-        raise ValueError("no fraction")  # and never computed: "1e-999999999" would take all memory
-    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise ValueError("no number")
-    return Fraction(repr(value) if isinstance(value, float) else value)  # 0.1 is meant as 1/10
 
 
 def parse_request(value: object, surplus: tuple[object, ...] = ()) -> RunRequest:

@@ -42,6 +42,7 @@ _GENERIC = frozenset(_ENGLISH.split())
 # In scripts without spaces two characters are a word.
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\u0e00-\u0e7f]")
 _WORD = re.compile(r"\w+")
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 def is_concrete(description: str, *, reads: bool = False) -> bool:
@@ -93,16 +94,12 @@ def _writable(plan: Plan) -> bool:
 def _id_problems(subtasks: list[Subtask]) -> list[str]:
     problems, seen = [], set()
     for subtask in subtasks:
-        if not _good_id(subtask.id):
+        if not _ID.fullmatch(subtask.id):
             problems.append(f"subtask id {quoted(subtask.id)} must be 1 to 64 letters, digits, hyphens or underscores")
         elif subtask.id in seen:
             problems.append(f"subtask id '{subtask.id}' is used twice")
         seen.add(subtask.id)
     return problems
-
-
-def _good_id(text: str) -> bool:
-    return 0 < len(text) <= 64 and text.isascii() and all(c.isalnum() or c in "-_" for c in text)
 
 
 def _subtask_problems(subtask: Subtask, known: set[str], attachments: set[str]) -> list[str]:

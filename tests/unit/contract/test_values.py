@@ -129,7 +129,7 @@ def test_a_subtask_is_known_by_its_id() -> None:
     ("subtasks", "unknown"),
     [
         ([{"id": "t1"}, {"id": "t2", "needs": [], "description": ""}, "t3"], ["subtasks.1.needs"]),
-        *((none, []) for none in (None, "t1", 3, {"needs": 1}, [])),
+        *((None, []), ("t1", []), (3, []), ({"needs": 1}, []), ([], [])),
     ],
 )
 def test_fields_that_a_plan_does_not_have_are_named_by_their_place(subtasks: object, unknown: list[str]) -> None:

@@ -351,7 +351,8 @@ def test_a_row_ends_only_by_evidence_that_is_younger(
 ) -> None:
     """`a>` sends call a, `a~` is its first content, `a=` its success, `a!` an outage, `a/` a broken stream."""
     breaker, tickets = _trusted() if trusted else ProviderBreaker(), dict[str, CallTicket]()
-    for call, event in course.split():
+    for step in course.split():
+        call, event = step[0], step[1]
         if event == ">":
             tickets[call] = _go(breaker)
         elif event == "~":
