@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from contextvars import ContextVar
-from datetime import timedelta
 from typing import Any, Protocol
 
 from temporalio import activity
@@ -20,9 +19,6 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from supervision.base import limits
 from supervision.base.errors import ErrorKind
 from supervision.base.prompt_marks import DEADLY
-
-_HEARTBEAT_SENT = timedelta(seconds=0.2)  # by then the server has a heartbeat, one that waited for its window, too
-
 
 Details = Callable[[], dict[str, Any]]
 """The message of the error with which such a call ends."""
@@ -69,7 +65,7 @@ class _Beats:
         """Returns once the server knows how this attempt stands, if one before it died."""
         if self.suspect:
             self.beat()
-            await asyncio.sleep(_HEARTBEAT_SENT.total_seconds())
+            await asyncio.sleep(limits.HEARTBEAT_SENT.total_seconds())
 
     def ended(self) -> None:
         """Tells the next attempt that this one came to its end."""

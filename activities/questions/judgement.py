@@ -23,10 +23,6 @@ from supervision.contract.plan import Subtask
 from supervision.contract.result import Contradiction, Problem
 from supervision.planning.plan_graph import description_problems
 
-_VERDICTS = 50  # of one review: feedback travels in history
-_PLAN_LACKS = 5  # things that a reviewer misses in a plan
-
-
 # --- A better description -------------------------------------------------------------------------
 
 
@@ -228,7 +224,7 @@ async def _review(desk: Desk, call: ReviewInput) -> ReviewReply:
     if draft is not None:
         reply.verdicts, reply.conflicts = _verdicts(draft, reviewed), _conflicts(draft, reviewed)
         lacks = [one_line(item, limits.PARAGRAPH_BYTES) for item in draft.missing]
-        reply.missing = [item for item in lacks if item][:_PLAN_LACKS]
+        reply.missing = [item for item in lacks if item][: limits.PLAN_LACKS]
     return reply
 
 
@@ -245,7 +241,7 @@ def _verdicts(draft: ReviewDraft, reviewed: list[str]) -> list[Verdict]:
         )
         for subtask_id, verdict in first.items()
         if subtask_id in reviewed and not verdict.ok and verdict.feedback.strip()
-    ][:_VERDICTS]
+    ][: limits.VERDICTS]
 
 
 def _conflicts(draft: ReviewDraft, reviewed: list[str]) -> list[Contradiction]:

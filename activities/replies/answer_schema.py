@@ -15,8 +15,6 @@ from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.prompt_marks import JSON_AS_TEXT
 from supervision.base.text import size
 
-_ANSWER_JSON_BYTES = 64 * limits.KIB  # it travels whole: half of it would be no JSON
-
 
 async def check_schema(schema: Json, run_id: str) -> None:
     """SupervisionError `InvalidRequest` for a schema that is too large, none at all, or refers outside itself."""
@@ -56,8 +54,8 @@ async def problems(schema: Json, value: Any, run_id: str) -> list[str]:
         total = len(json.dumps(value, ensure_ascii=False, allow_nan=False).encode())
     except (ValueError, RecursionError):
         return ["answer_json holds what JSON can't say: NaN, an infinity, or half of a surrogate pair"]
-    if total > _ANSWER_JSON_BYTES:
-        return [f"answer_json has {total} bytes, at most {_ANSWER_JSON_BYTES} are allowed: make it shorter"]
+    if total > limits.ANSWER_JSON_BYTES:
+        return [f"answer_json has {total} bytes, at most {limits.ANSWER_JSON_BYTES} are allowed: make it shorter"]
     try:
         return await run_bounded(schema_rules.problems, schema, value, owner=run_id)
     except BoundExceeded as error:

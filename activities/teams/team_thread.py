@@ -10,17 +10,14 @@ import traceback
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
-from datetime import timedelta
 from functools import partial
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
 from activities.tools.tool import Tool, ToolContext, ToolMisuse, ToolOutput
+from supervision.base import limits
 from supervision.contract.request import describe_errors
-
-_TEAM_THREAD_PATIENCE = timedelta(seconds=1)  # a loop that is silent for so long after a call's timeout is blocked
-
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +45,7 @@ class TeamThread:
     @property
     def stuck(self) -> bool:
         """True if a call was stopped and the loop has not answered for a while since then."""
-        patience = _TEAM_THREAD_PATIENCE.total_seconds()
+        patience = limits.TEAM_THREAD_PATIENCE.total_seconds()
         return self._asked is not None and time.monotonic() - self._asked > patience
 
     def begin(self, work: Callable[[], T]) -> "Future[T]":

@@ -27,6 +27,7 @@ PAYLOAD_AIM_BYTES = 64 * KIB  # what the project's own payloads stay below
 PAYLOAD_HARD_BYTES = 256 * KIB  # the server warns above; 2 MiB ends a run on some servers
 REPLY_PREVIEW_BYTES = 2 * KIB  # enough for the Web UI to tell the story
 SUMMARY_BYTES = 2 * KIB  # a finding's summary, by contract
+ANSWER_JSON_BYTES = 64 * KIB  # it travels whole: half of it would be no JSON
 ANSWER_INLINE_BYTES = 40 * KIB  # the rest of RunResult needs the difference to PAYLOAD_AIM_BYTES
 ERROR_BYTES = KIB  # error messages in history and results
 LIMITATIONS = 10  # of one finding
@@ -55,6 +56,7 @@ TOOL_MARGIN = timedelta(seconds=10)  # the tool's own timeout ends it first and 
 TOOL_RETRY_INITIAL = timedelta(seconds=1)  # as for model calls
 
 TEAM_READ_TIMEOUT = timedelta(seconds=20)  # team.toml, the import of tools.py, the index of documents; in a thread
+TEAM_THREAD_PATIENCE = timedelta(seconds=1)  # a loop that is silent for so long after a call's timeout is blocked
 TEAM_DATA_BYTES = 64 * KIB * KIB  # one data file or document of a team: loaded into each Worker process
 SQL_JOINS = 20  # with conditions they parse in milliseconds; a handful of tables needs no more
 SQL_TIMEOUT = timedelta(seconds=3)  # of bundled data a query takes milliseconds
@@ -70,6 +72,8 @@ ROLE_PROMPT_CHARS = 40_000  # ~11k tokens that every turn pays for
 SMALL_ATTACHMENT_BYTES = 4 * KIB  # in the brief itself: a tool call costs more than its text
 CANDIDATES = 5  # attempts at one subtask of which the best is kept, by contract
 FEEDBACK_BYTES = 1000  # of a reviewer on one finding: it should be specific
+PLAN_LACKS = 5  # things that a reviewer misses in a plan
+VERDICTS = 50  # of one review: feedback travels in history
 CONFLICTS = 20  # of one review
 SUBTASK_ATTEMPTS = 3  # by contract
 DECLINED_REFINES = 1  # a subtask that was refused or called impossible is described better once, by contract
@@ -134,6 +138,7 @@ GATE_PATIENCE = timedelta(seconds=60)  # in line for room: of an attempt's five 
 # --- Heartbeats and recovery ----------------------------------------------------------------------
 HEARTBEAT_EVERY = timedelta(seconds=1)  # carries cancellation to a call and the text's tail to `follow`; 4 may be late
 HEARTBEAT_THROTTLE = timedelta(seconds=0.1)  # far below the beat: what an attempt says of itself is sent at once
+HEARTBEAT_SENT = timedelta(seconds=0.2)  # by then the server has a heartbeat, one that waited for its window, too
 CALL_DEATHS = 3  # a call that ended its process three times is not tried again
 HEARTBEAT_TIMEOUT = timedelta(seconds=4)  # a killed worker's calls are retried 1 s after this: within 5 s in all
 HEARTBEAT_TAIL_CHARS = 200

@@ -69,7 +69,7 @@ class Call:
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("activities.heartbeat._HEARTBEAT_SENT", timedelta(0))
+    monkeypatch.setattr(limits, "HEARTBEAT_SENT", timedelta(0))
 
 
 @pytest.fixture

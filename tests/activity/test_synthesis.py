@@ -161,7 +161,7 @@ async def test_what_is_no_structured_answer_says_so_and_keeps_the_text(desk: Des
 
 
 async def test_an_endless_structured_answer_is_too_long(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("activities.replies.answer_schema._ANSWER_JSON_BYTES", 10)
+    monkeypatch.setattr(limits, "ANSWER_JSON_BYTES", 10)
     reply = await synthesize(desk, answer(answer_json={"crop": 45, "unit": "t"}), schema=SCHEMA)
     assert reply.problems == ["answer_json has 25 bytes, at most 10 are allowed: make it shorter"]
 

@@ -53,7 +53,7 @@ class Nothing(Arguments):
 @pytest.fixture(autouse=True)
 def short_times(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "TOOL_TIMEOUT", timedelta(milliseconds=200))
-    monkeypatch.setattr("activities.teams.team_thread._TEAM_THREAD_PATIENCE", timedelta(milliseconds=100))
+    monkeypatch.setattr(limits, "TEAM_THREAD_PATIENCE", timedelta(milliseconds=100))
 
 
 @pytest.fixture
