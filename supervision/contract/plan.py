@@ -62,15 +62,3 @@ class Plan(Model):
             if subtask.id == subtask_id:
                 return subtask
         raise KeyError(subtask_id)
-
-
-def unknown_fields(plan: dict[str, object]) -> list[str]:
-    """Returns the paths of the fields of a plan in JSON that `Plan` does not have."""
-    unknown = [str(name) for name in plan if name not in Plan.model_fields]
-    parts: tuple[tuple[str, type[Model]], ...] = (("subtasks", Subtask), ("new_roles", NewRole))
-    for field, model in parts:
-        items = plan.get(field)
-        for at, item in enumerate(items if isinstance(items, list) else []):
-            if isinstance(item, dict):
-                unknown += [f"{field}.{at}.{name}" for name in item if name not in model.model_fields]
-    return unknown

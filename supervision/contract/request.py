@@ -15,7 +15,7 @@ from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.text import cut, did_you_mean, one_line, size
 from supervision.contract.base import Duration, StrictModel, Undecodable, depth_exceeds
 from supervision.contract.model_choice import Effort, ModelChain
-from supervision.contract.plan import Plan, unknown_fields
+from supervision.contract.plan import Plan
 from supervision.contract.strategy import StrategyName
 from supervision.contract.team import Team
 
@@ -113,9 +113,7 @@ class RunRequest(StrictModel):
     @classmethod
     def _plan(cls, plan: object) -> object:
         """A misspelt field of a caller's own plan is refused; one of a model's is only ignored."""
-        if isinstance(plan, dict) and (unknown := unknown_fields(plan)):
-            raise ValueError(f"has no such fields: {one_line(', '.join(unknown), limits.PARAGRAPH_BYTES)}")
-        return plan
+        return Plan.model_validate(plan, extra="forbid") if isinstance(plan, dict) else plan
 
     @property
     def team_name(self) -> str:
@@ -170,11 +168,10 @@ def success_fraction(value: object) -> Fraction | None:
     if value == "any":
         return None
     share = Fraction(value == "all")
-    if isinstance(value, str) and _FRACTION.fullmatch(value.strip()):  # computed, "1e-999999999" takes all memory
-        with suppress(ZeroDivisionError):
-            share = Fraction(value)
-    elif isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= 1:
-        share = Fraction(value).limit_denominator(10**9)  # 0.1 means 1/10
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if is_number or (isinstance(value, str) and _FRACTION.fullmatch(value.strip())):  # "1e-999999999" takes all memory
+        with suppress(ValueError, ZeroDivisionError):
+            share = Fraction(str(value))  # the digits of a float: 0.1 means 1/10
     if not 0 < share <= 1:
         raise ValueError('must be "any", "all", or a fraction above 0 and at most 1 such as "2/3" or 0.5')
     return share

@@ -19,23 +19,18 @@ def able(roles: Iterable[RoleCard], capabilities: Collection[str]) -> list[RoleC
     return [role for role in roles if set(capabilities) <= set(role.capabilities)]
 
 
-def choose(able: Sequence[RoleCard], in_flight: Mapping[str, int]) -> str:
-    """Returns the name of the first role with the fewest subtasks in flight. Raises ValueError without roles."""
-    return min(able, key=lambda role: in_flight.get(role.name, 0)).name
-
-
 def role_for(
     subtask: Subtask,
     team: TeamCard,
     in_flight: Mapping[str, int],
     free: Callable[[RoleCard], bool] = lambda _: True,
 ) -> str:
-    """Returns the role that takes a subtask at its dispatch; of several able ones, a `free` one if there is any."""
+    """Returns the role that takes a subtask at its dispatch: of the able ones, if possible `free`, the least loaded."""
     name = settled(subtask, team)
     if name != "auto":
         return name
     roles = able(team.roles, subtask.capabilities)
-    return choose([role for role in roles if free(role)] or roles, in_flight)
+    return min([role for role in roles if free(role)] or roles, key=lambda role: in_flight.get(role.name, 0)).name
 
 
 def settled(subtask: Subtask, team: TeamCard) -> str:

@@ -9,7 +9,6 @@ from pydantic import TypeAdapter, ValidationError
 from supervision.base import limits
 from supervision.contract.base import Duration, depth_exceeds, number_exceeds
 from supervision.contract.model_choice import MODEL_CHAIN, Efforts, ModelChain, chain_of
-from supervision.contract.plan import unknown_fields
 from supervision.contract.progress import Counts
 from supervision.contract.request import Budget
 from supervision.contract.result import RunResult, SubtaskReport
@@ -123,18 +122,6 @@ def test_a_subtask_is_known_by_its_id() -> None:
     assert shape.subtask("t2") is shape.subtasks[1]
     with pytest.raises(KeyError, match="t3"):
         shape.subtask("t3")
-
-
-@pytest.mark.parametrize(
-    ("subtasks", "unknown"),
-    [
-        ([{"id": "t1"}, {"id": "t2", "needs": [], "description": ""}, "t3"], ["subtasks.1.needs"]),
-        *((None, []), ("t1", []), (3, []), ({"needs": 1}, []), ([], [])),
-    ],
-)
-def test_fields_that_a_plan_does_not_have_are_named_by_their_place(subtasks: object, unknown: list[str]) -> None:
-    written = {"goal": "g", "aim": 1, "subtasks": subtasks, "new_roles": [{"name": "a", "tool": "b"}]}
-    assert unknown_fields(written) == ["aim", *unknown, "new_roles.0.tool"]
 
 
 def test_counts_add_up_and_ended_are_those_in_a_final_state() -> None:

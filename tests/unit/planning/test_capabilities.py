@@ -9,7 +9,6 @@ from supervision.contract.plan import Plan, Subtask
 from supervision.contract.team import RoleCard, TeamCard, ToolCard
 from supervision.planning.capabilities import (
     able,
-    choose,
     expand,
     for_readers,
     missing,
@@ -69,13 +68,12 @@ def test_a_capability_that_is_asked_for_twice_has_one_share() -> None:
 def test_the_least_loaded_of_the_able_takes_it(team: TeamCard, wanted: list[str], in_flight: dict[str, int]) -> None:
     candidates = able(team.roles, wanted)
     assert candidates == [r for r in team.roles if {*wanted} <= {*r.capabilities}]
-    if not candidates:
-        assert role_for(work("auto", *wanted), team, in_flight) == team.generalist
-        return
-    chosen = choose(candidates, in_flight)
-    assert [r.name for r in candidates if in_flight.get(r.name, 0) < in_flight.get(chosen, 0)] == []
-    if wanted:
-        assert role_for(work("auto", *wanted), team, in_flight) == chosen
+    chosen = role_for(work("auto", *wanted), team, in_flight)
+    if wanted and candidates:
+        least = min(in_flight.get(r.name, 0) for r in candidates)
+        assert chosen == next(r.name for r in candidates if in_flight.get(r.name, 0) == least)
+    else:
+        assert chosen == team.generalist
 
 
 @pytest.mark.parametrize(
