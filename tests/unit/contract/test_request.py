@@ -201,7 +201,7 @@ def test_success_is_a_word_or_a_share(value: Any, share: Fraction | None) -> Non
     "value",
     [
         *("", "none", "0", "0/5", "1/0", "-1/2", "3/2", "1e-999999999", "9" * 5000),
-        *(0, 10**5000, float("inf"), -0.5, 1.01, True, None, [], float("nan")),
+        *(0, 10**400, float("inf"), -0.5, 1.01, True, None, [], float("nan")),
     ],
 )
 def test_any_other_share_is_refused_at_once(value: object) -> None:
