@@ -11,10 +11,9 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from obstore.exceptions import BaseError
 from obstore.store import LocalStore, from_url
 
+from supervision.base import limits
 from supervision.base.trust import is_loopback
 
-_STORE_REQUEST_RETRIES = 3  # inside one operation; Temporal's retries come on top
-_STORE_REQUEST_TIMEOUT = timedelta(seconds=20)  # one request of a 16 MiB object on a slow line
 _STORE_CONNECT_TIMEOUT = timedelta(seconds=5)
 _STORE_RETRY_TIMEOUT = timedelta(seconds=15)  # all retries of one operation end before SETUP_TIMEOUT
 
@@ -86,12 +85,12 @@ def _remote(parts: SplitResult) -> Backend:
         raise ValueError(f"'{shown}' names no bucket")
     client: ClientConfig = {
         "connect_timeout": _STORE_CONNECT_TIMEOUT,
-        "timeout": _STORE_REQUEST_TIMEOUT,
+        "timeout": limits.STORE_REQUEST_TIMEOUT,
     }
     if parts.scheme == "s3" and _plain_http_allowed():
         client["allow_http"] = True
     retries: RetryConfig = {
-        "max_retries": _STORE_REQUEST_RETRIES,
+        "max_retries": limits.STORE_REQUEST_RETRIES,
         "retry_timeout": _STORE_RETRY_TIMEOUT,
     }
     try:

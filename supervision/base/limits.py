@@ -153,6 +153,8 @@ STORE_RETRY_INITIAL = timedelta(milliseconds=200)  # a store answers in millisec
 STORE_RETRY_MAX = timedelta(seconds=15)  # the longest that a store is back unnoticed
 ARTIFACT_BYTES = 16 * KIB * KIB  # one object
 STORE_READS = 32  # objects read at once by one load: a cold process needs no more connections to be fast
+STORE_REQUEST_TIMEOUT = timedelta(seconds=20)  # one request of a 16 MiB object on a slow line
+STORE_REQUEST_RETRIES = 3  # inside one operation; Temporal's retries come on top
 
 # --- Reaching Temporal ----------------------------------------------------------------------------
 CONNECT_TIMEOUT = timedelta(seconds=5)  # one try; a local server answers in milliseconds

@@ -30,14 +30,16 @@ _Label = Annotated[str, Field(max_length=200)]
 _DURATION = 'must be a duration such as "30m" or "PT30M", or a number of seconds'
 
 
-def _within(value: timedelta, least: timedelta) -> timedelta:
+def _within(value: timedelta, least: timedelta, shown: str) -> timedelta:
     if not least <= value <= limits.MAX_DEADLINE:
-        raise ValueError(f"must be from {least.total_seconds():g}s to {limits.MAX_DEADLINE.days}d")
+        raise ValueError(f"must be from {shown} to P30D (30 days)")
     return value
 
 
-_RunTime = Annotated[Duration, AfterValidator(partial(_within, least=limits.MIN_DEADLINE))]
-_SubtaskTime = Annotated[Duration, AfterValidator(partial(_within, least=MIN_SUBTASK_TIMEOUT))]
+_RunTime = Annotated[Duration, AfterValidator(partial(_within, least=limits.MIN_DEADLINE, shown="PT5S (5 seconds)"))]
+_SubtaskTime = Annotated[
+    Duration, AfterValidator(partial(_within, least=MIN_SUBTASK_TIMEOUT, shown="PT1S (one second)"))
+]
 
 
 class Budget(StrictModel):

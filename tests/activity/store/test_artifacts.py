@@ -326,7 +326,7 @@ async def test_an_unreachable_service_is_unavailable_and_no_secret_is_told(
     s3_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://user:hush@127.0.0.1:9")
-    monkeypatch.setattr("activities.store.backends._STORE_REQUEST_RETRIES", 0)
+    monkeypatch.setattr(limits, "STORE_REQUEST_RETRIES", 0)
     store = open_store(s3_url)
     with pytest.raises(ArtifactUnavailable, match="could not write 'run/goal'.*AWS_ENDPOINT_URL") as caught:
         await store.put("run/goal", b"")

@@ -56,7 +56,7 @@ async def refused(handle: Handle, model: ScriptedModel, run_id: str, reason: str
         ({"max_parallel": 201}, "max_parallel: Input should be less than or equal to 200"),
         ({"max_depth": 0}, "max_depth: Input should be greater than or equal to 1"),
         ({"max_reviews": -1}, "max_reviews: Input should be greater than or equal to 0"),
-        ({"deadline": "PT1S"}, "deadline: must be from 5s to 30d"),
+        ({"deadline": "PT1S"}, "deadline: must be from PT5S (5 seconds) to P30D (30 days)"),
         ({"budget": {"tokens": 0}}, "budget.tokens: Input should be greater than or equal to 1"),
         ({"budget": {"usd": -1}}, "budget.usd: Input should be greater than 0"),
         ({"models": {"workers": ""}}, "models.workers.0: String should have at least 1 character"),
