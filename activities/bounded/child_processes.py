@@ -18,8 +18,8 @@ from typing import Any, TypeVar
 from cachetools import LRUCache
 
 from activities.bounded.served import TOO_DEEP, Json
-from supervision.base import limits
 
+_BOUNDED_TIME = timedelta(seconds=3)  # one function on foreign text; honest text takes milliseconds
 CHILD_REPLY_BYTES = 4 * 1024 * 1024  # one answer of a child process; a tool's output is a hundredth of it
 _CHILD_START_TIMEOUT = timedelta(seconds=30)  # of a child process: 0.3 s on a quiet machine, and the tables of a team
 _BOUNDED_ADDRESS_BYTES = 512 * 1024 * 1024  # what its process may map
@@ -60,7 +60,7 @@ async def run_bounded(function: Callable[..., R], *arguments: Any, owner: str) -
     module = function.__module__
     if module not in _pools:
         _pools[module] = ChildProcesses(module, _BOUNDED_PROCESSES, _BOUNDED_ADDRESS_BYTES)
-    result: R = await _pools[module].call(owner, limits.BOUNDED_TIME, function.__name__, *arguments)
+    result: R = await _pools[module].call(owner, _BOUNDED_TIME, function.__name__, *arguments)
     return result
 
 

@@ -159,7 +159,7 @@ VALUES: list[Any] = ["a" * 50 + "!", "x" * 50, [[]] * 200, {"a": {"a": {}}}, lis
 
 @pytest.mark.timeout(300)
 async def test_no_answer_schema_holds_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "BOUNDED_TIME", timedelta(milliseconds=400))
+    monkeypatch.setattr("activities.bounded.child_processes._BOUNDED_TIME", timedelta(milliseconds=400))
     monkeypatch.setattr(child_processes, "_pools", {})
     late = 0
     for schema in [*SCHEMAS, *({"type": "string", "pattern": pattern} for pattern in PATTERNS)]:

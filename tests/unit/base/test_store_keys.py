@@ -25,31 +25,20 @@ def call(run: str, first_run_id: str, workflow: str) -> str:
     return keys.call_key(run, first_run_id, workflow, "turn.1", "ab" * 32)
 
 
-def test_an_ordinary_id_stays_readable() -> None:
-    run = "supervise-which-region-grew-most-4f2a"
-    uuid = "0190f6a2-7a1c-7c3e-9b58-1f0f3a6f7d10"
-    assert keys.call_key(run, uuid, f"{run}/t1/1", "turn.7", "ab" * 32) == (
-        f"{run}/{uuid}/{run}%2Ft1%2F1/turn.7/{'ab' * 32}"
-    )
-    assert keys.output_key(run, "ab" * 32) == f"{run}/outputs/{'ab' * 32}"
-    assert keys.named_key(run, "result") == f"{run}/result"
-    assert keys.encode("team v1.2/ä") == "team%20v1.2%2F%C3%A4"
-
-
 @given(st.lists(ids, min_size=5, max_size=5))
 @example(["..", "a..b", ".", "...", "a."])
 def test_keys_hold_nothing_that_a_store_could_misread(parts: list[str]) -> None:
+    run, name, *_ = parts
     for key in (
         keys.call_key(*parts),
-        keys.output_key(parts[0], parts[1]),
-        keys.named_key(parts[0], parts[1]),
-        keys.grant_key(parts[0], parts[1]),
+        keys.output_key(run, name),
+        keys.named_key(run, name),
+        keys.grant_key(run, name),
     ):
         assert keys.is_key(key)
-        assert ".." not in key
-        assert "//" not in key
         assert re.fullmatch(r"[!-~]+", key)
         assert not key.startswith("/")
+        assert not {"..", "//"} & {key[n : n + 2] for n in range(len(key))}
         assert all(len(segment) <= KEY_SEGMENT_BYTES and segment != "." for segment in key.split("/"))
 
 
@@ -63,47 +52,32 @@ def test_different_ids_have_different_segments(one: str, other: str) -> None:
     assert (keys.encode(one) == keys.encode(other)) == (one == other)
 
 
-@given(st.tuples(ids, uuids, ids), st.tuples(ids, uuids, ids))
-def test_different_objects_have_different_keys(one: tuple[str, str, str], other: tuple[str, str, str]) -> None:
-    def all_of(run: str, uuid: str, last: str) -> list[str]:
-        return [
-            call(run, uuid, last),
-            keys.output_key(run, last),
-            keys.named_key(run, last),
-            keys.STORE_ID,
-        ]
-
-    assert len(set(all_of(*one))) == 4
-    assert (call(*one) == call(*other)) == (one == other)
-    different = set(all_of(*one)) & set(all_of(*other)) - {keys.STORE_ID}
-    assert not different or one[0] == other[0]
+def objects(run: str, uuid: str, last: str) -> set[str]:
+    """Keys of three objects of a run."""
+    return {call(run, uuid, last), keys.output_key(run, last), keys.named_key(run, last)}
 
 
-@given(st.tuples(ids, uuids, ids), st.tuples(ids, uuids, ids))
+things = st.tuples(ids, uuids, ids)
+
+
+@given(things, things)
 @example(("a", "0" * 8, "1"), ("a", "0" * 8, "12"))
-def test_no_object_lies_where_another_needs_a_folder(one: tuple[str, str, str], other: tuple[str, str, str]) -> None:
-    files = {
-        key
-        for run, uuid, last in (one, other)
-        for key in (
-            call(run, uuid, last),
-            keys.output_key(run, last),
-            keys.named_key(run, last),
-        )
-    } | {keys.STORE_ID}
-    assert not [(a, b) for a in files for b in files if b.startswith(f"{a}/")]
-
-
-@given(ids, ids, ids)
-@example("a", "ab", "x")
-@example("run", "run.2", "x")
-@example("run", "run/2", "x")
-@example("y" * 250, "y" * 251, "x")
-def test_the_prefix_of_a_run_fits_no_key_of_another_run(run: str, other: str, name: str) -> None:
-    assert keys.named_key(run, name).startswith(keys.run_prefix(run))
-    if run != other:
-        assert not keys.named_key(other, name).startswith(keys.run_prefix(run))
-        assert not call(other, run, name).startswith(keys.run_prefix(run))
+@example(("a", "0" * 8, "x"), ("ab", "0" * 8, "x"))
+@example(("run", "0" * 8, "x"), ("run.2", "0" * 8, "x"))
+@example(("run", "0" * 8, "x"), ("run/2", "0" * 8, "x"))
+@example(("y" * 250, "0" * 8, "x"), ("y" * 251, "0" * 8, "x"))
+@example(("uploads", "0" * 8, "x"), ("store-id", "0" * 8, "x"))
+def test_no_object_meets_another_or_lies_where_it_needs_a_folder(
+    one: tuple[str, str, str], other: tuple[str, str, str]
+) -> None:
+    mine, others = objects(*one), objects(*other)
+    everything, prefix = mine | others | {keys.STORE_ID}, keys.run_prefix(one[0])
+    assert len(mine) == 3
+    assert (call(*one) == call(*other)) == (one == other)
+    assert all(key.startswith(prefix) for key in mine)
+    assert one[0] == other[0] or not any(key.startswith(prefix) for key in others)
+    assert not [(a, b) for a in everything for b in everything if b.startswith(f"{a}/")]
+    assert not any(map(keys.is_upload, everything))
 
 
 @given(awkward, ids)
@@ -118,27 +92,15 @@ def test_a_key_without_a_run_is_told_so() -> None:
             keys.run_of(key)
 
 
-@given(ids, uuids, ids)
-@example("uploads", "0" * 8, "x")
-def test_no_object_of_a_run_passes_for_an_upload(run: str, uuid: str, name: str) -> None:
-    assert keys.is_upload(keys.upload_key("ab" * 32))
-    for ref in (
-        keys.named_key(run, name),
-        call(run, uuid, name),
-        keys.output_key(run, name),
-        keys.STORE_ID,
-    ):
-        assert not keys.is_upload(ref)
-    for ref in ("uploads", "uploads/", "uploads/a/b", "uploads/..", "../uploads/a"):
-        assert not keys.is_upload(ref)
-
-
 def test_an_empty_id_is_refused() -> None:
     with pytest.raises(ValueError, match="empty"):
         call("run", "", "1")
 
 
 def test_a_long_id_keeps_a_readable_prefix_without_half_an_escape() -> None:
+    longest = "x" * KEY_SEGMENT_BYTES
+    assert keys.encode(longest) == longest
+    assert len(keys.encode(f"{longest}x")) == KEY_SEGMENT_BYTES
     for length in range(60, 80):
         encoded = keys.encode("a" * length + "ü" * 100)
         prefix, _, digest = encoded.partition("~")
@@ -148,10 +110,29 @@ def test_a_long_id_keeps_a_readable_prefix_without_half_an_escape() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "/", "a/", "/a", "a//b", "../a", "a/..", ".", "a b", "a#1", "a\n", "ä", "a/b/c/d/e/f", "x" * 201]
+    "text",
+    [
+        "",
+        "/",
+        "a/",
+        "uploads/",
+        "uploads/..",
+        "/a",
+        "a//b",
+        "../a",
+        "a/..",
+        ".",
+        "a b",
+        "a#1",
+        "a\n",
+        "ä",
+        "a/b/c/d/e/f",
+        "x" * 201,
+    ],
 )
 def test_what_is_no_key_is_not_taken_for_one(text: str) -> None:
     assert not keys.is_key(text)
+    assert not keys.is_upload(text)
 
 
 def test_the_call_header_reads_like_the_ids_it_is_made_of() -> None:
@@ -174,7 +155,10 @@ RUN, EXECUTION, SHA = "run 1", "0190f6a2-7a1c-7c3e-9b58-1f0f3a6f7d10", "ab" * 32
 
 def test_the_layout_is_as_written_down() -> None:
     written = {
+        keys.encode("team v1.2/ä"): "team%20v1.2%2F%C3%A4",
         keys.run_prefix(RUN): "run%201/",
+        keys.output_key(RUN, SHA): f"run%201/outputs/{SHA}",
+        keys.named_key("which-region-grew-4f2a", "result"): "which-region-grew-4f2a/result",
         keys.calls_prefix(RUN, EXECUTION): f"run%201/{EXECUTION}/",
         keys.effect_key(RUN, "2.0"): "run%201/started/2.0.effect",
         keys.result_key(RUN, "2.0"): "run%201/started/2.0.result",
@@ -189,12 +173,6 @@ def test_the_layout_is_as_written_down() -> None:
         keys.upload_key(SHA): f"uploads/{SHA}",
     }
     assert list(written) == list(written.values())
-
-
-def test_an_id_is_kept_whole_up_to_the_bytes_of_a_segment() -> None:
-    longest = "x" * KEY_SEGMENT_BYTES
-    assert keys.encode(longest) == longest
-    assert len(keys.encode(f"{longest}x")) == KEY_SEGMENT_BYTES
 
 
 @pytest.mark.parametrize(
@@ -223,9 +201,6 @@ def test_a_key_says_of_what_kind_it_is(
 ) -> None:
     assert (keys.digest_of(key), keys.is_ended(key), keys.home_of(key)) == (digest, ended, home)
     assert (keys.is_team(key, RUN), keys.is_grant(key, RUN), keys.is_upload(key)) == (team, grant, upload)
-
-
-# --- model calls --------------------------------------------------------------------------------------
 
 
 @given(st.lists(ids, min_size=5, max_size=5), st.integers(0, 4), ids)

@@ -1,9 +1,11 @@
 """Cutting keeps to bytes, cleaning leaves nothing hidden, whatever the text holds."""
 
 import re
+from collections.abc import Callable
+from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from supervision.base.text import (
@@ -23,11 +25,13 @@ from tests.unit.shapes import any_text
 
 
 @given(any_text, st.integers(0, 60))
+@example("four", 4)
 def test_a_cut_text_is_valid_and_within_its_bytes(text: str, limit: int) -> None:
     short = cut(text, limit)
     assert len(short.encode("utf-8")) <= limit
     whole = text.encode("utf-8", "replace").decode()
     assert whole.startswith(short.removesuffix("…"))
+    assert size(text) == len(whole.encode())
     assert (short == whole) == (size(text) <= limit)
     if limit >= 3 and short != whole:
         assert short.endswith("…")
@@ -42,33 +46,40 @@ def test_one_line_is_one_line_within_its_bytes(text: str, limit: int) -> None:
     assert not re.search(r"[\x00-\x1f\x7f-\x9f]|\s\s", line)
 
 
-@given(any_text)
-def test_size_counts_the_bytes_that_are_stored(text: str) -> None:
-    assert size(text) == len(text.encode("utf-8", "replace"))
-
-
 @given(any_text, st.integers(1, 60))
 def test_a_slug_is_fit_for_an_id(text: str, limit: int) -> None:
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", slug(text, limit))
     assert len(slug(text, limit)) <= max(limit, len("goal"))
 
 
-def test_slugs_read_like_their_goal() -> None:
-    assert slug("Which region grew most in 2024?") == "which-region-grew-most-in-2024"
-    assert slug("漢字!") == "goal"
-
-
-def test_terminal_escapes_do_not_survive_on_one_line() -> None:
-    assert one_line("\x1b[2Jall\r\n good\x00", 50) == "[2Jall good"
+@pytest.mark.parametrize(
+    ("function", "arguments", "expected"),
+    [
+        (slug, ("Which region grew most in 2024?",), "which-region-grew-most-in-2024"),
+        (slug, ("漢字!",), "goal"),
+        (one_line, ("\x1b[2Jall\r\n good\x00", 50), "[2Jall good"),
+        (one_line, ("\U0001f469\u200d\U0001f52c", 50), "\U0001f469\u200d\U0001f52c"),  # joined letters stay joined
+        (label, ("[Pay](http://evil) ![x](y) <b>\\[z]", 200), r"\[Pay\](http://evil) !\[x\](y) \<b>\\\[z\]"),
+        (label, ("Sum the sales of 2001", 200), "Sum the sales of 2001"),
+        (quoted, ("a\nb",), "'a b'"),
+        (quoted, ("x" * 500,), f"'{'x' * (NAME_SHOWN_BYTES - 3)}…'"),
+        (cap, ("x" * 1000, 1000), "x" * 1000),
+        (money, (None,), "cost unknown"),
+        (money, (0.0,), "$0.0000"),
+        (money, (0.99994,), "$0.9999"),
+        (money, (1.0,), "$1.00"),
+        (money, (1234.5,), "$1,234.50"),
+    ],
+)
+def test_text_is_made_as_people_read_it(
+    function: Callable[..., str], arguments: tuple[Any, ...], expected: str
+) -> None:
+    assert function(*arguments) == expected
 
 
 @pytest.mark.parametrize("char", ["\u202e", "\u2066", "\u200b", "\ufeff", "\U000e0041", "\u00ad"])
 def test_characters_that_change_how_others_are_shown_are_left_out_of_a_line(char: str) -> None:
     assert one_line(f"ab{char}cd\n{char}ef", 50) == "abcd ef"
-
-
-def test_joined_letters_stay_joined() -> None:
-    assert one_line("\U0001f469\u200d\U0001f52c", 50) == "\U0001f469\u200d\U0001f52c"
 
 
 @pytest.mark.parametrize(
@@ -100,39 +111,6 @@ def test_any_text_becomes_storable_and_short(text: str, limit: int) -> None:
     assert "\x1b" not in shown
 
 
-def test_a_cut_says_how_much_is_missing() -> None:
-    shown = cap("x" * 10_000_000, 1000)
-    assert len(shown) <= 1000
-    kept = shown.count("x") - shown.split("\n")[1].count("x")
-    assert shown.endswith(f"\n[cut: {10_000_000 - kept} of 10000000 characters are left out]")
-
-
-def test_text_within_the_limit_is_not_cut() -> None:
-    assert cap("x" * 1000, 1000) == "x" * 1000
-
-
-def test_a_label_of_the_web_ui_holds_no_markup_of_others() -> None:
-    assert label("[Pay](http://evil) ![x](y) <b>now</b> \\[z](w)", 200) == (
-        r"\[Pay\](http://evil) !\[x\](y) \<b>now\</b> \\\[z\](w)"
-    )
-    assert label("Sum the sales of 2001", 200) == "Sum the sales of 2001"
-
-
-@pytest.mark.parametrize(
-    ("usd", "shown"),
-    [
-        (None, "cost unknown"),
-        (0.0, "$0.0000"),
-        (0.99994, "$0.9999"),
-        (1.0, "$1.00"),
-        (1.5, "$1.50"),
-        (1234.5, "$1,234.50"),
-    ],
-)
-def test_money_has_more_digits_below_a_dollar(usd: float | None, shown: str) -> None:
-    assert money(usd) == shown
-
-
 @pytest.mark.parametrize(
     ("name", "known", "hint"),
     [
@@ -148,22 +126,12 @@ def test_the_closest_known_name_is_suggested(name: str, known: list[str], hint: 
     assert did_you_mean(name, known) == hint
 
 
-def test_a_name_is_quoted_on_one_line() -> None:
-    assert quoted("a\nb") == "'a b'"
-    assert size(quoted("x" * 500)) == NAME_SHOWN_BYTES + 2
-
-
-@pytest.mark.parametrize(("hidden", "shown"), [(300, 100), (301, 100), (299, 101)])
-def test_hidden_characters_do_not_let_the_end_of_a_text_go_unsaid(hidden: int, shown: int) -> None:
-    """Only the first four times `limit` characters are looked at: what comes later counts as left out."""
-    text = "\u200b" * hidden + "a" * shown
-    whole = len(text) <= 400 and shown <= 100
-    capped = cap(text, 100)
-    assert (capped == "a" * shown) == whole
-    if not whole:
-        left = len(capped.splitlines()[0])
-        assert capped.endswith(f"[cut: {len(text) - left} of {len(text)} characters are left out]")
-
-
-def test_only_four_times_the_limit_is_cleaned() -> None:
-    assert cap("\u200b" * 390 + "a" * 110, 100) == f"{'a' * 10}\n[cut: 490 of 500 characters are left out]"
+@pytest.mark.parametrize(
+    ("hidden", "letters", "kept"),
+    [(300, 100, 100), (299, 101, 20), (301, 100, 20), (390, 110, 10), (0, 10_000_000, 20)],
+)
+def test_a_cut_says_how_much_is_missing(hidden: int, letters: int, kept: int) -> None:
+    """Only the first four times `limit` characters are cleaned: later ones count as left out."""
+    total, shown = hidden + letters, cap("\u200b" * hidden + "a" * letters, 100)
+    cut_off = f"\n[cut: {total - kept} of {total} characters are left out]"
+    assert shown == "a" * kept + (cut_off if kept < 100 else "")
