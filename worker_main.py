@@ -27,6 +27,7 @@ from temporalio.worker import Worker
 from activities.agent.agent_turn import AgentTurnActivities
 from activities.agent.tool_calls import ToolActivities
 from activities.attempts import Attempts
+from activities.files.file_cache import FileCache
 from activities.guard import Guard
 from activities.model.anthropic_model import AnthropicModel
 from activities.model.conversation import ConversationStore
@@ -47,7 +48,7 @@ from runtime import search_attributes, telemetry
 from runtime.connection import ConnectionFailed, connect, namespace_id
 from runtime.health import shown_alive
 from runtime.imports import end_imports
-from runtime.paths import keep_files_private, make_command
+from runtime.paths import cache_dir, keep_files_private, make_command
 from runtime.process import check_ownership, exit_now, keep_private
 from runtime.settings import Settings, load_settings
 from runtime.watchdog import LastWords, Watchdog, last_words, stopping_by_signal
@@ -84,7 +85,7 @@ async def serving(
     model = anthropic_model(settings)
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(model.close)  # first in, last out: calls in flight may finish
-        gate, files = ModelGate(model, settings.model_calls), TeamFiles(settings.teams_folders)
+        gate, files = ModelGate(model, settings.model_calls), TeamFiles(settings.teams_folders, FileCache(cache_dir()))
         stack.push_async_callback(files.close)
         for worker in compose(client, settings, gate, files, roles, usable, own_id, pool, strict_sandbox, words):
             await stack.enter_async_context(worker)

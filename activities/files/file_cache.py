@@ -1,8 +1,10 @@
 """Files of a team or a run, each converted once for its content, and the index over their documents."""
 
 import asyncio
+import contextlib
 import hashlib
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -79,25 +81,29 @@ class FileCache:
     async def _report(self, source: SourceFile, owner: str) -> list[Json]:
         key = hashlib.sha256(f"{source.sha256} {source.name}".encode()).hexdigest()
         folder = self._folder / key
-        done = folder / "report.json"
-        if (known := await asyncio.to_thread(_read, done)) is not None:
+        if (known := await asyncio.to_thread(_read, folder)) is not None:
             return known
         if source.bytes > FILE_BYTES:
             return [{"name": source.name, "problem": f"it is larger than {FILE_BYTES >> 20} MiB"}]
-        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
-        fetched = folder / "fetched"
-        await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
-        await source.fetch(fetched)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        made = Path(tempfile.mkdtemp(prefix=f"{key}.", dir=self._folder))
         try:
-            asked = (str(fetched), source.name, str(folder))
+            await source.fetch(made / "fetched")
+            reports = await self._converted(source.name, made, owner)
+            return await asyncio.to_thread(_keep, reports, made, folder)
+        finally:
+            await asyncio.to_thread(shutil.rmtree, made, ignore_errors=True)
+
+    async def _converted(self, name: str, made: Path, owner: str) -> list[Json]:
+        try:
+            asked = (str(made / "fetched"), name, str(made))
             reports: list[Json] = await self._children.call(owner, _CONVERSION_TIME, "convert", *asked)
         except BoundExceeded as exceeded:
-            return [{"name": source.name, "problem": f"it can't be read, {exceeded}"}]
+            return [{"name": name, "problem": f"it can't be read, {exceeded}"}]
         except Failed as failed:
-            reports = [{"name": source.name, "problem": f"it can't be read: {failed.text}"}]
+            return [{"name": name, "problem": f"it can't be read: {failed.text}"}]
         finally:
-            fetched.unlink(missing_ok=True)
-        await asyncio.to_thread(_write, done, reports)
+            (made / "fetched").unlink(missing_ok=True)
         return reports
 
     def make_room(self) -> None:
@@ -110,19 +116,22 @@ class FileCache:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def _read(file: Path) -> list[Json] | None:
+def _read(folder: Path) -> list[Json] | None:
     try:
-        found: list[Json] = json.loads(file.read_bytes())
+        found: list[Json] = json.loads((folder / "report.json").read_bytes())
+        os.utime(folder)  # the cache keeps what was used last
     except (OSError, ValueError):
         return None
     return found
 
 
-def _write(file: Path, reports: list[Json]) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    part = file.with_suffix(".part")
-    part.write_text(json.dumps(reports, ensure_ascii=False), encoding="utf-8")
-    part.replace(file)  # another process sees the whole report or none
+def _keep(reports: list[Json], made: Path, folder: Path) -> list[Json]:
+    """Moves what was made to its place, unless another process was faster. Returns the reports with paths there."""
+    written = json.dumps(reports, ensure_ascii=False).replace(str(made), str(folder))
+    (made / "report.json").write_text(written, encoding="utf-8")
+    with contextlib.suppress(OSError):
+        made.rename(folder)
+    return _read(folder) or reports
 
 
 def with_unique_tables(reports: list[FileReport]) -> list[FileReport]:

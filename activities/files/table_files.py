@@ -197,8 +197,8 @@ def _described(database: duckdb.DuckDBPyConnection, name: str, kind: str) -> Jso
     values = [value for (value,) in database.execute(f"{distinct} LIMIT {TABLE_VALUES + 1}").fetchall()]
     more = 0
     if len(values) > TABLE_VALUES:
-        (count,) = database.execute(f"SELECT approx_count_distinct({column}) FROM typed").fetchone() or (0,)
-        values, more = sorted(values)[:_SOME_VALUES], max(1, count - _SOME_VALUES)  # about so many
+        (count,) = database.execute(f"SELECT count(DISTINCT {column}) FROM typed").fetchone() or (0,)
+        values, more = sorted(values)[:_SOME_VALUES], count - _SOME_VALUES
     return {"name": name, "type": kind, "values": sorted(values), "more": more}
 
 
