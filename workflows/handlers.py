@@ -15,9 +15,9 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.updates import ExtendLimits, Resume, UpdateReply, read_update
     from supervision.results.payload_fit import fit
     from supervision.run.run_state import RunState
-    from workflows.child_contracts import NestedReport, NestedRequest, NestedTerms
-    from workflows.nested.child_links import ChildLinks
-    from workflows.nested.parent_link import ParentLink
+    from workflows.children.child_contracts import NestedReport, NestedRequest, NestedTerms
+    from workflows.children.child_links import ChildLinks
+    from workflows.children.parent_link import ParentLink
     from workflows.run_context import RunContext
 
 M = TypeVar("M", bound=BaseModel)

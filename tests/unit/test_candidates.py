@@ -13,7 +13,7 @@ from supervision.contract.team import RoleCard
 from supervision.run.serving_models import ServingModels
 from supervision.run.slots import Slot
 from tests.unit.shapes import Clock
-from workflows.child_contracts import WorkerAgentResult
+from workflows.children.child_contracts import WorkerAgentResult
 from workflows.run_context import RunContext
 from workflows.subtasks.assignment import Assignment
 from workflows.subtasks.attempt import _Attempt

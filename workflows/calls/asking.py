@@ -10,7 +10,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.budget.ledger import SUPERVISOR
     from supervision.contract.usage import Usage
     from workflows.calls.activity_calls import answer_to
-    from workflows.failures import CallCancelled, CallFailed
+    from workflows.calls.failures import CallCancelled, CallFailed
     from workflows.run_context import RunContext
 
 

@@ -27,7 +27,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base.queues import pool_queue
     from supervision.contract.status import TraceEvent
     from workflows.calls.activity_calls import LASTING, reply_of
-    from workflows.failures import CallFailed
+    from workflows.calls.failures import CallFailed
 
 T = TypeVar("T")
 

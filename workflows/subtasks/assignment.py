@@ -15,7 +15,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.run.role_breaker import RoleTicket
     from supervision.run.slots import Slot
     from workflows.calls import run_calls
-    from workflows.child_contracts import LoopProgress, WorkerAgentResult
+    from workflows.children.child_contracts import LoopProgress, WorkerAgentResult
     from workflows.run_context import RunContext
     from workflows.subtasks.child_runs import AttemptOutcome
 

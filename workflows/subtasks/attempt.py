@@ -17,11 +17,10 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.result import Problem
     from supervision.run.attempt_rules import AfterAgent, after_agent, child_id
     from supervision.run.slots import Slot
-    from workflows.background import stop_all
     from workflows.calls.finding_refs import as_refs, shown
     from workflows.calls.judge_calls import select
-    from workflows.child_contracts import LoopProgress, WorkerAgentInput, WorkerAgentResult
-    from workflows.run_context import RunContext
+    from workflows.children.child_contracts import LoopProgress, WorkerAgentInput, WorkerAgentResult
+    from workflows.run_context import stop_all, RunContext
     from workflows.subtasks.assignment import Assignment
     from workflows.subtasks.child_runs import AttemptOutcome, Booked, stopped
     from workflows.subtasks.children import run_nested, run_worker_agent

@@ -14,11 +14,10 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.finding import Finding
     from supervision.contract.result import Problem
     from supervision.contract.usage import Usage
-    from workflows.background import let_ready_tasks_finish
     from workflows.calls import run_calls
-    from workflows.child_contracts import WorkerAgentResult
-    from workflows.failures import CallFailed, cancelled, details_of, problem_of
-    from workflows.run_context import RunContext
+    from workflows.children.child_contracts import WorkerAgentResult
+    from workflows.calls.failures import CallFailed, cancelled, details_of, problem_of
+    from workflows.run_context import let_ready_tasks_finish, RunContext
 
 Start = Callable[[str], Coroutine[Any, Any, workflow.ChildWorkflowHandle[Any, Any]]]
 

@@ -15,14 +15,14 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.request import RunRequest
     from supervision.contract.team import RoleCard
     from supervision.run.attempt_rules import child_id
-    from workflows.child_contracts import (
+    from workflows.children.child_contracts import (
         NestedInput,
         NestedResult,
         NestedTerms,
         WorkerAgentInput,
         WorkerAgentResult,
     )
-    from workflows.nested.nested_result import as_agent_result
+    from workflows.children.nested_result import as_agent_result
     from workflows.run_context import RunContext
     from workflows.subtasks.child_runs import AttemptOutcome, Booked, run_child, stopped
     from workflows.worker_agent import WorkerAgentWorkflow

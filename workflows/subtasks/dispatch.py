@@ -12,8 +12,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base import limits
     from supervision.base.errors import ErrorKind, SupervisionError
     from supervision.contract.result import Problem
-    from workflows.background import BackgroundTask, let_ready_tasks_finish
-    from workflows.run_context import RunContext
+    from workflows.run_context import BackgroundTask, let_ready_tasks_finish, RunContext
     from workflows.subtasks.assignment import Assignment, assign, next_probe_at, take_role, warm_start
     from workflows.subtasks.retries import give_up, run_with_retries
 

@@ -12,7 +12,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.result import Problem
     from supervision.run.attempt_rules import DECLINED, NextTry, back_off, counts_against_role, is_retried, next_try
     from workflows.calls.judge_calls import refine
-    from workflows.child_contracts import WorkerAgentResult
+    from workflows.children.child_contracts import WorkerAgentResult
     from workflows.run_context import RunContext
     from workflows.subtasks.assignment import (
         Assignment,

@@ -13,8 +13,8 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.progress import NestedRun
     from supervision.run.run_state import RunState
     from supervision.run.slots import Loan
-    from workflows.child_contracts import NestedReport, NestedRequest, NestedTerms
-    from workflows.nested.parent_link import ParentLink
+    from workflows.children.child_contracts import NestedReport, NestedRequest, NestedTerms
+    from workflows.children.parent_link import ParentLink
 
 
 @dataclass

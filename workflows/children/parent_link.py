@@ -14,8 +14,8 @@ with workflow.unsafe.imports_passed_through():
     from supervision.run.nested_runs import WaitChanges, milestone
     from supervision.run.run_state import RunState
     from supervision.run.slots import Loan
-    from workflows.child_contracts import NestedInput, NestedReport, NestedRequest, NestedTerms
-    from workflows.nested.nested_result import nested_run
+    from workflows.children.child_contracts import NestedInput, NestedReport, NestedRequest, NestedTerms
+    from workflows.children.nested_result import nested_run
 
 _NESTED_WAITS = 50  # changed waits in one report; the others follow with the next
 

@@ -7,7 +7,7 @@ from supervision.contract.progress import NestedRun
 from supervision.contract.result import Gap, RunResult
 from supervision.results.payload_fit import fit
 from supervision.run.run_state import RunState
-from workflows.child_contracts import NestedResult, WorkerAgentResult
+from workflows.children.child_contracts import NestedResult, WorkerAgentResult
 
 _NESTED_RESULT_BYTES = 16 * 1024  # what a nested run returns goes into two histories: its whole result is in the store
 NESTED_GAPS = 20  # missing subtasks of a nested run that the run above lists one by one
