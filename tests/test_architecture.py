@@ -47,8 +47,7 @@ PACKAGES = {
     ),
     "workflows": Package(
         "activities supervision",
-        "failures background start_window child_contracts nested run_context visibility handlers calls "
-        "tool_loop worker_agent plan subtasks answer supervisor",
+        "children run_context visibility handlers calls tool_loop worker_agent plan subtasks answer supervisor",
         lines=4520,
         arrows=43,
     ),

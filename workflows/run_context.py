@@ -25,7 +25,8 @@ with workflow.unsafe.imports_passed_through():
     from workflows.children.child_contracts import NestedInput
     from workflows.children.child_links import ChildLinks
     from workflows.children.parent_link import ParentLink
-    from workflows.start_window import StartWindow
+
+STARTS_AT_ONCE = 12  # children: a message to the server holds 4 MiB, so 12 inputs of 256 KiB, the most one may have
 
 
 class CallFields(TypedDict):
@@ -59,7 +60,7 @@ class RunContext:
     parent: ParentLink | None = None
     plan_ref: str = ""
     slot_freed: asyncio.Event = field(default_factory=asyncio.Event)
-    starts: StartWindow = field(default_factory=StartWindow)
+    starts: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(STARTS_AT_ONCE))
     written_by: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -76,11 +77,6 @@ class RunContext:
     def depth(self) -> int:
         """1 for the root."""
         return self.nested.depth if self.nested else 1
-
-    @property
-    def in_tree(self) -> bool:
-        """True if there are other supervisors, above or below, to share slots with."""
-        return self.parent is not None or bool(self.state.slots.loans)
 
     @property
     def call_fields(self) -> CallFields:
@@ -119,8 +115,8 @@ class RunContext:
         """Returns when the slot is held; worker agents that work come before subtasks that are to begin."""
         if not slot.held:
             self.state.slots.ask(slot)
-            if self.in_tree and not slot.held:
-                self.slot_freed.set()  # the dispatch calls slots back from nested runs, or asks the one above for more
+            if not slot.held:
+                self.slot_freed.set()  # the dispatch calls slots back from nested runs, or the report asks for more
             await workflow.wait_condition(lambda: slot.held)
 
     def free(self, slot: Slot) -> None:

@@ -25,12 +25,12 @@ with workflow.unsafe.imports_passed_through():
     from workflows.answer.review_rounds import review
     from workflows.answer.write_answer import answer_word_for_word, sole_finding, write_answer
     from workflows.calls import run_calls
-    from workflows.children.child_contracts import NestedInput
     from workflows.calls.failures import CallFailed
-    from workflows.handlers import Handlers
+    from workflows.children.child_contracts import NestedInput
     from workflows.children.child_links import ChildLinks
     from workflows.children.nested_result import nested_result
     from workflows.children.parent_link import ParentLink
+    from workflows.handlers import Handlers
     from workflows.plan.make_plan import Replanning, make_plan, own_plan
     from workflows.run_context import RunContext
     from workflows.subtasks.dispatch import Dispatch

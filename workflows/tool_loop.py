@@ -33,8 +33,8 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.usage import ToolTally, Usage
     from supervision.run.trace import Trace
     from workflows.calls import activity_calls
-    from workflows.children.child_contracts import LoopProgress, WorkerAgentInput, WorkerAgentResult
     from workflows.calls.failures import CallCancelled, CallFailed
+    from workflows.children.child_contracts import LoopProgress, WorkerAgentInput, WorkerAgentResult
 
 _TURN_GROWTH_TOKENS = 500  # by how much a worker agent's next call is expected to be larger than its last one
 

@@ -11,14 +11,10 @@ NESTED_STEPS = 20  # reports of a nested run on its progress: each costs two his
 
 
 class WaitChanges(Model):
-    """Waits that have begun or changed, and those that have ended, since the report before.
-
-    A report with `anew` has all that there are: what earlier ones said no longer counts.
-    """
+    """Waits that have begun or changed, and the ids of those that have ended, since the report before."""
 
     begun: list[Wait] = []
-    ended: list[Wait] = []
-    anew: bool = False
+    ended: list[str] = []
 
 
 @dataclass
@@ -52,10 +48,8 @@ class NestedRuns:
         """Takes over what a nested supervisor reports."""
         at_work = self._at_work[subtask_id]
         self._runs[subtask_id] = run
-        if waits.anew:
-            at_work.waits.clear()
-        for wait in waits.ended:
-            at_work.waits.pop(wait.id, None)
+        for wait_id in waits.ended:
+            at_work.waits.pop(wait_id, None)
         at_work.waits |= {wait.id: wait.below(subtask_id) for wait in waits.begun}
 
     def end(self, subtask_id: str, run: NestedRun | None = None) -> None:

@@ -28,8 +28,8 @@ with workflow.unsafe.imports_passed_through():
     from supervision.contract.base import Model
     from supervision.contract.result import Problem
     from supervision.contract.usage import Usage
-    from workflows.run_context import let_ready_tasks_finish
     from workflows.calls.failures import CallCancelled, CallFailed, Paid, cancelled, details_of, problem_of
+    from workflows.run_context import let_ready_tasks_finish
 
 
 T = TypeVar("T")

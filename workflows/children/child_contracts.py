@@ -111,12 +111,10 @@ class WorkerAgentResult(Model):
 
 
 class NestedInput(ParentsInput):
-    """What a nested supervisor gets beside its request: whose it is, how deep, and what it may use.
+    """The input of a nested supervisor beside its request; only a parent workflow may give it.
 
-    `run` is the root's, with the grant of the supervisor above.
-
-    It travels as the workflow's second argument, which only a parent workflow may give. The `report_key` of the
-    terms is known to the two of them: a message without it is somebody else's, or of another attempt.
+    `run` is the root's, with the grant of the supervisor above. Only the two supervisors know the `report_key` of the
+    terms: a message without it is a stranger's, or of another attempt.
     """
 
     run: RunRef
@@ -127,35 +125,27 @@ class NestedInput(ParentsInput):
 
 
 class NestedReport(Model):
-    """A nested supervisor's report to its parent: sums over all levels below, and how its waits have changed.
+    """What a nested supervisor says upward: sums over all levels below, changed waits, its slots, its need of budget.
 
-    Of its slots, `slots_given` counts those that it got since its start, `slots_returned` those that it gave back,
-    `slots_wanted` those it could use.
+    `asked` counts its requests for budget; the last one is for `tokens`. The slots are those of its `SlotLease`.
     """
 
     subtask_id: str
     report_key: str = ""
     run: NestedRun
     waits: WaitChanges = WaitChanges()
-    slots_given: int = 1
+    slots_granted: int = 1
     slots_returned: int = 0
     slots_wanted: int = 1
-
-
-class NestedRequest(Model):
-    """A nested supervisor asks its parent for more budget; `number` counts its requests, from 1."""
-
-    subtask_id: str
-    report_key: str = ""
-    number: int
-    tokens: int
+    asked: int = 0
+    tokens: int = 0
 
 
 class NestedTerms(Model):
-    """What a nested supervisor may use from now on, by its parent: its whole grant, its deadline.
+    """What a nested supervisor may use from now on: its whole grant, its deadline, the slots of its `SlotLease`.
 
-    `answered` is the number of its last request that was decided; `changed` counts how often a person changed the
-    limits of the run. `slots_given` and `slots_cap` are those of its `Loan`.
+    `answered` is the number of its last request that was decided, `changed` how often a person changed the limits of
+    the run, `resumed_at` when a person last resumed it.
     """
 
     report_key: str = ""
@@ -164,7 +154,8 @@ class NestedTerms(Model):
     root_has_finding: bool = False
     answered: int = 0
     changed: int = 0
-    slots_given: int = 1
+    resumed_at: AwareDatetime | None = None
+    slots_granted: int = 1
     slots_cap: int | None = None
 
 

@@ -1,7 +1,7 @@
 """A supervisor's side: it takes the reports of nested supervisors, funds them, and sends them their terms."""
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 from temporalio import workflow
@@ -12,14 +12,14 @@ with workflow.unsafe.imports_passed_through():
     from supervision.budget.amount import Amount
     from supervision.contract.progress import NestedRun
     from supervision.run.run_state import RunState
-    from supervision.run.slots import Loan
-    from workflows.children.child_contracts import NestedReport, NestedRequest, NestedTerms
+    from supervision.run.slots import SlotLease
+    from workflows.children.child_contracts import NestedReport, NestedTerms
     from workflows.children.parent_link import ParentLink
 
 
 @dataclass
 class _Link:
-    """One nested supervisor. `account` is its grant's in the ledger, `sent` what it knows of its terms.
+    """One nested supervisor: its `account` in the ledger, its terms, and those that it was last sent.
 
     It is signalled by its id: through the handle of a child no signal arrives after this run was reset.
     """
@@ -29,17 +29,7 @@ class _Link:
     sent: NestedTerms
     workflow_id: str = ""
     asks: bool = False
-    sending: asyncio.Task[None] | None = field(default=None)
-
-
-async def _signalled(link: _Link, name: str, *message: NestedTerms) -> bool:
-    """Signals a nested supervisor that has started. Returns False if it has ended."""
-    try:
-        await workflow.get_external_workflow_handle(link.workflow_id).signal(name, args=message)
-    except FailureError:
-        workflow.logger.debug("nested run %s has ended", link.workflow_id)
-        return False
-    return True
+    sending: asyncio.Task[None] | None = None
 
 
 class ChildLinks:
@@ -50,6 +40,7 @@ class ChildLinks:
         self._parent = parent
         self._links: dict[str, _Link] = {}
         self._changed = 0
+        self._resumed_at: datetime | None = None
 
     # --- their lives ------------------------------------------------------------------------------
 
@@ -64,9 +55,10 @@ class ChildLinks:
             deadline_at=self._deadline(),
             root_has_finding=self._state.has_finding,
             changed=self._changed,
+            resumed_at=self._resumed_at,
         )
         self._links[subtask_id] = _Link(account, terms, terms)
-        self._state.slots.loans[subtask_id] = Loan()
+        self._state.slots.leases[subtask_id] = SlotLease()
         return terms
 
     def started(self, subtask_id: str, workflow_id: str) -> None:
@@ -76,63 +68,62 @@ class ChildLinks:
             self.update()
 
     def close(self, subtask_id: str, run: NestedRun | None) -> None:
-        """Closes the link to a nested supervisor that has ended; later messages of its are ignored."""
+        """Closes the link to a nested supervisor that has ended; its late messages are ignored."""
         self._links.pop(subtask_id, None)
-        self._state.slots.loans.pop(subtask_id, None)
+        self._state.slots.leases.pop(subtask_id, None)
         self._state.slots.serve()
         self._state.nested.end(subtask_id, run)
         self._state.board.show_nested(subtask_id, self._state.nested.of(subtask_id))
 
-    # --- what they send ---------------------------------------------------------------------------
+    # --- reports ----------------------------------------------------------------------------------
 
     def take(self, report: NestedReport) -> bool:
-        """Takes a report over. Returns False if it is a stranger's, or of an attempt that has ended."""
-        nested = self._state.nested
+        """Takes over a report. Returns False if it is a stranger's, or of an attempt that has ended."""
+        nested, slots = self._state.nested, self._state.slots
         if not nested.expects(report.subtask_id, report.report_key):
             return False
         nested.report(report.subtask_id, report.run, report.waits)
-        slots = self._state.slots
-        if loan := slots.loans.get(report.subtask_id):
-            loan.given, loan.returned = max(loan.given, report.slots_given), max(loan.returned, report.slots_returned)
-            loan.wanted = report.slots_wanted
+        if lease := slots.leases.get(report.subtask_id):
+            # The run may know of more grants than this one, if this one was reset.
+            lease.granted = max(lease.granted, report.slots_granted)
+            lease.returned = max(lease.returned, report.slots_returned)
+            lease.wanted = report.slots_wanted
             slots.serve()
         self._state.board.show_nested(report.subtask_id, report.run)
         return True
 
-    async def fund(self, request: NestedRequest) -> None:
-        """Raises the grant of a nested supervisor as far as there is budget, here or above, and answers its request.
+    async def fund(self, report: NestedReport) -> None:
+        """Decides the request for budget in a report: raises the grant as far as there is budget, here or above.
 
-        While other work holds grants it waits: it may give some back. Those that ask themselves give nothing back.
+        While other work holds grants it waits: some may be returned. Grants of runs that ask themselves are not.
         """
-        link = self._links.get(request.subtask_id)
-        if link is None or not self._state.nested.expects(request.subtask_id, request.report_key):
+        link = self._links.get(report.subtask_id)
+        if link is None or link.asks or report.asked <= link.terms.answered:
             return
         budget = self._state.time_and_budget
         ledger = budget.ledger
         link.asks = True
         try:
-            while self._is_open(request.subtask_id, link):
+            while self._is_open(report.subtask_id, link):
                 shares = budget.shares(self._state.board.agents(self._state.request.max_parallel))
-                grant = ledger.top_up(link.account, shares, request.tokens)
+                grant = ledger.top_up(link.account, shares, report.tokens)
                 if grant is not None:
                     link.terms = link.terms.model_copy(update={"grant": grant})
                     break
-                least = max(request.tokens, limits.LEAST_GRANT_TOKENS)
+                least = max(report.tokens, limits.LEAST_GRANT_TOKENS)
                 if self._parent is not None and await self._parent.more_budget(least):
                     continue
                 if self._nothing_comes_back() or not ledger.exhausted:  # or its grant is settled: nothing to raise
                     break
-                # Several may wake from this wait at once, and the first takes what is free: so the loop asks again.
+                # Several requests may wake from this wait at once, and the first takes what is free.
                 await workflow.wait_condition(
                     lambda: (
-                        not ledger.exhausted
-                        or self._nothing_comes_back()
-                        or not self._is_open(request.subtask_id, link)
+                        not ledger.exhausted or self._nothing_comes_back() or not self._is_open(report.subtask_id, link)
                     )
                 )
         finally:
             link.asks = False
-        link.terms = link.terms.model_copy(update={"answered": request.number})
+        link.terms = link.terms.model_copy(update={"answered": report.asked})
         self.update()
 
     def _is_open(self, subtask_id: str, link: _Link) -> bool:
@@ -142,27 +133,32 @@ class ChildLinks:
         asking = sum(link.asks for link in self._links.values())
         return self._state.time_and_budget.ledger.open_grants <= asking
 
-    # --- what they are sent -----------------------------------------------------------------------
+    # --- terms ------------------------------------------------------------------------------------
 
     def lend_slots(self) -> None:
-        """Shares the slots anew among those that work; `update` sends what it comes to."""
-        if not self._links:
-            return
+        """Shares the slots among the runs that work; `update` sends the result."""
         self._state.slots.lend()
         for subtask_id, link in self._links.items():
-            loan = self._state.slots.loans[subtask_id]
-            link.terms = link.terms.model_copy(update={"slots_given": loan.given, "slots_cap": loan.cap})
+            lease = self._state.slots.leases[subtask_id]
+            link.terms = link.terms.model_copy(update={"slots_granted": lease.granted, "slots_cap": lease.cap})
 
     def limits_changed(self) -> None:
-        """Passes on that a person has changed the limits, and the deadline that follows for each."""
+        """Passes on that a person has changed the limits."""
         self._changed += 1
-        deadline_at = self._deadline()
+        self._set(changed=self._changed, deadline_at=self._deadline())
+
+    def resumed(self) -> None:
+        """Passes on that a person has resumed the run."""
+        self._resumed_at = workflow.now()
+        self._set(resumed_at=self._resumed_at)
+
+    def _set(self, **changes: object) -> None:
         for link in self._links.values():
-            link.terms = link.terms.model_copy(update={"deadline_at": deadline_at, "changed": self._changed})
+            link.terms = link.terms.model_copy(update=changes)
         self.update()
 
     def update(self) -> None:
-        """Sends those that have started what is new in their terms, one signal at a time to each."""
+        """Sends changed terms, one signal at a time to each run that has started."""
         if not self._links:
             return  # after every event of a run without nested ones
         has_finding = self._state.has_finding
@@ -171,21 +167,19 @@ class ChildLinks:
                 link.terms = link.terms.model_copy(update={"root_has_finding": True})
             busy = link.sending is not None and not link.sending.done()
             if link.workflow_id and not busy and link.terms != link.sent:
-                link.sending = asyncio.create_task(self._send(link))
-
-    async def _send(self, link: _Link) -> None:
-        while link.terms != link.sent:
-            link.sent = link.terms
-            # The terms may change while this waits: then they are sent next.
-            if not await _signalled(link, "nested_terms", link.sent):
-                return
-
-    async def resume(self) -> None:
-        """Passes `resume` on to all that have started: each passes it on to its own."""
-        for link in list(self._links.values()):
-            if link.workflow_id:
-                await _signalled(link, "nested_resume")
+                link.sending = asyncio.create_task(_send(link))
 
     def _deadline(self) -> datetime:
         left = (self._state.time_and_budget.work_until - workflow.now()) * limits.NESTED_DEADLINE_SHARE
         return workflow.now() + max(left, limits.MIN_DEADLINE)
+
+
+async def _send(link: _Link) -> None:
+    # The terms may change while a signal is on its way: then they are sent next.
+    while link.terms != link.sent:
+        link.sent = link.terms
+        try:
+            await workflow.get_external_workflow_handle(link.workflow_id).signal("nested_terms", link.sent)
+        except FailureError:
+            workflow.logger.debug("nested run %s has ended", link.workflow_id)
+            return

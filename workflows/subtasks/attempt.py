@@ -20,10 +20,9 @@ with workflow.unsafe.imports_passed_through():
     from workflows.calls.finding_refs import as_refs, shown
     from workflows.calls.judge_calls import select
     from workflows.children.child_contracts import LoopProgress, WorkerAgentInput, WorkerAgentResult
-    from workflows.run_context import stop_all, RunContext
+    from workflows.run_context import RunContext, stop_all
     from workflows.subtasks.assignment import Assignment
-    from workflows.subtasks.child_runs import AttemptOutcome, Booked, stopped
-    from workflows.subtasks.children import run_nested, run_worker_agent
+    from workflows.subtasks.child_runs import AttemptOutcome, Booked, run_nested, run_worker_agent, stopped
 
 
 class _Funding(NamedTuple):
@@ -248,11 +247,10 @@ class _Attempt:
         context, role = self.context, self.assignment.role
         if role.team:
             return await run_nested(context, role, self._brief(), self.number, booked, account, funding.grant)
-        description = context.state.board.subtask(self.subtask_id).description
         agent = self._agent_input(candidate, funding, progress, model)
         agent.goes_first = context.state.models.outage(model) is not None
         context.state.board[self.subtask_id].model = model
-        return await run_worker_agent(context, agent, booked, description)
+        return await run_worker_agent(context, agent, booked)
 
     def _brief(self) -> SubtaskBrief:
         context, board, assignment = self.context, self.context.state.board, self.assignment

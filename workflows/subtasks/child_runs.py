@@ -1,28 +1,38 @@
-"""A child workflow from its start to its end: a stop always reaches it, and a reset ends what it would meet again."""
+"""The child workflow of a subtask attempt, a worker agent or a nested supervisor, from its start to its end.
+
+A stop always reaches it, and a reset ends the one that an earlier execution left.
+"""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from temporalio import workflow
 from temporalio.exceptions import FailureError, WorkflowAlreadyStartedError
 
 with workflow.unsafe.imports_passed_through():
-    from activities.contracts.run_contracts import ChildRef
+    from activities.contracts.run_contracts import ChildRef, SubtaskBrief
+    from supervision.base import limits
     from supervision.base.errors import ErrorKind
+    from supervision.base.text import cut, label
+    from supervision.budget.amount import Amount
     from supervision.contract.finding import Finding
     from supervision.contract.result import Problem
+    from supervision.contract.team import RoleCard
     from supervision.contract.usage import Usage
+    from supervision.run.attempt_rules import child_id
     from workflows.calls import run_calls
-    from workflows.children.child_contracts import WorkerAgentResult
     from workflows.calls.failures import CallFailed, cancelled, details_of, problem_of
-    from workflows.run_context import let_ready_tasks_finish, RunContext
-
-Start = Callable[[str], Coroutine[Any, Any, workflow.ChildWorkflowHandle[Any, Any]]]
+    from workflows.children.child_contracts import NestedInput, NestedResult, WorkerAgentInput, WorkerAgentResult
+    from workflows.children.nested_result import as_agent_result
+    from workflows.run_context import RunContext, let_ready_tasks_finish
+    from workflows.worker_agent import WorkerAgentWorkflow
 
 _CANCELLED = Problem(type=ErrorKind.CANCELLED, message="its worker agent was cancelled")
 _MAX_NAMESAKES = 100  # workflows of strangers that may stand in the way of one child
+_LABEL_BYTES = 64  # a child's label in the timeline: longer ones run out of the picture
 
 
 @dataclass(frozen=True)
@@ -39,9 +49,9 @@ class Booked:
 
 @dataclass(frozen=True)
 class AttemptOutcome:
-    """How an attempt of a subtask ended. `problem` is None if it succeeded or the run stopped it: `result` says which.
+    """How an attempt of a subtask with `model` ended.
 
-    `model` is the one that it worked with.
+    `problem` is None if it succeeded or the run stopped it: `result` says which.
     """
 
     result: WorkerAgentResult
@@ -50,7 +60,7 @@ class AttemptOutcome:
 
     @property
     def finding(self) -> Finding | None:
-        """The finding of an attempt that succeeded; that of another one is what it had, and is in its result."""
+        """The finding of an attempt that succeeded; what another attempt had is in its result."""
         return self.result.finding if self.problem is None and not self.result.stopped else None
 
 
@@ -59,19 +69,82 @@ def stopped(result: WorkerAgentResult | None = None) -> AttemptOutcome:
     return AttemptOutcome((result or WorkerAgentResult()).model_copy(update={"stopped": True}))
 
 
-async def run_child(
+async def run_worker_agent(context: RunContext, agent: WorkerAgentInput, booked: Booked) -> AttemptOutcome:
+    """Runs a worker agent and returns its outcome."""
+    description = context.state.board.subtask(agent.subtask_id).description
+    return await _run(
+        _Child(
+            context,
+            child_id(workflow.info().workflow_id, agent.subtask_id, agent.attempt, agent.candidate),
+            booked,
+            WorkerAgentResult.model_validate,
+            workflow=WorkerAgentWorkflow.run,
+            args=[agent],
+            static_summary=label(f"{agent.subtask_id} · {agent.role.name}: {description}", _LABEL_BYTES),
+        )
+    )
+
+
+async def run_nested(
     context: RunContext,
-    workflow_id: str,
+    role: RoleCard,
+    brief: SubtaskBrief,
+    attempt: int,
     booked: Booked,
-    start: Start,
-    read: Callable[[object], WorkerAgentResult],
+    account: str,
+    grant: Amount,
 ) -> AttemptOutcome:
+    """Runs the supervisor of a role that is a team, and returns its outcome, its answer as the finding.
+
+    It gets the subtask as its goal and a slice of the deadline. `grant` is that of `account` in the ledger: it grows
+    if the nested supervisor asks for more.
+    """
+    state, subtask_id, links = context.state, brief.subtask_id, context.children
+    terms = links.open(subtask_id, account, grant)
+    if own := state.timeout_of(subtask_id):
+        own_end = workflow.now() + max(timedelta(seconds=own), limits.MIN_DEADLINE)
+        terms = terms.model_copy(update={"deadline_at": min(terms.deadline_at, own_end)})
+    description = state.board.subtask(subtask_id).description
+    request = state.request.model_copy(
+        update={
+            "goal": cut(description, limits.GOAL_BYTES),
+            "team": role.team,
+            "strategy": "auto",
+            "plan": None,
+            "success": "any",
+            "deadline": terms.deadline_at - workflow.now(),
+            "incremental_synthesis": 0,
+            "answer_schema": None,
+            "attachments": [],
+        }
+    )
+    nested = NestedInput(run=context.run, subtask_id=subtask_id, depth=context.depth + 1, brief=brief, terms=terms)
+    outcome = AttemptOutcome(WorkerAgentResult())
+    try:
+        outcome = await _run(
+            _Child(
+                context,
+                child_id(workflow.info().workflow_id, subtask_id, attempt),
+                booked,
+                as_agent_result,
+                started=lambda workflow_id: links.started(subtask_id, workflow_id),
+                workflow="SupervisorWorkflow",
+                args=[request, nested],
+                static_summary=label(f"{subtask_id} · team {request.team_name}: {description}", _LABEL_BYTES),
+                result_type=NestedResult,
+            )
+        )
+    finally:
+        links.close(subtask_id, outcome.result.nested)
+    return outcome
+
+
+async def _run(child: "_Child") -> AttemptOutcome:
     """Runs a child to its end; when the caller is cancelled, the child is stopped and what it had is returned.
 
-    `read` takes the child's result, or the details of its error. A caller that is cancelled a second time does not
-    wait for the child any longer: its cost then comes from the journal, less what is `booked`.
+    A caller that is cancelled a second time does not wait for the child any longer: its cost then comes from the
+    journal, less what is booked.
     """
-    child = _Child(context, workflow_id, booked, start, read)
     try:
         # Shielded here and below: a cancellation must not end the child's task, on which its start or end depends.
         return await asyncio.shield(child.life)
@@ -93,7 +166,7 @@ class _Child:
 
     A cancel that is sent before the server confirmed the start gets lost. So `cancel` waits for that, and a start
     that is under way is never given up. The child is cancelled by its id: a cancel through its handle reaches only the
-    first execution, and a worker agent that has continued as new would go on.
+    first execution, and a worker agent that has continued as new would continue.
     """
 
     def __init__(
@@ -101,19 +174,24 @@ class _Child:
         context: RunContext,
         workflow_id: str,
         booked: Booked,
-        start: Start,
         read: Callable[[object], WorkerAgentResult],
+        started: Callable[[str], None] = lambda workflow_id: None,
+        **start: Any,
     ) -> None:
+        """`read` takes its result, or the details of its error; `start` are the arguments that begin it."""
         self._id = workflow_id
-        self._run = context.run
+        self._context = context
         self._booked = booked
-        self._start = start
         self._read = read
+        self._started = started
+        self._start = start
         self._is_started = False
+        self._is_cancelled = False
         self.life = asyncio.create_task(self._live())
 
     async def cancel(self) -> None:
         """Asks the child to stop, as soon as it can be reached."""
+        self._is_cancelled = True
         await workflow.wait_condition(lambda: self._is_started or self.life.done())
         if self.life.done():
             return
@@ -127,7 +205,7 @@ class _Child:
         if not self._is_started:
             return WorkerAgentResult()
         try:
-            consumed = await run_calls.child_consumed(ChildRef(run=self._run, workflow_id=self._id))
+            consumed = await run_calls.child_consumed(ChildRef(run=self._context.run, workflow_id=self._id))
         except CallFailed as failed:
             workflow.logger.warning("the cost of %s is not known: %s", self._id, failed)
             return WorkerAgentResult()
@@ -137,7 +215,11 @@ class _Child:
 
     async def _live(self) -> AttemptOutcome:
         try:
-            handle = await self._started()
+            async with self._context.starts:
+                # Other children may have started while this one waited, and the run may have been stopped.
+                if self._is_cancelled:
+                    return stopped()
+                handle = await self._begun()
             result = self._read(await handle)
         except FailureError as error:
             if cancelled(error):
@@ -147,7 +229,7 @@ class _Child:
             return AttemptOutcome(result, problem_of(error))
         return AttemptOutcome(result, _CANCELLED if result.stopped else None)
 
-    async def _started(self) -> workflow.ChildWorkflowHandle[Any, Any]:
+    async def _begun(self) -> workflow.ChildWorkflowHandle[Any, Any]:
         """Starts the child.
 
         An open workflow of the same id is the child of an execution before a reset, which is ended, or a stranger's:
@@ -156,7 +238,8 @@ class _Child:
         wanted, number = self._id, 0
         while True:
             try:
-                handle = await self._start(self._id)
+                handle: workflow.ChildWorkflowHandle[Any, Any]
+                handle = await workflow.start_child_workflow(id=self._id, **self._start)
             except WorkflowAlreadyStartedError:
                 if number > _MAX_NAMESAKES:
                     raise
@@ -165,12 +248,13 @@ class _Child:
                     self._id = f"{wanted}.{number}x"
                 continue
             self._is_started = True
+            self._started(self._id)
             return handle
 
     async def _end_earlier(self) -> bool:
         """True if the id is free now."""
         try:
-            return await run_calls.end_earlier_child(ChildRef(run=self._run, workflow_id=self._id))
+            return await run_calls.end_earlier_child(ChildRef(run=self._context.run, workflow_id=self._id))
         except CallFailed as failed:
             workflow.logger.warning("%s can't be looked up: %s", self._id, failed)
             return False

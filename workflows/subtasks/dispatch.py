@@ -12,7 +12,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base import limits
     from supervision.base.errors import ErrorKind, SupervisionError
     from supervision.contract.result import Problem
-    from workflows.run_context import BackgroundTask, let_ready_tasks_finish, RunContext
+    from workflows.run_context import BackgroundTask, RunContext, let_ready_tasks_finish
     from workflows.subtasks.assignment import Assignment, assign, next_probe_at, take_role, warm_start
     from workflows.subtasks.retries import give_up, run_with_retries
 
@@ -102,7 +102,7 @@ class Dispatch:
             await self._stop(Problem(type=ErrorKind.CANCELLED, message=why))
             raise
         timers.cancel()
-        self._state.slots.left_waiting = 0
+        self._state.slots.starved = 0
         why_stopped = Problem(
             type=ErrorKind.DEADLINE_EXCEEDED,
             message=self._state.time_and_budget.stopped_because or "the run's deadline came first",
@@ -132,7 +132,7 @@ class Dispatch:
             self._context.show()
             idle = not self._running and not self._replanning.running
             # A nested run that gave its slots back while all its work waited waits for others.
-            if idle and probe_at is None and not self._state.slots.left_waiting:
+            if idle and probe_at is None and not self._state.slots.starved:
                 return True
             # Whatever happens while this waits (a plan adopted, a subtask held back, limits changed) ends one of the
             # wakers, and the loop looks at the whole board again: nothing is carried over from before the wait.
@@ -177,16 +177,16 @@ class Dispatch:
         Returns when the first of the breakers that keep subtasks waiting admits an attempt; None if none does.
         """
         board, slots, probes = self._state.board, self._state.slots, []
-        slots.left_waiting = 0
+        slots.starved = 0
         if self._state.refused and not self._state.has_finding:
             return None  # others would be refused, too: those at work decide whether the run fails
         if self._state.time_and_budget.unfunded:
             return None  # nor could others be paid now
         for subtask_id in board.ready():
             if slots.full:
-                slots.left_waiting += 1
-                if not self._context.in_tree or slots.left_waiting >= self._state.request.max_parallel:
-                    break  # there is nobody to lend slots or to borrow from, or more could not be used
+                slots.starved += 1
+                if slots.starved >= self._state.request.max_parallel:
+                    break  # more could not be used
                 continue
             if self._replanning.running and board.missing_for(subtask_id):
                 continue

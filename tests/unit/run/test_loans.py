@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from supervision.contract.team import RoleCard
-from supervision.run.slots import Loan, Slot, Slots
+from supervision.run.slots import Slot, SlotLease, Slots
 
 WIDE = RoleCard(name="wide", description="Works.", model="m")
 
@@ -17,101 +17,101 @@ def slots(total: int) -> Slots:
 # --- loans --------------------------------------------------------------------------------------------
 
 
-def lending(total: int, *loans: Loan, left_waiting: int = 0) -> Slots:
+def lending(total: int, *loans: SlotLease, starved: int = 0) -> Slots:
     """A supervisor with nothing but nested ones at work, after it has shared its slots; each took one to begin."""
     some = slots(total)
     for number, loan in enumerate(loans):
         assert some.take(WIDE)
-        some.loans[f"t{number}"] = loan
-    some.left_waiting = left_waiting
+        some.leases[f"t{number}"] = loan
+    some.starved = starved
     some.lend()
     return some
 
 
 def test_slots_are_shared_out_evenly() -> None:
-    first, second = Loan(wanted=8), Loan(wanted=8)
+    first, second = SlotLease(wanted=8), SlotLease(wanted=8)
     lending(8, first, second)
-    assert [(loan.out, loan.cap) for loan in (first, second)] == [(4, None), (4, None)]
+    assert [(loan.held, loan.cap) for loan in (first, second)] == [(4, None), (4, None)]
 
 
 def test_who_has_exactly_its_share_keeps_it_without_a_cap() -> None:
-    first, second = Loan(wanted=8), Loan(wanted=8)
+    first, second = SlotLease(wanted=8), SlotLease(wanted=8)
     lending(8, first, second).lend()
-    assert [(loan.out, loan.cap) for loan in (first, second)] == [(4, None), (4, None)]
+    assert [(loan.held, loan.cap) for loan in (first, second)] == [(4, None), (4, None)]
 
 
 def test_what_one_does_not_want_goes_to_the_others() -> None:
-    modest, eager = Loan(wanted=2), Loan(wanted=8)
+    modest, eager = SlotLease(wanted=2), SlotLease(wanted=8)
     lending(8, modest, eager)
-    assert (modest.out, eager.out) == (2, 6)
+    assert (modest.held, eager.held) == (2, 6)
 
 
-def test_own_work_that_waits_has_its_slots_before_nested_runs_get_more() -> None:
-    large, small = Loan(given=2, wanted=8), Loan(wanted=8)
-    lending(3, large, small, left_waiting=1)
+def test_own_work_this_waitings_has_its_slots_before_nested_runs_get_more() -> None:
+    large, small = SlotLease(granted=2, wanted=8), SlotLease(wanted=8)
+    lending(3, large, small, starved=1)
     assert (large.cap, small.cap) == (1, None)
-    assert (large.out, small.out) == (2, 1)
+    assert (large.held, small.held) == (2, 1)
 
 
 def test_nothing_is_lent_before_it_came_back() -> None:
-    large, small = Loan(given=3, wanted=8), Loan(wanted=8)
-    lending(5, large, small, left_waiting=1)
-    assert (large.cap, small.out) == (2, 1)
+    large, small = SlotLease(granted=3, wanted=8), SlotLease(wanted=8)
+    lending(5, large, small, starved=1)
+    assert (large.cap, small.held) == (2, 1)
 
 
 def test_the_last_free_slot_is_lent_once() -> None:
-    large, second, third = Loan(given=3, wanted=8), Loan(wanted=8), Loan(wanted=8)
+    large, second, third = SlotLease(granted=3, wanted=8), SlotLease(wanted=8), SlotLease(wanted=8)
     some = lending(6, large, second, third)
-    assert (large.cap, second.out, third.out) == (2, 2, 1)
+    assert (large.cap, second.held, third.held) == (2, 2, 1)
     assert some.held == some.total
 
 
 def test_who_wants_none_leaves_its_slot_to_others_and_gets_no_cap() -> None:
-    resting, eager = Loan(wanted=0), Loan(wanted=8)
+    resting, eager = SlotLease(wanted=0), SlotLease(wanted=8)
     some = lending(4, resting, eager)
-    assert (resting.cap, eager.out) == (None, 3)
+    assert (resting.cap, eager.held) == (None, 3)
     resting.returned += 1
     some.lend()
-    assert eager.out == 4
+    assert eager.held == 4
 
 
 @pytest.mark.parametrize(("cap", "usable"), [(None, 3), (1, 1), (3, 3), (5, 3)])
 def test_a_cap_bounds_what_is_usable_and_adds_nothing(cap: int | None, usable: int) -> None:
-    assert Loan(given=4, returned=1, cap=cap).usable == usable
+    assert SlotLease(granted=4, returned=1, cap=cap).usable == usable
 
 
 def test_the_supervisor_above_is_told_what_all_below_could_use() -> None:
-    some = Slots(lambda: 20, Loan(given=3))
+    some = Slots(lambda: 20, SlotLease(granted=3))
     assert some.take(WIDE)
-    some.loans["t0"] = Loan(wanted=5)
+    some.leases["t0"] = SlotLease(wanted=5)
     assert some.wanted == 5
-    some.loans["t0"].given = 7
+    some.leases["t0"].granted = 7
     assert some.wanted == 7, "what it has more than it wants is not free yet"
 
 
 def test_the_supervisor_above_is_told_of_all_that_lack_a_slot() -> None:
-    some = Slots(lambda: 20, Loan())
+    some = Slots(lambda: 20, SlotLease())
     assert some.take(WIDE)
     some.ask(Slot(WIDE))
-    some.left_waiting = 2
+    some.starved = 2
     assert some.wanted == 4
 
 
 def test_nobody_wants_more_than_it_may_have() -> None:
-    some = Slots(lambda: 2, Loan())
-    some.left_waiting = 9
+    some = Slots(lambda: 2, SlotLease())
+    some.starved = 9
     assert some.wanted == 2
 
 
 def test_who_only_waits_wants_nothing_and_who_might_go_on_wants_one() -> None:
-    some = Slots(lambda: 2, Loan())
+    some = Slots(lambda: 2, SlotLease())
     assert some.wanted == 1
-    some.at_wait = lambda: True
+    some.is_waiting = lambda: True
     assert some.wanted == 0
 
 
 def test_spare_slots_stay_while_nobody_waits_for_them() -> None:
-    loan = Loan(given=3)
+    loan = SlotLease(granted=3)
     Slots(lambda: 5, loan).return_spare()
     assert loan.returned == 0
 
@@ -139,17 +139,17 @@ class Branch:
         """Begins what there are slots for, nested ones first; counts what is left."""
         for branch in self.below:
             if branch not in self.begun and self.slots.take(WIDE):
-                branch.slots.borrowed = self.slots.loans[str(id(branch))] = Loan()
+                branch.slots.lease = self.slots.leases[str(id(branch))] = SlotLease()
                 self.begun.append(branch)
         while len(self.held) < self.own and (slot := self.slots.take(WIDE)):
             self.held.append(slot)
-        self.slots.left_waiting = self.own - len(self.held) + len(self.below) - len(self.begun)
+        self.slots.starved = self.own - len(self.held) + len(self.below) - len(self.begun)
         self.slots.lend()
         for branch in self.begun:
             branch.begin()
             branch.slots.return_spare()
-            assert branch.slots.borrowed
-            branch.slots.borrowed.wanted = branch.slots.wanted
+            assert branch.slots.lease
+            branch.slots.lease.wanted = branch.slots.wanted
 
     def end(self, agents: int) -> None:
         """Ends so many of the own worker agents."""
@@ -193,7 +193,7 @@ def test_with_one_slot_in_all_every_level_goes_on() -> None:
     assert (deep.working, root.working) == (1, 1)
 
 
-def test_who_has_only_work_that_waits_returns_all_and_asks_again() -> None:
+def test_who_has_only_work_this_waitings_returns_all_and_asks_again() -> None:
     deep = Branch(2, 1)
     middle = Branch(2, 0, [deep])
     root = Branch(2, 2, [middle])
@@ -202,7 +202,7 @@ def test_who_has_only_work_that_waits_returns_all_and_asks_again() -> None:
     deep.own = 0
     deep.slots.give_back(deep.held.pop())  # it waits for a provider
     waits = True
-    middle.slots.at_wait = deep.slots.at_wait = lambda: waits
+    middle.slots.is_waiting = deep.slots.is_waiting = lambda: waits
     root.settle()
     assert (deep.slots.total, middle.slots.total, len(root.held)) == (0, 0, 2)
     waits, deep.own = False, 1

@@ -255,10 +255,11 @@ async def test_what_a_child_returns_in_the_moment_in_which_the_run_gives_up_on_i
 
     async def list_keys_while_the_run_is_busy(store: ArtifactStore, prefix: str) -> list[str]:
         if activity.info().workflow_id == run_id and not is_busy.is_set():
-            await client.get_workflow_handle(run_id).signal("nested_resume")
+            resumed = asyncio.create_task(client.get_workflow_handle(run_id).execute_update("resume"))
             await asyncio.to_thread(is_busy.wait, 5)
             may_end.set()
             await client.get_workflow_handle(f"{run_id}/t1/1").result()
+            await resumed
             await asyncio.sleep(0.4)  # the wait ends; the server shows that when the workflow task is done
         return await list_keys(store, prefix)
 
