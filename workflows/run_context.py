@@ -124,18 +124,18 @@ class RunContext:
         self.state.slots.give_back(slot)
         self.slot_freed.set()
 
-    async def finding_comes(self, subtask_id: str) -> bool:
+    async def wait_for_first_finding(self, subtask_id: str) -> bool:
         """Returns True once the run has a finding, False when nothing is under way any more that could bring it.
 
         That is asked for a subtask whose model calls are refused, as those of any other would be: without a finding
         the run is to fail. Subtasks that are at work decide it, not the order in which the provider answers.
         """
         state = self.state
-        state.refused.add(subtask_id)
+        state.rejected_subtasks.add(subtask_id)
         try:
             await workflow.wait_condition(lambda: state.has_finding or not state.finding_may_come)
         finally:
-            state.refused.discard(subtask_id)
+            state.rejected_subtasks.discard(subtask_id)
         return state.has_finding
 
     def model_away(self, model: str, work: object, why: str, seconds: float | None = None) -> None:

@@ -16,8 +16,8 @@ from supervision.contract.updates import NewBudget
 class TimeAndBudget:
     """Deadline and budget of one supervisor. `now` is the run's clock; `grant` is a nested supervisor's slice.
 
-    `unfunded` is how many worker agents wait for budget that others may give back, `stopped_because` why no more work
-    may begin, whatever time is left.
+    `agents_waiting` is how many worker agents wait for budget that others may return, `stopped_because` why no more
+    work may begin, whatever time is left.
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class TimeAndBudget:
         self.budget = Budget.model_construct(**grant.model_dump()) if grant else request.budget
         self.ledger = Ledger(self.budget.tokens, self.budget.usd)
         self._ceilings = Ceilings()
-        self.unfunded = 0
+        self.agents_waiting = 0
         self.stopped_because = ""
 
     @property

@@ -237,15 +237,12 @@ class Board:
         """Shows a nested supervisor under the subtask that it works on."""
         self._reports[subtask_id].nested = run
 
-    def set_gaps(self, subtask_id: str, gaps: Sequence[Gap]) -> None:
-        """Sets what the answer of a nested supervisor lacks: it is known at its end."""
-        self._reports[subtask_id].gaps = list(gaps)
-
-    def record(self, subtask_id: str, turns: int, usage: Usage) -> None:
-        """Adds what an attempt consumed, whatever became of it."""
+    def record(self, subtask_id: str, turns: int, usage: Usage, gaps: Sequence[Gap] = ()) -> None:
+        """Adds what an attempt consumed, whatever became of it, and sets what the answer of a nested run lacks."""
         report = self._reports[subtask_id]
         report.turns += turns
         report.usage += usage
+        report.gaps = list(gaps)
 
     def complete(self, subtask_id: str, finding: Finding) -> None:
         """Ends a subtask that succeeded."""

@@ -39,11 +39,8 @@ PLAN_GAP = "plan"  # in place of a subtask's id
 class RunState:
     """Everything a run knows. `now` is the run's clock; times are aware datetimes in UTC.
 
-    The parts own their fields: `board` the subtasks, `time_and_budget` the limits and what was consumed, `nested`
-    the reports of nested supervisors, `waits` the breakers and waits, `slots` how many work at a time, `trace` the
-    events. `spending` has what was consumed by role and model, `models` those that can be used. `refused` are the
-    subtasks whose model calls the provider refuses for all alike; `child_found` is True once any worker agent
-    returned a finding.
+    The parts own their fields. `rejected_subtasks` are those whose model calls the provider refuses for all alike;
+    `child_has_finding` is True once a worker agent returned a finding.
     """
 
     def __init__(
@@ -63,9 +60,9 @@ class RunState:
         self.answer = Answer()
         self.phase: Phase = "planning"
         self.slots = Slots(lambda: self.request.max_parallel)
-        self.refused: set[str] = set()
+        self.rejected_subtasks: set[str] = set()
         self.root_has_finding = False
-        self.child_found = False
+        self.child_has_finding = False
         self.resumes = 0
         self.own_seconds = 0.0
         self.warnings: list[str] = []
@@ -104,12 +101,12 @@ class RunState:
     @property
     def has_finding(self) -> bool:
         """True once there is a finding on any level. From then on the run waits for `resume` instead of failing."""
-        return self.root_has_finding or self.child_found or self.board.has_finding or self.nested.has_finding
+        return self.root_has_finding or self.child_has_finding or self.board.has_finding or self.nested.has_finding
 
     @property
     def finding_may_come(self) -> bool:
-        """True while work is under way that may bring a finding: by anybody but the subtasks that are `refused`."""
-        return self.slots.held > 0 or not self.refused.issuperset(self.board.running())
+        """True while work is under way that may bring a finding: any but that of `rejected_subtasks`."""
+        return self.slots.held > 0 or not self.rejected_subtasks.issuperset(self.board.running())
 
     def breaker(self, role: str) -> RoleBreaker:
         """Returns the breaker of a role."""

@@ -14,7 +14,7 @@ from supervision.contract.base import Model, number_exceeds
 from supervision.contract.finding import Finding
 from supervision.contract.model_choice import Effort
 from supervision.contract.progress import Counts, NestedRun, Phase
-from supervision.contract.result import Gap, RunResult
+from supervision.contract.result import Gap, Problem, RunResult
 from supervision.contract.team import RoleCard
 from supervision.contract.usage import Spend, ToolTally, Usage
 from supervision.run.nested_runs import WaitChanges
@@ -88,15 +88,17 @@ class WorkerAgentInput(ParentsInput):
 
 
 class WorkerAgentResult(Model):
-    """What a worker agent came to. `stopped`: it was cancelled before it had finished; `finding` is what it had.
+    """What one execution of a worker agent, or of a nested supervisor, came to.
 
-    The same value is in the details of a failed attempt's error, so that what it consumed is counted. `progress` is
-    what a next try can go on from, `retry_after` the seconds that a provider's breaker stays open, `spend` that of a
-    nested run. `head` is its conversation's, also of one that failed; `finish_call_id` names the call in it that gave
-    the finding, if one did.
+    `stopped`: it was cancelled before it had finished. `finding` is what it had, also then, and with a `problem`; the
+    supervisor adds that from the error, which carries the rest in its details, and the `model`. `progress` is what a
+    next try can resume from, `retry_after` the seconds that a provider's breaker stays open, `spend` that of a nested
+    run. `head` is its conversation's; `finish_call_id` names the call in it that gave the finding, if one did.
     """
 
     finding: Finding | None = None
+    problem: Problem | None = None
+    model: str = ""
     stopped: bool = False
     turns: int = 0
     usage: Usage = Usage()
@@ -108,6 +110,15 @@ class WorkerAgentResult(Model):
     nested: NestedRun | None = None
     gaps: list[Gap] = []
     spend: list[Spend] = []
+
+    @property
+    def succeeded(self) -> bool:
+        """True if its finding is the subtask's, not what it had when it was stopped or failed."""
+        return self.finding is not None and self.problem is None and not self.stopped
+
+    def when_stopped(self) -> "WorkerAgentResult":
+        """Returns the same as the result of an attempt that the run stopped."""
+        return self.model_copy(update={"stopped": True, "problem": None})
 
 
 class NestedInput(ParentsInput):

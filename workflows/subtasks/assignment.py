@@ -1,4 +1,4 @@
-"""The assignment of a subtask to a role: choosing the role, and taking and giving back its breaker's permission."""
+"""The assignment of a subtask to a role: choosing the role, and taking and releasing its breaker's permission."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -17,33 +17,17 @@ with workflow.unsafe.imports_passed_through():
     from workflows.calls import run_calls
     from workflows.children.child_contracts import LoopProgress, WorkerAgentResult
     from workflows.run_context import RunContext
-    from workflows.subtasks.child_runs import AttemptOutcome
-
-
-@dataclass
-class InHand:
-    """What a subtask has, should it end now: the first outcome that is whole, and the latest text of the others."""
-
-    whole: AttemptOutcome | None = None
-    partial: Finding | None = None
-
-    def keep(self, outcome: AttemptOutcome) -> None:
-        """Takes in what a child came to, as soon as it has ended: the run may stop before anything else is done."""
-        if outcome.finding is not None:
-            self.whole = self.whole or outcome
-        else:
-            self.partial = outcome.result.finding or self.partial
 
 
 @dataclass
 class Assignment:
     """A subtask in the hands of a role, over all its attempts.
 
-    `ticket` is the permission that the role's breaker gave for the next attempt, or for the one that runs, `slot` its
-    right to work. `declined` counts refusals and `CannotDo` among the failures, `refused_by` are models that refused
-    the subtask. In a round of review `previous` is the finding to improve by `feedback`, `warm` where its conversation
-    stands, for the next attempt to go on with it. `last` is the result of the attempt that ended last. Candidates share
-    what is `in_hand`.
+    `ticket` is the permission of the role's breaker for the attempt that runs or comes next, `slot` its right to work.
+    `declined` counts refusals and `CannotDo` among the failures, `refused_by` are models that refused the subtask.
+    In a round of review `previous` is the finding to improve by `feedback`, and `resume_from` where its conversation
+    stands, for the role and the attempt that continue it. `results` are of all worker agents so far, candidates
+    included; `last` is that of the attempt that ended last.
     """
 
     role: RoleCard
@@ -55,9 +39,9 @@ class Assignment:
     description_ref: str | None = None
     feedback: str | None = None
     previous: Finding | None = None
-    warm: "WarmStart | None" = None
+    resume_from: LoopProgress | None = None
     last: WorkerAgentResult | None = None
-    in_hand: InHand = field(default_factory=InHand)
+    results: list[WorkerAgentResult] = field(default_factory=list)
     refused_by: set[str] = field(default_factory=set)
 
     @property
@@ -65,24 +49,30 @@ class Assignment:
         """The models of the role, without those that refused the subtask; all if every one did."""
         return [model for model in self.role.models if model not in self.refused_by] or self.role.models
 
+    @property
+    def best(self) -> WorkerAgentResult | None:
+        """The first result that succeeded: should the run stop now, it counts."""
+        return next((result for result in self.results if result.succeeded), None)
 
-@dataclass(frozen=True)
-class WarmStart:
-    """A finished conversation that a review's feedback goes on with: it belongs to its role."""
+    @property
+    def so_far(self) -> Finding | None:
+        """The latest finding of a worker agent that did not succeed."""
+        return next((r.finding for r in reversed(self.results) if r.finding and not r.succeeded), None)
 
-    role: str
-    progress: LoopProgress
+    def move_to(self, role: RoleCard) -> None:
+        """Gives the subtask to another role, which begins a conversation of its own."""
+        self.role, self.resume_from = role, None
 
 
-def warm_start(role: str, result: WorkerAgentResult | None, finding: Finding | None) -> WarmStart | None:
-    """Returns where the conversation of a finding stands; None if it cannot go on."""
+def resume_point(result: WorkerAgentResult | None, finding: Finding | None) -> LoopProgress | None:
+    """Returns where the conversation of a finding stands; None if it cannot be continued."""
     if result is None or finding is None or result.head is None or result.finding is None:
         return None
     if result.finding.text_ref != finding.text_ref:
         return None
     taken = [ToolResultRef(call_id=result.finish_call_id, text=FINISH_TAKEN)] if result.finish_call_id else []
     grounds = Grounds(sources=[*finding.sources], artifacts=[*finding.artifacts])
-    return WarmStart(role, LoopProgress(head=result.head, results=taken, grounds=grounds, feedback_due=True))
+    return LoopProgress(head=result.head, results=taken, grounds=grounds, feedback_due=True)
 
 
 def assign(context: RunContext, subtask_id: str) -> Assignment:
@@ -100,23 +90,16 @@ def take_role(context: RunContext, assignment: Assignment) -> bool:
 
     Returns False if there are none: the subtask has to wait.
     """
-    fallback = unused_fallback(context, assignment)
-    if context.state.breaker(assignment.role.name).admits():
-        _take(context, assignment)
-    elif (
-        fallback is not None
-        and context.state.breaker(fallback.name).admits()
-        and context.state.slots.has_room(fallback)
-    ):
-        assignment.role, assignment.fell_back = fallback, True
-        _take(context, assignment)
-    return assignment.ticket is not None
-
-
-def _take(context: RunContext, assignment: Assignment) -> None:
-    assignment.slot = context.state.slots.take(assignment.role)
+    state, fallback = context.state, unused_fallback(context, assignment)
+    if not state.breaker(assignment.role.name).admits():
+        if fallback is None or not state.breaker(fallback.name).admits() or not state.slots.has_room(fallback):
+            return False
+        assignment.move_to(fallback)
+        assignment.fell_back = True
+    assignment.slot = state.slots.take(assignment.role)
     if assignment.slot is not None:
-        assignment.ticket = context.state.breaker(assignment.role.name).admit()
+        assignment.ticket = state.breaker(assignment.role.name).admit()
+    return assignment.ticket is not None
 
 
 def next_probe_at(context: RunContext, assignment: Assignment) -> datetime | None:
@@ -132,22 +115,14 @@ def unused_fallback(context: RunContext, assignment: Assignment) -> RoleCard | N
     return None if assignment.fell_back else context.team.find(assignment.role.fallback)
 
 
-def count_outcome(context: RunContext, assignment: Assignment, *, succeeded: bool) -> None:
-    """Counts the outcome of an attempt for or against its role."""
-    if assignment.ticket is not None:
-        breaker = context.state.breaker(assignment.role.name)
-        if succeeded:
-            breaker.succeeded(assignment.ticket)
-        else:
-            breaker.failed(assignment.ticket)
-        assignment.ticket = None
-
-
-def give_back(context: RunContext, assignment: Assignment) -> None:
-    """Gives the permission back: the attempt says nothing about its role. Its slot ends with the attempt itself."""
-    if assignment.ticket is not None:
-        context.state.breaker(assignment.role.name).released(assignment.ticket)
-        assignment.ticket = None
+def count_outcome(context: RunContext, assignment: Assignment, succeeded: bool | None) -> None:
+    """Counts the outcome of an attempt for or against its role; None says nothing about it."""
+    if assignment.ticket is None:
+        return
+    breaker = context.state.breaker(assignment.role.name)
+    count = breaker.released if succeeded is None else breaker.succeeded if succeeded else breaker.failed
+    count(assignment.ticket)
+    assignment.ticket = None
 
 
 async def divert(context: RunContext, subtask_id: str, assignment: Assignment) -> None:
@@ -161,8 +136,9 @@ async def divert(context: RunContext, subtask_id: str, assignment: Assignment) -
     # Asked only now: other subtasks may have taken the backup's slots or its probe while the backlog was looked up.
     breaker, slots = context.state.breaker(backup.name), context.state.slots
     if breaker.admits() and slots.move(assignment.slot, backup) and (ticket := breaker.admit()):
-        give_back(context, assignment)
-        assignment.role, assignment.ticket = backup, ticket
+        count_outcome(context, assignment, None)
+        assignment.move_to(backup)
+        assignment.ticket = ticket
         context.state.trace.note(
             "subtask_diverted", subtask_id, role=backup.name, pool=role.pool, waited_seconds=round(waited, 1)
         )

@@ -5,7 +5,6 @@ A stop always reaches it, and a reset ends the one that an earlier execution lef
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -18,10 +17,8 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base.errors import ErrorKind
     from supervision.base.text import cut, label
     from supervision.budget.amount import Amount
-    from supervision.contract.finding import Finding
     from supervision.contract.result import Problem
     from supervision.contract.team import RoleCard
-    from supervision.contract.usage import Usage
     from supervision.run.attempt_rules import child_id
     from workflows.calls import run_calls
     from workflows.calls.failures import CallFailed, cancelled, details_of, problem_of
@@ -35,42 +32,10 @@ _MAX_NAMESAKES = 100  # workflows of strangers that may stand in the way of one 
 _LABEL_BYTES = 64  # a child's label in the timeline: longer ones run out of the picture
 
 
-@dataclass(frozen=True)
-class Booked:
-    """What the supervisor has booked of the earlier executions of a child, which began under the same id."""
-
-    usage: Usage = Usage()
-    turns: int = 0
-
-    def plus(self, result: WorkerAgentResult) -> "Booked":
-        """Returns the same with one more execution."""
-        return Booked(self.usage + result.usage, self.turns + result.turns)
-
-
-@dataclass(frozen=True)
-class AttemptOutcome:
-    """How an attempt of a subtask with `model` ended.
-
-    `problem` is None if it succeeded or the run stopped it: `result` says which.
-    """
-
-    result: WorkerAgentResult
-    problem: Problem | None = None
-    model: str = ""
-
-    @property
-    def finding(self) -> Finding | None:
-        """The finding of an attempt that succeeded; what another attempt had is in its result."""
-        return self.result.finding if self.problem is None and not self.result.stopped else None
-
-
-def stopped(result: WorkerAgentResult | None = None) -> AttemptOutcome:
-    """Returns the outcome of an attempt that was stopped, with what it had."""
-    return AttemptOutcome((result or WorkerAgentResult()).model_copy(update={"stopped": True}))
-
-
-async def run_worker_agent(context: RunContext, agent: WorkerAgentInput, booked: Booked) -> AttemptOutcome:
-    """Runs a worker agent and returns its outcome."""
+async def run_worker_agent(
+    context: RunContext, agent: WorkerAgentInput, booked: WorkerAgentResult
+) -> WorkerAgentResult:
+    """Runs a worker agent and returns its result."""
     description = context.state.board.subtask(agent.subtask_id).description
     return await _run(
         _Child(
@@ -90,11 +55,11 @@ async def run_nested(
     role: RoleCard,
     brief: SubtaskBrief,
     attempt: int,
-    booked: Booked,
+    booked: WorkerAgentResult,
     account: str,
     grant: Amount,
-) -> AttemptOutcome:
-    """Runs the supervisor of a role that is a team, and returns its outcome, its answer as the finding.
+) -> WorkerAgentResult:
+    """Runs the supervisor of a role that is a team, and returns its result, its answer as the finding.
 
     It gets the subtask as its goal and a slice of the deadline. `grant` is that of `account` in the ledger: it grows
     if the nested supervisor asks for more.
@@ -119,9 +84,9 @@ async def run_nested(
         }
     )
     nested = NestedInput(run=context.run, subtask_id=subtask_id, depth=context.depth + 1, brief=brief, terms=terms)
-    outcome = AttemptOutcome(WorkerAgentResult())
+    result = WorkerAgentResult()
     try:
-        outcome = await _run(
+        result = await _run(
             _Child(
                 context,
                 child_id(workflow.info().workflow_id, subtask_id, attempt),
@@ -135,15 +100,15 @@ async def run_nested(
             )
         )
     finally:
-        links.close(subtask_id, outcome.result.nested)
-    return outcome
+        links.close(subtask_id, result.nested)
+    return result
 
 
-async def _run(child: "_Child") -> AttemptOutcome:
+async def _run(child: "_Child") -> WorkerAgentResult:
     """Runs a child to its end; when the caller is cancelled, the child is stopped and what it had is returned.
 
     A caller that is cancelled a second time does not wait for the child any longer: its cost then comes from the
-    journal, less what is booked.
+    journal, less what is `booked` of earlier executions under the same id.
     """
     try:
         # Shielded here and below: a cancellation must not end the child's task, on which its start or end depends.
@@ -151,14 +116,14 @@ async def _run(child: "_Child") -> AttemptOutcome:
     except asyncio.CancelledError:
         try:
             await child.cancel()
-            outcome = await asyncio.shield(child.life)  # whole, if it had finished before the cancellation came
+            result = await asyncio.shield(child.life)  # whole, if it had finished before the cancellation came
         except asyncio.CancelledError:
             consumed = await child.consumed()
             await let_ready_tasks_finish()
             if not child.life.done():
-                return stopped(consumed)
-            outcome = child.life.result()  # it came meanwhile, with this, or together with the second cancellation
-    return stopped(outcome.result) if outcome.problem or outcome.result.stopped else outcome
+                return consumed.when_stopped()
+            result = child.life.result()  # it came meanwhile, with this, or together with the second cancellation
+    return result.when_stopped() if result.problem or result.stopped else result
 
 
 class _Child:
@@ -173,7 +138,7 @@ class _Child:
         self,
         context: RunContext,
         workflow_id: str,
-        booked: Booked,
+        booked: WorkerAgentResult,
         read: Callable[[object], WorkerAgentResult],
         started: Callable[[str], None] = lambda workflow_id: None,
         **start: Any,
@@ -213,21 +178,20 @@ class _Child:
             usage=consumed.usage - self._booked.usage, turns=max(0, consumed.turns - self._booked.turns)
         )
 
-    async def _live(self) -> AttemptOutcome:
+    async def _live(self) -> WorkerAgentResult:
         try:
             async with self._context.starts:
                 # Other children may have started while this one waited, and the run may have been stopped.
                 if self._is_cancelled:
-                    return stopped()
+                    return WorkerAgentResult(stopped=True)
                 handle = await self._begun()
             result = self._read(await handle)
         except FailureError as error:
-            if cancelled(error):
-                return AttemptOutcome(await self.consumed(), _CANCELLED)
-            details = details_of(error)
+            details = None if cancelled(error) else details_of(error)
             result = self._read(details) if isinstance(details, dict) else await self.consumed()
-            return AttemptOutcome(result, problem_of(error))
-        return AttemptOutcome(result, _CANCELLED if result.stopped else None)
+            problem = _CANCELLED if cancelled(error) else problem_of(error)
+            return result.model_copy(update={"problem": problem})
+        return result.model_copy(update={"problem": _CANCELLED if result.stopped else None})
 
     async def _begun(self) -> workflow.ChildWorkflowHandle[Any, Any]:
         """Starts the child.

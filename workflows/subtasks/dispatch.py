@@ -13,7 +13,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base.errors import ErrorKind, SupervisionError
     from supervision.contract.result import Problem
     from workflows.run_context import BackgroundTask, RunContext, let_ready_tasks_finish
-    from workflows.subtasks.assignment import Assignment, assign, next_probe_at, take_role, warm_start
+    from workflows.subtasks.assignment import Assignment, assign, next_probe_at, resume_point, take_role
     from workflows.subtasks.retries import give_up, run_with_retries
 
 
@@ -80,16 +80,15 @@ class Dispatch:
     def reopen(self, subtask_id: str, feedback: str, *, warm: bool = False) -> None:
         """Has a completed subtask worked on again, by the same role, with a review's feedback on its finding.
 
-        `warm`: in the conversation that gave the finding, if that can go on.
+        `warm`: in the conversation that gave the finding, if that can be continued.
         """
         before, finding = self._assignments[subtask_id], self._state.board[subtask_id].finding
-        role = before.role
         single = self._state.board.subtask(subtask_id).candidates == 1
-        going_on = warm_start(role.name, before.last, finding) if warm and single else None
+        resume_from = resume_point(before.last, finding) if warm and single else None
         self._assignments[subtask_id] = Assignment(
-            role, feedback=feedback, previous=finding, warm=going_on, last=before.last
+            before.role, feedback=feedback, previous=finding, resume_from=resume_from, last=before.last
         )
-        self._state.trace.note("subtask_reopened", subtask_id, feedback=feedback, warm=going_on is not None)
+        self._state.trace.note("subtask_reopened", subtask_id, feedback=feedback, warm=resume_from is not None)
         self._state.board.reopen(subtask_id)
 
     async def execute(self) -> None:
@@ -178,9 +177,9 @@ class Dispatch:
         """
         board, slots, probes = self._state.board, self._state.slots, []
         slots.starved = 0
-        if self._state.refused and not self._state.has_finding:
+        if self._state.rejected_subtasks and not self._state.has_finding:
             return None  # others would be refused, too: those at work decide whether the run fails
-        if self._state.time_and_budget.unfunded:
+        if self._state.time_and_budget.agents_waiting:
             return None  # nor could others be paid now
         for subtask_id in board.ready():
             if slots.full:
@@ -208,7 +207,7 @@ class Dispatch:
         task.add_done_callback(partial(self._note_end, subtask_id))
 
     def _note_end(self, subtask_id: str, task: asyncio.Task[None]) -> None:
-        """Wakes the dispatch. It does not wait for the tasks themselves: each wait would cost what they are many."""
+        """Wakes the dispatch. Awaiting the tasks directly would cost O(n) on every wake-up."""
         self._ended.append((subtask_id, task))
         self._context.limits_changed.set()
 

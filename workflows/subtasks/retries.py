@@ -18,12 +18,10 @@ with workflow.unsafe.imports_passed_through():
         Assignment,
         count_outcome,
         divert,
-        give_back,
         take_role,
         unused_fallback,
     )
     from workflows.subtasks.attempt import run_attempt
-    from workflows.subtasks.child_runs import AttemptOutcome
 
 
 async def run_with_retries(context: RunContext, subtask_id: str, assignment: Assignment) -> None:
@@ -35,7 +33,7 @@ async def run_with_retries(context: RunContext, subtask_id: str, assignment: Ass
         await _run_with_retries(context, subtask_id, assignment)
     except asyncio.CancelledError:
         # The dispatch cancels this task at any await here or below; attempts themselves return what they have.
-        give_back(context, assignment)
+        count_outcome(context, assignment, None)
         _stop(context, subtask_id, assignment)
     except SupervisionError:
         _stop(context, subtask_id, assignment)
@@ -47,8 +45,8 @@ async def run_with_retries(context: RunContext, subtask_id: str, assignment: Ass
 
 def give_up(context: RunContext, subtask_id: str, assignment: Assignment) -> None:
     """Ends a subtask that the run does not wait for any longer, with what it has of it."""
-    if assignment.in_hand.whole is not None:
-        _complete(context, subtask_id, assignment.in_hand.whole)
+    if assignment.best is not None:
+        _complete(context, subtask_id, assignment.best)
     else:
         _stop(context, subtask_id, assignment)
 
@@ -58,13 +56,13 @@ async def _run_with_retries(context: RunContext, subtask_id: str, assignment: As
     await divert(context, subtask_id, assignment)
     while True:
         board.begin(subtask_id, assignment.role.name)
-        outcome = await run_attempt(context, subtask_id, assignment)
-        assignment.last, assignment.warm = outcome.result, None
-        problem = await _left_to_mend(context, subtask_id, assignment, outcome)
+        result = await run_attempt(context, subtask_id, assignment)
+        assignment.last, assignment.resume_from = result, None
+        problem = await _retryable_problem(context, subtask_id, assignment, result)
         if problem is None:
             return
         _count_failure(context, assignment, problem)
-        if not await _prepare_retry(context, subtask_id, assignment, problem, outcome.model):
+        if not await _prepare_retry(context, subtask_id, assignment, problem, result.model):
             _fail(context, subtask_id, assignment, problem)
             return
         if not take_role(context, assignment):
@@ -73,39 +71,36 @@ async def _run_with_retries(context: RunContext, subtask_id: str, assignment: As
             return
 
 
-async def _left_to_mend(
-    context: RunContext, subtask_id: str, assignment: Assignment, outcome: AttemptOutcome
+async def _retryable_problem(
+    context: RunContext, subtask_id: str, assignment: Assignment, result: WorkerAgentResult
 ) -> Problem | None:
     """Returns the problem that another attempt may mend; None once the subtask has ended."""
-    problem = outcome.problem
+    problem = result.problem
     if context.state.board[subtask_id].state != "running":  # the run did not wait for it any longer
         return None
     if problem is None:
-        if outcome.finding is None:
-            give_back(context, assignment)
-            _stop(context, subtask_id, assignment)
+        if result.succeeded:
+            count_outcome(context, assignment, True)
+            _complete(context, subtask_id, result)
         else:
-            count_outcome(context, assignment, succeeded=True)
-            _complete(context, subtask_id, outcome)
+            count_outcome(context, assignment, None)
+            _stop(context, subtask_id, assignment)
         return None
     if problem.type is ErrorKind.CANCELLED:  # by a person, who wants no other attempt
-        give_back(context, assignment)
+        count_outcome(context, assignment, None)
         _stop(context, subtask_id, assignment, problem)
         return None
     if not is_retried(problem.type):
-        give_back(context, assignment)
+        count_outcome(context, assignment, None)
         if problem.type in FATAL and assignment.previous is None:
-            await context.finding_comes(subtask_id)
+            await context.wait_for_first_finding(subtask_id)
         _fail(context, subtask_id, assignment, problem)
         return None
     return problem
 
 
 def _count_failure(context: RunContext, assignment: Assignment, problem: Problem) -> None:
-    if counts_against_role(problem.type):
-        count_outcome(context, assignment, succeeded=False)
-    else:
-        give_back(context, assignment)
+    count_outcome(context, assignment, False if counts_against_role(problem.type) else None)
     assignment.failures += 1
     assignment.declined += problem.type in DECLINED
 
@@ -143,7 +138,8 @@ async def _prepare_retry(
         if better is not None:
             assignment.description_ref, rewritten = better.description_ref, better.preview
     if step is NextTry.FALLBACK_ROLE and fallback is not None:
-        assignment.role, assignment.fell_back = fallback, True
+        assignment.move_to(fallback)
+        assignment.fell_back = True
     context.state.trace.note(
         "subtask_retried",
         subtask_id,
@@ -163,10 +159,10 @@ async def _pause(subtask_id: str, pause: timedelta) -> None:
         await workflow.sleep(pause, summary=f"{subtask_id}: the next attempt")
 
 
-def _complete(context: RunContext, subtask_id: str, outcome: AttemptOutcome) -> None:
-    assert outcome.finding is not None
-    state, result = context.state, outcome.result
-    state.board.complete(subtask_id, outcome.finding)
+def _complete(context: RunContext, subtask_id: str, result: WorkerAgentResult) -> None:
+    assert result.finding is not None
+    state = context.state
+    state.board.complete(subtask_id, result.finding)
     state.close_point(subtask_id)
     state.trace.note("subtask_completed", subtask_id, turns=result.turns, **_story(result))
 
@@ -181,7 +177,7 @@ def _fail(context: RunContext, subtask_id: str, assignment: Assignment, problem:
         state.board.keep(subtask_id)
         state.open_point(subtask_id, f"it could not be fixed ({problem.type}): {assignment.feedback}")
         return
-    state.board.fail(subtask_id, problem, assignment.in_hand.partial)
+    state.board.fail(subtask_id, problem, assignment.so_far)
     state.trace.note(
         "subtask_failed",
         subtask_id,
@@ -202,7 +198,7 @@ def _stop(context: RunContext, subtask_id: str, assignment: Assignment, problem:
     if assignment.previous is not None:
         state.board.keep(subtask_id)
         return
-    state.board.cancel(subtask_id, problem, assignment.in_hand.partial)
+    state.board.cancel(subtask_id, problem, assignment.so_far)
     last = assignment.last
     state.trace.note("subtask_cancelled", subtask_id, turns=last.turns if last else 0, **_story(last))
 

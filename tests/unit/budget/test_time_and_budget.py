@@ -64,7 +64,7 @@ def test_children_get_a_part_of_what_is_left_to_stop(left: timedelta, closing: t
 def test_the_free_budget_is_shared_by_those_without_a_grant_and_the_supervisor() -> None:
     run = a_run()
     assert [run.shares(agents) for agents in (0, 1, 3)] == [2, 2, 4]
-    assert run.unfunded == 0
+    assert run.agents_waiting == 0
     run.ledger.grant("t1", 2)
     assert [run.shares(agents) for agents in (1, 3)] == [2, 3]
 

@@ -169,7 +169,7 @@ def test_gaps_of_nested_runs_are_listed_up_to_a_limit_and_then_counted() -> None
     for report in board.reports():
         board.start(report.id, f"run/{report.id}/1")
         board.complete(report.id, FINDING)
-        board.set_gaps(report.id, [Gap(subtask_id=f"s{n}", reason="failed") for n in range(20)])
+        board.record(report.id, 0, Usage(), [Gap(subtask_id=f"s{n}", reason="failed") for n in range(20)])
     gaps = board.gaps()
     assert len(gaps) == limits.GAPS_SHOWN + 3
     assert gaps[0] == Gap(subtask_id="t0/s0", reason="failed")

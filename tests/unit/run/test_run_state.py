@@ -248,7 +248,7 @@ def test_a_finding_on_any_level_counts(where: str) -> None:
     if where == "root":
         run.root_has_finding = True
     elif where == "child":
-        run.child_found = True
+        run.child_has_finding = True
     elif where == "board":
         run.board.start("a", "w")
         run.board.complete("a", FINDING)
@@ -263,9 +263,9 @@ def test_a_finding_may_come_only_from_work_that_is_not_refused() -> None:
     assert not run.finding_may_come
     run.board.start("a", "w")
     run.board.start("b", "w")
-    run.refused.add("a")
+    run.rejected_subtasks.add("a")
     assert run.finding_may_come
-    run.refused.add("b")
+    run.rejected_subtasks.add("b")
     assert not run.finding_may_come
 
 
