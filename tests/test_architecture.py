@@ -47,7 +47,7 @@ PACKAGES = {
     ),
     "workflows": Package(
         "activities supervision",
-        "children run_context visibility handlers calls tool_loop worker_agent plan subtasks answer supervisor",
+        "children run_context handlers calls tool_loop worker_agent plan subtasks answer supervisor",
         lines=4520,
         arrows=43,
     ),

@@ -31,7 +31,7 @@ class Handlers:
     """
 
     _state: RunState | SupervisionError
-    _limits_changed: asyncio.Event
+    _changed: asyncio.Event
     _parent: ParentLink | None
     _children: ChildLinks | None
     _context: RunContext | None
@@ -68,7 +68,7 @@ class Handlers:
             state.extend(new.budget, new.deadline)
             if self._children is not None:
                 self._children.limits_changed()
-            self._limits_changed.set()
+            self._changed.set()
             self._show()
         return UpdateReply(accepted=True, phase=state.phase, message=state.time_and_budget.spent_line())
 
@@ -103,7 +103,7 @@ class Handlers:
         """The report of a nested supervisor."""
         valid = _read(NestedReport, report)
         if valid is not None and self._children is not None and self._children.take(valid):
-            self._limits_changed.set()  # of its slots some may be free now, or more may be wanted
+            self._changed.set()  # of its slots some may be free now, or more may be wanted
             self._show()
             await self._children.fund(valid)
 
@@ -119,7 +119,7 @@ class Handlers:
                 self._children.limits_changed()
             if valid.resumed_at != before.resumed_at:
                 self._resume(state)
-            self._limits_changed.set()
+            self._changed.set()
             self._show()
 
     def _resume(self, state: RunState) -> None:

@@ -43,8 +43,8 @@ class CallFields(TypedDict):
 class RunContext:
     """One supervisor's surroundings.
 
-    `show` makes a change visible; setting `limits_changed` or `slot_freed` wakes the dispatch; `starts` lets children
-    begin. `plan_ref`, `team_ref` and `team` follow the revisions of the plan: `team` has the roles that the plan added.
+    `show` makes a change visible, setting `changed` wakes the dispatch, `starts` bounds the children that start at
+    once. `plan_ref`, `team_ref` and `team` follow the revisions of the plan: `team` has the roles that the plan added.
     `written_by` has the models of the supervisor's own conversations, by their heads.
     """
 
@@ -52,14 +52,13 @@ class RunContext:
     setup: RunSetup
     run: RunRef
     show: Callable[[], None]
-    limits_changed: asyncio.Event
+    changed: asyncio.Event
     children: ChildLinks
     team: TeamCard
     team_ref: str
     nested: NestedInput | None = None
     parent: ParentLink | None = None
     plan_ref: str = ""
-    slot_freed: asyncio.Event = field(default_factory=asyncio.Event)
     starts: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(STARTS_AT_ONCE))
     written_by: dict[str, str] = field(default_factory=dict)
 
@@ -116,19 +115,19 @@ class RunContext:
         if not slot.held:
             self.state.slots.ask(slot)
             if not slot.held:
-                self.slot_freed.set()  # the dispatch calls slots back from nested runs, or the report asks for more
+                self.changed.set()  # the dispatch calls slots back from nested runs, or the report asks for more
             await workflow.wait_condition(lambda: slot.held)
 
     def free(self, slot: Slot) -> None:
-        """Gives the slot back: whoever waits for one begins."""
+        """Gives the slot back; other work that waits for one begins."""
         self.state.slots.give_back(slot)
-        self.slot_freed.set()
+        self.changed.set()
 
     async def wait_for_first_finding(self, subtask_id: str) -> bool:
-        """Returns True once the run has a finding, False when nothing is under way any more that could bring it.
+        """Returns True once the run has a finding, False when no work is left that could bring one.
 
-        That is asked for a subtask whose model calls are refused, as those of any other would be: without a finding
-        the run is to fail. Subtasks that are at work decide it, not the order in which the provider answers.
+        The model calls of the subtask are refused, as those of any other would be, so without a finding the run fails.
+        The work under way decides that, not the order in which the provider answers.
         """
         state = self.state
         state.rejected_subtasks.add(subtask_id)
@@ -153,12 +152,12 @@ class RunContext:
     def model_answered(self, model: str, work: object) -> None:
         """Notes that a call was answered: if it went first, the others follow."""
         if self.state.models.answered(model, work):
-            self.limits_changed.set()
+            self.changed.set()
 
     def leave(self, work: object) -> None:
         """Ends the part of a piece of work in the waits for models."""
         if self.state.models.leave(work):
-            self.limits_changed.set()
+            self.changed.set()
 
     async def wait_for_model(
         self, subject: str, model: str, work: object, *, attempt: int | None = None, last: bool = False
@@ -223,7 +222,7 @@ class RunContext:
                 waits.show(wait, expires_at)
                 self.show()
 
-                # The deadline may move while this waits, by `extend_limits`: then the timer is set anew.
+                # The deadline may move while this waits, by `extend_limits`: then the timer is set again.
                 def over_or_moved(deadline: datetime = deadline) -> bool:
                     return ended() or self.expires_at(last) != deadline
 

@@ -213,7 +213,7 @@ class _Attempt:
                 await workflow.wait_condition(lambda: not budget.ledger.exhausted or not budget.ledger.open_grants)
         finally:
             budget.agents_waiting -= 1
-            self.context.slot_freed.set()
+            self.context.changed.set()
 
     def _book(self, account: str, result: WorkerAgentResult) -> None:
         """Books what a worker agent consumed, whatever became of it, and keeps what it came to."""

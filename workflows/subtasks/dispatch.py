@@ -1,7 +1,6 @@
 """Dispatching the subtasks of a plan: each starts the moment its dependencies have ended and a slot is free."""
 
 import asyncio
-from collections.abc import Coroutine
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -35,7 +34,7 @@ class Timers:
         if known is not None:
             known[1].cancel()
         left = max(when - workflow.now(), limits.LEAST_CALL_TIME)
-        task = asyncio.create_task(_sleep(left.total_seconds(), f"{name} at {when:%H:%M:%S} UTC"))
+        task = asyncio.create_task(workflow.sleep(left.total_seconds(), summary=f"{name} at {when:%H:%M:%S} UTC"))
         self._set[name] = (when, task)
         return task
 
@@ -43,10 +42,6 @@ class Timers:
         """Cancels all."""
         for _, task in self._set.values():
             task.cancel()
-
-
-def _sleep(seconds: float, summary: str) -> Coroutine[Any, Any, None]:
-    return workflow.sleep(seconds, summary=summary)
 
 
 def _history_is_full() -> bool:
@@ -209,26 +204,22 @@ class Dispatch:
     def _note_end(self, subtask_id: str, task: asyncio.Task[None]) -> None:
         """Wakes the dispatch. Awaiting the tasks directly would cost O(n) on every wake-up."""
         self._ended.append((subtask_id, task))
-        self._context.limits_changed.set()
+        self._context.changed.set()
 
     async def _wait(self, timers: Timers, probe_at: datetime | None) -> None:
         """Waits until a subtask or background work ends, a slot is free, limits change, or a time has come."""
-        limits_changed = asyncio.ensure_future(self._context.limits_changed.wait())
-        slot_freed = asyncio.ensure_future(self._context.slot_freed.wait())
+        changed = asyncio.ensure_future(self._context.changed.wait())
         wakers: list[asyncio.Future[Any]] = [
             *self._drafts.tasks(),
             *self._replanning.tasks(),
             timers.at("subtasks stop", self._state.time_and_budget.work_until),
-            limits_changed,
-            slot_freed,
+            changed,
         ]
         if probe_at is not None:
             wakers.append(timers.at("breaker probe", probe_at))
         await workflow.wait(wakers, return_when=asyncio.FIRST_COMPLETED)
-        limits_changed.cancel()
-        slot_freed.cancel()
-        self._context.limits_changed.clear()
-        self._context.slot_freed.clear()
+        changed.cancel()
+        self._context.changed.clear()
 
     def _collect(self) -> None:
         """Forgets the tasks of subtasks that ended, or were put back to wait; raises what ended the run."""
