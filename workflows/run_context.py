@@ -111,7 +111,7 @@ class RunContext:
         self.state.own_seconds += (workflow.now() - began).total_seconds()
 
     async def hold(self, slot: Slot) -> None:
-        """Returns when the slot is held; worker agents that work come before subtasks that are to begin."""
+        """Returns when the slot is held; worker agents under way come before subtasks that are to begin."""
         if not slot.held:
             self.state.slots.ask(slot)
             if not slot.held:
@@ -164,8 +164,8 @@ class RunContext:
     ) -> None:
         """Returns when `work` may call a model: at once, unless the run knows that it is away.
 
-        Then one piece of work waits for the time to come, shown as `subject` (the subtask of an `attempt`, else the
-        supervisor's own work), and goes first; the others wait until its call was answered. Raises SupervisionError
+        Then one piece of work, shown as `subject` (the subtask of an `attempt`, else the supervisor's own work), waits
+        for its time and goes first; the others wait until its call was answered. Raises SupervisionError
         `DeadlineExceeded` if the run's time is over first.
         """
         models = self.state.models

@@ -22,7 +22,7 @@ from supervision.base.errors import ErrorKind
 from supervision.base.text import cut, one_line
 from supervision.contract.finding import Finding
 from supervision.contract.plan import Plan, Subtask
-from supervision.contract.progress import Counts, NestedRun
+from supervision.contract.progress import Counts
 from supervision.contract.result import Gap, Problem, SubtaskReport, SubtaskState
 from supervision.contract.usage import Usage
 
@@ -232,10 +232,6 @@ class Board:
         if self._reports[subtask_id].state == "waiting":
             self._move(subtask_id, "running")
         self._end(subtask_id, "completed")
-
-    def show_nested(self, subtask_id: str, run: NestedRun | None) -> None:
-        """Shows a nested supervisor under the subtask that it works on."""
-        self._reports[subtask_id].nested = run
 
     def record(self, subtask_id: str, turns: int, usage: Usage, gaps: Sequence[Gap] = ()) -> None:
         """Adds what an attempt consumed, whatever became of it, and sets what the answer of a nested run lacks."""

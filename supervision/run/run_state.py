@@ -54,7 +54,7 @@ class RunState:
         self.time_and_budget = TimeAndBudget(request, now, started_at, grant)
         self.spending = Spending()
         self.models = ServingModels(now)
-        self.nested = NestedRuns()
+        self.nested = NestedRuns(self.board)
         self.waits = Waits(now, self.nested.waits)
         self.trace = Trace(now)
         self.answer = Answer()

@@ -1,9 +1,9 @@
-"""How workflows call activities: queue, timeouts, retries and the label that the Web UI shows, in one place.
+"""How workflows call activities: queue, timeouts, retries, and the label in the Web UI.
 
-Every call returns a reply, or raises CallFailed, or asyncio.CancelledError: no failure of Temporal's own gets further.
+Every call returns a reply, or raises CallFailed or asyncio.CancelledError.
 
-Model calls get the whole time that the run has left, because a shorter limit would cut calls in flight and pay
-for them again; one attempt is bounded by its own timeout, the heartbeat and the idle watchdog.
+Model calls get all the time that the run has left: a shorter limit would cut calls in flight and pay for them again.
+One attempt is bounded by its own timeout, the heartbeat and the idle watchdog.
 """
 
 import asyncio
@@ -48,9 +48,6 @@ _MODEL_RETRY = RetryPolicy(
 _TOOL_RETRY = RetryPolicy(initial_interval=limits.TOOL_RETRY_INITIAL, maximum_interval=limits.STORE_RETRY_MAX)
 
 
-# --- Model calls ----------------------------------------------------------------------------------
-
-
 async def answer_to(question: Question[C, R], call: C, expires_at: datetime, queue: str) -> R:
     """Returns the reply to a question of the supervisor's."""
     _step, _work, summary, max_tokens = call.terms
@@ -64,10 +61,9 @@ async def call_model(payload: TurnInput, turn: int, expires_at: datetime, queue:
 
 
 async def run_tool(payload: ToolInput, queue: str) -> ToolReply:
-    """Returns the output of one tool call.
+    """Returns the output of one tool call, tried until a Worker has the store and the team of the run.
 
-    It is tried until there is a Worker with the store and the team of the run; how often the tool itself may begin is
-    the activity's to count.
+    How often the tool itself may begin is the activity's to count.
     """
     summary = label(f"{payload.call.name}: {payload.call.preview}", limits.LINE_BYTES)
     return await reply_of(
@@ -81,15 +77,6 @@ async def run_tool(payload: ToolInput, queue: str) -> ToolReply:
             summary=summary,
         )
     )
-
-
-# --- What all of them share -----------------------------------------------------------------------
-
-
-def _priority() -> Priority:
-    """Behind a rate limit runs take turns, whatever their size; nested supervisors share their root's turn."""
-    info = workflow.info()
-    return Priority(fairness_key=fairness_key(info.root.workflow_id if info.root else info.workflow_id))
 
 
 async def reply_of(call: Awaitable[T]) -> T:
@@ -115,6 +102,8 @@ async def _model_call(
 
     Raises CallCancelled at once when it is cancelled; a reply that comes all the same is paid.
     """
+    info = workflow.info()
+    root_id = info.root.workflow_id if info.root else info.workflow_id
     call: workflow.ActivityHandle[P] = workflow.start_activity(
         activity,
         payload,
@@ -126,7 +115,7 @@ async def _model_call(
         heartbeat_timeout=limits.HEARTBEAT_TIMEOUT,
         retry_policy=_MODEL_RETRY,
         summary=summary,
-        priority=_priority(),
+        priority=Priority(fairness_key=fairness_key(root_id)),  # behind a rate limit runs take turns, as whole trees
         # Not awaited, but the reply to a call that was answered meanwhile is not dropped.
         cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
     )
@@ -147,20 +136,14 @@ async def _model_call(
         else:
             message = problem.message
         details = _details(failed.__cause__)
-        raise CallFailed(
-            Problem(type=call_kind(problem.type), message=message), _breaker_seconds(details), _spent(details)
-        ) from failed
+        remaining = details.get("remaining")  # of the time that the provider's breaker stays open
+        seconds = float(remaining) if isinstance(remaining, (int, float)) else 0.0
+        raise CallFailed(Problem(type=call_kind(problem.type), message=message), seconds, _spent(details)) from failed
 
 
 def _details(error: BaseException | None) -> dict[str, JsonValue]:
     details = details_of(error) if isinstance(error, FailureError) else None
     return details if isinstance(details, dict) else {}
-
-
-def _breaker_seconds(details: dict[str, JsonValue]) -> float:
-    """Returns how long a provider's breaker stays open."""
-    remaining = details.get("remaining")
-    return float(remaining) if isinstance(remaining, (int, float)) else 0.0
 
 
 def _spent(details: dict[str, JsonValue]) -> Usage:

@@ -15,9 +15,8 @@ with workflow.unsafe.imports_passed_through():
 
 
 async def ask(context: RunContext, question: Question[C, R], call: C, tokens: int, *, last: bool = False) -> R:
-    """Returns the reply to a question; `tokens` is what it may take.
+    """Returns the reply to a question that may take so many `tokens`; the `last` one may use all budget and time left.
 
-    The `last` one writes the answer: it may use all that is left, of the budget and of the time.
     Raises SupervisionError if the budget has no room for it, the deadline comes first, or it failed for good.
     """
     budget, name = context.state.time_and_budget, call.terms.work
@@ -49,10 +48,7 @@ async def ask_or_warn(context: RunContext, question: Question[C, R], call: C, to
 
 
 async def _patiently(context: RunContext, question: Question[C, R], call: C, last: bool, work: object) -> R:
-    """Repeats a call through outages, waits for `resume`, and deadlines that were extended while it ran.
-
-    Another model of the chain takes over where there is one that can.
-    """
+    """Repeats a call through outages and extended deadlines, with the next model of the chain where one can."""
     state, name = context.state, call.terms.work
     model = state.models.choose(context.models)
     while True:
@@ -95,7 +91,7 @@ def _book(context: RunContext, model: str, usage: Usage) -> None:
 
 
 def _addressed(context: RunContext, call: C, model: str) -> C:
-    """Returns the call as that model gets it; what another one has begun it does not go on with."""
+    """Returns the call as that model gets it; a conversation that another model began is not continued."""
     changes: dict[str, str | None] = {"model": model}
     head = getattr(call, "head", None)
     if head is not None and context.written_by.get(head, model) != model:

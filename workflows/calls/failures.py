@@ -1,4 +1,4 @@
-"""One reading of what activities and children raise: a typed problem, or a cancellation."""
+"""The errors of activities and children as typed problems, or as cancellations."""
 
 import asyncio
 from collections.abc import Callable
@@ -70,8 +70,8 @@ def cancelled(error: BaseException) -> bool:
 def problem_of(error: FailureError) -> Problem:
     """Returns what went wrong, from the innermost failure that says so.
 
-    A call whose time was over before its next attempt is a timeout, whatever the last attempt met: the server then
-    ends it with that attempt's failure. The message names it.
+    A call whose time was over before its next attempt is a timeout: the server ends it with the failure of the last
+    attempt, which the message names.
     """
     problem = _last_problem(error)
     if isinstance(error, ActivityError) and error.retry_state is RetryState.TIMEOUT:

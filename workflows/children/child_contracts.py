@@ -31,12 +31,11 @@ class ParentsInput(Model):
 
 
 class LoopProgress(Model):
-    """Where a tool loop stands; carried over when a worker agent continues as new, and after a wait for the provider.
+    """Where a tool loop stands; carried over when a worker agent continues as new, and after a wait.
 
-    `turn` counts through; `turns_booked` of them, and all usage before, are in the supervisor's books already.
-    `worked_seconds` is the time that the attempt took so far, without its waits for the provider and for budget.
-    `objected` is True once a conclusion went back to its author, `feedback_due` until a review's feedback was given in
-    the conversation at `head`.
+    Of its turns `turns_booked`, and the usage before, are in the supervisor's books already. `worked_seconds` is the
+    time that the attempt took so far, without its waits. `objected` is True once a conclusion went back to its author,
+    `feedback_due` until a review's feedback was given in the conversation at `head`.
     """
 
     head: str | None = None
@@ -63,9 +62,9 @@ class LoopProgress(Model):
 class WorkerAgentInput(ParentsInput):
     """One attempt of one subtask.
 
-    No call is retried beyond `expires_at`, which is later than any deadline: the supervisor ends the attempt at its
-    own, and that may move. With its `last_grant` a worker agent concludes; any other one may be followed by more.
-    One that `goes_first` after an outage returns its progress after one turn, so that others can follow.
+    `expires_at` ends the retries of calls; it is later than any deadline, which the supervisor keeps. With its
+    `last_grant` a worker agent concludes; any other may be followed by more. One that `goes_first` after an outage
+    returns its progress after one turn, so that others can follow.
     """
 
     run: RunRef

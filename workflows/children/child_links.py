@@ -46,11 +46,8 @@ class ChildLinks:
 
     def open(self, subtask_id: str, account: str, grant: Amount) -> NestedTerms:
         """Opens the link to a nested supervisor that is about to start. Returns its first terms."""
-        key = str(workflow.uuid4())
-        self._state.nested.begin(subtask_id, key)
-        self._state.board.show_nested(subtask_id, self._state.nested.of(subtask_id))
         terms = NestedTerms(
-            report_key=key,
+            report_key=str(workflow.uuid4()),
             grant=grant,
             deadline_at=self._deadline(),
             root_has_finding=self._state.has_finding,
@@ -58,6 +55,7 @@ class ChildLinks:
             resumed_at=self._resumed_at,
         )
         self._links[subtask_id] = _Link(account, terms, terms)
+        self._state.nested.begin(subtask_id)
         self._state.slots.leases[subtask_id] = SlotLease()
         return terms
 
@@ -73,23 +71,21 @@ class ChildLinks:
         self._state.slots.leases.pop(subtask_id, None)
         self._state.slots.serve()
         self._state.nested.end(subtask_id, run)
-        self._state.board.show_nested(subtask_id, self._state.nested.of(subtask_id))
 
     # --- reports ----------------------------------------------------------------------------------
 
     def take(self, report: NestedReport) -> bool:
         """Takes over a report. Returns False if it is a stranger's, or of an attempt that has ended."""
-        nested, slots = self._state.nested, self._state.slots
-        if not nested.expects(report.subtask_id, report.report_key):
+        link, slots = self._links.get(report.subtask_id), self._state.slots
+        if link is None or report.report_key != link.terms.report_key:
             return False
-        nested.report(report.subtask_id, report.run, report.waits)
-        if lease := slots.leases.get(report.subtask_id):
-            # The run may know of more grants than this one, if this one was reset.
-            lease.granted = max(lease.granted, report.slots_granted)
-            lease.returned = max(lease.returned, report.slots_returned)
-            lease.wanted = report.slots_wanted
-            slots.serve()
-        self._state.board.show_nested(report.subtask_id, report.run)
+        self._state.nested.report(report.subtask_id, report.run, report.waits)
+        lease = slots.leases[report.subtask_id]
+        # The run may know of more grants than this one, if this one was reset.
+        lease.granted = max(lease.granted, report.slots_granted)
+        lease.returned = max(lease.returned, report.slots_returned)
+        lease.wanted = report.slots_wanted
+        slots.serve()
         return True
 
     async def fund(self, report: NestedReport) -> None:

@@ -1,4 +1,4 @@
-"""What a nested supervisor hands upward at its end: its answer as a finding, or what it had when it had to end."""
+"""The result of a nested supervisor: its answer as a finding, or what it had when it had to end."""
 
 from supervision.base import limits
 from supervision.base.text import cut, size

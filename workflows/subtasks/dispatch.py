@@ -87,7 +87,7 @@ class Dispatch:
         self._state.board.reopen(subtask_id)
 
     async def execute(self) -> None:
-        """Returns when every subtask has ended; raises SupervisionError if the provider serves nobody."""
+        """Returns when every subtask has ended; raises SupervisionError if the provider refuses all work."""
         timers = Timers()
         try:
             in_time = await self._dispatch(timers)
@@ -97,10 +97,8 @@ class Dispatch:
             raise
         timers.cancel()
         self._state.slots.starved = 0
-        why_stopped = Problem(
-            type=ErrorKind.DEADLINE_EXCEEDED,
-            message=self._state.time_and_budget.stopped_because or "the run's deadline came first",
-        )
+        why = self._state.time_and_budget.stopped_because or "the run's deadline came first"
+        why_stopped = Problem(type=ErrorKind.DEADLINE_EXCEEDED, message=why)
         if in_time:
             self._state.board.close(why_stopped)  # a wait that the deadline ended stops its subtask without a reason
         else:

@@ -25,9 +25,9 @@ with workflow.unsafe.imports_passed_through():
 
 
 async def run_with_retries(context: RunContext, subtask_id: str, assignment: Assignment) -> None:
-    """Runs a subtask to its end, or until no breaker admits its next attempt: then the board has it as waiting.
+    """Runs a subtask to its end, or until no breaker admits its next attempt: then it waits on the board.
 
-    Raises SupervisionError if the provider serves nobody, CancelledError never: a subtask that was stopped has ended.
+    Raises SupervisionError if the provider refuses all work. A cancellation ends the subtask and is not raised.
     """
     try:
         await _run_with_retries(context, subtask_id, assignment)
@@ -61,7 +61,9 @@ async def _run_with_retries(context: RunContext, subtask_id: str, assignment: As
         problem = await _retryable_problem(context, subtask_id, assignment, result)
         if problem is None:
             return
-        _count_failure(context, assignment, problem)
+        count_outcome(context, assignment, False if counts_against_role(problem.type) else None)
+        assignment.failures += 1
+        assignment.declined += problem.type in DECLINED
         if not await _prepare_retry(context, subtask_id, assignment, problem, result.model):
             _fail(context, subtask_id, assignment, problem)
             return
@@ -97,12 +99,6 @@ async def _retryable_problem(
         _fail(context, subtask_id, assignment, problem)
         return None
     return problem
-
-
-def _count_failure(context: RunContext, assignment: Assignment, problem: Problem) -> None:
-    count_outcome(context, assignment, False if counts_against_role(problem.type) else None)
-    assignment.failures += 1
-    assignment.declined += problem.type in DECLINED
 
 
 def _goes_to_another_model(assignment: Assignment, problem: Problem, model: str) -> bool:
@@ -149,14 +145,10 @@ async def _prepare_retry(
         description=rewritten,
         **_story(assignment.last),
     )
-    await _pause(subtask_id, back_off(assignment.failures) - (workflow.now() - failed_at))
-    return True
-
-
-async def _pause(subtask_id: str, pause: timedelta) -> None:
-    """Waits before the next attempt, as much as describing it better has left of the pause."""
+    pause = back_off(assignment.failures) - (workflow.now() - failed_at)  # describing it better took a part of it
     if pause > timedelta():
         await workflow.sleep(pause, summary=f"{subtask_id}: the next attempt")
+    return True
 
 
 def _complete(context: RunContext, subtask_id: str, result: WorkerAgentResult) -> None:

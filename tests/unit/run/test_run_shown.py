@@ -73,7 +73,7 @@ def test_waits_for_a_person_have_pages_too() -> None:
     waits = [
         Wait(id=f"t{n}/1", kind="resume", workflow_id=f"r/t{n}/1", since="") for n in range(limits.STATUS_PAGE + 1)
     ]
-    run.nested.begin("a", "key")
+    run.nested.begin("a")
     run.nested.report("a", NestedRun(), WaitChanges(begun=waits, anew=True))
     first = run.status()
     assert (len(first.waiting), first.next_cursor) == (limits.STATUS_PAGE, limits.STATUS_PAGE)

@@ -253,7 +253,7 @@ def test_a_finding_on_any_level_counts(where: str) -> None:
         run.board.start("a", "w")
         run.board.complete("a", FINDING)
     else:
-        run.nested.begin("a", "key")
+        run.nested.begin("a")
         run.nested.report("a", NestedRun(counts=Counts(total=2, completed=1)), WaitChanges())
     assert run.has_finding
 
