@@ -27,66 +27,6 @@ from supervision.contract.result import Gap, Problem, SubtaskReport, SubtaskStat
 from supervision.contract.usage import Usage
 
 
-class Readiness:
-    """The dependencies of a plan's subtasks, counted.
-
-    Of each subtask it knows whether it waits, whether it has ended, and with success: `changed` takes what changes.
-    """
-
-    def __init__(self, subtasks: list[Subtask], outcome: Callable[[str], tuple[bool, bool | None]]) -> None:
-        """`outcome` returns for an id whether it waits, and whether it succeeded; None while it has not ended."""
-        self._order = [subtask.id for subtask in subtasks]
-        self._place = {subtask_id: place for place, subtask_id in enumerate(self._order)}
-        self._depends_on = {subtask.id: subtask.depends_on for subtask in subtasks}
-        self._dependents: dict[str, list[str]] = {}
-        for subtask in subtasks:
-            for dependency in subtask.depends_on:
-                self._dependents.setdefault(dependency, []).append(subtask.id)
-        states = {subtask_id: outcome(subtask_id) for subtask_id in self._order}
-        self._waiting = {subtask_id for subtask_id, (waits, _) in states.items() if waits}
-        self._success = {subtask_id: success for subtask_id, (_, success) in states.items() if success is not None}
-        self._open: dict[str, int] = {}
-        self._succeeded: dict[str, int] = {}
-        for subtask_id, dependencies in self._depends_on.items():
-            self._open[subtask_id] = sum(dependency not in self._success for dependency in dependencies)
-            self._succeeded[subtask_id] = sum(self._success.get(dependency, False) for dependency in dependencies)
-        self._ready: list[int] = []  # places in the plan, ascending
-        self._hopeless: list[int] = []
-        for subtask_id in self._order:
-            self._sort_in(subtask_id)
-
-    def ready(self) -> Iterator[str]:
-        """Yields those that wait and whose dependencies have ended, one with success; in the order of the plan."""
-        return map(self._order.__getitem__, tuple(self._ready))
-
-    def hopeless(self) -> str | None:
-        """Returns the first that waits and whose dependencies all ended without success; None if there is none."""
-        return self._order[self._hopeless[0]] if self._hopeless else None
-
-    def changed(self, subtask_id: str, waits: bool, success: bool | None) -> None:
-        """Takes over where a subtask stands now."""
-        (self._waiting.add if waits else self._waiting.discard)(subtask_id)
-        self._sort_in(subtask_id)
-        before = self._success.get(subtask_id)
-        if before is success:
-            return
-        if success is None:
-            del self._success[subtask_id]
-        else:
-            self._success[subtask_id] = success
-        ended, succeeded = (success is not None) - (before is not None), bool(success) - bool(before)
-        for dependent in self._dependents.get(subtask_id, ()):
-            self._open[dependent] -= ended
-            self._succeeded[dependent] += succeeded
-            self._sort_in(dependent)
-
-    def _sort_in(self, subtask_id: str) -> None:
-        unblocked = subtask_id in self._waiting and not self._open[subtask_id]
-        has_ground = bool(self._succeeded[subtask_id]) or not self._depends_on[subtask_id]
-        _keep(self._ready, self._place[subtask_id], unblocked and has_ground)
-        _keep(self._hopeless, self._place[subtask_id], unblocked and not has_ground)
-
-
 def _keep(places: list[int], place: int, wanted: bool) -> None:
     """Has `place` in the ascending list, or not."""
     at = bisect_left(places, place)
@@ -118,11 +58,10 @@ class Board:
         self._now = now
         self._subtasks: dict[str, Subtask] = {}
         self._reports: dict[str, SubtaskReport] = {}
-        # Kept, not counted anew: they are asked for after every event of a run.
+        # Kept up to date, because they are asked for after every event of a run.
         self._states: Counter[SubtaskState] = Counter()
         self._in_flight: Counter[str] = Counter()
         self._unfinished: dict[SubtaskState, dict[str, None]] = {"running": {}, "waiting": {}}
-        self._readiness = Readiness([], self._outcome)
         self.extend(plan)
 
     def extend(self, plan: Plan) -> None:
@@ -143,10 +82,19 @@ class Board:
                 report.depends_on = subtask.depends_on
             for old in subtask.replaces:
                 self._reports[old].replaced_by = subtask.id
-        self._readiness = Readiness(plan.subtasks, self._outcome)
+        self._order = [subtask.id for subtask in plan.subtasks]
+        self._place = {subtask_id: place for place, subtask_id in enumerate(self._order)}
+        self._dependents: dict[str, list[str]] = {}
+        for subtask in plan.subtasks:
+            for dependency in subtask.depends_on:
+                self._dependents.setdefault(dependency, []).append(subtask.id)
+        self._ready: list[int] = []  # places in the plan, ascending
+        self._blocked: list[int] = []
+        for subtask_id in self._order:
+            self._sort_in(subtask_id)
         for subtask_id in TopologicalSorter({s.id: s.depends_on for s in plan.subtasks}).static_order():
             report = self._reports[subtask_id]
-            if report.state == "skipped" and not self._hopeless(report):
+            if report.state == "skipped" and not (self._is_due(report) and not self._has_ground(report)):
                 self._move(report.id, "waiting").error = None
 
     def __contains__(self, subtask_id: object) -> bool:
@@ -167,30 +115,38 @@ class Board:
         """Returns how many subtasks stand in each state."""
         return Counts.model_validate({"total": len(self._reports), **self._states})
 
-    def skip_hopeless(self) -> list[str]:
-        """Skips each waiting subtask whose dependencies all ended without success; returns their ids.
-
-        One success among the dependencies is enough to go on: the prompt names what is missing.
-        """
-        skipped: list[str] = []
-        while (subtask_id := self._readiness.hopeless()) is not None:
-            message = "none of its dependencies succeeded: " + ", ".join(self._reports[subtask_id].depends_on)
-            self._end(subtask_id, "skipped").error = _capped(
-                Problem(type=ErrorKind.DEPENDENCIES_FAILED, message=message)
-            )
-            skipped.append(subtask_id)
-        return skipped
-
-    def _hopeless(self, report: SubtaskReport) -> bool:
-        states = [self._reports[dependency].state for dependency in report.depends_on]
-        return all(state in _ENDED for state in states) and "completed" not in states
-
     def ready(self) -> Iterator[str]:
         """Yields the ids that may start now, in the order of the plan.
 
         A subtask is ready when all its dependencies have ended and one succeeded, or when it has none.
         """
-        return self._readiness.ready()
+        return map(self._order.__getitem__, tuple(self._ready))
+
+    def skip_blocked(self) -> list[str]:
+        """Skips each waiting subtask whose dependencies all ended without success; returns their ids.
+
+        One success among the dependencies is enough to continue: the prompt names what is missing.
+        """
+        skipped: list[str] = []
+        while self._blocked:
+            report = self._end(self._order[self._blocked[0]], "skipped")
+            message = "none of its dependencies succeeded: " + ", ".join(report.depends_on)
+            report.error = _capped(Problem(type=ErrorKind.DEPENDENCIES_FAILED, message=message))
+            skipped.append(report.id)
+        return skipped
+
+    def _is_due(self, report: SubtaskReport) -> bool:
+        return all(self._reports[dependency].state in _ENDED for dependency in report.depends_on)
+
+    def _has_ground(self, report: SubtaskReport) -> bool:
+        return not report.depends_on or any(self._completed(dependency) for dependency in report.depends_on)
+
+    def _sort_in(self, subtask_id: str) -> None:
+        """Lists a subtask among those that are ready, or blocked, or neither."""
+        report, place = self._reports[subtask_id], self._place[subtask_id]
+        is_due = report.state == "waiting" and self._is_due(report)
+        _keep(self._ready, place, is_due and self._has_ground(report))
+        _keep(self._blocked, place, is_due and not self._has_ground(report))
 
     def missing_for(self, subtask_id: str) -> list[Gap]:
         """Returns the dependencies of a subtask that did not succeed."""
@@ -305,13 +261,9 @@ class Board:
                 del self._unfinished[before][subtask_id]
             if state in self._unfinished:
                 self._unfinished[state][subtask_id] = None
-            self._readiness.changed(subtask_id, *self._outcome(subtask_id))
+            for changed in (subtask_id, *self._dependents.get(subtask_id, ())):
+                self._sort_in(changed)
         return report
-
-    def _outcome(self, subtask_id: str) -> tuple[bool, bool | None]:
-        """Returns whether a subtask waits, and whether it succeeded; None while it has not ended."""
-        state = self._reports[subtask_id].state
-        return state == "waiting", state == "completed" if state in _ENDED else None
 
     def _count(self, role: str, change: int) -> None:
         """Counts a subtask of a role that is running, or no longer is."""

@@ -114,7 +114,7 @@ class Dispatch:
             if _history_is_full():
                 self._state.time_and_budget.stop(_HISTORY_FULL)
                 continue
-            for subtask_id in self._state.board.skip_hopeless():
+            for subtask_id in self._state.board.skip_blocked():
                 self._state.trace.note("subtask_skipped", subtask_id)
             # Before subtasks start: one that lacks a dependency waits for the revision that may replace it.
             self._replanning.consider()

@@ -47,8 +47,8 @@ def test_any_order_of_outcomes_runs_a_plan_to_its_end(candidate: Plan, slots: in
     board = Board(candidate, Clock())
     skipped: list[str] = []
     for _ in range(2 * len(candidate.subtasks) + 1):
-        skipped += board.skip_hopeless()
-        assert board.skip_hopeless() == []
+        skipped += board.skip_blocked()
+        assert board.skip_blocked() == []
         counted = Counter[str](report.state for report in board.reports())
         assert board.counts() == Counts(total=len(candidate.subtasks), **counted)
         free = slots - len(in_state(board, "running"))
@@ -93,7 +93,7 @@ def test_a_failure_skips_all_that_depend_on_it_alone() -> None:
     board.start("f", "w")
     board.complete("f", FINDING)
     board.fail("a", ERROR)
-    assert sorted(board.skip_hopeless()) == ["b", "c", "d"]
+    assert sorted(board.skip_blocked()) == ["b", "c", "d"]
     assert list(board.ready()) == ["e"]
     assert board.missing_for("e")[0].reason == "skipped: DependenciesFailed: none of its dependencies succeeded: a"
 
@@ -161,7 +161,7 @@ def test_closing_keeps_the_finding_of_what_was_reopened() -> None:
 def test_a_board_of_nothing_has_ended() -> None:
     board = Board(Plan(), Clock())
     assert not in_state(board, "waiting") | in_state(board, "running")
-    assert ([*board.ready()], board.skip_hopeless(), board.gaps()) == ([], [], [])
+    assert ([*board.ready()], board.skip_blocked(), board.gaps()) == ([], [], [])
 
 
 def test_gaps_of_nested_runs_are_listed_up_to_a_limit_and_then_counted() -> None:

@@ -49,7 +49,7 @@ def failed_chain() -> Board:
     board = Board(CHAIN, Clock())
     board.start("a", "w")
     board.fail("a", ERROR)
-    assert board.skip_hopeless() == ["b", "c"]
+    assert board.skip_blocked() == ["b", "c"]
     return board
 
 
@@ -58,7 +58,7 @@ def test_what_was_skipped_waits_again_for_the_replacement_of_what_failed() -> No
     board.extend(revised(replacing("a2", "a"), subtask("b", "a2"), candidate=CHAIN))
     assert in_state(board, "waiting") == {"a2", "b", "c"}
     assert (board["b"].depends_on, board["b"].error, board["c"].error) == (["a2"], None, None)
-    assert (list(board.ready()), board.skip_hopeless()) == (["a2"], [])
+    assert (list(board.ready()), board.skip_blocked()) == (["a2"], [])
 
 
 def test_a_dependency_that_has_not_ended_is_hope_enough() -> None:
@@ -81,7 +81,7 @@ def test_one_dependency_that_completed_is_hope_enough() -> None:
     board.fail("a", ERROR)
     board.start("d", "w")
     board.complete("d", FINDING)
-    board.skip_hopeless()
+    board.skip_blocked()
     board.extend(revised(subtask("b", "a", "d"), candidate=candidate))
     assert list(board.ready()) == ["b"]
 
