@@ -1,6 +1,6 @@
 """A supervisor's questions to its model: within budget and time, through outages, to the next model of its chain."""
 
-import asyncio
+from functools import partial
 
 from temporalio import workflow
 
@@ -10,7 +10,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.budget.ledger import SUPERVISOR
     from supervision.contract.usage import Usage
     from workflows.calls.activity_calls import answer_to
-    from workflows.calls.failures import CallCancelled, CallFailed
+    from workflows.calls.failures import CallFailed
     from workflows.run_context import RunContext
 
 
@@ -55,21 +55,16 @@ async def _patiently(context: RunContext, question: Question[C, R], call: C, las
         await context.wait_for_model(name, model, work, last=last)
         expires_at = context.expires_at(last)
         try:
-            addressed = _addressed(context, call, model)
-            reply = await answer_to(question, addressed, expires_at, context.setup.model_queue)
+            addressed, book = _addressed(context, call, model), partial(_book, context, model)
+            reply = await answer_to(question, addressed, expires_at, context.setup.model_queue, book)
             context.model_answered(model, work)
-            _book(context, model, reply.usage)
             context.written_by[reply.head] = model
             following = state.models.following(context.models, model)
             if reply.refusal is None or following is None:
                 return reply
             state.trace.note("model_replaced", work=name, model=model, by=following, why="it refused")
             model = following
-        except CallCancelled as cancelled:
-            cancelled.when_answered(lambda model, usage: _book(context, model, usage), model)
-            raise asyncio.CancelledError from cancelled
         except CallFailed as failed:
-            _book(context, model, failed.usage)
             problem = failed.problem
             following = state.models.failed(model, context.models, problem.type, failed.retry_after)
             if following != model:
