@@ -11,7 +11,6 @@ from supervision.run.attempt_rules import (
     AfterAgent,
     NextTry,
     after_agent,
-    back_off,
     child_id,
     counts_against_role,
     is_retried,
@@ -79,10 +78,6 @@ def test_a_declined_subtask_is_described_better_once_and_counts_against_nobody(k
     assert next_try(kind, 2, 2, has_fallback=False) is NextTry.GIVE_UP
     assert next_try(kind, 2, 1, has_fallback=True) is NextTry.SAME_ROLE
     assert not counts_against_role(kind)
-
-
-def test_attempts_back_off() -> None:
-    assert [back_off(failures).total_seconds() for failures in (1, 2, 3)] == [1, 2, 4]
 
 
 @pytest.mark.parametrize("subtask_id", ["t1", "a.b/c", "2"])

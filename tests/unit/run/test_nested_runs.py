@@ -69,13 +69,6 @@ def test_milestones_are_as_many_for_a_large_run_as_for_a_small_one() -> None:
         assert NESTED_STEPS <= len(seen) <= NESTED_STEPS + 2
 
 
-def test_the_first_finding_and_a_phase_are_milestones() -> None:
-    counts = Counts(total=400, running=8)
-    first = milestone("executing", counts)
-    assert milestone("executing", counts + Counts(completed=1)) != first
-    assert milestone("synthesizing", counts) != first
-
-
 def test_that_work_begins_or_rests_is_a_milestone_and_how_much_of_it_is_not() -> None:
     resting, one, many = (milestone("executing", Counts(total=400, running=n)) for n in (0, 1, 8))
     assert resting != one

@@ -24,13 +24,6 @@ def test_the_latest_events_that_fit_are_recent(count: int, limit: int) -> None:
     assert len(recent) <= limits.TRACE_EVENTS
 
 
-def test_an_event_that_just_fits_is_recent_and_one_byte_less_leaves_it_out() -> None:
-    trace = filled(5)
-    three = sum(len(event.model_dump_json()) for event in trace.page().events[-3:])
-    assert [event.seq for event in trace.recent(three)] == [3, 4, 5]
-    assert [event.seq for event in trace.recent(three - 1)] == [4, 5]
-
-
 def test_numbers_go_on_from_an_earlier_run_whose_events_are_dropped() -> None:
     trace = filled(2, last_seq=40)
     page = trace.page()
@@ -67,10 +60,6 @@ def filling(share: int) -> Trace:
     for _ in range(9):
         trace.note("tool", "t1", text="x" * (TRACE_PAGE_BYTES // share - len(event.model_dump_json())))
     return trace
-
-
-def test_a_page_is_filled_to_the_byte() -> None:
-    assert [event.seq for event in filling(4).page().events] == [1, 2, 3, 4]
 
 
 def test_an_event_larger_than_a_page_is_a_page() -> None:

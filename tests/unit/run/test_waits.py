@@ -37,13 +37,6 @@ def fail(some: Waits, role: str, times: int) -> None:
         some.breaker(role).failed(ticket)
 
 
-def test_each_role_has_one_breaker() -> None:
-    some = waits()
-    assert some.breaker("digger") is some.breaker("digger")
-    assert some.breaker("digger") is not some.breaker("finder")
-    assert some.breaker("digger").role == "digger"
-
-
 def test_a_wait_is_shown_until_its_end_with_its_latest_time() -> None:
     some, same = waits(), TIMED.model_copy()
     some.show(TIMED, START)
@@ -104,12 +97,3 @@ def test_a_run_above_shows_a_wait_by_its_path() -> None:
     assert (seen.workflow_id, seen.kind, seen.model) == (TIMED.workflow_id, TIMED.kind, TIMED.model)
     own = TIMED.model_copy(update={"id": "a plan", "subtask_id": None})
     assert (own.subject, own.below("t3").id, own.below("t3").subject) == ("a plan", "t3/a plan", "t3")
-
-
-def test_a_role_whose_breaker_rests_is_open_until_its_cool_down_ends() -> None:
-    clock = Clock()
-    some = Waits(clock, list)
-    fail(some, "digger", 3)
-    assert [card["state"] for card in some.cards()] == ["open"]
-    clock.tick(3600)
-    assert [card["state"] for card in some.cards()] == ["half_open"]
