@@ -125,7 +125,7 @@ class Handlers:
     def _resume(self, state: RunState) -> None:
         """Ends the waits for a person at the provider, here and on all levels below."""
         state.resumes += 1
-        state.models.bring_back()
+        state.models.retry_all()
         if self._children is not None:
             self._children.resumed()
 

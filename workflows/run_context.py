@@ -138,7 +138,7 @@ class RunContext:
         return state.has_finding
 
     def model_away(self, model: str, work: object, why: str, seconds: float | None = None) -> None:
-        """Notes that a model is away for so many seconds, longer after each call in vain; None: until a `resume`."""
+        """Notes that a model is away for so many seconds, longer after each failed try; None: until a `resume`."""
         outage = self.state.models.went_away(model, work, cut(why, limits.SENTENCE_BYTES))
         if seconds is None:
             outage.until = None
@@ -287,7 +287,7 @@ class BackgroundTask(ABC):
         return [self._task] if self._task is not None and self.running else []
 
     async def stop(self) -> None:
-        """Cancels the work under way and awaits its end: what it consumed is booked before the caller goes on.
+        """Cancels the work under way and awaits its end, so that what it consumed is booked.
 
         Raises CancelledError if the caller was cancelled meanwhile.
         """

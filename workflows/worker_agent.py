@@ -20,7 +20,7 @@ class WorkerAgentWorkflow:
     """The tool loop of one subtask attempt.
 
     Fails with TurnLimit, Refused, Timeout or ModelUnavailable; with BudgetExhausted, CircuitOpen or an account's
-    error where it can go on later; with the error of the provider or of the artifact store where none can.
+    error where it can be resumed; with the error of the provider or of the artifact store where it cannot.
     """
 
     @workflow.init

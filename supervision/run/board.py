@@ -317,9 +317,9 @@ _REASON_BYTES = 600
 
 
 def gaps_of(reports: Mapping[str, SubtaskReport]) -> list[Gap]:
-    """Returns the gaps of subtasks by id; none where a completed subtask replaced the one that is missing.
+    """Returns the gaps of subtasks by id, none where a completed subtask replaced the missing one.
 
-    Of nested runs GAPS_SHOWN are listed one by one; the others are one gap for each run, with their number.
+    GAPS_SHOWN of nested runs are listed one by one; the others are one gap for each run, with their number.
     """
     own: list[Gap] = []
     below: list[Gap] = []

@@ -100,7 +100,7 @@ class RunState:
 
     @property
     def has_finding(self) -> bool:
-        """True once there is a finding on any level. From then on the run waits for `resume` instead of failing."""
+        """True once there is a finding on any level: then the run waits for `resume` instead of failing."""
         return self.root_has_finding or self.child_has_finding or self.board.has_finding or self.nested.has_finding
 
     @property
@@ -125,7 +125,7 @@ class RunState:
         return request_id in self._seen_requests
 
     def prepared(self) -> None:
-        """Lets go of the request's content: a run may be open for days, one of many."""
+        """Drops the request's content: a Worker holds many runs, for days."""
         self.request = self.request.without_content()
 
     def keep_within(self, ceilings: Ceilings) -> None:
@@ -145,7 +145,7 @@ class RunState:
             self.warn(f"the dollar budget is not kept: the price of {model} is unknown")
 
     def restart(self) -> None:
-        """Goes on after `temporal workflow reset`, with the whole deadline anew."""
+        """Begins the deadline again after `temporal workflow reset`."""
         self.time_and_budget.restart_clock()
         self.trace.note("run_reset", deadline_at=self.time_and_budget.deadline_at.isoformat())
 

@@ -162,7 +162,7 @@ class _Attempt:
         again = bool(self.assignment.role.team) and problem is not None and problem.type in ACCOUNT
         return after_agent(
             problem.type if problem else None,
-            can_go_on=(again or result.progress is not None) and not result.stopped,
+            can_resume=(again or result.progress is not None) and not result.stopped,
             had_last_grant=funding.last,
             has_finding=self.context.state.has_finding,
         )

@@ -21,9 +21,9 @@ kinds = st.sampled_from(list(ErrorKind))
 
 
 def after(
-    kind: ErrorKind | None, *, can_go_on: bool = True, had_last_grant: bool = False, has_finding: bool = False
+    kind: ErrorKind | None, *, can_resume: bool = True, had_last_grant: bool = False, has_finding: bool = False
 ) -> AfterAgent:
-    return after_agent(kind, can_go_on=can_go_on, had_last_grant=had_last_grant, has_finding=has_finding)
+    return after_agent(kind, can_resume=can_resume, had_last_grant=had_last_grant, has_finding=has_finding)
 
 
 @pytest.mark.parametrize("has_finding", [False, True])
@@ -33,7 +33,7 @@ def test_an_agent_that_succeeded_or_was_stopped_ends_its_attempt(has_finding: bo
 
 @given(kinds, st.booleans(), st.booleans(), st.booleans())
 def test_an_attempt_goes_on_only_from_where_it_stood(kind: ErrorKind, go_on: bool, last: bool, finding: bool) -> None:
-    step = after(kind, can_go_on=go_on, had_last_grant=last, has_finding=finding)
+    step = after(kind, can_resume=go_on, had_last_grant=last, has_finding=finding)
     if kind not in RESUMABLE or not go_on:
         assert step is AfterAgent.END
 

@@ -38,7 +38,7 @@ def test_a_model_comes_back_after_its_outage_and_an_unserved_one_by_a_person() -
     clock.now += timedelta(seconds=60)
     assert models.choose(CHAIN) == "large"
     assert models.following(CHAIN, "large") == "small"
-    models.bring_back()
+    models.retry_all()
     assert models.following(CHAIN, "large") == "middle"
 
 
