@@ -48,8 +48,8 @@ async def handed_in(
     context = SimpleNamespace(
         state=state, hold=at_once, free=lambda slot: None, leave=models.leave, model_answered=models.answered
     )
-    assignment = Assignment(ROLE)
-    attempt = _Attempt(cast(RunContext, context), "t1", assignment, 1)
+    assignment = Assignment(cast(RunContext, context), "t1", ROLE)
+    attempt = _Attempt(assignment, 1)
     async with asyncio.TaskGroup() as group:
         stopped = group.create_task(attempt.run_candidates([Slot(ROLE) for _ in outcomes]))
         for _ in range(3):

@@ -10,6 +10,7 @@ with workflow.unsafe.imports_passed_through():
     from activities.prompts.agent_prompts import FINISH_TAKEN
     from supervision.agent.grounds import Grounds
     from supervision.contract.finding import Finding
+    from supervision.contract.result import SubtaskReport
     from supervision.contract.team import RoleCard
     from supervision.planning.capabilities import role_for
     from supervision.run.role_breaker import RoleTicket
@@ -30,6 +31,8 @@ class Assignment:
     included; `last` is that of the attempt that ended last.
     """
 
+    context: RunContext
+    subtask_id: str
     role: RoleCard
     ticket: RoleTicket | None = None
     slot: Slot | None = None
@@ -43,6 +46,11 @@ class Assignment:
     last: WorkerAgentResult | None = None
     results: list[WorkerAgentResult] = field(default_factory=list)
     refused_by: set[str] = field(default_factory=set)
+
+    @property
+    def report(self) -> SubtaskReport:
+        """The subtask as the board has it."""
+        return self.context.state.board[self.subtask_id]
 
     @property
     def models(self) -> list[str]:
@@ -63,6 +71,64 @@ class Assignment:
         """Gives the subtask to another role, which begins a conversation of its own."""
         self.role, self.resume_from = role, None
 
+    @property
+    def unused_fallback(self) -> RoleCard | None:
+        """The role's fallback role, if there is one and the subtask is not there already."""
+        return None if self.fell_back else self.context.team.find(self.role.fallback)
+
+    def take_role(self) -> bool:
+        """Takes permission and slot for an attempt, of the fallback role if the own one's breaker gives no permission.
+
+        Returns False if there are none: the subtask has to wait.
+        """
+        state, fallback = self.context.state, self.unused_fallback
+        if not state.breaker(self.role.name).admits():
+            if fallback is None or not state.breaker(fallback.name).admits() or not state.slots.has_room(fallback):
+                return False
+            self.fall_back(fallback)
+        self.slot = state.slots.take(self.role)
+        if self.slot is not None:
+            self.ticket = state.breaker(self.role.name).admit()
+        return self.ticket is not None
+
+    def next_probe_at(self) -> datetime | None:
+        """Returns when the first breaker that keeps the subtask waiting admits an attempt; None if no time is set."""
+        roles = [role for role in (self.role, self.unused_fallback) if role is not None]
+        times = [self.context.state.breaker(role.name).retry_at for role in roles]
+        return min((time for time in times if time is not None), default=None)
+
+    def count_outcome(self, succeeded: bool | None) -> None:
+        """Counts the outcome of an attempt for or against its role; None says nothing about it."""
+        if self.ticket is None:
+            return
+        breaker = self.context.state.breaker(self.role.name)
+        count = breaker.released if succeeded is None else breaker.succeeded if succeeded else breaker.failed
+        count(self.ticket)
+        self.ticket = None
+
+    def fall_back(self, fallback: RoleCard) -> None:
+        """Gives the subtask to the fallback role, once."""
+        self.move_to(fallback)
+        self.fell_back = True
+
+    async def divert(self) -> None:
+        """Moves the subtask to the role's backup if the pool's backlog is too old and the backup admits it."""
+        role, context, backup = self.role, self.context, self.context.team.find(self.role.backup)
+        if role.pool is None or backup is None:
+            return
+        waited = await run_calls.pool_backlog(context.run, role.pool)
+        if waited <= role.backlog_seconds or self.slot is None:
+            return
+        # Asked only now: other subtasks may have taken the backup's slots or its probe during the look-up.
+        breaker, slots = context.state.breaker(backup.name), context.state.slots
+        if breaker.admits() and slots.move(self.slot, backup) and (ticket := breaker.admit()):
+            self.count_outcome(None)
+            self.move_to(backup)
+            self.ticket = ticket
+            context.state.trace.note(
+                "subtask_diverted", self.subtask_id, role=backup.name, pool=role.pool, waited_seconds=round(waited, 1)
+            )
+
 
 def resume_point(result: WorkerAgentResult | None, finding: Finding | None) -> LoopProgress | None:
     """Returns where the conversation of a finding stands; None if it cannot be continued."""
@@ -82,63 +148,5 @@ def assign(context: RunContext, subtask_id: str) -> Assignment:
     def is_free(role: RoleCard) -> bool:
         return context.state.slots.has_room(role) and context.state.breaker(role.name).admits()
 
-    return Assignment(roles.role(role_for(board.subtask(subtask_id), roles, board.in_flight(), is_free)))
-
-
-def take_role(context: RunContext, assignment: Assignment) -> bool:
-    """Takes permission and slot for an attempt, of the fallback role if the own one's breaker gives no permission.
-
-    Returns False if there are none: the subtask has to wait.
-    """
-    state, fallback = context.state, unused_fallback(context, assignment)
-    if not state.breaker(assignment.role.name).admits():
-        if fallback is None or not state.breaker(fallback.name).admits() or not state.slots.has_room(fallback):
-            return False
-        assignment.move_to(fallback)
-        assignment.fell_back = True
-    assignment.slot = state.slots.take(assignment.role)
-    if assignment.slot is not None:
-        assignment.ticket = state.breaker(assignment.role.name).admit()
-    return assignment.ticket is not None
-
-
-def next_probe_at(context: RunContext, assignment: Assignment) -> datetime | None:
-    """Returns when the first breaker that keeps the subtask waiting admits an attempt; None if no time is set."""
-    fallback = unused_fallback(context, assignment)
-    roles = [assignment.role, *([fallback] if fallback else [])]
-    times = [context.state.breaker(role.name).retry_at for role in roles]
-    return min((time for time in times if time is not None), default=None)
-
-
-def unused_fallback(context: RunContext, assignment: Assignment) -> RoleCard | None:
-    """Returns the role's fallback role, if there is one and the subtask is not there already."""
-    return None if assignment.fell_back else context.team.find(assignment.role.fallback)
-
-
-def count_outcome(context: RunContext, assignment: Assignment, succeeded: bool | None) -> None:
-    """Counts the outcome of an attempt for or against its role; None says nothing about it."""
-    if assignment.ticket is None:
-        return
-    breaker = context.state.breaker(assignment.role.name)
-    count = breaker.released if succeeded is None else breaker.succeeded if succeeded else breaker.failed
-    count(assignment.ticket)
-    assignment.ticket = None
-
-
-async def divert(context: RunContext, subtask_id: str, assignment: Assignment) -> None:
-    """Moves the subtask to the role's backup if the pool's backlog is too old and the backup's breaker admits it."""
-    role, backup = assignment.role, context.team.find(assignment.role.backup)
-    if role.pool is None or backup is None:
-        return
-    waited = await run_calls.pool_backlog(context.run, role.pool)
-    if waited <= role.backlog_seconds or assignment.slot is None:
-        return
-    # Asked only now: other subtasks may have taken the backup's slots or its probe while the backlog was looked up.
-    breaker, slots = context.state.breaker(backup.name), context.state.slots
-    if breaker.admits() and slots.move(assignment.slot, backup) and (ticket := breaker.admit()):
-        count_outcome(context, assignment, None)
-        assignment.move_to(backup)
-        assignment.ticket = ticket
-        context.state.trace.note(
-            "subtask_diverted", subtask_id, role=backup.name, pool=role.pool, waited_seconds=round(waited, 1)
-        )
+    role = roles.role(role_for(board.subtask(subtask_id), roles, board.in_flight(), is_free))
+    return Assignment(context, subtask_id, role)

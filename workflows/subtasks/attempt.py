@@ -32,9 +32,9 @@ class _Funding(NamedTuple):
     last: bool
 
 
-async def run_attempt(context: RunContext, subtask_id: str, assignment: Assignment) -> WorkerAgentResult:
+async def run_attempt(assignment: Assignment) -> WorkerAgentResult:
     """Runs the next attempt, by one worker agent or by several candidates, and returns the best result."""
-    state = context.state
+    context, subtask_id, state = assignment.context, assignment.subtask_id, assignment.context.state
     subtask = state.board.subtask(subtask_id)
     candidates = 1 if assignment.role.team else subtask.candidates
     number = state.board[subtask_id].attempts + 1
@@ -42,7 +42,7 @@ async def run_attempt(context: RunContext, subtask_id: str, assignment: Assignme
     why = one_line(subtask.reasoning, limits.SENTENCE_BYTES)
     state.trace.note("subtask_started", subtask_id, attempt=number, role=assignment.role.name, reasoning=why)
     context.show()
-    attempt = _Attempt(context, subtask_id, assignment, number)
+    attempt = _Attempt(assignment, number)
     slot = assignment.slot or Slot(assignment.role)
     if candidates == 1:
         return await attempt.run_candidate(0, slot)
@@ -53,10 +53,16 @@ async def run_attempt(context: RunContext, subtask_id: str, assignment: Assignme
 
 @dataclass(frozen=True)
 class _Attempt:
-    context: RunContext
-    subtask_id: str
     assignment: Assignment
     number: int
+
+    @property
+    def context(self) -> RunContext:
+        return self.assignment.context
+
+    @property
+    def subtask_id(self) -> str:
+        return self.assignment.subtask_id
 
     async def run_candidates(self, slots: list[Slot]) -> WorkerAgentResult:
         """Runs several worker agents, as slots allow; a judge chooses among their findings. All are paid."""

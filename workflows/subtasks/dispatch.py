@@ -12,7 +12,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base.errors import ErrorKind, SupervisionError
     from supervision.contract.result import Problem
     from workflows.run_context import BackgroundTask, RunContext, let_ready_tasks_finish
-    from workflows.subtasks.assignment import Assignment, assign, next_probe_at, resume_point, take_role
+    from workflows.subtasks.assignment import Assignment, assign, resume_point
     from workflows.subtasks.retries import give_up, run_with_retries
 
 
@@ -81,7 +81,13 @@ class Dispatch:
         single = self._state.board.subtask(subtask_id).candidates == 1
         resume_from = resume_point(before.last, finding) if warm and single else None
         self._assignments[subtask_id] = Assignment(
-            before.role, feedback=feedback, previous=finding, resume_from=resume_from, last=before.last
+            self._context,
+            subtask_id,
+            before.role,
+            feedback=feedback,
+            previous=finding,
+            resume_from=resume_from,
+            last=before.last,
         )
         self._state.trace.note("subtask_reopened", subtask_id, feedback=feedback, warm=resume_from is not None)
         self._state.board.reopen(subtask_id)
@@ -185,17 +191,18 @@ class Dispatch:
             assignment = self._assignments.get(subtask_id) or assign(self._context, subtask_id)
             if self._running and self._state.models.is_away(assignment.models):
                 continue  # those that run wait for it already, and one of them tries it first
-            if take_role(self._context, assignment):
-                self._start(subtask_id, assignment)
-            elif probe_at := next_probe_at(self._context, assignment):
+            if assignment.take_role():
+                self._start(assignment)
+            elif probe_at := assignment.next_probe_at():
                 probes.append(probe_at)
         return min(probes, default=None)
 
-    def _start(self, subtask_id: str, assignment: Assignment) -> None:
+    def _start(self, assignment: Assignment) -> None:
+        subtask_id = assignment.subtask_id
         self._assignments[subtask_id] = assignment
         # On the board at once, not when the task first runs: the next subtask's role is chosen by what is in flight.
         self._state.board.begin(subtask_id, assignment.role.name)
-        task = asyncio.create_task(run_with_retries(self._context, subtask_id, assignment))
+        task = asyncio.create_task(run_with_retries(assignment))
         self._running[subtask_id] = task
         task.add_done_callback(partial(self._note_end, subtask_id))
 
@@ -250,7 +257,7 @@ class Dispatch:
                 await self._hand_in(running, patience, summary)
         for subtask_id, task in self._running.items():
             if not task.done():
-                give_up(self._context, subtask_id, self._assignments[subtask_id])
+                give_up(self._assignments[subtask_id])
         self._running.clear()
         self._state.board.close(why)
         self._context.show()
