@@ -235,10 +235,9 @@ class RunContext:
 
 
 async def let_ready_tasks_finish() -> None:
-    """Returns when all other tasks have done what they can with what this workflow task brought.
+    """Returns when no other task is ready: that is when the SDK looks at conditions.
 
     A result may come together with a cancellation or with the end of a wait, and reach its task only after that.
-    The SDK looks at conditions once no task is ready to run any more.
     """
     await workflow.wait_condition(lambda: True)
 

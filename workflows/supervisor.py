@@ -242,10 +242,7 @@ class SupervisorWorkflow(Handlers):
         return ApplicationError(message, result, type=problem.type, non_retryable=True)
 
     async def _cancelled(self, state: RunState) -> RunResult:
-        """Keeps what a cancelled run had, in the store and in the memo: a cancelled run can return nothing.
-
-        A nested supervisor returns it, as worker agents do: the root counts all that was paid.
-        """
+        """Keeps what a cancelled run had, in the store and in the memo; a nested supervisor returns it to the root."""
         why = Problem(type=ErrorKind.CANCELLED, message="the run was cancelled")
         self._keep_findings(state, why)
         result = await self._closed(state, "cancelled", why)
@@ -339,10 +336,7 @@ async def _stored(state: RunState, context: RunContext, result: RunResult) -> Pu
 
 
 class Visibility:
-    """Shows a run in lists.
-
-    Only the attributes in `usable`, from `prepare_run`, are written: setting one that the server lacks blocks the run.
-    """
+    """Shows a run in lists, by `usable` attributes only: setting one that the server lacks blocks the run."""
 
     def __init__(self) -> None:
         self.usable: list[str] = []

@@ -65,10 +65,7 @@ class Ledger:
         return free.usd is not None and (free.usd <= 0 or free.usd < self._least_usd())
 
     def reserve_call(self, estimate_tokens: int, *, synthesis: bool = False) -> bool:
-        """Sets tokens aside for one call of the supervisor's own. Returns False if they are not there.
-
-        The synthesis of the answer may use what is held back for it.
-        """
+        """Sets tokens aside for one own call, the synthesis from what is held back, too. Returns False without room."""
         fits = self.has_room(estimate_tokens, synthesis=synthesis)
         if fits:
             self._reserved += estimate_tokens
@@ -87,10 +84,9 @@ class Ledger:
         return available.usd is None or 0 < available.usd >= tokens * token_price(self._spent)
 
     def grant(self, subtask_id: str, share_of: float) -> Amount | None:
-        """Returns a slice of what is free for one attempt of a subtask; None if not even the smallest is.
+        """Returns one of `share_of` slices of what is free, for one attempt; None if not even the smallest is free.
 
-        `share_of` is among how many like this one what is free is to be shared now, this one included. Raises
-        ValueError if the subtask holds a grant already.
+        Raises ValueError if the subtask holds a grant already.
         """
         if subtask_id in self._grants:
             raise ValueError(f"'{subtask_id}' has a grant that is not settled")
@@ -105,9 +101,9 @@ class Ledger:
         return grant
 
     def top_up(self, subtask_id: str, share_of: float, least_tokens: int) -> Amount | None:
-        """Adds to an open grant, from what is free, a share or `least_tokens`, whichever is more.
+        """Adds to an open grant a slice of what is free or `least_tokens`, whichever is more.
 
-        Returns the whole grant; None if nothing is free, or if there is no such grant. `share_of` as for `grant`.
+        Returns the whole grant; None if nothing is free, or if there is no such grant.
         """
         grant = self._grants.get(subtask_id)
         if grant is None or self.exhausted:

@@ -23,11 +23,7 @@ class AfterAgent(Enum):
 
 
 def after_agent(problem: ErrorKind | None, *, can_resume: bool, had_last_grant: bool, has_finding: bool) -> AfterAgent:
-    """Returns what follows in the attempt.
-
-    `can_resume`: the worker agent left where it stood. `had_last_grant`: there is no more budget for it.
-    `has_finding`: the run has one, so waiting is better than failing.
-    """
+    """Returns what follows in the attempt; a run that has a finding waits rather than fails."""
     if problem is None or problem not in RESUMABLE or not can_resume:
         return AfterAgent.END
     if problem in ACCOUNT:

@@ -116,10 +116,7 @@ class Board:
         return Counts.model_validate({"total": len(self._reports), **self._states})
 
     def ready(self) -> Iterator[str]:
-        """Yields the ids that may start now, in the order of the plan.
-
-        A subtask is ready when all its dependencies have ended and one succeeded, or when it has none.
-        """
+        """Yields the ids whose dependencies have ended, one with success, in the order of the plan."""
         return map(self._order.__getitem__, tuple(self._ready))
 
     def skip_blocked(self) -> list[str]:

@@ -303,11 +303,7 @@ class RunState:
 
 
 def timing(reports: list[SubtaskReport], wall: float, own: float, now: datetime) -> Timing:
-    """Returns the times of a run. The supervisor's `own` seconds (planning, review, synthesis) are on every path.
-
-    Subtasks count from start to end.
-    The critical path is the longest chain of dependent subtasks: no parallelism can beat it.
-    """
+    """Returns the times of a run. The supervisor's `own` seconds (planning, review, synthesis) are on every path."""
     times = {report.id: _time(report, now) for report in reports}
     sequential = own + sum(times.values(), timedelta()).total_seconds()
     return Timing(

@@ -134,10 +134,7 @@ class Slots:
     # --- nested runs ------------------------------------------------------------------------------
 
     def lend(self) -> None:
-        """Shares the slots among own worker agents and nested runs, one to each in turn.
-
-        A nested run with more than its share gets a cap; one with less is given what is free.
-        """
+        """Shares the slots evenly: a nested run with more than its share gets a cap, one with less what is free."""
         shares = {key: min(1, lease.wanted) for key, lease in self.leases.items()}
         left = self.total - self._held.total() - self._lacking + sum(1 - share for share in shares.values())
         while left > 0 and (unmet := [key for key, lease in self.leases.items() if shares[key] < lease.wanted]):

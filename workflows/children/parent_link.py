@@ -95,8 +95,7 @@ class ParentLink:
     async def more_budget(self, tokens: int) -> bool:
         """Asks for so much budget that `tokens` are free. Returns False if there is none, or the run's time is over.
 
-        After a refusal it asks again only when a person has changed the limits: what is returned belongs to those that
-        asked first.
+        After a refusal it asks again only when a person has changed the limits.
         """
         budget = self._state.time_and_budget
         ledger = budget.ledger

@@ -57,10 +57,7 @@ def _all_done(tasks: list[asyncio.Task[None]]) -> bool:
 
 
 class Dispatch:
-    """Runs the board of a run to its end, or to the deadline; again after a step or a review.
-
-    `replanning` may add subtasks while others run; `drafts` take up findings as they come.
-    """
+    """Runs the board of a run to its end, or to the deadline; again after a step or a review."""
 
     def __init__(self, context: RunContext, replanning: BackgroundTask, drafts: BackgroundTask) -> None:
         self._context = context
@@ -170,10 +167,7 @@ class Dispatch:
         return not (self._running or self._replanning.running or counts.waiting or counts.running)
 
     def _start_ready(self) -> datetime | None:
-        """Starts each subtask that is ready and has a slot and a role.
-
-        Returns when the first of the breakers that keep subtasks waiting admits an attempt; None if none does.
-        """
+        """Starts what is ready and has a slot and a role; returns when the first open breaker admits an attempt."""
         board, slots, probes = self._state.board, self._state.slots, []
         slots.starved = 0
         if self._state.rejected_subtasks and not self._state.has_finding:
