@@ -8,19 +8,16 @@ from hypothesis import strategies as st
 
 from supervision.base import limits
 from supervision.budget.amount import (
-    USUAL_REPLY_TOKENS,
     Amount,
     NextCall,
-    call_estimate,
     last_call,
     may_call,
     next_call,
-    token_price,
 )
-from supervision.budget.ledger import SUPERVISOR, SYNTHESIS_HOLDBACK_TOKENS, Ledger, Spending, plan_estimate
+from supervision.budget.ledger import SUPERVISOR, SYNTHESIS_HOLDBACK_TOKENS, Ledger, Spending
 from supervision.budget.time_and_budget import TimeAndBudget
 from supervision.contract.request import RunRequest
-from supervision.contract.usage import Spend, Usage
+from supervision.contract.usage import Usage
 from tests.unit.shapes import START, Clock
 
 LARGEST_CALL = 3 * limits.LEAST_GRANT_TOKENS
@@ -240,25 +237,6 @@ def test_dollars_that_cannot_be_counted_any_more_become_a_limit_of_tokens() -> N
     assert ledger.exhausted
 
 
-def test_a_grant_without_a_limit_keeps_none_when_the_total_gets_one() -> None:
-    ledger = Ledger(None, 10.0)
-    assert ledger.grant("t1", 2)
-    ledger.extend(1_000_000, 10.0)
-    grown = ledger.top_up("t1", 2, 1_000)
-    assert grown
-    assert grown.tokens is None
-
-
-def test_a_grant_without_dollars_takes_none_from_a_later_total() -> None:
-    ledger, untouched = Ledger(1_000_000, None), Ledger(1_000_000, None)
-    for one in (ledger, untouched):
-        assert one.grant("t1", 2)
-    assert ledger.top_up("t1", 2, 1_000)
-    for one in (ledger, untouched):
-        one.extend(1_000_000, 10.0)
-    assert ledger.free.usd == untouched.free.usd
-
-
 def test_the_card_shows_where_every_token_and_dollar_is() -> None:
     ledger = Ledger(200_000, 10.0)
     ledger.settle_call(0, call(10_000, 1.0))
@@ -287,26 +265,12 @@ def test_an_own_call_is_reserved_until_it_is_settled() -> None:
     assert not ledger.has_room(80_001)
 
 
-def test_the_last_grant_is_all_that_is_free() -> None:
-    ledger = Ledger(100_000, 10.0)
-    assert ledger.last_grant("t1") == Amount(tokens=80_000, usd=9.0)
-    assert ledger.free.tokens == 0
-
-
 def test_totals_are_raised_and_never_lowered() -> None:
     ledger = Ledger(100, 1.0)
     assert ledger.raise_to(Amount(tokens=50, usd=2.0)) == Amount(tokens=100, usd=2.0)
     assert ledger.raise_to(Amount(tokens=150, usd=0.5)) == Amount(tokens=150, usd=2.0)
     assert ledger.raise_to(Amount(tokens=None, usd=3.0)) == Amount(tokens=None, usd=3.0)
     assert Ledger(0, 0.0).raise_to(Amount(tokens=0, usd=0.0)) == Amount(tokens=0, usd=0.0)
-
-
-def test_without_dollars_no_agent_can_be_paid() -> None:
-    ledger = Ledger(None, 1.0)
-    assert not ledger.exhausted
-    ledger.settle_call(0, call(0, 0.9))  # the rest is held back
-    assert ledger.exhausted
-    assert not ledger.has_room(0)
 
 
 def test_with_dollars_for_less_than_the_smallest_grant_no_agent_can_be_paid() -> None:
@@ -318,19 +282,6 @@ def test_with_dollars_for_less_than_the_smallest_grant_no_agent_can_be_paid() ->
 
 
 USED = Usage(model_calls=1, input_tokens=100, usd=1.0)
-
-
-def test_a_call_is_estimated_by_its_prompt_and_a_usual_reply() -> None:
-    assert call_estimate(0) == USUAL_REPLY_TOKENS
-    assert call_estimate(7000) == 2000 + USUAL_REPLY_TOKENS
-    assert call_estimate(1) == 1 + USUAL_REPLY_TOKENS
-    assert plan_estimate(7000) == call_estimate(7000 + limits.PLAN_PROMPT_BYTES)
-
-
-def test_the_price_of_a_token_is_the_mean_so_far() -> None:
-    assert token_price(USED) == pytest.approx(0.01)
-    assert token_price(Usage()) == 0.0
-    assert token_price(Usage(input_tokens=5, usd=None)) == 0.0
 
 
 def test_a_call_that_takes_exactly_what_is_left_may_be_made() -> None:
@@ -363,14 +314,6 @@ def test_sums_are_by_role_and_model_the_largest_first() -> None:
         ("analyst", "small", 40),
         ("analyst", "large", 5),
     ]
-
-
-def test_a_teams_rows_are_its_members() -> None:
-    spending = Spending()
-    inner = Spend(role="reader", model="small", usage=_used(7))
-    spending.add_team("experts", [inner], _used(7))
-    spending.add_team("lost", [], _used(3))
-    assert [(row.role, row.model) for row in spending.rows()] == [("experts/reader", "small"), ("lost", "")]
 
 
 def test_many_rows_end_in_one_that_holds_the_rest() -> None:

@@ -11,7 +11,7 @@ from supervision.budget.amount import Amount
 from supervision.budget.ledger import SYNTHESIS_HOLDBACK_TOKENS, Ledger
 from supervision.budget.time_and_budget import TimeAndBudget
 from supervision.contract.ceilings import Ceilings
-from supervision.contract.request import Budget, RunRequest
+from supervision.contract.request import RunRequest
 from supervision.contract.updates import NewBudget
 from supervision.contract.usage import Usage
 from tests.unit.shapes import START, Clock
@@ -55,14 +55,6 @@ def test_children_get_a_part_of_what_is_left_to_stop(left: timedelta, closing: t
     assert run.closing_time == closing
 
 
-def test_what_is_spent_is_told_with_dollars_where_both_are_known() -> None:
-    run = a_run(budget={"tokens": 100, "usd": 2.0})
-    assert run.spent_line() == "0 of 100 tokens spent, $0.0000 of $2.00"
-    run.ledger.settle_call(0, Usage(input_tokens=7, usd=None))
-    assert run.spent_line() == "7 of 100 tokens spent"
-    assert a_run(budget={"tokens": None, "usd": None}).spent_line() == "0 of any number of tokens spent"
-
-
 def test_a_deadline_must_be_ahead() -> None:
     clock = Clock()
     run = a_run(clock)
@@ -85,24 +77,6 @@ def test_a_budget_must_cover_what_is_spent_and_stay_below_the_ceilings() -> None
     assert (run.budget.tokens, run.card().budget_tokens, run.ledger.card()["tokens"]) == (
         1000, 1000, {"total": 1000, "spent": 500, "promised": 0, "held_back": 500, "free": 0},
     )  # fmt: skip
-
-
-def test_new_totals_count_and_the_others_stay() -> None:
-    run = a_run(budget={"tokens": 1000, "usd": 1.0})
-    run.extend(NewBudget(tokens=2000), None)
-    assert (run.budget, run.deadline) == (Budget(tokens=2000, usd=1.0), HOUR)
-    run.extend(None, 2 * HOUR)
-    assert (run.budget, run.deadline_at) == (Budget(tokens=2000, usd=1.0), START + 2 * HOUR)
-    card = run.card()
-    assert (card.deadline_seconds, card.budget_tokens, card.budget_usd) == (7200, 2000, 1.0)
-    assert (card.max_subtasks, card.max_parallel, card.max_turns) == (12, 8, 10)
-
-
-def test_a_limit_that_is_removed_is_the_operators_ceiling_if_there_is_one() -> None:
-    run = a_run(budget={"tokens": 500, "usd": 1.0})
-    run.keep_within(Ceilings(tokens=1000), RunRequest(goal="g"))
-    run.extend(NewBudget(unlimited=["tokens", "usd"]), None)
-    assert run.budget == Budget(tokens=1000, usd=None)
 
 
 def test_after_a_reset_the_whole_deadline_begins_anew() -> None:

@@ -10,9 +10,8 @@ from supervision.base import limits
 from supervision.contract.plan import Plan, Subtask
 from supervision.contract.progress import Counts
 from supervision.contract.result import Gap, Problem, SubtaskReport, SubtaskState
-from supervision.contract.usage import Usage
 from supervision.run.board import Board, gap_of, gaps_of
-from tests.unit.shapes import ERROR, FINDING, START, Clock, acyclic_plans, completed, plan, subtask
+from tests.unit.shapes import ERROR, FINDING, Clock, acyclic_plans, completed, plan, subtask
 
 ENDED = {"completed", "failed", "skipped", "cancelled"}
 
@@ -77,23 +76,6 @@ def test_any_order_of_outcomes_runs_a_plan_to_its_end(candidate: Plan, slots: in
     assert {gap.subtask_id for gap in board.gaps()} == in_state(board, *ENDED - {"completed"})
 
 
-def test_an_attempt_follows_the_last_and_what_both_consumed_adds_up() -> None:
-    clock = Clock()
-    board = Board(plan(subtask("a")), clock)
-    assert board.start("a", "run/a/1") == 1
-    board.record("a", 3, Usage(model_calls=3, usd=0.5))
-    clock.tick()
-    assert board.start("a", "run/a/2") == 2
-    board.record("a", 2, Usage(model_calls=2, usd=None))
-    clock.tick()
-    board.complete("a", FINDING)
-    report = board["a"]
-    assert (report.attempts, report.turns, report.usage.model_calls, report.usage.usd) == (2, 5, 5, None)
-    assert report.workflow_id == "run/a/2"
-    assert report.started_at == START.isoformat()
-    assert report.finished_at == clock().isoformat()
-
-
 @pytest.mark.parametrize("outcome", ["completed", "failed", "cancelled"])
 def test_what_has_ended_never_changes_again(outcome: str) -> None:
     board = Board(plan(subtask("a")), Clock())
@@ -130,27 +112,6 @@ def test_closing_keeps_the_finding_of_what_was_reopened() -> None:
     assert board.gaps() == []
 
 
-@pytest.mark.parametrize(
-    ("estimates", "sizes"),
-    [([9000, 3000, 0], [1.5, 0.5, 1.0]), ([1, 3], [0.5, 1.5]), ([500], [1.0]), ([0, 0], [1.0, 1.0])],
-)
-def test_the_size_of_a_subtask_is_its_estimate_against_the_mean_of_all(
-    estimates: list[int], sizes: list[float]
-) -> None:
-    planned = [subtask(f"t{n}").model_copy(update={"estimated_tokens": own}) for n, own in enumerate(estimates)]
-    board = Board(plan(*planned), Clock())
-    assert [board.size(item.id) for item in planned] == sizes
-
-
-def test_stopping_gives_its_reason_to_what_was_stopped_before_without_one() -> None:
-    board = Board(plan(subtask("a"), subtask("b")), Clock())
-    own = Problem(type="Cancelled", message="by a person")
-    board.cancel("a", None)
-    board.cancel("b", own)
-    board.close(ERROR)
-    assert (board["a"].error, board["b"].error) == (ERROR, own)
-
-
 # --- findings -----------------------------------------------------------------------------------------
 
 
@@ -176,15 +137,6 @@ def test_completed_subtasks_that_rest_on_a_changed_finding_are_stale() -> None:
     board = completed("a", "b", "c", "d", candidate=candidate)
     assert board.mark_stale(["a"]) == {"c": ["a"]}
     assert {report.id for report in board.reports() if report.stale} == {"c"}
-
-
-def test_a_new_finding_is_not_stale() -> None:
-    board = completed("a", "b", candidate=plan(subtask("a"), subtask("b", "a")))
-    board.mark_stale(["a"])
-    board.reopen("b")
-    board.start("b", "w")
-    board.complete("b", FINDING)
-    assert not board["b"].stale
 
 
 # --- worker agents ------------------------------------------------------------------------------------
@@ -293,12 +245,6 @@ def nested(subtask_id: str, gaps: int) -> SubtaskReport:
 
 def test_a_gap_below_is_named_by_its_path_and_keeps_its_words() -> None:
     assert gaps_of({"t1": nested("t1", 1)}) == [Gap(subtask_id="t1/s0", reason="why", description="what")]
-
-
-def test_gaps_below_a_subtask_that_failed_are_that_one_gap() -> None:
-    failed = nested("t1", 3)
-    failed.state = "failed"
-    assert missing(failed) == ["t1"]
 
 
 def test_beyond_the_limit_a_nested_runs_gaps_are_one_with_their_number() -> None:

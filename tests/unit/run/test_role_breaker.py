@@ -76,16 +76,6 @@ def test_each_failed_probe_doubles_the_cooldown_up_to_its_cap(breaker: RoleBreak
     assert waits == [10, 20, 40, 80, 160, 300, 300]
 
 
-def test_after_a_good_probe_the_cooldown_starts_small_again(breaker: RoleBreaker, clock: Clock) -> None:
-    _fail(breaker, 3)
-    clock.now += COOLDOWN
-    _fail(breaker)
-    clock.now += COOLDOWN * 2
-    breaker.succeeded(_admit(breaker))
-    _fail(breaker, 3)
-    assert breaker.retry_at == clock.now + COOLDOWN
-
-
 def test_a_late_success_does_not_close_it(breaker: RoleBreaker, clock: Clock) -> None:
     early = _admit(breaker)
     _fail(breaker, 3)

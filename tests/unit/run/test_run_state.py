@@ -5,15 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from supervision.base import limits
-from supervision.contract.finding import ArtifactRef
 from supervision.contract.plan import Plan
 from supervision.contract.progress import Counts, NestedRun, Phase
 from supervision.contract.request import RunRequest
 from supervision.contract.result import Citation, Contradiction
-from supervision.contract.status import Wait
 from supervision.contract.team import RoleCard
 from supervision.contract.usage import ToolTally, Usage
-from supervision.results.answer import ANSWER, Answer
+from supervision.results.answer import Answer
 from supervision.run.nested_runs import WaitChanges
 from supervision.run.run_state import RunState
 from tests.unit.shapes import ERROR, FINDING, START, Clock, plan, subtask
@@ -81,24 +79,6 @@ def test_a_result_is_completed_only_with_an_answer_and_every_subtask(
     assert ("Missing from this answer" in result.answer) == (bool(answer) and outcome == "failed")
 
 
-def test_usage_is_the_supervisors_own_and_every_subtasks() -> None:
-    run = state(plan(subtask("a"), subtask("b")))
-    ledger = run.time_and_budget.ledger
-    ledger.settle_call(100, Usage(model_calls=2, usd=0.5))
-    ledger.settle("a.0", Usage(model_calls=1, usd=0.25))
-    ledger.settle("b.0", Usage(model_calls=1, usd=None))
-    assert (run.usage.model_calls, run.usage.usd) == (4, None)
-    assert run.status().usage == run.result().usage == run.usage
-
-
-def test_findings_that_stand_in_for_an_answer_make_a_run_partial() -> None:
-    run = state(plan(subtask("a")))
-    run.board.start("a", "w")
-    run.board.complete("a", FINDING)
-    run.phase, run.answer = "done", Answer("the findings", is_findings=True)
-    assert run.result().status == "partial"
-
-
 def test_the_first_contradiction_between_the_same_subtasks_stands() -> None:
     run = state(plan(subtask("a"), subtask("b"), subtask("c")))
     first = Contradiction(subtask_ids=["a", "b"], description="40 or 42", resolution="42")
@@ -107,15 +87,6 @@ def test_the_first_contradiction_between_the_same_subtasks_stands() -> None:
     other = Contradiction(subtask_ids=["a", "c"], description="red or green")
     run.add_contradiction(other)
     assert run.result().contradictions == [first, other]
-
-
-def test_artifacts_and_findings_of_cancelled_subtasks_count_as_usable() -> None:
-    run = state(plan(subtask("a")))
-    run.board.start("a", "w")
-    artifact = ArtifactRef(name="chart", ref="r", subtask_id="a")
-    run.board.cancel("a", ERROR, FINDING.model_copy(update={"artifacts": [artifact]}))
-    assert run.result().artifacts == [artifact]
-    assert [gap.subtask_id for gap in run.result().gaps] == ["a"]
 
 
 # --- Messages, points, warnings -------------------------------------------------------------------
@@ -237,41 +208,7 @@ def test_an_answer_with_a_fault_is_no_surer_than_its_basis_allows() -> None:
     assert 0 < bounded < 0.95
 
 
-def test_what_the_plan_lacks_bounds_the_confidence() -> None:
-    run = answered(0.95)
-    run.plan_lacks(["the weight of the basket"])
-    assert run.result().confidence != 0.95
-
-
-def test_that_an_answer_was_not_written_well_says_nothing_of_its_basis() -> None:
-    run = answered(0.95)
-    run.open_point(ANSWER, "it is not the JSON asked for")
-    assert run.result().confidence == 0.95
-
-
 # --- What is shown --------------------------------------------------------------------------------
-
-
-def test_waits_for_a_person_have_pages_too() -> None:
-    run = state(plan(subtask("a")))
-    waits = [
-        Wait(id=f"t{n}/1", kind="resume", workflow_id=f"r/t{n}/1", since="") for n in range(limits.STATUS_PAGE + 1)
-    ]
-    run.nested.begin("a")
-    run.nested.report("a", NestedRun(), WaitChanges(begun=waits, anew=True))
-    first = run.status()
-    assert (len(first.waiting), first.next_cursor) == (limits.STATUS_PAGE, limits.STATUS_PAGE)
-    assert [item.id for item in run.status(limits.STATUS_PAGE).waiting] == ["a/t100/1"]
-
-
-def test_a_role_has_one_breaker_which_the_status_shows() -> None:
-    run = state()
-    ticket = run.breaker("digger").admit()
-    assert ticket
-    run.breaker("digger").failed(ticket)
-    (card,) = run.status().breakers
-    assert isinstance(card, dict)
-    assert (card["role"], card["failures"]) == ("digger", 1)
 
 
 def test_a_run_that_was_reset_has_its_whole_deadline_again() -> None:

@@ -53,12 +53,6 @@ def test_without_any_other_model_the_one_that_comes_back_first_is_awaited() -> N
     assert models.choose(gone) == "first"
 
 
-def test_failures_that_would_meet_every_model_change_nothing() -> None:
-    models = ServingModels(_Clock())
-    for kind in (ErrorKind.PROVIDER_BILLING, ErrorKind.TIMEOUT, ErrorKind.PROVIDER_REJECTED):
-        assert models.failed("large", CHAIN, kind, 60) == "large"
-
-
 def test_a_prompt_too_long_for_one_window_goes_to_the_next_model_and_leaves_none_out() -> None:
     models = ServingModels(_Clock())
     assert models.failed("large", CHAIN, ErrorKind.CONTEXT_OVERFLOW, 0) == "middle"
@@ -83,19 +77,6 @@ def _waits(models: ServingModels, model: str, work: _Work) -> bool:
     elif outage.first is not work:
         outage.waiting.add(work)
     return True
-
-
-def test_work_waits_only_where_all_of_its_models_are_away() -> None:
-    models, work = ServingModels(_Clock()), _Work()
-    models.went_away("large", work, "busy")
-    assert models.is_away(["large"])
-    assert not models.is_away(["large", "small"])
-    assert models.choose(["large", "small"]) == "small"
-    assert models.following(["small", "large"], "small") is None
-    models.went_away("small", work, "busy")
-    assert models.is_away(["large", "small"])
-    assert models.choose(["large", "small"]) == "large"
-    assert not models.is_away([]), "a team has no models of its own"
 
 
 def test_a_late_answer_to_other_work_ends_nothing() -> None:

@@ -1,12 +1,9 @@
 """What a run waits for: shown while it waits, told apart by whether a person can end it."""
 
 from datetime import datetime, timedelta
-from typing import get_args
 
-import pytest
-
-from supervision.contract.status import Flags, Wait, WaitKind
-from supervision.run.waits import AWAITED, Waits
+from supervision.contract.status import Flags, Wait
+from supervision.run.waits import Waits
 from tests.unit.shapes import START, Clock
 
 LATER = "2026-01-01T00:01:00+00:00"
@@ -48,21 +45,6 @@ def test_a_wait_is_shown_until_its_end_with_its_latest_time() -> None:
     assert some.current == [TIMED]
     some.end(same)
     assert some.current == []
-
-
-def test_waits_of_nested_supervisors_count_like_own_ones() -> None:
-    some = waits(FOR_A_PERSON)
-    some.show(TIMED, SOON)
-    assert some.current == [TIMED, FOR_A_PERSON]
-    assert (some.for_provider, some.for_person) == (True, True)
-
-
-@pytest.mark.parametrize("kind", get_args(WaitKind))
-def test_each_kind_is_for_a_provider_or_a_person(kind: WaitKind) -> None:
-    some = waits(TIMED.model_copy(update={"kind": kind}))
-    assert some.for_provider == (kind in ("provider", "resume"))
-    assert some.for_person == (kind != "provider")
-    assert AWAITED[kind] in some.notes()[0] or kind == "provider"
 
 
 def test_the_lists_show_the_most_urgent_condition() -> None:

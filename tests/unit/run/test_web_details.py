@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from supervision.base.text import size
 from supervision.contract.progress import Counts
 from supervision.contract.result import Problem, SubtaskReport
 from supervision.contract.status import Flags
@@ -52,21 +51,6 @@ def test_no_text_breaks_the_table(goal: str, description: str, note: str) -> Non
     row = lines[6]
     assert len(re.sub(r"\\.", "", row).split("|")) == 8
     "\n".join(lines).encode("utf-8")
-
-
-def test_a_large_plan_is_cut_and_says_so() -> None:
-    ids = [f"t{n}" for n in range(1000)]
-    told = shown(reports=[SubtaskReport(id=subtask_id, description="d" * 4000, depends_on=ids) for subtask_id in ids])
-    assert told.splitlines()[-1] == "| … | | | | | and 940 more |"
-    assert len(told) < 25_000
-
-
-def test_goal_and_notes_are_cut_to_a_few_lines_and_cells_to_one() -> None:
-    long = "x" * 1000
-    report = SubtaskReport(id=long, role=long, description=long, depends_on=[long], replaced_by=long)
-    heading, *_, row, _, note = shown(long, [report], [long]).splitlines()
-    assert (size(heading), size(note)) == (300 + len("****"), 300 + len("> "))
-    assert [size(cell) for cell in row[2:-2].split(" | ")] == [120, 120, 120, 120, 0, 120]
 
 
 # --- notes on breakers ----------------------------------------------------------------------------
