@@ -97,7 +97,7 @@ class SupervisorWorkflow(Handlers):
             problem = _run_problem(error)
             if self._keep_findings(state, problem):
                 return await self._closed(state, "done")
-            raise await self._failed(state, problem) from None  # causes travel into history, with their stack traces
+            raise await self._failed(state, problem) from error
         except asyncio.CancelledError:
             # Temporal asks for a cancellation once: what closes the books below is not cancelled again.
             result = await self._cancelled(state)

@@ -48,10 +48,10 @@ class WorkerAgentWorkflow:
         try:
             async with asyncio.timeout(loop.time_left):
                 return await loop.run()
-        except TimeoutError:
-            raise loop.failure(Problem(type=ErrorKind.TIMEOUT, message="the subtask's own time is over")) from None
+        except TimeoutError as error:
+            raise loop.failure(Problem(type=ErrorKind.TIMEOUT, message="the subtask's own time is over")) from error
         except CallFailed as error:
-            raise loop.failure(error.problem, error.retry_after) from None  # causes travel into two histories
+            raise loop.failure(error.problem, error.retry_after) from error
         except asyncio.CancelledError:
             return loop.stopped()
 
