@@ -68,7 +68,6 @@ class Board:
         """Takes over a later revision: new subtasks are added, replaced ones marked, skipped dependents wait again."""
         estimates = [subtask.estimated_tokens for subtask in plan.subtasks if subtask.estimated_tokens > 0]
         self._mean_estimate = sum(estimates) / max(1, len(estimates))
-        self._has_candidates = any(subtask.candidates > 1 for subtask in plan.subtasks)
         for subtask in plan.subtasks:
             self._subtasks[subtask.id] = subtask
             report = self._reports.get(subtask.id)
@@ -286,8 +285,6 @@ class Board:
 
     def agents(self, slots: int) -> int:
         """Returns how many worker agents the next `slots` subtasks take, running ones first; each candidate is one."""
-        if not self._has_candidates:
-            return min(slots, sum(map(len, self._unfinished.values())))
         unfinished = islice(chain(self._unfinished["running"], self._unfinished["waiting"]), slots)
         return sum(self._subtasks[subtask_id].candidates for subtask_id in unfinished)
 
