@@ -31,7 +31,7 @@ WORKFLOWS = {
     "SupervisorWorkflow": {
         "queries": {"status", "plan", "trace", "result"},
         "updates": {"extend_limits", "resume"},
-        "signals": {"nested_report", "nested_request", "nested_terms", "nested_resume"},
+        "signals": {"nested_report", "nested_terms"},
     },
     "WorkerAgentWorkflow": {"queries": {"trace"}, "updates": set(), "signals": set()},
 }

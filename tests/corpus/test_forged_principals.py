@@ -130,9 +130,8 @@ async def test_a_forged_report_changes_nothing(client: Client, model: ScriptedMo
     fake = {"phase": "failed", "counts": {"total": 2_000, "failed": 2_000}, "usage": {"model_calls": 9}}
     wait = {"id": "t1/1", "kind": "resume", "workflow_id": run_id, "since": "2030-01-01T00:00:00+00:00"}
     for key in ("", "guess"):
-        forged = {"subtask_id": "t1", "report_key": key}
-        await handle.signal("nested_report", {**forged, "run": fake, "waits": {"begun": [wait], "anew": True}})
-        await handle.signal("nested_request", {**forged, "number": 1, "tokens": 10**9})
+        forged = {"subtask_id": "t1", "report_key": key, "asked": 1, "tokens": 10**9}
+        await handle.signal("nested_report", {**forged, "run": fake, "waits": {"begun": [wait]}})
         terms = {"grant": {"tokens": 10**9}, "deadline_at": "2000-01-01T00:00:00Z", "root_has_finding": True}
         await handle.signal("nested_terms", {"report_key": key, **terms})
     shown = await runs.status_of(handle)
