@@ -81,12 +81,12 @@ async def serving(
     `strict_sandbox` is for tests: see `workflow_runner`.
     """
     usable = await search_attributes.ensure(client) if attributes is None else list(attributes)
-    own_id = await namespace_id(client)
+    namespace = await namespace_id(client)
     model = anthropic_model(settings)
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(model.close)  # first in, last out: calls in flight may finish
         gate = ModelGate(model, settings.model_calls)
-        for worker in compose(client, settings, gate, roles, usable, own_id, pool, strict_sandbox, words):
+        for worker in compose(client, settings, gate, roles, usable, namespace, pool, strict_sandbox, words):
             await stack.enter_async_context(worker)
         yield usable
 
@@ -97,19 +97,18 @@ def compose(
     gate: ModelGate,
     roles: Sequence[WorkerRole],
     attributes: list[str],
-    owner: str,
+    namespace: str,
     pool: str | None = None,
     strict_sandbox: bool = True,
     words: LastWords | None = None,
 ) -> list[Worker]:
     """Returns everything that a Worker process consists of, wired together."""
-    store = open_store(settings.artifacts_url)
+    store = open_store(settings.artifacts_url, namespace)
     conversations = ConversationStore(store)
     teams = StoredTeams(store, TeamFiles(settings.teams_folders))
     windows = KnownWindows(settings.model_window)
     facts = ProcessFacts(
         model_queue=WORKFLOW_QUEUE if set(roles) == set(ALL_ROLES) and not settings.model_rpm else MODEL_QUEUE,
-        namespace_id=owner,
         tools_queue=WORKFLOW_QUEUE if "tools" in roles else TOOLS_QUEUE,
         supervisor_model=settings.supervisor_model,
         worker_model=settings.worker_model,

@@ -20,7 +20,7 @@ from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import LoadedTeam, team_card
 from supervision.base import limits
 from supervision.base.errors import ErrorKind, SupervisionError
-from supervision.base.store_keys import home_key, is_upload
+from supervision.base.store_keys import is_upload
 from supervision.base.text import size
 from supervision.contract.ceilings import Ceilings
 from supervision.contract.model_choice import chain_of
@@ -36,7 +36,6 @@ class ProcessFacts:
 
     tools_queue: str
     model_queue: str
-    namespace_id: str
     supervisor_model: str
     worker_model: str
     search_attributes: list[str] = field(default_factory=list)
@@ -118,11 +117,6 @@ class RunSetupActivities:
         if setup.brief is not None and parent is None:
             raise ApplicationError(
                 "a nested run needs its parent's grant", type=ErrorKind.NOT_GRANTED, non_retryable=True
-            )
-        if parent is None and self._facts.namespace_id:
-            # Only commands of a namespace that had a run of this id may ever delete its objects.
-            await self._store.create(
-                home_key(run_id, self._facts.namespace_id), run_id.encode("utf-8", "surrogatepass")
             )
         return await self._grants.write(
             RunGrant(

@@ -24,6 +24,7 @@ from supervision.base.store_keys import (
     STORE_ID,
     UPLOADS,
     digest_of,
+    encode,
     grant_key,
     is_ended,
     is_key,
@@ -241,10 +242,10 @@ class ArtifactStore:
         return ArtifactUnavailable(f"artifact store {self.url} could not {doing}: {reason(error)}. {self._fix}")
 
 
-def open_store(url: str | Path) -> ArtifactStore:
-    """Returns the store at `url`: a directory, file://, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix.
+def open_store(url: str | Path, namespace: str = "") -> ArtifactStore:
+    """Returns the part of a store that belongs to a namespace, by the id of `runtime.connection`; all of it without.
 
-    Credentials and endpoints come from the environment (AWS_*, GOOGLE_*, AZURE_*). Raises ValueError if the
-    URL names no store, ArtifactUnavailable if a directory can't be made.
+    `url` is a directory, file://, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix. Credentials and
+    endpoints come from the environment (AWS_*, GOOGLE_*, AZURE_*). Raises ValueError if the URL names no store.
     """
-    return ArtifactStore(open_backend(str(url)))
+    return ArtifactStore(open_backend(str(url), encode(namespace) if namespace else ""))

@@ -40,16 +40,16 @@ class Backend:
     root: Path | None = None
 
 
-def open_backend(url: str) -> Backend:
-    """Returns the object store at `url`; makes a local directory if need be. Raises ValueError, OSError."""
+def open_backend(url: str, folder: str = "") -> Backend:
+    """Returns the object store at `url`, or a folder of it; a local one is made if need be. ValueError, OSError."""
     if "://" not in url:
-        return _local(url)
+        return _local(url, folder)
     parts = urlsplit(url)
     if parts.scheme == "file":
         if parts.netloc not in ("", "localhost") or len(parts.path) < 2:
             raise ValueError(f"'{url}' names no directory: write file:///directory")
-        return _local(unquote(parts.path))
-    return _remote(parts)
+        return _local(unquote(parts.path), folder)
+    return _remote(parts._replace(path=f"{parts.path.rstrip('/')}/{folder}".rstrip("/")))
 
 
 def reason(error: Exception) -> str:
@@ -63,10 +63,10 @@ def reason(error: Exception) -> str:
     return _SECRET_PARTS.sub("", message) + (f" ({code[1]})" if code else "")
 
 
-def _local(directory: str) -> Backend:
+def _local(directory: str, folder: str) -> Backend:
     if not directory.strip():
         raise ValueError(f"the artifact store's URL is empty: name {_KINDS}")
-    root = Path(directory).expanduser().absolute()
+    root = Path(directory).expanduser().absolute() / folder
     try:
         root.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):

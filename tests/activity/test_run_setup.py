@@ -13,7 +13,6 @@ from activities.model.prompt_fit import KnownWindows
 from activities.run.run_setup import GRANT_LIFETIME, ProcessFacts, RunSetupActivities
 from activities.store.grants import Grants, RunGrant
 from supervision.base import limits
-from supervision.base.store_keys import home_key
 from supervision.contract.ceilings import Ceilings
 from supervision.contract.plan import Subtask
 from supervision.contract.request import RunRequest
@@ -32,13 +31,11 @@ async def prepare(
     windows: dict[str, int] | None = None,
     parent: RunRef | None = None,
     own_first_run_id: str = "",
-    namespace_id: str = "space-1",
     **fields: Any,
 ) -> RunSetup:
     facts = ProcessFacts(
         tools_queue="supervisor",
         model_queue="supervisor",
-        namespace_id=namespace_id,
         supervisor_model="claude-opus-5-5",
         worker_model="claude-haiku-5-5",
         model_notice=notice,
@@ -203,16 +200,6 @@ async def test_a_nested_supervisor_is_granted_one_level_and_no_more_time_than_th
     assert (await granted(desk, await below(desk, nested))).depth == 3
     again = await below(desk, root, models={"supervisor": "claude-sonnet-5-5"})
     assert again.grant_ref == nested.grant_ref, "every attempt at it issues the same"
-
-
-@pytest.mark.parametrize("namespace_id", ["space-1", ""])
-async def test_a_root_leaves_the_mark_of_its_namespace_and_a_nested_supervisor_none(
-    desk: Desk, namespace_id: str
-) -> None:
-    root = await prepare(desk, namespace_id=namespace_id)
-    await below(desk, root, namespace_id="space-2")
-    assert (await desk.store.find(home_key(desk.run_id, "space-1")) is not None) == bool(namespace_id)
-    assert await desk.store.find(home_key(desk.run_id, "space-2")) is None
 
 
 async def test_a_run_knows_by_its_first_run_id_that_it_was_reset(desk: Desk) -> None:

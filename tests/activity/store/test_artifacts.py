@@ -33,6 +33,17 @@ async def test_what_was_put_is_read_back(store_url: str) -> None:
     assert await open_store(store_url).get(key) == b"second\x00\xff"
 
 
+async def test_namespaces_that_share_a_store_see_nothing_of_each_other(store_url: str) -> None:
+    whole, ours, theirs = open_store(store_url), open_store(store_url, "ours"), open_store(store_url, "the/irs")
+    await ours.put("run/goal", b"first")
+    await theirs.put("run/goal", b"second")
+    assert await ours.list_keys() == ["run/goal"]
+    assert sorted(await whole.list_keys()) == ["ours/run/goal", "the%2Firs/run/goal"]
+    assert await ours.identity() != await theirs.identity()
+    assert await ours.delete_run("run/") == 1
+    assert await theirs.get("run/goal") == b"second"
+
+
 async def test_an_empty_object_is_an_object(store_url: str) -> None:
     store = open_store(store_url)
     await store.put("run/empty", b"")
