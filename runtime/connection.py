@@ -121,20 +121,13 @@ async def connect(
 
 
 async def namespace_id(client: Client) -> str:
-    """Returns the id that the server gave to the client's namespace: unlike its name, no other server's has it.
-
-    It is asked for once per client. A credential that may not ask gets the name.
-    """
-    if client not in _namespace_ids:
-        _namespace_ids[client] = await _asked_id(client)
-    return _namespace_ids[client]
-
-
-async def _asked_id(client: Client) -> str:
+    """Returns the id of the client's namespace, which no other server's has; its name where it may not be asked for."""
+    if client in _namespace_ids:
+        return _namespace_ids[client]
     request = DescribeNamespaceRequest(namespace=client.namespace)
     try:
         described = await client.workflow_service.describe_namespace(request, timeout=limits.CONNECT_TIMEOUT)
-        return described.namespace_info.id
+        known = described.namespace_info.id
     except RPCError as error:
         if error.status is RPCStatusCode.NOT_FOUND:
             raise ConnectionFailed(
@@ -144,7 +137,8 @@ async def _asked_id(client: Client) -> str:
             ) from error
         if error.status not in (RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNIMPLEMENTED):
             raise
-        return client.namespace
+        known = client.namespace
+    return _namespace_ids.setdefault(client, known)
 
 
 def _explain(address: str, error: Exception) -> str:

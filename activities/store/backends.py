@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from obstore.exceptions import BaseError
 from obstore.store import LocalStore, from_url
@@ -49,7 +49,7 @@ def open_backend(url: str, folder: str = "") -> Backend:
         if parts.netloc not in ("", "localhost") or len(parts.path) < 2:
             raise ValueError(f"'{url}' names no directory: write file:///directory")
         return _local(unquote(parts.path), folder)
-    return _remote(parts._replace(path=f"{parts.path.rstrip('/')}/{folder}".rstrip("/")))
+    return _remote(parts._replace(path=f"{parts.path.rstrip('/')}/{quote(folder)}".rstrip("/")))
 
 
 def reason(error: Exception) -> str:
