@@ -15,7 +15,6 @@ from temporalio.client import Client
 import starter
 import supervision.contract
 import worker_main
-from activities.model.gate import ModelGate
 from activities.tools import tool
 from runtime import search_attributes
 from runtime.connection import connect
@@ -128,8 +127,8 @@ async def test_activity_types(settings: Settings, server: ServerInfo) -> None:
 
 def registered(client: Client, settings: Settings) -> Iterator[str | None]:
     """The names under which a Worker process with all roles registers activities."""
-    gate = ModelGate(worker_main.anthropic_model(settings))
-    for worker in worker_main.compose(client, settings, gate, ALL_ROLES, [], "space-1"):
+    endpoint = worker_main.model_endpoint(settings)
+    for worker in worker_main.compose(client, settings, endpoint, ALL_ROLES, [], "space-1"):
         for function in worker.config()["activities"]:
             yield activity._Definition.must_from_callable(function).name
 

@@ -12,11 +12,19 @@ from typing import Any
 import anthropic
 import httpx2
 
-from activities.model import structured
+from activities.model import pricing, structured
 from activities.model.call_errors import classify, failure, no_credential
-from activities.model.port import Json, LanguageModel, ModelFailure, ModelMessage, ModelRequest, StreamProgress
-from activities.model.request.endpoint_profile import profile_of
-from activities.model.request.request_body import request_body, rung_of
+from activities.model.port import (
+    Json,
+    ModelEndpoint,
+    ModelFailure,
+    ModelMessage,
+    ModelRequest,
+    ModelUsage,
+    StreamProgress,
+    Window,
+)
+from activities.model.request_body import profile_of, request_body, rung_of
 from activities.model.stream import StreamBounds, StreamReader, StreamWatch, checked, whole_message
 from activities.model.structured import Rung
 from supervision.agent.turn_rules import attempt_time
@@ -36,14 +44,15 @@ _PIECE = 64 * limits.KIB  # of an unpacked answer, before its size is looked at
 _watch: ContextVar[StreamWatch | None] = ContextVar("_watch", default=None)  # of the call that this task makes
 
 
-class AnthropicModel(LanguageModel):
+class AnthropicModel(ModelEndpoint):
     """A Messages API endpoint, real or compatible.
 
     `idle_timeout` bounds the wait for the next sign of life (see StreamWatch). `structured` is the way of asking for
     JSON that the endpoint understands; `without` names the other parts of requests that it does not take, which are
-    booleans of EndpointProfile. `max_output` caps what a reply may have, in tokens. `max_connections` must not be below
-    the number of concurrent calls. `plain_http` lets a credential go to another machine unencrypted. `http_options` go
-    to the HTTP client (proxy, verify, trust_env).
+    booleans of EndpointProfile. `max_output` caps what a reply may have, `windows` are the windows of models by name or
+    pattern, both in tokens. Calls of a `free` endpoint cost nothing. `max_connections` must not be below the number of
+    concurrent calls. `plain_http` lets a credential go to another machine unencrypted. `http_options` go to the HTTP
+    client (proxy, verify, trust_env).
 
     Without key, token and `base_url` the object can be built, and every call fails as ProviderAuthentication.
     Raises ValueError for an address that is none or may not be sent the key, or a key that no header can carry.
@@ -59,6 +68,8 @@ class AnthropicModel(LanguageModel):
         structured: Rung = "format",
         without: Collection[str] = (),
         max_output: int | None = None,
+        windows: Mapping[str, int] | None = None,
+        free: bool = False,
         max_connections: int = limits.ACTIVITY_SLOTS,
         plain_http: bool = False,
         http_options: Mapping[str, Any] | None = None,
@@ -71,6 +82,8 @@ class AnthropicModel(LanguageModel):
         self._rung = structured
         self._without = without
         self._max_output = max_output
+        self._windows = {} if windows is None else windows
+        self._free = free
         self.endpoint = host_and_port(base_url or _DEFAULT_URL)
         if secrets and not plain_http:
             require_private(base_url or _DEFAULT_URL)
@@ -106,6 +119,18 @@ class AnthropicModel(LanguageModel):
         It is shared, so do not change it.
         """
         return _form_of(model)
+
+    def window(self, model: str) -> Window:
+        """Returns the window of a model: as set, else by the price list."""
+        return pricing.window_of(model, self._windows)
+
+    def price(self, model: str, usage: ModelUsage) -> float | None:
+        """Returns what a call costs in dollars; None if the price is unknown."""
+        return 0.0 if self._free else pricing.price(model, usage)
+
+    def least_cached(self, model: str) -> int:
+        """Returns the tokens of the shortest prefix that is cached."""
+        return profile_of(model).least_cached
 
     async def close(self) -> None:
         """Closes the connections."""

@@ -8,7 +8,7 @@ unchanged; outputs of tools are stored apart and put in place on the way to the 
 import asyncio
 import contextlib
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from os.path import commonprefix
 from typing import Generic, TypeVar
@@ -16,15 +16,19 @@ from typing import Generic, TypeVar
 from cachetools import LRUCache
 
 from activities.contracts.turn_contracts import ToolResultRef
-from activities.model.conversation_view import ConversationView
 from activities.model.port import Json, ModelMessage
 from activities.store.artifacts import ArtifactChanged, ArtifactStore
+from supervision.agent.output_reading import beginning, output_name
 from supervision.base import limits
 from supervision.contract.base import Model
 from supervision.contract.model_choice import Effort
 from supervision.contract.usage import Usage
 
 _ENTRY_CACHE_BYTES = 64 * 1024 * 1024  # parsed conversation entries kept in a process
+
+_CLEARED_OUTPUT_CHARS = 600  # of a tool output that has made room: enough to know whether to read it again
+_THINKING = ("thinking", "redacted_thinking")
+_NOTHING_LEFT: Json = {"type": "text", "text": "(thinking only)"}  # the API refuses a message without content
 
 T = TypeVar("T")
 
@@ -40,6 +44,16 @@ class Opening(Model):
     effort: Effort | None = None
     tools: list[Json] = []
     output_schema: Json | None = None
+
+
+class ConversationView(Model):
+    """How a conversation is shown.
+
+    Its first `cleared` tool outputs are previews, its first `thinking_removed_before` replies are without thinking.
+    """
+
+    cleared: int = 0
+    thinking_removed_before: int = 0
 
 
 class Entry(Model):
@@ -231,3 +245,56 @@ def _result_block(result: ToolResultRef) -> Json:
     content = {"content_ref": result.ref} if result.text is None else {"content": result.text}
     block: Json = {"type": "tool_result", "tool_use_id": result.call_id, **content}
     return {**block, "is_error": True} if result.is_error else block
+
+
+def visible_messages(inputs: Sequence[list[Json]], replies: Sequence[list[Json]], view: ConversationView) -> list[Json]:
+    """Returns the messages of a conversation as its model gets them.
+
+    `inputs` are the messages that its calls added, whole, and `replies` the contents of what came back; the call that
+    comes now has no reply yet.
+    """
+    messages: list[Json] = []
+    cleared = 0
+    for number, added in enumerate(inputs):
+        texts = list(outputs_shown(added, number, view.cleared - cleared))
+        cleared += len(texts)
+        left = iter(texts)
+        messages += [_with_texts(message, left) for message in added]
+        if number < len(replies) and replies[number]:  # the provider refuses an empty message
+            blocks = assistant_blocks(replies[number], thinking=number >= view.thinking_removed_before)
+            messages.append({"role": "assistant", "content": blocks})
+    return messages
+
+
+def outputs_shown(added: list[Json], number: int, cleared: int) -> Iterator[str]:
+    """Yields the tool outputs that a call adds as they are shown, the first `cleared` of them as previews.
+
+    `number` is that of the reply which asked for them, from 1.
+    """
+    for at, block in enumerate(block for message in added for block in tool_results(message)):
+        limit = _CLEARED_OUTPUT_CHARS if at < cleared else limits.TOOL_OUTPUT_CHARS
+        yield beginning(str(block.get("content", "")), output_name(number, at + 1), limit)
+
+
+def tool_results(message: Json) -> list[Json]:
+    """Returns the tool outputs of a message."""
+    content = message["content"]
+    return [block for block in content if block.get("type") == "tool_result"] if isinstance(content, list) else []
+
+
+def assistant_blocks(content: list[Json], *, thinking: bool) -> list[Json]:
+    """Returns the blocks of a reply, with or without what was thought."""
+    kept = [dict(block) for block in content if thinking or block.get("type") not in _THINKING]
+    return kept or [dict(_NOTHING_LEFT)]
+
+
+def _with_texts(message: Json, texts: Iterator[str]) -> Json:
+    if not isinstance(message["content"], list):
+        return dict(message)
+    return {
+        **message,
+        "content": [
+            {**block, "content": next(texts)} if block.get("type") == "tool_result" else dict(block)
+            for block in message["content"]
+        ],
+    }

@@ -23,13 +23,12 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from activities.contracts.run_contracts import RunRef
 from activities.contracts.turn_contracts import arguments_sha256
 from activities.heartbeat import show, waiting
-from activities.model import call_errors
-from activities.model.conversation import ConversationStore, Entry, Opening
-from activities.model.conversation_view import ConversationView
+from activities.model.conversation import ConversationStore, ConversationView, Entry, Opening
+from activities.model.gate import ModelGate
 from activities.model.port import (
     CacheUse,
     Json,
-    LanguageModel,
+    ModelEndpoint,
     ModelFailure,
     ModelMessage,
     ModelRequest,
@@ -37,16 +36,7 @@ from activities.model.port import (
     StreamProgress,
     user_message,
 )
-from activities.model.pricing import price
-from activities.model.prompt_fit import (
-    CallDraft,
-    FirstPrompt,
-    KnownWindows,
-    NextPrompt,
-    PromptWriter,
-    corrected,
-    lasting,
-)
+from activities.model.prompt_fit import CallDraft, FirstPrompt, NextPrompt, PromptWriter, corrected, lasting
 from activities.store.artifacts import ArtifactStore, ArtifactUnavailable
 from supervision.agent.turn_rules import WINDOW_FULL
 from supervision.base import limits
@@ -169,25 +159,22 @@ class Answered:
 
 
 class ModelCalls:
-    """Model calls of the activities of one process."""
+    """Model calls of the activities of one process; `call_header` sends `x-supervisor-call`."""
 
     def __init__(
         self,
-        model: LanguageModel,
+        model: ModelEndpoint,
         store: ArtifactStore,
         conversations: ConversationStore,
         *,
-        windows: KnownWindows | None = None,
+        at_once: int = limits.MODEL_SLOTS,
         call_header: bool = True,
-        free: bool = False,
     ) -> None:
-        """`call_header` sends `x-supervisor-call`; `free` says that calls cost nothing, as the stand-in's."""
         self.model = model
         self.store = store
         self.conversations = conversations
-        self.windows = windows or KnownWindows()
+        self._gate = ModelGate(model, at_once)
         self._call_header = call_header
-        self._free = free
 
     async def begin(
         self,
@@ -200,7 +187,7 @@ class ModelCalls:
         """Makes the first call of a conversation; `note` is the system's own word after the text."""
 
         async def beginning() -> FirstPrompt:
-            return FirstPrompt(self.windows, opening, text, note)
+            return FirstPrompt(self.model.window(opening.model), opening, text, note)
 
         return await self._call(name, beginning, options)
 
@@ -208,7 +195,7 @@ class ModelCalls:
         """Makes a later call: the conversation at `head` with `messages` appended."""
 
         async def continuation() -> NextPrompt:
-            return await NextPrompt.after(self.windows, self.conversations, head, messages)
+            return await NextPrompt.after(self.model.window, self.conversations, head, messages)
 
         return await self._call(name, continuation, options)
 
@@ -218,8 +205,8 @@ class ModelCalls:
         """Sends the reply at `head` back with what is wrong with it, or asks again where there is no room for that."""
 
         async def correction() -> NextPrompt:
-            anew = FirstPrompt(self.windows, opening, corrected(text, words))
-            return await NextPrompt.after(self.windows, self.conversations, head, [user_message(words)], anew)
+            anew = FirstPrompt(self.model.window(opening.model), opening, corrected(text, words))
+            return await NextPrompt.after(self.model.window, self.conversations, head, [user_message(words)], anew)
 
         return await self._call(name, correction, options)
 
@@ -284,7 +271,7 @@ class ModelCalls:
         self, request: ModelRequest, draft: CallDraft, earlier: EarlierAttempts
     ) -> tuple[ModelMessage | None, ModelFailure | None]:
         """Returns the answer to a draft, and why it has no room in the window: refused, or with half an answer."""
-        room = self.windows.reply_tokens(request.model, draft.tokens)
+        room = self.model.window(request.model).reply_tokens(draft.tokens)
         previous = draft.past.message_id if draft.past else None
         try:
             message = await self._complete(
@@ -296,12 +283,13 @@ class ModelCalls:
             return None, failure
         cut = message.stop_reason == "max_tokens" and message.usage.output_tokens >= room
         full = cut or message.stop_reason == WINDOW_FULL
-        return message, call_errors.failure(ErrorKind.CONTEXT_OVERFLOW, model=request.model) if full else None
+        words = f"the prompt does not fit into the window of '{request.model}'"
+        return message, ModelFailure(ErrorKind.CONTEXT_OVERFLOW, words, retryable=False) if full else None
 
     def _spend(self, message: ModelMessage | None, earlier: EarlierAttempts) -> None:
         """Counts an answer that is of no use."""
         if message is not None:
-            earlier.spent += usage_of(message.model, message.usage, calls=0, free=self._free)
+            earlier.spent += usage_of(self.model, message.model, message.usage, calls=0)
 
     async def _complete(self, request: ModelRequest, earlier: EarlierAttempts) -> ModelMessage:
         progress = StreamProgress()
@@ -314,10 +302,10 @@ class ModelCalls:
         )
         try:
             async with waiting():
-                message = await self.model.complete(request, progress)
+                message = await self._gate.complete(request, progress)
             return _distinct(message)
         except ModelFailure:
-            earlier.spent += usage_of(request.model, progress.usage, calls=0, free=self._free)
+            earlier.spent += usage_of(self.model, request.model, progress.usage, calls=0)
             show(earlier.model_dump)
             raise
 
@@ -331,7 +319,7 @@ class ModelCalls:
 
     def _handed_on(self, earlier: EarlierAttempts, request: ModelRequest, progress: StreamProgress) -> Json:
         """Returns what the next attempt needs to know if this one ends now."""
-        spent = earlier.spent + usage_of(request.model, progress.usage, calls=0, free=self._free)
+        spent = earlier.spent + usage_of(self.model, request.model, progress.usage, calls=0)
         return earlier.model_copy(update={"spent": spent}).model_dump()
 
     async def _save(self, key: str, entry: Entry, earlier: EarlierAttempts) -> Entry:
@@ -348,19 +336,19 @@ class ModelCalls:
 
     def _answered(self, key: str, entry: Entry) -> Answered:
         reply = entry.reply
-        usage = usage_of(reply.model, reply.usage, free=self._free)
+        usage = usage_of(self.model, reply.model, reply.usage)
         return Answered(key, reply, usage + entry.spent, entry.view)
 
 
-def usage_of(model: str, tokens: ModelUsage, *, calls: int = 1, free: bool) -> Usage:
-    """Returns what answers of a model cost; nothing in dollars if calls are `free`."""
+def usage_of(endpoint: ModelEndpoint, model: str, tokens: ModelUsage, *, calls: int = 1) -> Usage:
+    """Returns what answers of a model cost."""
     return Usage(
         model_calls=calls,
         input_tokens=tokens.input_tokens,
         output_tokens=tokens.output_tokens,
         cache_read_tokens=tokens.cache_read_tokens,
         cache_write_tokens=tokens.cache_write_tokens,
-        usd=0.0 if free or tokens == ModelUsage() else price(model, tokens),
+        usd=0.0 if tokens == ModelUsage() else endpoint.price(model, tokens),
     )
 
 
@@ -370,5 +358,6 @@ def _distinct(message: ModelMessage) -> ModelMessage:
     ids = [block.get("id") for block in calls]
     names = [block.get("name") for block in calls]
     if not all(isinstance(name, str) and name for name in (*ids, *names)) or len(set(ids)) < len(ids):
-        raise call_errors.failure(ErrorKind.BAD_RESPONSE, detail="its tool calls lack names, or ids of their own")
+        words = "the answer's tool calls lack names, or ids of their own"
+        raise ModelFailure(ErrorKind.BAD_RESPONSE, words, retryable=True)
     return message

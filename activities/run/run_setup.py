@@ -8,8 +8,8 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from activities.contracts.run_contracts import AttachmentRef, RunRef, RunSetup, SetupInput
-from activities.model.pricing import is_priced
-from activities.model.prompt_fit import KnownWindows, brief_tokens, tokens_of
+from activities.model.port import ModelEndpoint, ModelUsage
+from activities.model.prompt_fit import brief_tokens, tokens_of
 from activities.prompts.agent_opening import fixed_tokens
 from activities.prompts.agent_prompts import finding_block
 from activities.replies import answer_schema
@@ -34,6 +34,7 @@ GRANT_LIFETIME = timedelta(days=90)  # a deadline stands still while people are 
 class ProcessFacts:
     """Facts about the process and its settings that a run records at its start and keeps."""
 
+    endpoint: ModelEndpoint
     tools_queue: str
     model_queue: str
     supervisor_model: str
@@ -42,7 +43,6 @@ class ProcessFacts:
     warnings: list[str] = field(default_factory=list)
     model_notice: str | None = None
     ceilings: Ceilings = field(default_factory=Ceilings)
-    windows: KnownWindows = field(default_factory=KnownWindows)
 
 
 class RunSetupActivities:
@@ -76,10 +76,11 @@ class RunSetupActivities:
             if isinstance(request.team, Team):
                 facts.ceilings.check_inline_team(loaded.sources)
             _require_models(supervisor[0], card)
-            facts.ceilings.check_models(_models(supervisor, card))
+            models = _models(supervisor, card)
+            facts.ceilings.check_models(models)
             goal = await self._goal(setup)
-            _require_windows(facts.windows, supervisor, goal, loaded, card)
-            unpriced = [] if facts.model_notice else _unpriced(supervisor, card)
+            _require_windows(facts.endpoint, supervisor, goal, loaded, card)
+            unpriced = [model for model in models if facts.endpoint.price(model, ModelUsage()) is None]
             warnings = _budget_warnings(request, unpriced)
             given = setup.brief.attachments if setup.brief else []
             attachments = [*given, *[await self._attachment(run, attachment) for attachment in request.attachments]]
@@ -89,13 +90,13 @@ class RunSetupActivities:
             ) from error
         return RunSetup(
             store_id=await self._store.identity(),
-            grant_ref=await self._granted(setup, [*_models(supervisor, card), *workers], card),
+            grant_ref=await self._granted(setup, [*models, *workers], card),
             goal_ref=await self._stored(run, goal),
             team_ref=team_ref,
             team=card,
             supervisor_model=supervisor[0],
             supervisor_fallbacks=supervisor[1:],
-            prompt_tokens=min(map(facts.windows.prompt_tokens, supervisor)),
+            prompt_tokens=min(facts.endpoint.window(model).prompt_tokens for model in supervisor),
             answer_schema_ref=await self._stored(run, json.dumps(request.answer_schema))
             if request.answer_schema is not None
             else None,
@@ -137,7 +138,8 @@ class RunSetupActivities:
         description = (await read_plan(self._store, brief.plan_ref)).subtask(brief.subtask_id).description
         if brief.description_ref:
             description = await read_text(self._store, brief.description_ref)
-        room = self._facts.windows.prompt_tokens((setup.request.models.supervisor or [self._facts.supervisor_model])[0])
+        model = (setup.request.models.supervisor or [self._facts.supervisor_model])[0]
+        room = self._facts.endpoint.window(model).prompt_tokens
         findings = await read_findings(self._store, brief.dependencies, brief_tokens(room))
         parts = [description]
         if findings:
@@ -181,7 +183,7 @@ def _require_models(supervisor_model: str, team: TeamCard) -> None:
 
 
 def _require_windows(
-    windows: KnownWindows, supervisor: list[str], goal: str, loaded: LoadedTeam, card: TeamCard
+    endpoint: ModelEndpoint, supervisor: list[str], goal: str, loaded: LoadedTeam, card: TeamCard
 ) -> None:
     """Raises SupervisionError `InvalidRequest` if a model's window does not hold what is in each of its prompts."""
     planner = tokens_of(goal) + round(limits.PLAN_PROMPT_BYTES / limits.CHARS_PER_TOKEN)
@@ -192,20 +194,15 @@ def _require_windows(
             fixed = fixed_tokens(own, loaded.toolbox.definitions(own.tools))
             users += [(model, f"role '{role.name}', whose prompt and tools", fixed) for model in role.models]
     small = [
-        f"'{model}' has a window of {windows.of(model):,} tokens, too small for {user} alone take about {fixed:,}"
+        f"'{model}' has a window of {tokens:,} tokens, too small for {user} alone take about {fixed:,}"
         for model, user, fixed in users
-        if windows.of(model) < fixed + limits.LEAST_OUTPUT_TOKENS
+        if (tokens := endpoint.window(model).tokens) < fixed + limits.LEAST_OUTPUT_TOKENS
     ]
     if small:
         raise SupervisionError(
             ErrorKind.INVALID_REQUEST,
             f"models: {'; '.join(small)}. Use a model with more, or set SUPERVISOR_MODEL_WINDOW if it has a larger one",
         )
-
-
-def _unpriced(supervisor: list[str], team: TeamCard) -> list[str]:
-    """Returns the models of a run whose price is unknown."""
-    return [model for model in _models(supervisor, team) if not is_priced(model)]
 
 
 def _models(supervisor: list[str], team: TeamCard) -> list[str]:

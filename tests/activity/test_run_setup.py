@@ -9,7 +9,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
 from activities.contracts.run_contracts import RunRef, RunSetup, SetupInput, SubtaskBrief
-from activities.model.prompt_fit import KnownWindows
+from activities.model.anthropic_model import AnthropicModel
 from activities.run.run_setup import GRANT_LIFETIME, ProcessFacts, RunSetupActivities
 from activities.store.grants import Grants, RunGrant
 from supervision.base import limits
@@ -34,13 +34,13 @@ async def prepare(
     **fields: Any,
 ) -> RunSetup:
     facts = ProcessFacts(
+        endpoint=AnthropicModel(windows=windows, free=notice is not None),
         tools_queue="supervisor",
         model_queue="supervisor",
         supervisor_model="claude-opus-5-5",
         worker_model="claude-haiku-5-5",
         model_notice=notice,
         ceilings=ceilings or Ceilings(),
-        windows=KnownWindows(windows),
     )
     request = RunRequest(**{"goal": "How large is the pear crop?", "team": team(), **fields})
     setup = RunSetupActivities(desk.store, desk.teams, facts)

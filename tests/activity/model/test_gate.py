@@ -103,7 +103,7 @@ async def test_a_good_probe_lets_everyone_waiting_through(clock: Clock) -> None:
         clock.now += COOLDOWN
         calls = [asyncio.create_task(call(gate)) for _ in range(30)]
         await until(lambda: len(server.requests) == sent + 1)
-        assert gate.states()[0]["state"] == "half_open"
+        assert gate.breaker(ask().model).state(clock()) == "half_open"
         probe.tell(GOOD)
         answers = await asyncio.gather(*calls)
     assert [answer.text() for answer in answers] == ["fine"] * 30
@@ -121,7 +121,7 @@ async def test_a_cancelled_probe_is_followed_by_another(clock: Clock) -> None:
         server.reply = GOOD
         probe.cancel()
         assert (await waiting).text() == "fine"
-    assert gate.states()[0]["state"] == "closed"
+    assert gate.breaker(ask().model).state(clock()) == "closed"
 
 
 async def test_a_wait_at_the_gate_can_be_cancelled(clock: Clock) -> None:
@@ -163,7 +163,7 @@ async def test_each_model_has_a_breaker_of_its_own(clock: Clock) -> None:
         server.reply = GOOD
         assert (await call(gate, model="other")).text() == "fine"
         assert await failures(gate, 1, model="one") == ["CircuitOpen"]
-    assert [(state["model"], state["state"]) for state in gate.states()] == [("one", "open"), ("other", "closed")]
+    assert [gate.breaker(model).state(clock()) for model in ("one", "other")] == ["open", "closed"]
 
 
 async def test_a_model_that_was_just_served_vouches_for_another(clock: Clock) -> None:
@@ -186,7 +186,7 @@ async def test_a_429_holds_the_models_other_calls_back_and_opens_nothing(clock: 
         assert (caught.value.kind, caught.value.retry_after) == ("RateLimited", 20)
         assert len(server.requests) == 1
         assert (await call(gate, model="other")).text() == "fine"
-        assert gate.states()[0]["state"] == "closed"
+        assert gate.breaker(ask().model).state(clock()) == "closed"
         clock.now += 20
         assert (await call(gate)).text() == "fine"
 
@@ -210,13 +210,13 @@ async def test_a_429_leaves_room_for_half_of_the_calls_in_flight(clock: Clock) -
         await until(lambda: len(server.requests) == 9)
         server.reply = http.error(429, "rate_limit_error")
         assert await failures(gate, 1) == ["RateLimited"]
-        assert gate.states()[0]["window"] == 4
+        assert gate.breaker(ask().model).window == 4
         late = [asyncio.create_task(call(gate)) for _ in range(20)]
         held.tell(GOOD)
         server.reply = GOOD
         await asyncio.gather(*early, *late)
     assert len(server.requests) == 1 + 8 + 1 + 20
-    assert gate.states()[0]["window"] == 4 + 28 // 4
+    assert gate.breaker(ask().model).window == 4 + 28 // 4
 
 
 async def test_what_has_no_room_waits_in_the_process_and_is_sent_as_others_end(clock: Clock) -> None:

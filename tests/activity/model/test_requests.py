@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from activities.model.port import CacheUse, Json, ModelFailure, ModelRequest, StreamProgress, system_note, user_message
-from activities.model.request.endpoint_profile import EndpointProfile, profile_of
-from activities.model.request.request_body import request_body
+from activities.model.request_body import EndpointProfile, profile_of, request_body
 from runtime.settings import RequestPart
 from supervision.base import limits
 from tests.activity.model import http_fixture as http

@@ -10,6 +10,7 @@ import pytest
 from temporalio.client import Client
 
 from activities.contracts.run_contracts import PoolQuestion, RunRef
+from activities.model.anthropic_model import AnthropicModel
 from activities.model.conversation import ConversationStore
 from activities.run.lookups import Lookups
 from console.run.pollers import ACTIVITIES, WORKFLOWS, pollers
@@ -279,7 +280,7 @@ async def test_a_subtask_goes_to_the_backup_while_work_waits_too_long_for_the_po
 ) -> None:
     ready = asyncio.Event()
     store = await store_of(client, settings.artifacts_url)
-    lookups = Lookups(client, store, ConversationStore(store))
+    lookups = Lookups(client, store, ConversationStore(store), AnthropicModel())
     question = PoolQuestion(run=RunRef(run_id=run_id, store_id=""), queue=pool_queue("far"))
 
     async def waits_too_long() -> bool:
