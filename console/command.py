@@ -15,7 +15,7 @@ from temporalio.client import Client
 from temporalio.runtime import Runtime, TelemetryConfig
 from temporalio.service import RPCError, RPCStatusCode
 
-from activities.store.artifacts import ArtifactMissing, ArtifactStore, ArtifactTooLarge, ArtifactUnavailable, open_store
+from activities.store.artifacts import ArtifactError, ArtifactStore, ArtifactUnavailable, open_store
 from console.terminal import Report, print_err, safe_line
 from runtime.connection import ConnectionFailed, connect, namespace_id
 from runtime.imports import INTERRUPTED, end_imports
@@ -127,8 +127,8 @@ def explain(error: BaseException) -> CommandFailed:
     unexpected = f"something unexpected happened ({text}): run it again with --debug to see where"
     table: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], int, str], ...] = (
         ((ConnectionFailed, ArtifactUnavailable, ServerFailed, TemporalNotFound), UNREACHABLE, text),
-        (SupervisionError, BAD_INPUT, getattr(error, "message", "")),
-        ((ArtifactTooLarge, ArtifactMissing), FAILED, text),
+        (ArtifactError, FAILED, text),
+        (SupervisionError, BAD_INPUT, text),
         ((ValueError, OSError), BAD_INPUT, text),
         ((asyncio.CancelledError, KeyboardInterrupt), INTERRUPTED, ""),
         (BaseException, FAILED, unexpected),

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from temporalio import activity
-from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from activities.contracts.run_contracts import AttachmentRef, RunRef, RunSetup, SetupInput
 from activities.model.port import ModelEndpoint, ModelUsage
@@ -58,7 +57,7 @@ class RunSetupActivities:
     async def prepare_run(self, setup: SetupInput) -> RunSetup:
         """Stores goal, team, answer schema and attachments. Returns their references.
 
-        Raises ApplicationError `UnknownTeam` or `InvalidRequest` if one of them is bad, for a role without a model or
+        Raises SupervisionError `UnknownTeam` or `InvalidRequest` if one of them is bad, for a role without a model or
         with one whose window is too small for it, for a dollar budget with a model of unknown price, and for what is
         above the operator's ceilings.
         """
@@ -66,28 +65,23 @@ class RunSetupActivities:
         run = setup.run
         workers = request.models.workers or chain_of(facts.worker_model)
         supervisor = request.models.supervisor or chain_of(facts.supervisor_model)
-        try:
-            if request.answer_schema is not None:
-                await answer_schema.check_schema(request.answer_schema, run.run_id)
-            # A nested supervisor's numbers are its root's: lowered there, and granted.
-            lowered = [] if setup.brief else facts.ceilings.check(request)
-            team_ref, loaded = await self._teams.save(run.run_id, request.team, workers)
-            card = team_card(loaded, workers)
-            if isinstance(request.team, Team):
-                facts.ceilings.check_inline_team(loaded.sources)
-            _require_models(supervisor[0], card)
-            models = _models(supervisor, card)
-            facts.ceilings.check_models(models)
-            goal = await self._goal(setup)
-            _require_windows(facts.endpoint, supervisor, goal, loaded, card)
-            unpriced = [model for model in models if facts.endpoint.price(model, ModelUsage()) is None]
-            warnings = _budget_warnings(request, unpriced)
-            given = setup.brief.attachments if setup.brief else []
-            attachments = [*given, *[await self._attachment(run, attachment) for attachment in request.attachments]]
-        except SupervisionError as error:
-            raise ApplicationError(
-                error.message, type=error.kind, non_retryable=True, category=ApplicationErrorCategory.BENIGN
-            ) from error
+        if request.answer_schema is not None:
+            await answer_schema.check_schema(request.answer_schema, run.run_id)
+        # A nested supervisor's numbers are its root's: lowered there, and granted.
+        lowered = [] if setup.brief else facts.ceilings.check(request)
+        team_ref, loaded = await self._teams.save(run.run_id, request.team, workers)
+        card = team_card(loaded, workers)
+        if isinstance(request.team, Team):
+            facts.ceilings.check_inline_team(loaded.sources)
+        _require_models(supervisor[0], card)
+        models = _models(supervisor, card)
+        facts.ceilings.check_models(models)
+        goal = await self._goal(setup)
+        _require_windows(facts.endpoint, supervisor, goal, loaded, card)
+        unpriced = [model for model in models if facts.endpoint.price(model, ModelUsage()) is None]
+        warnings = _budget_warnings(request, unpriced)
+        given = setup.brief.attachments if setup.brief else []
+        attachments = [*given, *[await self._attachment(run, attachment) for attachment in request.attachments]]
         return RunSetup(
             store_id=await self._store.identity(),
             grant_ref=await self._granted(setup, [*models, *workers], card),
@@ -116,9 +110,7 @@ class RunSetupActivities:
         run_id = setup.run.run_id
         parent = await self._grants.find(run_id, setup.run.grant_ref) if setup.brief else None
         if setup.brief is not None and parent is None:
-            raise ApplicationError(
-                "a nested run needs its parent's grant", type=ErrorKind.NOT_GRANTED, non_retryable=True
-            )
+            raise SupervisionError(ErrorKind.NOT_GRANTED, "a nested run needs its parent's grant")
         return await self._grants.write(
             RunGrant(
                 run_id=run_id,

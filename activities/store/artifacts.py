@@ -20,6 +20,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError
 
 from activities.store.backends import Backend, open_backend, reason
 from supervision.base import limits
+from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.store_keys import (
     STORE_ID,
     UPLOADS,
@@ -40,28 +41,37 @@ if TYPE_CHECKING:
 _NO_BUCKET = re.compile("NoSuchBucket|ContainerNotFound|bucket does not exist")
 
 
-class ArtifactError(Exception):
-    """A failure of the artifact store."""
+class ArtifactError(SupervisionError):
+    """A failure of the artifact store; each class has its kind."""
+
+    of_kind = ErrorKind.UNEXPECTED
+
+    def __init__(self, message: str) -> None:
+        super().__init__(self.of_kind, message)
 
 
 class ArtifactUnavailable(ArtifactError):
     """The store can't be used now, or is not the one that a run uses. A Worker may try again."""
 
+    of_kind = ErrorKind.ARTIFACT_UNAVAILABLE
+
 
 class ArtifactMissing(ArtifactError):
     """The store works and has no object of that key."""
 
-    def __init__(self, key: str, where: str) -> None:
-        super().__init__(f"artifact store {where} has no object '{key}': it was never stored there, or pruned")
-        self.key = key
+    of_kind = ErrorKind.ARTIFACT_MISSING
 
 
 class ArtifactTooLarge(ArtifactError):
     """An object above `limits.ARTIFACT_BYTES`; nothing was written."""
 
+    of_kind = ErrorKind.ARTIFACT_TOO_LARGE
+
 
 class ArtifactChanged(ArtifactError):
-    """Content that is not what its key says: somebody wrote to the store behind our back."""
+    """Content that is not what its key says: another program has written to the store."""
+
+    of_kind = ErrorKind.ARTIFACT_CHANGED
 
 
 class ArtifactStore:
@@ -105,7 +115,9 @@ class ArtifactStore:
         """Returns the object's content. Raises ArtifactMissing if there is none."""
         data = await self.find(key)
         if data is None:
-            raise ArtifactMissing(key, self.url)
+            raise ArtifactMissing(
+                f"artifact store {self.url} has no object '{key}': it was never stored there, or pruned"
+            )
         return data
 
     async def find(self, key: str) -> bytes | None:

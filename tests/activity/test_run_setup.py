@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
 from activities.contracts.run_contracts import RunRef, RunSetup, SetupInput, SubtaskBrief
@@ -13,6 +12,7 @@ from activities.model.anthropic_model import AnthropicModel
 from activities.run.run_setup import GRANT_LIFETIME, ProcessFacts, RunSetupActivities
 from activities.store.grants import Grants, RunGrant
 from supervision.base import limits
+from supervision.base.errors import SupervisionError
 from supervision.contract.ceilings import Ceilings
 from supervision.contract.plan import Subtask
 from supervision.contract.request import RunRequest
@@ -53,10 +53,9 @@ async def prepare(
 
 
 async def refusal(desk: Desk, **fields: Any) -> tuple[str | None, str]:
-    with pytest.raises(ApplicationError) as caught:
+    with pytest.raises(SupervisionError) as caught:
         await prepare(desk, **fields)
-    assert caught.value.non_retryable
-    return caught.value.type, caught.value.message
+    return caught.value.kind, caught.value.message
 
 
 async def test_an_answer_schema_is_stored_for_the_synthesis(desk: Desk) -> None:

@@ -300,7 +300,7 @@ async def test_a_lost_part_of_a_conversation_is_named(tmp_path: Path) -> None:
     (tmp_path / key_of(2)).unlink()
     with pytest.raises(ArtifactMissing) as caught:
         await ConversationStore(open_store(tmp_path)).load(key_of(5))
-    assert caught.value.key == key_of(2)
+    assert key_of(2) in caught.value.message
 
 
 @pytest.mark.parametrize("damage", [b"", b"\xff", b"{}", b"[]", b'{"ancestors": 3}', b'{"input": "x'])

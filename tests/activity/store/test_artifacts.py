@@ -71,7 +71,7 @@ async def test_a_missing_object_is_named(store_url: str) -> None:
     assert await store.find("run/nothing") is None
     with pytest.raises(ArtifactMissing, match="no object 'run/nothing'") as caught:
         await store.get("run/nothing")
-    assert caught.value.key == "run/nothing"
+    assert "'run/nothing'" in caught.value.message
 
 
 @pytest.mark.parametrize("key", ["", "../run/goal", "run//goal", "run/goal#1", "run", "run/a\x00b", "x" * 300])
