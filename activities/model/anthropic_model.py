@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import zlib
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextvars import ContextVar
 from datetime import timedelta
@@ -17,7 +16,6 @@ from activities.model.call_errors import classify, failure, no_credential
 from activities.model.port import (
     Json,
     ModelEndpoint,
-    ModelFailure,
     ModelMessage,
     ModelRequest,
     ModelUsage,
@@ -39,8 +37,6 @@ _MODEL_LINGER = timedelta(seconds=1)  # a finished answer waits this long for it
 
 _DEFAULT_URL = "https://api.anthropic.com"
 _NO_KEY = "none"  # endpoints without keys ignore it; the SDK refuses to send a request without one
-_UNPACKED = ("gzip", "x-gzip", "deflate")
-_PIECE = 64 * limits.KIB  # of an unpacked answer, before its size is looked at
 _watch: ContextVar[StreamWatch | None] = ContextVar("_watch", default=None)  # of the call that this task makes
 
 
@@ -218,11 +214,10 @@ class _BoundedClient(anthropic.DefaultAioHttpClient):
             options["auth"] = httpx2.BasicAuth(request.url.username, request.url.password)
             request.url = request.url.copy_with(userinfo=b"")
         raw = await super().send(request, stream=True, **{**options, "follow_redirects": False})
-        encoding = raw.headers.pop("content-encoding", "").lower().replace("identity", "").strip(" ,")
         response = httpx2.Response(
             raw.status_code,
             headers=raw.headers,
-            stream=_BoundedBody(raw, encoding, self._endpoint),
+            stream=_BoundedBody(raw, raw.headers.pop("content-encoding", "identity").lower(), self._endpoint),
             request=request,
             extensions=raw.extensions,
         )
@@ -241,36 +236,22 @@ class _BoundedBody(httpx2.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         if self._raw.status_code >= 300:
-            left = MODEL_ERROR_BODY_BYTES
-            with contextlib.suppress(zlib.error, ModelFailure):
-                async for piece in self._pieces():
-                    yield piece[:left]
-                    left -= len(piece)
-                    if left <= 0:
-                        break
+            left = MODEL_ERROR_BODY_BYTES if self._encoding == "identity" else 0
+            async for piece in self._raw.aiter_raw():
+                yield piece[:left]
+                left -= len(piece)
+                if left <= 0:
+                    break
             return
+        if self._encoding != "identity":
+            detail = f"it compresses ({one_line(self._encoding, limits.MODEL_NAME_BYTES)}), though asked not to"
+            raise failure(ErrorKind.BAD_RESPONSE, endpoint=self._endpoint, detail=detail)
         bounds, watch = StreamBounds(self._endpoint), _watch.get()
-        async for piece in self._pieces():
+        async for piece in self._raw.aiter_raw():
             bounds.count(piece)
             if watch is not None:
                 watch.bytes_came()
             yield piece
-
-    async def _pieces(self) -> AsyncIterator[bytes]:
-        """Yields the body, unpacked where a gateway compresses although asked not to: never much at once."""
-        if self._encoding not in ("", *_UNPACKED):
-            detail = f"it compresses ({one_line(self._encoding, limits.MODEL_NAME_BYTES)}), though asked not to"
-            raise failure(ErrorKind.BAD_RESPONSE, endpoint=self._endpoint, detail=detail)
-        inflater = zlib.decompressobj(zlib.MAX_WBITS | 32)  # gzip or zlib, as the first bytes say
-        async for chunk in self._raw.aiter_raw():
-            if not self._encoding:
-                yield chunk
-                continue
-            while piece := inflater.decompress(chunk, _PIECE):
-                yield piece
-                chunk = inflater.unconsumed_tail
-            if inflater.eof:
-                break
 
     async def aclose(self) -> None:
         await self._raw.aclose()

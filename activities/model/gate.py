@@ -47,9 +47,9 @@ class ModelGate:
 
     Beside the failures of the model itself it raises ModelFailure CircuitOpen with the remaining seconds while the
     breaker of the request's model is open, and RateLimited where the call would have to wait for more than GATE_WAIT
-    after a 429, or has waited for GATE_PATIENCE. It waits itself for less than that, for room among the calls in
-    flight, of which there are `most` of a model at first, for the outcome of calls that decide whether the breaker
-    opens, and for the first call with a prefix that many share; cancelling ends the wait. Runs are served in turn.
+    after a 429, or has waited for GATE_PATIENCE. It waits for room among the calls in flight (`most` of a model at
+    first), for calls that decide whether the breaker opens, and for the first call with a prefix that many share.
+    Runs are served in turn.
     """
 
     def __init__(
@@ -81,7 +81,8 @@ class ModelGate:
             async with asyncio.timeout(limits.GATE_PATIENCE.total_seconds()), of_run, of_model:
                 return await self._first_in_line(request.model)
         except TimeoutError:
-            raise _full(request.model) from None
+            words = f"other calls of {request.model} are in flight, as many as its provider takes at present"
+            raise _held_back(words, GATE_WAIT.total_seconds()) from None
 
     async def _first_in_line(self, model: str) -> CallTicket:
         breaker = self.breaker(model)
@@ -95,7 +96,8 @@ class ModelGate:
                 case BreakerOpen():
                     raise _circuit_open(model, admission.seconds, self._last_failures.get(model, "not sent"))
                 case Paced() if admission.seconds > GATE_WAIT.total_seconds():
-                    raise _paced(model, admission.seconds)
+                    words = f"the provider of {model} asked for no calls for another {admission.seconds:.0f} s"
+                    raise _held_back(words, admission.seconds)
                 case Paced():
                     await asyncio.sleep(admission.seconds)
                 case AskAgain():
@@ -122,7 +124,7 @@ class ModelGate:
                 raise _circuit_open(request.model, cooldown, failure.message) from failure
             if cooldown > (failure.retry_after or 0):
                 # Retry exactly when the breaker half-opens: earlier is refused, later delays the probe.
-                raise failure.after(cooldown) from None
+                failure.retry_after = cooldown
             raise
         finally:
             breaker.released(ticket)  # after an outcome it changes nothing; without one the call was given up
@@ -155,7 +157,7 @@ class ModelGate:
         _log.warning("provider breaker of %s: %s -> %s%s", model, before, state, detail)
 
 
-def _circuit_open(model: str, seconds: float, why: str = "not sent") -> ModelFailure:
+def _circuit_open(model: str, seconds: float, why: str) -> ModelFailure:
     return ModelFailure(
         ErrorKind.CIRCUIT_OPEN,
         f"{why}: the provider of {model} is in an outage, next try in {seconds:.0f} s",
@@ -164,31 +166,14 @@ def _circuit_open(model: str, seconds: float, why: str = "not sent") -> ModelFai
     )
 
 
-def _paced(model: str, seconds: float) -> ModelFailure:
-    return ModelFailure(
-        ErrorKind.RATE_LIMITED,
-        f"not sent: the provider of {model} asked for no calls for another {seconds:.0f} s",
-        retryable=True,
-        retry_after=seconds,
-    )
-
-
-def _full(model: str) -> ModelFailure:
-    return ModelFailure(
-        ErrorKind.RATE_LIMITED,
-        f"not sent: other calls of {model} are in flight, as many as its provider takes at present",
-        retryable=True,
-        retry_after=GATE_WAIT.total_seconds(),
-    )
-
-
-Clock = Callable[[], float]
+def _held_back(why: str, seconds: float) -> ModelFailure:
+    return ModelFailure(ErrorKind.RATE_LIMITED, f"not sent: {why}", retryable=True, retry_after=seconds)
 
 
 class PrefixLeads:
     """The prefixes that are being written, and those that the provider has."""
 
-    def __init__(self, endpoint: ModelEndpoint, clock: Clock) -> None:
+    def __init__(self, endpoint: ModelEndpoint, clock: Callable[[], float]) -> None:
         self._endpoint = endpoint
         self._clock = clock
         self._written: LRUCache[str, float] = LRUCache(_KNOWN_PREFIXES)

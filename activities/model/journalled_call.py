@@ -52,14 +52,10 @@ _jitter = SystemRandom()
 
 
 class EarlierAttempts(Model):
-    """What the attempts at one call hand on: failures by kind, and what those cost that brought no answer.
-
-    `view` is set once the call had to be shortened, so that later attempts send what this one would have sent.
-    """
+    """What the attempts at one call hand on: failures by kind, and what those cost that brought no answer."""
 
     failures: dict[str, int] = {}
     spent: Usage = Usage()
-    view: ConversationView | None = None
 
     @classmethod
     def of_this_call(cls) -> "EarlierAttempts":
@@ -255,11 +251,11 @@ class ModelCalls:
         A reply that ended because the window was full counts as refused, unless nothing can be left out. Then a text
         is better than none; half of a fixed form is not.
         """
-        draft = await prompt.first(earlier.view)
+        draft = await prompt.first()
         message, refusal = await self._try(request, draft, earlier)
         if refusal is not None and (shorter := await prompt.shorter(draft)) is not None:
             self._spend(message, earlier)
-            earlier.view, draft = shorter.view, shorter
+            draft = shorter
             message, refusal = await self._try(request, draft, earlier)
         if message is not None and (refusal is None or request.output_schema is None):
             return message, draft

@@ -116,7 +116,7 @@ class StreamProgress:
 
     @property
     def output_tokens(self) -> int:
-        """Returns how many tokens have come."""
+        """How many tokens have come."""
         return self.usage.output_tokens
 
     def listen(self, listener: Callable[[], None]) -> None:
@@ -154,17 +154,6 @@ class ModelFailure(Exception):
         self.retry_after = retry_after
         self.status = status
         self.request_id = request_id
-
-    def after(self, seconds: float) -> "ModelFailure":
-        """Returns the same failure with another time to wait before the next try."""
-        return ModelFailure(
-            self.kind,
-            self.message,
-            retryable=self.retryable,
-            retry_after=seconds,
-            status=self.status,
-            request_id=self.request_id,
-        )
 
 
 @dataclass(frozen=True)

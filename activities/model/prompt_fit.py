@@ -56,7 +56,7 @@ class FirstPrompt:
         self._text = text
         self._note = note
 
-    async def first(self, earlier: ConversationView | None) -> CallDraft:
+    async def first(self) -> CallDraft:
         """Returns the prompt with as much of the texts that can be cut as the window has room for."""
         room = self._window.prompt_tokens
         draft = await self._written(room)
@@ -105,13 +105,10 @@ class NextPrompt:
         past = await conversations.load(head)
         return cls(window_of(past.opening.model), past, added, await conversations.resolve(added), anew)
 
-    async def first(self, earlier: ConversationView | None) -> CallDraft:
-        """Returns the conversation as it was shown last, or after a clearing where it gets too long.
-
-        `earlier` is the view with which an attempt before this one had to be sent.
-        """
-        draft, target = self._shown(earlier or self._past.view), self._window.target
-        if earlier is not None or draft.tokens <= target:
+    async def first(self) -> CallDraft:
+        """Returns the conversation as it was shown last, or after a clearing where it gets too long."""
+        draft, target = self._shown(self._past.view), self._window.target
+        if draft.tokens <= target:
             return draft
         cleared = outputs_to_clear(draft.tokens, self._gains, self._past.view.cleared, self._new, target)
         return draft if cleared == self._past.view.cleared else self._cleared(cleared)

@@ -6,11 +6,12 @@ loses nothing; a local directory is not flushed to disk at each write, so a powe
 """
 
 import asyncio
+import contextlib
 import hashlib
 import re
 import secrets
 import shutil
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -124,18 +125,17 @@ class ArtifactStore:
         """Returns the object's content, None if there is none."""
         if not is_key(key):  # references come from people, too
             return None
-        self._refuse_links(key, f"read '{key}'")
-        try:
-            if self._root:  # measured: 0.1 ms, against up to 35 ms of an asynchronous call in a burst
-                data = bytes(obstore.get(self._backend, key).bytes())
-            else:
-                data = bytes(await (await obstore.get_async(self._backend, key)).bytes_async())
-        except FileNotFoundError as error:
-            if _NO_BUCKET.search(str(error)):
-                raise self._unavailable(f"read '{key}'", error) from None
-            return None
-        except (BaseError, OSError) as error:
-            raise self._unavailable(f"read '{key}'", error) from None
+        with self._reported(f"read '{key}'"):
+            self._refuse_links(key)
+            try:
+                if self._root:  # measured: 0.1 ms, against up to 35 ms of an asynchronous call in a burst
+                    data = bytes(obstore.get(self._backend, key).bytes())
+                else:
+                    data = bytes(await (await obstore.get_async(self._backend, key)).bytes_async())
+            except FileNotFoundError as error:
+                if _NO_BUCKET.search(str(error)):
+                    raise
+                return None
         digest = digest_of(key)
         if digest is not None and hashlib.sha256(data).hexdigest() != digest:
             raise ArtifactChanged(f"'{key}' in artifact store {self.url} is not what was stored: somebody changed it")
@@ -182,15 +182,11 @@ class ArtifactStore:
         """Deletes an object, if there is one of that key."""
         if not is_key(key):
             raise ValueError(f"'{key}' is not a key of the artifact store")
-        try:
+        with self._reported(f"delete '{key}'"), contextlib.suppress(FileNotFoundError):
             if self._root:
-                (self._root / key).unlink(missing_ok=True)
+                (self._root / key).unlink()
             else:
                 await obstore.delete_async(self._backend, key)
-        except FileNotFoundError:
-            pass  # not all backends take it as done
-        except (BaseError, OSError) as error:
-            raise self._unavailable(f"delete '{key}'", error) from None
 
     async def delete_run(self, run_prefix: str) -> int:
         """Deletes all objects of one run. Returns how many there were.
@@ -201,15 +197,12 @@ class ArtifactStore:
         if not is_key(segment) or segment in (STORE_ID, UPLOADS) or slash + rest != "/":
             raise ValueError(f"'{run_prefix}' is not the prefix of one run")
         keys = await self.list_keys(run_prefix)
-        try:
+        # Another process may have deleted it meanwhile.
+        with self._reported(f"delete '{run_prefix}'"), contextlib.suppress(FileNotFoundError):
             if self._root:  # with the folders, and with what a killed process left half written
                 await asyncio.to_thread(shutil.rmtree, self._root / segment)
             elif keys:
                 await obstore.delete_async(self._backend, keys)
-        except FileNotFoundError:
-            pass  # deleted by another process meanwhile
-        except (BaseError, OSError) as error:
-            raise self._unavailable(f"delete '{run_prefix}'", error) from None
         return len(keys)
 
     async def _write(self, key: str, data: bytes, mode: Literal["create", "overwrite"]) -> bool:
@@ -219,39 +212,38 @@ class ArtifactStore:
             raise ArtifactTooLarge(
                 f"'{key}' would have {len(data)} bytes, at most {limits.ARTIFACT_BYTES} are stored as one object"
             )
-        self._refuse_links(key, f"write '{key}'")
-        try:
+        with self._reported(f"write '{key}'"), contextlib.suppress(AlreadyExistsError):
+            self._refuse_links(key)
             if self._root:
                 obstore.put(self._backend, key, data, mode=mode, use_multipart=False)
             else:
                 await obstore.put_async(self._backend, key, data, mode=mode, use_multipart=False)
-        except AlreadyExistsError:
-            return False
-        except (BaseError, OSError) as error:
-            raise self._unavailable(f"write '{key}'", error) from None
-        return True
+            return True
+        return False
 
     async def objects(self, prefix: str = "") -> AsyncIterator["ObjectMeta"]:
         """Yields path, size and time of each object below `prefix`, in no order."""
-        try:
+        with self._reported(f"list '{prefix}'"):
             async for batch in obstore.list(self._backend, prefix or None, chunk_size=1000):
                 for meta in batch:
                     yield meta
-        except (BaseError, OSError) as error:
-            raise self._unavailable(f"list '{prefix}'", error) from None
 
-    def _refuse_links(self, key: str, doing: str) -> None:
-        """The store makes no links: one below its folder leads to what is not the store's."""
-        if self._root is None:
-            return
-        path = self._root
-        for segment in key.split("/"):
-            path = path / segment
+    def _refuse_links(self, key: str) -> None:
+        """Raises OSError for a key that a symbolic link leads out of the store: the store makes none."""
+        segments = key.split("/") if self._root else []
+        for end in range(1, len(segments) + 1):
+            path = Path(self._root or "", *segments[:end])
             if path.is_symlink():
-                raise self._unavailable(doing, OSError(f"'{path}' is a symbolic link"))
+                raise OSError(f"'{path}' is a symbolic link")
 
-    def _unavailable(self, doing: str, error: Exception) -> ArtifactUnavailable:
-        return ArtifactUnavailable(f"artifact store {self.url} could not {doing}: {reason(error)}. {self._fix}")
+    @contextlib.contextmanager
+    def _reported(self, doing: str) -> Iterator[None]:
+        """Reports failures of the backend as ArtifactUnavailable."""
+        try:
+            yield
+        except (BaseError, OSError) as error:
+            text = f"artifact store {self.url} could not {doing}: {reason(error)}. {self._fix}"
+            raise ArtifactUnavailable(text) from None
 
 
 def open_store(url: str | Path, namespace: str = "") -> ArtifactStore:
