@@ -12,7 +12,7 @@ import anthropic
 import httpx2
 
 from activities.model import pricing, structured
-from activities.model.call_errors import classify, failure, no_credential
+from activities.model.call_errors import classify, failure
 from activities.model.port import (
     Json,
     ModelEndpoint,
@@ -106,7 +106,8 @@ class AnthropicModel(ModelEndpoint):
     async def complete(self, request: ModelRequest, progress: StreamProgress) -> ModelMessage:
         """Sends one request. Returns the answer or raises ModelFailure; cancelling closes the connection."""
         if self._client is None:
-            raise no_credential()
+            words = "no model is configured: set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for an endpoint without keys"
+            raise ModelFailure(ErrorKind.PROVIDER_AUTHENTICATION, words, retryable=False)
         return await self._send(self._client, request, progress)
 
     def output_schema(self, model: type[Model]) -> Json:

@@ -10,6 +10,7 @@ import contextlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from os.path import commonprefix
 from typing import Generic, TypeVar
 
@@ -156,7 +157,7 @@ class ConversationStore:
         """Returns a copy of `messages` with tool outputs in place of their references."""
         blocks = (block for message in messages for block in _blocks(message))
         texts = await self._read([b["content_ref"] for b in blocks if "content_ref" in b], self._outputs, _text)
-        return [_with_outputs(message, texts) for message in messages]
+        return [_with_blocks(message, partial(_with_output, texts=texts)) for message in messages]
 
     @staticmethod
     def tool_result_message(results: list[ToolResultRef]) -> Json:
@@ -205,7 +206,7 @@ class ConversationStore:
 
 
 def _dump(entry: Entry) -> bytes:
-    """Returns the stored form. Ancestors share a prefix; kept whole they would make long conversations quadratic."""
+    """Returns the stored form: some 80 bytes for each ancestor, and once what the keys of all begin with."""
     document = entry.model_dump()
     shared = commonprefix(entry.ancestors)
     document["ancestors"] = {"shared": shared, "ends": [key[len(shared) :] for key in entry.ancestors]}
@@ -229,10 +230,11 @@ def _blocks(message: Json) -> Sequence[Json]:
     return content if isinstance(content, list) else []
 
 
-def _with_outputs(message: Json, texts: dict[str, str]) -> Json:
+def _with_blocks(message: Json, change: Callable[[Json], Json]) -> Json:
+    """Returns a copy of a message with its blocks changed."""
     if not isinstance(message["content"], list):
         return dict(message)
-    return {**message, "content": [_with_output(block, texts) for block in message["content"]]}
+    return {**message, "content": [change(block) for block in message["content"]]}
 
 
 def _with_output(block: Json, texts: dict[str, str]) -> Json:
@@ -259,7 +261,7 @@ def visible_messages(inputs: Sequence[list[Json]], replies: Sequence[list[Json]]
         texts = list(outputs_shown(added, number, view.cleared - cleared))
         cleared += len(texts)
         left = iter(texts)
-        messages += [_with_texts(message, left) for message in added]
+        messages += [_with_blocks(message, partial(_shown, texts=left)) for message in added]
         if number < len(replies) and replies[number]:  # the provider refuses an empty message
             blocks = assistant_blocks(replies[number], thinking=number >= view.thinking_removed_before)
             messages.append({"role": "assistant", "content": blocks})
@@ -278,8 +280,7 @@ def outputs_shown(added: list[Json], number: int, cleared: int) -> Iterator[str]
 
 def tool_results(message: Json) -> list[Json]:
     """Returns the tool outputs of a message."""
-    content = message["content"]
-    return [block for block in content if block.get("type") == "tool_result"] if isinstance(content, list) else []
+    return [block for block in _blocks(message) if block.get("type") == "tool_result"]
 
 
 def assistant_blocks(content: list[Json], *, thinking: bool) -> list[Json]:
@@ -288,13 +289,5 @@ def assistant_blocks(content: list[Json], *, thinking: bool) -> list[Json]:
     return kept or [dict(_NOTHING_LEFT)]
 
 
-def _with_texts(message: Json, texts: Iterator[str]) -> Json:
-    if not isinstance(message["content"], list):
-        return dict(message)
-    return {
-        **message,
-        "content": [
-            {**block, "content": next(texts)} if block.get("type") == "tool_result" else dict(block)
-            for block in message["content"]
-        ],
-    }
+def _shown(block: Json, texts: Iterator[str]) -> Json:
+    return {**block, "content": next(texts)} if block.get("type") == "tool_result" else dict(block)

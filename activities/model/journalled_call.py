@@ -14,14 +14,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from secrets import SystemRandom
-from typing import Any, Protocol
 
 from pydantic import ValidationError
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
-from activities.contracts.run_contracts import RunRef
-from activities.contracts.turn_contracts import arguments_sha256
+from activities.contracts.run_contracts import RunRef, SupervisorCall
+from activities.contracts.turn_contracts import TurnInput, arguments_sha256
 from activities.heartbeat import show, waiting
 from activities.model.conversation import ConversationStore, ConversationView, Entry, Opening
 from activities.model.gate import ModelGate
@@ -112,23 +111,13 @@ class CallName:
     sha256: str
 
     @classmethod
-    def of(cls, asked: "Asked", step: str) -> "CallName":
+    def of(cls, asked: SupervisorCall | TurnInput, step: str) -> "CallName":
         """Returns the name of the call that an activity's input asks for."""
         return cls(asked.run, step, arguments_sha256(asked.model_dump(mode="json", exclude={"run"})))
 
     def key(self, workflow_id: str) -> str:
         """Returns the key of the call's entry."""
         return call_key(self.run.run_id, self.run.first_run_id, workflow_id, self.step, self.sha256)
-
-
-class Asked(Protocol):
-    """The input of an activity that calls the model."""
-
-    run: RunRef
-
-    def model_dump(self, *, mode: str, exclude: set[str]) -> dict[str, Any]:
-        """Returns the input as JSON values."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -8,18 +8,21 @@ loses nothing; a local directory is not flushed to disk at each write, so a powe
 import asyncio
 import contextlib
 import hashlib
+import os
 import re
 import secrets
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError
+from obstore.store import LocalStore, from_url
 
-from activities.store.backends import Backend, open_backend, reason
 from supervision.base import limits
 from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.store_keys import (
@@ -35,11 +38,24 @@ from supervision.base.store_keys import (
     team_key,
     upload_key,
 )
+from supervision.base.trust import is_loopback
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta
+    from obstore.store import ClientConfig, ObjectStore, RetryConfig
+
+_STORE_CONNECT_TIMEOUT = timedelta(seconds=5)
+_STORE_RETRY_TIMEOUT = timedelta(seconds=15)  # all retries of one operation end before SETUP_TIMEOUT
 
 _NO_BUCKET = re.compile("NoSuchBucket|ContainerNotFound|bucket does not exist")
+_FIXES = {
+    "s3": "Check the bucket, AWS_ENDPOINT_URL, AWS_REGION and the AWS_* credentials",
+    "gs": "Check the bucket and the GOOGLE_* credentials",
+    "az": "Check the container and the AZURE_STORAGE_* account and credentials",
+}
+_KINDS = "a directory, file:///directory, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix"
+_SECRET_PARTS = re.compile(r"(?<=//)[^/@\s]*@|\?\S*")
+_CODE = re.compile(r"<Code>(\w+)</Code>")
 
 
 class ArtifactError(SupervisionError):
@@ -78,14 +94,14 @@ class ArtifactChanged(ArtifactError):
 class ArtifactStore:
     """Objects by key, see `supervision.base.store_keys`; made by `open_store`. `url` holds no secret.
 
-    Every method raises ArtifactUnavailable for any failure of the backend.
+    `root` is the directory of a local store. Every method raises ArtifactUnavailable for any failure of the backend.
     """
 
-    def __init__(self, backend: Backend) -> None:
-        self.url = backend.shown
-        self._backend = backend.objects
-        self._root = backend.root
-        self._fix = backend.fix
+    def __init__(self, backend: "ObjectStore", url: str, fix: str, root: Path | None = None) -> None:
+        self.url = url
+        self._backend = backend
+        self._root = root
+        self._fix = fix
         self._identity: str | None = None
 
     async def identity(self) -> str:
@@ -242,7 +258,7 @@ class ArtifactStore:
         try:
             yield
         except (BaseError, OSError) as error:
-            text = f"artifact store {self.url} could not {doing}: {reason(error)}. {self._fix}"
+            text = f"artifact store {self.url} could not {doing}: {_reason(error)}. {self._fix}"
             raise ArtifactUnavailable(text) from None
 
 
@@ -252,4 +268,73 @@ def open_store(url: str | Path, namespace: str = "") -> ArtifactStore:
     `url` is a directory, file://, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix. Credentials and
     endpoints come from the environment (AWS_*, GOOGLE_*, AZURE_*). Raises ValueError if the URL names no store.
     """
-    return ArtifactStore(open_backend(str(url), encode(namespace) if namespace else ""))
+    text, folder = str(url), encode(namespace) if namespace else ""
+    if "://" not in text:
+        return _local_store(text, folder)
+    parts = urlsplit(text)
+    if parts.scheme != "file":
+        return _remote_store(parts._replace(path=f"{parts.path.rstrip('/')}/{quote(folder)}".rstrip("/")))
+    if parts.netloc not in ("", "localhost") or len(parts.path) < 2:
+        raise ValueError(f"'{text}' names no directory: write file:///directory")
+    return _local_store(unquote(parts.path), folder)
+
+
+def _local_store(directory: str, folder: str) -> ArtifactStore:
+    if not directory.strip():
+        raise ValueError(f"the artifact store's URL is empty: name {_KINDS}")
+    root = Path(directory).expanduser().absolute() / folder
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise ValueError(f"'{root}' can't hold the artifact store: it is a file, or below one") from None
+    fix = "Check that the directory exists, is writable and has space left"
+    return ArtifactStore(LocalStore(root), str(root), fix, root)
+
+
+def _remote_store(parts: SplitResult) -> ArtifactStore:
+    shown = f"{parts.scheme}://{parts.hostname or ''}{parts.path.rstrip('/')}"
+    if parts.scheme not in _FIXES:
+        raise ValueError(f"'{shown}' is no artifact store: name {_KINDS}")
+    if parts.username is not None or parts.query or parts.fragment:
+        raise ValueError(f"the URL of '{shown}' holds more than a bucket and a prefix: credentials go into variables")
+    if not parts.netloc:
+        raise ValueError(f"'{shown}' names no bucket")
+    client: ClientConfig = {
+        "connect_timeout": _STORE_CONNECT_TIMEOUT,
+        "timeout": limits.STORE_REQUEST_TIMEOUT,
+    }
+    if parts.scheme == "s3" and _plain_http_allowed():
+        client["allow_http"] = True
+    retries: RetryConfig = {
+        "max_retries": limits.STORE_REQUEST_RETRIES,
+        "retry_timeout": _STORE_RETRY_TIMEOUT,
+    }
+    try:
+        objects = from_url(parts.geturl(), client_options=client, retry_config=retries)
+    except (BaseError, ValueError) as error:
+        raise ValueError(f"artifact store {shown}: {_reason(error)}. {_FIXES[parts.scheme]}") from None
+    return ArtifactStore(objects, shown, _FIXES[parts.scheme])
+
+
+def _plain_http_allowed() -> bool:
+    """True if the S3 endpoint may be plain http: on loopback always, elsewhere only by AWS_ALLOW_HTTP."""
+    endpoint = urlsplit(os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or "")
+    if endpoint.scheme != "http":
+        return False
+    if is_loopback(endpoint.hostname or "") or os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true"):
+        return True
+    raise ValueError(
+        f"AWS_ENDPOINT_URL is plain http to '{endpoint.hostname}': use https, "
+        "or set AWS_ALLOW_HTTP=true if the network between is yours"
+    )
+
+
+def _reason(error: Exception) -> str:
+    """Returns the backend's message on one line, without its debug output and without anything secret.
+
+    Raise the new error `from None`: the original one may quote signed URLs, and causes travel into history.
+    """
+    text = str(error)
+    message = re.split(r"\n|[<{]", text, maxsplit=1)[0].strip(" :.")
+    code = _CODE.search(text)
+    return _SECRET_PARTS.sub("", message) + (f" ({code[1]})" if code else "")
