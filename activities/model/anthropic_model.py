@@ -16,6 +16,7 @@ from activities.model.call_errors import classify, failure
 from activities.model.port import (
     Json,
     ModelEndpoint,
+    ModelFailure,
     ModelMessage,
     ModelRequest,
     ModelUsage,
