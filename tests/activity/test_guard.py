@@ -73,11 +73,6 @@ def test_references_are_found_by_their_names_wherever_they_are() -> None:
     }
 
 
-@pytest.mark.parametrize("value", [None, "run/goal", 7, {"goal_ref": "x"}, RunRef(run_id="run")])
-def test_what_has_no_field_for_a_reference_has_none(value: object) -> None:
-    assert list(references(value)) == []
-
-
 # --- what goes beyond a grant -------------------------------------------------------------------------
 
 

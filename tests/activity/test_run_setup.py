@@ -74,11 +74,6 @@ async def test_an_answer_schema_nobody_can_keep_is_refused(desk: Desk, schema: d
     assert message.startswith("answer_schema: ")
 
 
-async def test_known_prices_need_no_warning(desk: Desk) -> None:
-    setup = await prepare(desk, budget={"usd": 1.0})
-    assert not any("dollar" in warning for warning in setup.warnings)
-
-
 async def test_a_dollar_budget_that_nobody_can_count_is_refused_naming_the_models(desk: Desk) -> None:
     odd = team(Role(name="oddity", model="llama-own", **ROLE))
     kind, message = await refusal(desk, team=odd, models={"supervisor": "gpt-own"}, budget={"usd": 1.0})
@@ -110,12 +105,6 @@ async def test_a_toolbox_of_tools_that_do_not_exist_is_refused(desk: Desk) -> No
     kind, message = await refusal(desk, team=unequipped)
     assert kind == "InvalidRequest"
     assert message.startswith("team.toolbox: no team file has a tool 'hammer'")
-
-
-async def test_roles_of_a_later_plan_get_the_model_that_the_run_asked_for(desk: Desk) -> None:
-    setup = await prepare(desk, models={"workers": "claude-sonnet-5-5"})
-    assert setup.team.role("reader").model == "claude-sonnet-5-5"
-    assert (await desk.teams.card(setup.team_ref, "other")).role("reader").model == "claude-sonnet-5-5"
 
 
 async def test_what_is_above_the_operators_ceilings_is_refused(desk: Desk) -> None:

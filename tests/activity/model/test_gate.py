@@ -124,21 +124,6 @@ async def test_a_cancelled_probe_is_followed_by_another(clock: Clock) -> None:
     assert gate.breaker(ask().model).state(clock()) == "closed"
 
 
-async def test_a_wait_at_the_gate_can_be_cancelled(clock: Clock) -> None:
-    held = Held()
-    async with gated(held, clock) as (server, gate):
-        flying = [asyncio.create_task(call(gate)) for _ in range(WINDOW)]
-        await until(lambda: len(server.requests) == WINDOW)
-        waiting = asyncio.create_task(call(gate))
-        await asyncio.sleep(0)
-        waiting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await waiting
-        held.tell(GOOD)
-        await asyncio.gather(*flying)
-    assert len(server.requests) == WINDOW
-
-
 async def test_first_content_opens_the_window_before_the_answer_is_whole(clock: Clock) -> None:
     rest = asyncio.Event()
 
@@ -155,15 +140,6 @@ async def test_first_content_opens_the_window_before_the_answer_is_whole(clock: 
         await until(lambda: len(server.requests) == 30)
         rest.set()
         await asyncio.gather(*calls)
-
-
-async def test_each_model_has_a_breaker_of_its_own(clock: Clock) -> None:
-    async with gated(OUTAGE, clock) as (server, gate):
-        await failures(gate, 20, model="one")
-        server.reply = GOOD
-        assert (await call(gate, model="other")).text() == "fine"
-        assert await failures(gate, 1, model="one") == ["CircuitOpen"]
-    assert [gate.breaker(model).state(clock()) for model in ("one", "other")] == ["open", "closed"]
 
 
 async def test_a_model_that_was_just_served_vouches_for_another(clock: Clock) -> None:
@@ -217,20 +193,6 @@ async def test_a_429_leaves_room_for_half_of_the_calls_in_flight(clock: Clock) -
         await asyncio.gather(*early, *late)
     assert len(server.requests) == 1 + 8 + 1 + 20
     assert gate.breaker(ask().model).window == 4 + 28 // 4
-
-
-async def test_what_has_no_room_waits_in_the_process_and_is_sent_as_others_end(clock: Clock) -> None:
-    async with gated(GOOD, clock, most=3) as (server, gate):
-        await call(gate)
-        first = server.reply = Held()
-        calls = [asyncio.create_task(call(gate)) for _ in range(9)]
-        await until(lambda: len(server.requests) == 4)
-        server.reply = Held()
-        first.tell(GOOD)
-        await until(lambda: len(server.requests) == 7)
-        assert [call.done() for call in calls].count(True) == 3
-        server.reply.tell(GOOD)
-        await asyncio.gather(*calls)
 
 
 async def test_runs_are_served_in_turn(clock: Clock) -> None:
@@ -291,11 +253,6 @@ def test_without_a_wish_of_the_provider_the_wait_grows(failures: int, least: flo
     delay = to_application_error(ModelFailure(ErrorKind.PROVIDER_ERROR, "", retryable=True), failures).next_retry_delay
     assert delay is not None
     assert least <= delay.total_seconds() <= least * (1 + limits.RETRY_JITTER)
-
-
-def test_the_third_unreadable_answer_is_the_last() -> None:
-    odd = ModelFailure(ErrorKind.BAD_RESPONSE, "", retryable=True)
-    assert [to_application_error(odd, failures).non_retryable for failures in (1, 2, 3)] == [False, False, True]
 
 
 async def test_who_fails_while_it_opens_comes_back_for_the_next_probe(clock: Clock) -> None:

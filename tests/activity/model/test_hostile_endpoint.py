@@ -59,10 +59,6 @@ async def test_a_redirect_is_a_bad_response_and_is_not_followed(status: int) -> 
     assert "INTERNAL-SECRET" not in failure.message
 
 
-async def test_a_redirect_that_calls_itself_an_overload_is_still_a_bad_response() -> None:
-    await refused(http.error(307, "overloaded_error", location="http://127.0.0.1:1/"))
-
-
 # --- sizes ----------------------------------------------------------------------------------------
 
 
