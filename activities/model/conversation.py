@@ -85,19 +85,9 @@ class Conversation:
     head: str
 
     @property
-    def ancestors(self) -> list[str]:
-        """The keys of all entries before `head`."""
-        return list(self.entries[-1].ancestors)
-
-    @property
-    def message_id(self) -> str:
-        """The provider's name of the last reply."""
-        return self.entries[-1].reply.message_id
-
-    @property
-    def view(self) -> ConversationView:
-        """How the last call showed the conversation."""
-        return self.entries[-1].view
+    def last(self) -> Entry:
+        """The entry at `head`."""
+        return self.entries[-1]
 
     @property
     def messages(self) -> list[Json]:

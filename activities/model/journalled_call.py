@@ -1,12 +1,9 @@
 """One model call as an activity makes it: journal first, then the provider, then the journal again.
 
-The stored object is journal and conversation entry in one. It is written right after the answer is read,
-before anything else is awaited, so a call whose answer was stored is never sent again. Its key names the workflow, the
-step and the hash of what was asked, and every attempt looks for it first: so the answer is found by another attempt,
-after a reset, and by a child that is started again.
-
-An attempt that fails leaves its counts in the heartbeat's details, which Temporal hands to the next one in whichever
-process it runs. A prompt that the provider refuses for its length is shortened and sent once more, within the attempt.
+The stored object is journal and conversation entry in one, written right after the answer is read. Its key names the
+workflow, the step and the hash of the question, and every attempt looks for it first, so that an answer that was stored
+is never asked for again. An attempt that fails leaves its counts in the heartbeat's details for the next one. A prompt
+that the provider refuses for its length is shortened and sent once more, within the attempt.
 """
 
 import asyncio
@@ -45,7 +42,7 @@ from supervision.base.text import cut
 from supervision.contract.base import Model
 from supervision.contract.usage import Usage
 
-ODD_REPLY_ATTEMPTS = 3  # answers nobody understands (HTML, no content): two more tries, then a typed failure
+ODD_REPLY_ATTEMPTS = 3  # unreadable answers (HTML, no content): two more tries, then a typed failure
 
 _jitter = SystemRandom()
 
@@ -190,8 +187,8 @@ class ModelCalls:
         """Sends the reply at `head` back with what is wrong with it, or asks again where there is no room for that."""
 
         async def correction() -> NextPrompt:
-            anew = FirstPrompt(self.model.window(opening.model), opening, corrected(text, words))
-            return await NextPrompt.after(self.model.window, self.conversations, head, [user_message(words)], anew)
+            instead = FirstPrompt(self.model.window(opening.model), opening, corrected(text, words))
+            return await NextPrompt.after(self.model.window, self.conversations, head, [user_message(words)], instead)
 
         return await self._call(name, correction, options)
 
@@ -223,7 +220,7 @@ class ModelCalls:
         past = draft.past
         entry = Entry(
             opening=None if past else prompt.opening,
-            ancestors=[*past.ancestors, past.head] if past else [],
+            ancestors=[*past.last.ancestors, past.head] if past else [],
             input=draft.added,
             reply=message,
             view=draft.view,
@@ -257,7 +254,7 @@ class ModelCalls:
     ) -> tuple[ModelMessage | None, ModelFailure | None]:
         """Returns the answer to a draft, and why it has no room in the window: refused, or with half an answer."""
         room = self.model.window(request.model).reply_tokens(draft.tokens)
-        previous = draft.past.message_id if draft.past else None
+        previous = draft.past.last.reply.message_id if draft.past else None
         try:
             message = await self._complete(
                 replace(request, messages=draft.messages, room=room, previous_message_id=previous), earlier

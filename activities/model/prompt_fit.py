@@ -77,19 +77,19 @@ class FirstPrompt:
 class NextPrompt:
     """A later call: a conversation with messages appended, whose tool outputs are `added` by reference.
 
-    `whole` are these messages with their tool outputs. `anew` asks the question in a conversation of its own, where
+    `whole` are these messages with their tool outputs. `instead` asks the question in a conversation of its own, where
     this one has no room for it.
     """
 
     def __init__(
-        self, window: Window, past: Conversation, added: list[Json], whole: list[Json], anew: FirstPrompt | None
+        self, window: Window, past: Conversation, added: list[Json], whole: list[Json], instead: FirstPrompt | None
     ) -> None:
         self.opening = past.opening
         self._window = window
         self._past = past
         self._added = added
         self._whole = whole
-        self._anew = anew
+        self._instead = instead
         self._new = sum(len(tool_results(message)) for message in whole)
 
     @classmethod
@@ -99,26 +99,26 @@ class NextPrompt:
         conversations: ConversationStore,
         head: str,
         added: list[Json],
-        anew: FirstPrompt | None = None,
+        instead: FirstPrompt | None = None,
     ) -> "NextPrompt":
         """Returns the prompt that continues the conversation at `head`."""
         past = await conversations.load(head)
-        return cls(window_of(past.opening.model), past, added, await conversations.resolve(added), anew)
+        return cls(window_of(past.opening.model), past, added, await conversations.resolve(added), instead)
 
     async def first(self) -> CallDraft:
         """Returns the conversation as it was shown last, or after a clearing where it gets too long."""
-        draft, target = self._shown(self._past.view), self._window.target
+        draft, target = self._shown(self._past.last.view), self._window.target
         if draft.tokens <= target:
             return draft
-        cleared = outputs_to_clear(draft.tokens, self._gains, self._past.view.cleared, self._new, target)
-        return draft if cleared == self._past.view.cleared else self._cleared(cleared)
+        cleared = outputs_to_clear(draft.tokens, self._gains, self._past.last.view.cleared, self._new, target)
+        return draft if cleared == self._past.last.view.cleared else self._cleared(cleared)
 
     async def shorter(self, draft: CallDraft) -> CallDraft | None:
         """Returns the conversation with previews of its old outputs, else of all; None if that frees nothing."""
         for cleared in (len(self._gains) - self._new, len(self._gains)):
             if sum(self._gains[draft.view.cleared : cleared]) > 0:
                 return self._cleared(cleared)
-        return await self._anew.shorter(draft) if self._anew else None
+        return await self._instead.shorter(draft) if self._instead else None
 
     @cached_property
     def _gains(self) -> list[int]:
@@ -135,12 +135,12 @@ class NextPrompt:
     def _shown(self, view: ConversationView) -> CallDraft:
         replies = [entry.reply.content for entry in self._past.entries]
         messages = visible_messages([*self._past.inputs, self._whole], replies, view)
-        last = self._past.entries[-1].reply.usage
+        last = self._past.last.reply.usage
         if not last.prompt_tokens:  # the endpoint does not count
             return CallDraft(self._past, self._added, messages, view, opening_tokens(self.opening, messages))
         tokens = last.prompt_tokens + last.output_tokens + _json_tokens(messages[len(messages) - len(self._whole) :])
-        if view.cleared > self._past.view.cleared:
-            tokens -= sum(self._gains[self._past.view.cleared : min(view.cleared, len(self._gains) - self._new)])
+        if view.cleared > self._past.last.view.cleared:
+            tokens -= sum(self._gains[self._past.last.view.cleared : min(view.cleared, len(self._gains) - self._new)])
         return CallDraft(self._past, self._added, messages, view, tokens)
 
 

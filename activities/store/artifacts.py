@@ -154,7 +154,7 @@ class ArtifactStore:
                 return None
         digest = digest_of(key)
         if digest is not None and hashlib.sha256(data).hexdigest() != digest:
-            raise ArtifactChanged(f"'{key}' in artifact store {self.url} is not what was stored: somebody changed it")
+            raise ArtifactChanged(f"'{key}' in artifact store {self.url} is not what was stored: it was changed")
         return data
 
     async def latest_ended(self, run_id: str) -> bytes | None:

@@ -191,7 +191,7 @@ def run_kind(kind: ErrorKind) -> ErrorKind:
 def call_kind(kind: ErrorKind) -> ErrorKind:
     """Returns the kind with which a model call that failed with `kind` for good ends the work that needs it.
 
-    What was retried in vain is one kind, whatever the last try met.
+    Errors that outlived their retries are all reported as MODEL_UNAVAILABLE.
     """
     return ErrorKind.MODEL_UNAVAILABLE if kind in RETRIED or kind is ErrorKind.UNEXPECTED else kind
 
