@@ -71,8 +71,21 @@ class ChildProcesses:
     of time or memory share one process at a time. A process that ended is replaced at the next question.
     """
 
-    def __init__(self, module: str, size: int, address: int, first: tuple[str, Any] | None = None) -> None:
-        """`first` is a function that each process calls before it serves and before its memory is bounded."""
+    def __init__(
+        self,
+        module: str,
+        size: int,
+        address: int,
+        first: tuple[str, Any] | None = None,
+        *,
+        seconds: float = _ORPHAN_SECONDS,
+        file_bytes: int = 0,
+    ) -> None:
+        """`first` is a function that each process calls before it serves and before its memory is bounded.
+
+        A process whose Worker is gone ends after so many `seconds` on one question. It may write files of `file_bytes`.
+        """
+        self._seconds, self._file_bytes = seconds, file_bytes
         self._module = module
         self._address = address
         self._first = first
@@ -126,7 +139,8 @@ class ChildProcesses:
             "module": self._module,
             "first": self._first and json.dumps([self._first[0], [self._first[1]]]),
             "start_seconds": _CHILD_START_TIMEOUT.total_seconds(),
-            "seconds": _ORPHAN_SECONDS,
+            "seconds": self._seconds,
+            "file_bytes": self._file_bytes,
             "address": self._address,
         }
         child = await asyncio.to_thread(_ChildProcess, setup)
