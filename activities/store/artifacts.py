@@ -133,9 +133,7 @@ class ArtifactStore:
         """Returns the object's content. Raises ArtifactMissing if there is none."""
         data = await self.find(key)
         if data is None:
-            raise ArtifactMissing(
-                f"artifact store {self.url} has no object '{key}': it was never stored there, or pruned"
-            )
+            raise self._missing(key)
         return data
 
     async def find(self, key: str) -> bytes | None:
@@ -182,16 +180,15 @@ class ArtifactStore:
         """Copies an upload into a run. Returns its key there. Raises ArtifactMissing if there is no such upload."""
         key = output_key(run_id, digest_of(upload) or "")
         if not is_upload(upload):
-            raise ArtifactMissing(upload, self.url)
-        try:
-            if self._root:
-                obstore.copy(self._backend, upload, key)
-            else:
-                await obstore.copy_async(self._backend, upload, key)
-        except FileNotFoundError:
-            raise ArtifactMissing(upload, self.url) from None
-        except (BaseError, OSError) as error:
-            raise self._unavailable(f"copy '{upload}'", error) from None
+            raise self._missing(upload)
+        with self._reported(f"copy '{upload}'"):
+            try:
+                if self._root:
+                    obstore.copy(self._backend, upload, key)
+                else:
+                    await obstore.copy_async(self._backend, upload, key)
+            except FileNotFoundError:
+                raise self._missing(upload) from None
         return key
 
     async def put_team(self, run_id: str, data: bytes) -> str:
@@ -268,6 +265,9 @@ class ArtifactStore:
             path = Path(self._root or "", *segments[:end])
             if path.is_symlink():
                 raise OSError(f"'{path}' is a symbolic link")
+
+    def _missing(self, key: str) -> ArtifactMissing:
+        return ArtifactMissing(f"artifact store {self.url} has no object '{key}': it was never stored there, or pruned")
 
     @contextlib.contextmanager
     def _reported(self, doing: str) -> Iterator[None]:
