@@ -28,6 +28,8 @@ _TEXT_WORDS = "Answer with one JSON object and nothing else. It must fit this JS
 _SHAPES = {"type", "anyOf", "allOf", "$ref", "enum", "const"}  # without any of them a schema takes everything
 _START = re.compile(r'\{(?=\s*(?:["}]|\Z))|\[(?=\s*(?:[\[\]{"\dtfnNI-]|\Z))')  # a bracket that may begin JSON
 _DEFAULT = re.compile(r"(?<!\s)\s*+\{default: [^{}]*+\}\Z")  # as the SDK writes it into a description
+# A tool checks such lengths itself, and no argument meets them by chance: every turn would pay for the words.
+_WIDE_LENGTH = re.compile(r"(?<!\s)\s*+\{(?:(?:maxLength: (?:[3-9]\d{2}|\d{4,})|minLength: 1)(?:, )?)+\}\Z")
 _STARTS = 20  # that begin none: more is no reply, and each may be read to its end
 
 
@@ -82,8 +84,22 @@ def strict(tools: list[Json], form: SchemaForm, output_schema: Json | None) -> l
             extended.append(tool)
             continue
         optional, unions, left = optional + more[0], unions + more[1], left - 1
-        extended.append({**tool, "input_schema": schema, "strict": True})
+        extended.append({**tool, "input_schema": _without_wide_lengths(schema), "strict": True})
     return extended
+
+
+def _without_wide_lengths(schema: Json) -> Json:
+    """Returns the schema of a tool without the notes on lengths that an argument hardly has."""
+    shorter: Json = {}
+    for name, value in schema.items():
+        if isinstance(value, dict):
+            shorter[name] = _without_wide_lengths(value)
+        elif name == "description" and isinstance(value, str):
+            if text := _WIDE_LENGTH.sub("", value):
+                shorter[name] = text
+        else:
+            shorter[name] = value
+    return shorter
 
 
 def lean(schema: Json) -> Json:

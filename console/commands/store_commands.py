@@ -27,8 +27,8 @@ _DURATION: TypeAdapter[timedelta] = TypeAdapter(Duration)
 
 async def put_file(access: Access, path: Path) -> int:
     """Stores a text file and prints its reference, alone on standard output."""
-    data = read_text_file(path)
-    print_out(await (await access.store()).put_upload(data))
+    store = await access.store()
+    print_out(await store.put_upload(read_text_file(path)))
     return DONE
 
 

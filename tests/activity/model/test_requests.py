@@ -379,6 +379,22 @@ async def test_own_tools_are_strict_in_the_form_that_the_api_compiles() -> None:
     assert sent["input_schema"]["required"] == ["word"]
 
 
+async def test_a_tools_wide_lengths_are_not_told_and_narrow_ones_are() -> None:
+    wide = {"type": "string", "description": "a text", "minLength": 1, "maxLength": 4_000}
+    narrow = {"type": "string", "minLength": 1, "maxLength": 3}
+    name = {"type": "string", "maxLength": 200}
+    schema = {
+        **CLOSED,
+        "properties": {"text": wide, "long": {**narrow, "maxLength": 300}, "code": narrow, "name": name},
+    }
+    (sent,) = (await answer(JSON_REPLY, ask(tools=[tool_of({**schema, "required": ["code"]})]))).body["tools"]
+    properties = sent["input_schema"]["properties"]
+    assert properties["text"]["description"] == "a text"
+    assert "description" not in properties["long"]
+    assert "maxLength: 3" in properties["code"]["description"]
+    assert "maxLength: 200" in properties["name"]["description"]
+
+
 @pytest.mark.parametrize(
     "schema",
     [
