@@ -133,7 +133,7 @@ def follow(run_id: AnyRun = None, as_json: AsJson = False) -> None:
 @app.command()
 def status(run_id: AnyRun = None, as_json: AsJson = False) -> None:
     """Show where a run stands."""
-    with_run(run_id, lambda run, access: status_report(run, access.store_or_none), as_json)
+    with_run(run_id, lambda run, access: status_report(run, access), as_json)
 
 
 @app.command()
@@ -145,7 +145,7 @@ def plan(run_id: AnyRun = None, as_json: AsJson = False) -> None:
 @app.command()
 def trace(run_id: AnyRun = None, as_json: AsJson = False) -> None:
     """Tell all that happened in a run: plans, turns, tool calls, retries, reviews, and why."""
-    with_run(run_id, lambda run, access: trace_report(run, access.store_or_none), as_json)
+    with_run(run_id, lambda run, access: trace_report(run, access), as_json)
 
 
 @app.command()
@@ -175,7 +175,7 @@ def artifact(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="write it into this file")] = None,
 ) -> None:
     """Print a stored text, or write it into a file."""
-    do(lambda access: print_artifact(access.store, ref, output))
+    do(lambda access: print_artifact(access, ref, output))
 
 
 @app.command()
@@ -256,7 +256,7 @@ def tool(
 @app.command()
 def put(file: Annotated[Path, typer.Argument(help="a UTF-8 text file")]) -> None:
     """Store a file and print the reference that an attachment may name."""
-    do(lambda access: put_file(access.store, file))
+    do(lambda access: put_file(access, file))
 
 
 @app.command("prune")

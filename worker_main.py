@@ -31,9 +31,8 @@ from activities.files.file_cache import FileCache
 from activities.guard import Guard
 from activities.model.anthropic_model import AnthropicModel
 from activities.model.conversation import ConversationStore
-from activities.model.gate import ModelGate
 from activities.model.journalled_call import ModelCalls
-from activities.model.prompt_fit import KnownWindows
+from activities.model.port import ModelEndpoint
 from activities.questions.judgement import JUDGEMENT
 from activities.questions.planning import PLAN
 from activities.questions.question import Desk, activities_of
@@ -81,13 +80,13 @@ async def serving(
     `strict_sandbox` is for tests: see `workflow_runner`.
     """
     usable = await search_attributes.ensure(client) if attributes is None else list(attributes)
-    own_id = await namespace_id(client)
-    model = anthropic_model(settings)
+    namespace = await namespace_id(client)
+    endpoint = model_endpoint(settings)
     async with contextlib.AsyncExitStack() as stack:
-        stack.push_async_callback(model.close)  # first in, last out: calls in flight may finish
-        gate, files = ModelGate(model, settings.model_calls), TeamFiles(settings.teams_folders, FileCache(cache_dir()))
+        stack.push_async_callback(endpoint.close)  # first in, last out: calls in flight may finish
+        files = TeamFiles(settings.teams_folders, FileCache(cache_dir()))
         stack.push_async_callback(files.close)
-        for worker in compose(client, settings, gate, files, roles, usable, own_id, pool, strict_sandbox, words):
+        for worker in compose(client, settings, endpoint, files, roles, usable, namespace, pool, strict_sandbox, words):
             await stack.enter_async_context(worker)
         yield usable
 
@@ -95,23 +94,22 @@ async def serving(
 def compose(
     client: Client,
     settings: Settings,
-    gate: ModelGate,
+    endpoint: ModelEndpoint,
     files: TeamFiles,
     roles: Sequence[WorkerRole],
     attributes: list[str],
-    owner: str,
+    namespace: str,
     pool: str | None = None,
     strict_sandbox: bool = True,
     words: LastWords | None = None,
 ) -> list[Worker]:
     """Returns everything that a Worker process consists of, wired together."""
-    store = open_store(settings.artifacts_url)
+    store = open_store(settings.artifacts_url, namespace)
     conversations = ConversationStore(store)
     teams = StoredTeams(store, files)
-    windows = KnownWindows(settings.model_window)
     facts = ProcessFacts(
+        endpoint=endpoint,
         model_queue=WORKFLOW_QUEUE if set(roles) == set(ALL_ROLES) and not settings.model_rpm else MODEL_QUEUE,
-        namespace_id=owner,
         tools_queue=WORKFLOW_QUEUE if "tools" in roles else TOOLS_QUEUE,
         supervisor_model=settings.supervisor_model,
         worker_model=settings.worker_model,
@@ -119,10 +117,9 @@ def compose(
         warnings=search_attributes.warnings(attributes),
         model_notice=STANDIN_NOTICE if settings.model == "standin" else None,
         ceilings=settings.ceilings,
-        windows=windows,
     )
     setup, publishing = RunSetupActivities(store, teams, facts), PublishingActivities(store, conversations)
-    lookups = Lookups(client, store, conversations, free=settings.model == "standin")
+    lookups = Lookups(client, store, conversations, endpoint)
     return workers(
         client,
         roles,
@@ -135,10 +132,8 @@ def compose(
             lookups.end_earlier_child,
             lookups.child_consumed,
         ],
-        model_activities=model_activities(settings, gate, store, conversations, teams, windows)
-        if "model" in roles
-        else [],
-        tool_activities=[ToolActivities(store, conversations, teams, windows).run_tool],
+        model_activities=model_activities(settings, endpoint, store, conversations, teams) if "model" in roles else [],
+        tool_activities=[ToolActivities(store, conversations, teams, endpoint).run_tool],
         interceptors=[Attempts(words), Guard(store)],
         model_rate=model_rate(settings),
         model_slots=settings.model_calls,
@@ -154,8 +149,8 @@ def model_rate(settings: Settings) -> float | None:
     return settings.model_rpm / 60 / (1 + len(named_pools(settings.teams_folders)))
 
 
-def anthropic_model(settings: Settings) -> AnthropicModel:
-    """Returns the process's client of the model; it connects with its first call."""
+def model_endpoint(settings: Settings) -> ModelEndpoint:
+    """Returns the process's endpoint of models; it connects with its first call."""
     idle = timedelta(seconds=settings.model_idle_seconds) if settings.model_idle_seconds else limits.MODEL_IDLE_TIMEOUT
     paid = settings.model != "standin"  # the stand-in needs no key, so it gets none
     return AnthropicModel(
@@ -166,27 +161,22 @@ def anthropic_model(settings: Settings) -> AnthropicModel:
         structured=settings.model_structured,
         without=settings.model_without,
         max_output=settings.model_max_tokens,
+        windows=settings.model_window,
+        free=not paid,
         plain_http=settings.model_plain_http,
     )
 
 
 def model_activities(
     settings: Settings,
-    gate: ModelGate,
+    endpoint: ModelEndpoint,
     store: ArtifactStore,
     conversations: ConversationStore,
     teams: StoredTeams,
-    windows: KnownWindows,
 ) -> list[Callable[..., Any]]:
     """Returns the activities that call the model, with one gate for all of them."""
-    calls = ModelCalls(
-        gate,
-        store,
-        conversations,
-        windows=windows,
-        call_header=settings.call_header == "on",
-        free=settings.model == "standin",
-    )
+    header = settings.call_header == "on"
+    calls = ModelCalls(endpoint, store, conversations, at_once=settings.model_calls, call_header=header)
     questions = activities_of([PLAN, *JUDGEMENT, SYNTHESIS], Desk(calls, teams))
     return [*questions, AgentTurnActivities(calls, teams).call_model]
 

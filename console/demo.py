@@ -94,7 +94,7 @@ async def _watch(run: RunHandle, access: Access, worker: "KeptWorker") -> int:
     try:
         async with open_screen(screen_console, _FOLLOWING) as screen:
             worker.report = lambda text: screen.log(now_line(text, "head"))
-            outcome: RunOutcome = await _unless(keeping, follow(run, screen, access.store, web))
+            outcome: RunOutcome = await _unless(keeping, follow(run, screen, await access.store(), web))
         worker.report = print_out
         code = answer_report(run.id, outcome, web).show(screen_console)
         if screen_console.is_terminal:

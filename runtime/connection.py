@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client
@@ -37,6 +38,7 @@ _REASONS = {
     "permission denied": "it refuses the credential",
     "permissiondenied": "it refuses the credential",
 }
+_namespace_ids: WeakKeyDictionary[Client, str] = WeakKeyDictionary()
 
 
 class ConnectionFailed(Exception):
@@ -107,7 +109,7 @@ async def connect(
         try:
             async with asyncio.timeout(limits.CONNECT_TIMEOUT.total_seconds()):
                 client = await Client.connect(**config, data_converter=data_converter, plugins=plugins)
-                await _check_namespace(client)
+                await namespace_id(client)
                 return client
         except (RuntimeError, TimeoutError, RPCError) as error:
             if loop.time() >= until:
@@ -118,9 +120,14 @@ async def connect(
         await asyncio.sleep(_CONNECT_RETRY.total_seconds())
 
 
-async def _check_namespace(client: Client) -> None:
+async def namespace_id(client: Client) -> str:
+    """Returns the id of the client's namespace, which no other server's has; its name where it may not be asked for."""
+    if client in _namespace_ids:
+        return _namespace_ids[client]
+    request = DescribeNamespaceRequest(namespace=client.namespace)
     try:
-        await client.workflow_service.describe_namespace(DescribeNamespaceRequest(namespace=client.namespace))
+        described = await client.workflow_service.describe_namespace(request, timeout=limits.CONNECT_TIMEOUT)
+        known = described.namespace_info.id
     except RPCError as error:
         if error.status is RPCStatusCode.NOT_FOUND:
             raise ConnectionFailed(
@@ -130,17 +137,11 @@ async def _check_namespace(client: Client) -> None:
             ) from error
         if error.status not in (RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNIMPLEMENTED):
             raise
+        known = client.namespace
+    return _namespace_ids.setdefault(client, known)
 
 
 def _explain(address: str, error: Exception) -> str:
     text = str(error).lower()
     why = next((words for sign, words in _REASONS.items() if sign in text), "it does not answer")
     return f"no Temporal server at {address} ({why}): start one with {make_command('serve')}, or set TEMPORAL_ADDRESS"
-
-
-async def namespace_id(client: Client) -> str:
-    """Returns the id that the server gave to the client's namespace: unlike its name, no other server's has it."""
-    described = await client.workflow_service.describe_namespace(
-        DescribeNamespaceRequest(namespace=client.namespace), timeout=limits.CONNECT_TIMEOUT
-    )
-    return described.namespace_info.id

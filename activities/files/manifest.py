@@ -85,7 +85,7 @@ async def put_files(
 async def read_manifest(store: ArtifactStore, ref: str) -> Manifest:
     """Returns an uploaded manifest. Raises ArtifactMissing, and ValueError unless it names uploads only."""
     if not is_upload(ref):
-        raise ArtifactMissing(ref, store.url)
+        raise ArtifactMissing(f"'{ref}' is no upload")
     manifest = Manifest.model_validate_json(await store.get(ref))
     if not all(is_upload(part) for file in manifest.files for part in file.parts):
         raise ValueError("a manifest names uploads only")

@@ -7,7 +7,6 @@ from pathlib import Path
 from rich.console import RenderableType
 from rich.text import Text
 
-from activities.store.artifacts import ArtifactStore
 from console.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed
 from console.hints import hint
 from console.run.run_handle import NoAnswer, RunHandle
@@ -20,15 +19,16 @@ _NAME_CHARS = 100
 
 async def artifacts_report(run: RunHandle, access: Access, save: Path | None) -> Report:
     """Returns the artifacts of a run; they are written into the folder `save`. The exit code is 0 also without any."""
+    store = await access.store()
     try:
-        result = (await outcome_so_far(run, access.store)).result
+        result = (await outcome_so_far(run, store)).result
     except NoAnswer:
         result = None
     listed = result.artifacts if result else []
     if save is not None:
         save.mkdir(parents=True, exist_ok=True)
         for artifact, name in zip(listed, _file_names(listed), strict=True):
-            _write(save / name, await access.store.get(artifact.ref))
+            _write(save / name, await store.get(artifact.ref))
     if not listed:
         return Report([], lambda _: (), notes=[f"run '{run.id}' made no artifacts"])
     if save is not None:
@@ -42,9 +42,9 @@ def _rows(listed: list[ArtifactRef]) -> Iterator[RenderableType]:
         yield Text(f"    {artifact.ref}")  # one piece, to be copied
 
 
-async def print_artifact(store: ArtifactStore, ref: str, output: Path | None) -> int:
+async def print_artifact(access: Access, ref: str, output: Path | None) -> int:
     """Writes stored content into a file, or shows its text. Raises ArtifactMissing for an unknown reference."""
-    data = await store.get(ref)
+    data = await (await access.store()).get(ref)
     if output is not None:
         _write(output, data)
         return DONE

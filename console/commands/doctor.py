@@ -59,20 +59,21 @@ async def _rows(access: Access) -> AsyncIterator[CheckRow]:
     async for row in model_rows(access.settings):
         yield row
     yield _files()
-    store_id = None
-    try:
-        store_id = await access.store.identity()
-        yield CheckRow("ok", "artifact store", f"{access.store.url}, id {store_id}")
-    except (ArtifactUnavailable, ValueError) as error:
-        url = access.settings.artifacts_url
-        fix = "create that bucket, check its credentials," if "://" in url else f"make {url} a folder of yours,"
-        text = f"{fix} or let SUPERVISOR_ARTIFACTS_URL name another one"
-        yield CheckRow("problem", "artifact store", str(error), text)
     try:
         client = await access.client()
     except ConnectionFailed as error:
         yield CheckRow("problem", "server", str(error))
         return
+    store_id = None
+    try:
+        store = await access.store()
+        store_id = await store.identity()
+        yield CheckRow("ok", "artifact store", f"{store.url}, id {store_id}")
+    except (ArtifactUnavailable, ValueError) as error:
+        url = access.settings.artifacts_url
+        fix = "create that bucket, check its credentials," if "://" in url else f"make {url} a folder of yours,"
+        text = f"{fix} or let SUPERVISOR_ARTIFACTS_URL name another one"
+        yield CheckRow("problem", "artifact store", str(error), text)
     try:
         async for row in server_rows(client, store_id, access.settings.teams_folders):
             yield row

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 from urllib.parse import quote, urlsplit
 
-from activities.model.request.endpoint_profile import profile_of
+from activities.model.request_body import profile_of
 from console.command import endpoint
 from runtime.settings import Settings
 from supervision.base import limits
@@ -137,7 +137,7 @@ def _listed_row(
 
 def _needed(settings: Settings, model: str, listed: dict[str, Any]) -> list[str]:
     """Returns the settings that leave out of requests what the list of models says that a model does not take."""
-    from activities.model.prompt_fit import KnownWindows  # loads the price list: for some commands only
+    from activities.model.pricing import window_of  # loads the price list: for some commands only
 
     able, profile = listed.get("capabilities"), profile_of(model, settings.model_without, settings.model_max_tokens)
     needed = []
@@ -146,7 +146,7 @@ def _needed(settings: Settings, model: str, listed: dict[str, Any]) -> list[str]
     if lacks := [part for part, path in _ABILITIES.items() if getattr(profile, part) and _read(able, path) is False]:
         needed.append(f"SUPERVISOR_MODEL_WITHOUT={','.join([*settings.model_without, *lacks])}")
     taken, written = listed.get("max_input_tokens"), listed.get("max_tokens")
-    if type(taken) is int and taken < KnownWindows(settings.model_window).of(model):
+    if type(taken) is int and taken < window_of(model, settings.model_window).tokens:
         needed.append(f"SUPERVISOR_MODEL_WINDOW={model}={taken}")
     usual = limits.TURN_MAX_TOKENS
     if type(written) is int and written < min(usual, profile.most_output or usual * limits.UNKNOWN_OUTPUT_SHARE):

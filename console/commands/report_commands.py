@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from rich.console import Console, RenderableType
 from temporalio.client import WorkflowExecutionDescription, WorkflowQueryFailedError
 
-from activities.store.artifacts import ArtifactMissing, ArtifactStore
+from activities.store.artifacts import ArtifactMissing
 from console.command import FAILED, UNREACHABLE, Access, CommandFailed, web_address
 from console.run.full_trace import full_trace
 from console.run.run_handle import NO_WORKER, NoAnswer, RunHandle, facts, is_open, state_word
@@ -26,7 +26,7 @@ from supervision.contract.status import Status
 _WIDEST = 120
 
 
-async def status_report(run: RunHandle, store: ArtifactStore | None) -> Report:
+async def status_report(run: RunHandle, access: Access) -> Report:
     """Returns where the run stands, or only the server's facts if no Worker answers."""
     described = await run.require()
     known = {"run_id": run.id, "state": state_word(described)}
@@ -37,7 +37,7 @@ async def status_report(run: RunHandle, store: ArtifactStore | None) -> Report:
     except NoAnswer as error:
         refused = isinstance(error.__cause__, WorkflowQueryFailedError)  # by a Worker, for a run that did not begin
         why = str(error) if refused else "no Worker answers: only the server's facts"
-        return await _facts_report(run, described, store, known, times, None if is_open(described) else why)
+        return await _facts_report(run, described, access, known, times, None if is_open(described) else why)
     causes = grouped([*stated(status, run.id), *await observed(run, described, answered=True)])
     web = web_address(run.client, run.id)
     picture = Picture(run.id, web, described.start_time, closed, known["state"], observed=causes)
@@ -72,7 +72,7 @@ def _limits(status: Status) -> str:
 async def _facts_report(
     run: RunHandle,
     described: WorkflowExecutionDescription,
-    store: ArtifactStore | None,
+    access: Access,
     known: dict[str, str],
     times: dict[str, str | None],
     why: str | None,
@@ -80,7 +80,7 @@ async def _facts_report(
     """Returns what the server knows of a run that does not answer, and why it does not."""
     phase, team, usd = await facts(described)
     causes = await observed(run, described, answered=False)
-    error = None if is_open(described) else (await run_outcome(run, store)).error
+    error = None if is_open(described) else (await run_outcome(run, await access.store_or_none())).error
     values = {**known, "phase": phase or None, "team": team or None, "usd": usd, **times, "notice": why}
     shown = {**values, "error": error and str(error)}
     rows = [f"{name:<12}{value}" for name, value in shown.items() if value is not None]
@@ -113,8 +113,9 @@ def _plan_rows(plan: Plan) -> Iterator[RenderableType]:
         yield indented(safe_line(subtask.description, limits.DESCRIPTION_CHARS), 4)
 
 
-async def trace_report(run: RunHandle, store: ArtifactStore | None) -> Report:
+async def trace_report(run: RunHandle, access: Access) -> Report:
     """Returns all that happened in a run; of an open run so far, of a forgotten one out of the store."""
+    store = await access.store_or_none()
     events = await full_trace(run, store)
     away = "the turns of worker agents are in the artifact store, which can't be opened from here"
 
@@ -127,7 +128,7 @@ async def trace_report(run: RunHandle, store: ArtifactStore | None) -> Report:
 
 async def result_report(run: RunHandle, access: Access, *, full: bool = False, wait: bool = False) -> Report:
     """Returns the result, or the result so far; out of the store if Temporal has forgotten the run."""
-    store = access.store
+    store = await access.store()
     try:
         outcome = await outcome_so_far(run, store, wait=wait)
     except NoAnswer as error:

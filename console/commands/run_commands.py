@@ -32,7 +32,7 @@ async def run_goal(access: Access, options: Mapping[str, Any]) -> Report:
     if not options["queue_anyway"]:
         await require_workers(client)
     for data in uploads:
-        await access.store.put_upload(data)
+        await (await access.store()).put_upload(data)
     run = await start(client, request, run_id)
     web = web_address(client, run_id)
     if options["detach"]:
@@ -47,7 +47,7 @@ async def follow_run(run: RunHandle, access: Access, *, as_json: bool = False) -
     web = web_address(run.client, run.id)
     try:
         async with open_screen(console(stderr=as_json), _HINT) as screen:
-            outcome = await follow(run, screen, access.store_or_none, web)
+            outcome = await follow(run, screen, await access.store_or_none(), web)
     except asyncio.CancelledError:
         print_err(f"the run goes on: {hint('follow', run.id)}")
         raise

@@ -18,9 +18,10 @@ _HASH_CHARS = 8  # `--json` has whole references
 
 async def verify_run(access: Access, given: str | None) -> Report:
     """Returns what the answer of a run rests on; the server is asked only about a run not named by its whole id."""
-    if given and await access.store.latest_ended(given) is not None:
-        return await chain_report(given, access.store)
-    return await chain_report(await find_run(await access.client(), given), access.store)
+    store = await access.store()
+    if given and await store.latest_ended(given) is not None:
+        return await chain_report(given, store)
+    return await chain_report(await find_run(await access.client(), given), store)
 
 
 async def chain_report(run_id: str, store: ArtifactStore) -> Report:

@@ -19,7 +19,7 @@ from uuid import uuid4
 from rich.console import Console
 from temporalio.client import Client
 
-from activities.store.artifacts import open_store
+from console.command import Access
 from console.commands.doctor import server_rows
 from console.commands.report_commands import status_report
 from console.demo import KeptWorker, stand_in
@@ -41,7 +41,7 @@ Show = Callable[[], Awaitable[str]]
 
 async def status_of(run: RunHandle) -> str:
     text = io.StringIO()
-    (await status_report(run, None)).show(Console(file=text, width=400))
+    (await status_report(run, Access(_client=run.client))).show(Console(file=text, width=400))
     return text.getvalue()
 
 
@@ -116,7 +116,6 @@ async def main() -> None:
         }
         worker = await stack.enter_async_context(KeptWorker(environ, folder / "worker.log", lambda _: None))
         client = await connect(address=server.address)
-        open_store(str(artifacts))
         sys.stdout.write("| stands still for | `status` | `follow` | `doctor` |\n|---|---|---|---|\n")
         cases = {"planning": "plan.*", "a turn": "turn.*", "review": "review.*", "synthesis": "synthesis.*"}
         phases = {"planning": "planning", "a turn": "executing", "review": "validating", "synthesis": "synthesizing"}

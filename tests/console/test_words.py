@@ -189,7 +189,8 @@ async def test_verify_takes_whatever_names_a_run(monkeypatch: pytest.MonkeyPatch
             return b"{}" if run_id == LONG else None
 
     class Access:
-        store = Store()
+        async def store(self) -> Store:
+            return Store()
 
         async def client(self) -> str:
             return "client"

@@ -22,8 +22,8 @@ from supervision.contract.request import RunRequest
 from supervision.contract.result import Problem
 from supervision.run.run_state import RunState
 from supervision.run.trace import Trace
-from workflows.child_contracts import NestedInput, WorkerAgentInput
-from workflows.nested.parent_link import ParentLink
+from workflows.children.child_contracts import NestedInput, WorkerAgentInput
+from workflows.children.parent_link import ParentLink
 from workflows.tool_loop import ToolLoop
 
 NOW = datetime(2026, 7, 1, tzinfo=UTC)

@@ -22,7 +22,7 @@ REPORT = {"subtask_id": "t1", "report_key": "", "phase": "executing", "subtasks"
 CONTENTS: list[list[Any]] = [[], [None], [5], ["text"], [{"subtask_id": 5}], [REPORT], [{}, {}, []], [[1], 2]]
 
 
-@pytest.mark.parametrize("signal", ["nested_report", "nested_resume", "nobody_knows_this"])
+@pytest.mark.parametrize("signal", ["nested_report", "nested_terms", "nobody_knows_this"])
 @pytest.mark.parametrize("content", CONTENTS, ids=repr)
 async def test_a_signal_that_starts_a_run_does_not_block_it(
     client: Client, model: ScriptedModel, run_id: str, signal: str, content: list[Any]

@@ -10,13 +10,12 @@ import pytest
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHistory
 from temporalio.worker import Replayer
 
-from activities.store.artifacts import open_store
 from runtime.settings import Settings
 from runtime.workers import workflow_runner
 from supervision.contract.result import RunResult
 from supervision.contract.updates import ExtendLimits, Resume
 from tests.scripted_model import Reply, ScriptedModel, Step, plan, script, status, text, tools, when
-from tests.serving import own_server
+from tests.serving import own_server, store_of
 from tests.waiting import until
 from tests.workflow import runs
 from tests.workflow.resets import reset, task_of_update, workflow_tasks
@@ -222,7 +221,7 @@ async def test_the_same_run_id_twice_touches_nothing_of_the_first_run(
         "the first finding",
         "another finding",
     ]
-    stored = await open_store(settings.artifacts_url).get(first.result_ref or "")
+    stored = await (await store_of(client, settings.artifacts_url)).get(first.result_ref or "")
     kept = RunResult.model_validate_json(stored)
     assert kept.subtasks[0].finding is not None
     assert kept.subtasks[0].finding.summary == "the first finding"

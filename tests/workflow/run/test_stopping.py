@@ -240,13 +240,13 @@ async def test_what_a_child_returns_in_the_moment_in_which_the_run_gives_up_on_i
     monkeypatch.setattr(limits, "CHILD_CLOSE_SHARE", 0.0)  # the run waits as short as it can
     monkeypatch.setattr(limits, "CHILD_GIVE_UP_WAIT", timedelta(milliseconds=300))
     may_end, is_busy, whole, list_keys = asyncio.Event(), threading.Event(), AgentStories.whole, ArtifactStore.list_keys
-    bring_back = ServingModels.bring_back
+    retry_all, updates = ServingModels.retry_all, list[asyncio.Task[Any]]()
 
-    def bring_back_slowly(models: ServingModels) -> None:
+    def retry_all_slowly(models: ServingModels) -> None:
         if workflow.info().workflow_id == run_id and not is_busy.is_set():
             is_busy.set()
             time.sleep(1.5)  # below the SDK's two seconds for a workflow task without an await
-        bring_back(models)
+        retry_all(models)
 
     async def whole_once_it_may(stories: AgentStories, *story: Any) -> Any:
         if activity.info().workflow_id != run_id:
@@ -255,19 +255,20 @@ async def test_what_a_child_returns_in_the_moment_in_which_the_run_gives_up_on_i
 
     async def list_keys_while_the_run_is_busy(store: ArtifactStore, prefix: str) -> list[str]:
         if activity.info().workflow_id == run_id and not is_busy.is_set():
-            await client.get_workflow_handle(run_id).signal("nested_resume")
+            updates.append(asyncio.create_task(client.get_workflow_handle(run_id).execute_update("resume")))
             await asyncio.to_thread(is_busy.wait, 5)
             may_end.set()
             await client.get_workflow_handle(f"{run_id}/t1/1").result()
             await asyncio.sleep(0.4)  # the wait ends; the server shows that when the workflow task is done
         return await list_keys(store, prefix)
 
-    monkeypatch.setattr(ServingModels, "bring_back", bring_back_slowly)
+    monkeypatch.setattr(ServingModels, "retry_all", retry_all_slowly)
     monkeypatch.setattr(AgentStories, "whole", whole_once_it_may)
     monkeypatch.setattr(ArtifactStore, "list_keys", list_keys_while_the_run_is_busy)
     handle = await start_half_done(client, model, run_id)
     await handle.cancel()
     await until(functools.partial(closed, handle))
+    await asyncio.gather(*updates)
     assert is_busy.is_set()
     await assert_finding_is_kept(handle)
 

@@ -10,14 +10,14 @@ import pytest
 from temporalio.client import Client
 
 from activities.contracts.run_contracts import PoolQuestion, RunRef
+from activities.model.anthropic_model import AnthropicModel
 from activities.model.conversation import ConversationStore
 from activities.run.lookups import Lookups
-from activities.store.artifacts import open_store
 from console.run.pollers import ACTIVITIES, WORKFLOWS, pollers
 from runtime.settings import Settings
 from supervision.base.queues import pool_queue
 from tests.scripted_model import Reply, ScriptedModel, Step, as_json, text, tools, when
-from tests.serving import WorkerProcesses, worker_processes
+from tests.serving import WorkerProcesses, store_of, worker_processes
 from tests.waiting import until
 from tests.workflow import runs
 from tests.workflow.runs import details, failure, prompt, queues, roles, started_children, states, system
@@ -279,8 +279,8 @@ async def test_a_subtask_goes_to_the_backup_while_work_waits_too_long_for_the_po
     client: Client, model: ScriptedModel, settings: Settings, run_id: str
 ) -> None:
     ready = asyncio.Event()
-    store = open_store(settings.artifacts_url)
-    lookups = Lookups(client, store, ConversationStore(store))
+    store = await store_of(client, settings.artifacts_url)
+    lookups = Lookups(client, store, ConversationStore(store), AnthropicModel())
     question = PoolQuestion(run=RunRef(run_id=run_id, store_id=""), queue=pool_queue("far"))
 
     async def waits_too_long() -> bool:

@@ -9,7 +9,7 @@ from supervision.base import limits
 from supervision.run import run_state, web_details
 from tests.scripted_model import ScriptedModel, plan, script
 from tests.workflow import runs
-from workflows.start_window import STARTS_AT_ONCE
+from workflows.run_context import STARTS_AT_ONCE
 
 pytestmark = pytest.mark.usefixtures("worker")
 
