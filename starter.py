@@ -33,6 +33,7 @@ from console.hints import keep_connection
 from console.run.find_run import find_run
 from console.run.run_handle import RunHandle
 from console.terminal import Report, console, print_out
+from runtime.imports import end_imports
 from runtime.paths import keep_files_private
 from runtime.process import exit_now
 
@@ -41,7 +42,6 @@ app = typer.Typer(
     help="Start runs, follow them, read them, look after the artifact store.",
     epilog=EXIT_CODES,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -274,6 +274,26 @@ def doctor(
 ) -> None:
     """Check everything that a run needs; exit code 1 if there is a problem."""
     do(lambda access: examine(access, quiet=quiet, as_json=as_json), as_json)
+
+
+_PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+
+
+@app.command(context_settings=_PASSED_ON)
+def serve(context: typer.Context) -> None:
+    """Run the embedded Temporal server with its Web UI until Ctrl-C; `serve -h` lists its options."""
+    from runtime.server.__main__ import main as serve_temporal
+
+    serve_temporal(context.args)
+
+
+@app.command(context_settings=_PASSED_ON)
+def standin(context: typer.Context) -> None:
+    """Run the stand-in model until Ctrl-C; `standin -h` lists its options."""
+    from standin.__main__ import main as serve_standin
+
+    end_imports()
+    raise typer.Exit(serve_standin(context.args))
 
 
 def main() -> None:

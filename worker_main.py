@@ -48,7 +48,7 @@ from runtime import search_attributes, telemetry
 from runtime.connection import ConnectionFailed, connect, namespace_id
 from runtime.health import shown_alive
 from runtime.imports import end_imports
-from runtime.paths import keep_files_private, make_command
+from runtime.paths import PROGRAM, command, keep_files_private
 from runtime.process import check_ownership, exit_now, keep_private
 from runtime.settings import Settings, load_settings
 from runtime.watchdog import LastWords, Watchdog, last_words, stopping_by_signal
@@ -236,7 +236,7 @@ def _no_model() -> str:
     return (
         "no model to call: set ANTHROPIC_API_KEY (or ANTHROPIC_BASE_URL for a compatible endpoint) in this process's "
         "environment, or start it with --roles workflows,tools to serve no model calls. Without a key: start the "
-        f"stand-in model with {make_command('standin')}, then this with {standin}"
+        f"stand-in model with {command(PROGRAM, ['standin', '--port', '8234'])}, then this with {standin}"
     )
 
 

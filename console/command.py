@@ -128,6 +128,7 @@ def explain(error: BaseException) -> CommandFailed:
         ((ConnectionFailed, ArtifactUnavailable, ServerFailed, TemporalNotFound), UNREACHABLE, text),
         (SupervisionError, BAD_INPUT, getattr(error, "message", "")),
         ((ArtifactTooLarge, ArtifactMissing), FAILED, text),
+        (BrokenPipeError, DONE, ""),  # `trace | head`: the reader has what it wanted
         ((ValueError, OSError), BAD_INPUT, text),
         ((asyncio.CancelledError, KeyboardInterrupt), INTERRUPTED, ""),
         (BaseException, FAILED, unexpected),
@@ -150,10 +151,9 @@ def _explain_rpc(error: RPCError) -> CommandFailed:
 
 
 def _without_logs(debug: bool) -> None:
-    """Stops SDK and exporters from writing their own retries to standard error: commands say it in a sentence."""
+    """Keeps log lines of libraries and tools off standard error: commands say it in a sentence."""
     if not debug:
-        for name in ("opentelemetry", "temporalio"):
-            logging.getLogger(name).addHandler(logging.NullHandler())  # else Python prints what has no handler
+        logging.getLogger().addHandler(logging.NullHandler())  # else Python prints what has no handler
     Runtime.set_default(Runtime(telemetry=TelemetryConfig(logging=None)), error_if_already_set=False)
 
 

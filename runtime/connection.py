@@ -12,7 +12,7 @@ from temporalio.client import Client
 from temporalio.envconfig import ClientConfig
 from temporalio.service import GrpcCompression, RPCError, RPCStatusCode
 
-from runtime.paths import cache_dir, make_command
+from runtime.paths import PROGRAM, cache_dir, command
 from runtime.payloads import data_converter
 from runtime.server.server_record import PORT, read_record
 from runtime.telemetry import Telemetry
@@ -67,7 +67,7 @@ def _default_address() -> str:
     if user is not None:
         raise ConnectionFailed(
             f"the server at {DEFAULT_ADDRESS} belongs to another user of this machine (uid {user}): start your own "
-            f"with {make_command('serve')}, or set TEMPORAL_ADDRESS={DEFAULT_ADDRESS} if you trust it"
+            f"with {command(PROGRAM, ['serve'])}, or set TEMPORAL_ADDRESS={DEFAULT_ADDRESS} if you trust it"
         )
     return DEFAULT_ADDRESS
 
@@ -135,7 +135,8 @@ async def _check_namespace(client: Client) -> None:
 def _explain(address: str, error: Exception) -> str:
     text = str(error).lower()
     why = next((words for sign, words in _REASONS.items() if sign in text), "it does not answer")
-    return f"no Temporal server at {address} ({why}): start one with {make_command('serve')}, or set TEMPORAL_ADDRESS"
+    serve = command(PROGRAM, ["serve"])
+    return f"no Temporal server at {address} ({why}): start one with {serve}, or set TEMPORAL_ADDRESS"
 
 
 async def namespace_id(client: Client) -> str:

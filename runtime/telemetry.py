@@ -27,6 +27,7 @@ _CORE = "temporalio.core"
 _LINE_BYTES = 16 * 1024
 _EXPECTED = re.compile(r"Activity not found on completion|Task not found|query task not found", re.IGNORECASE)
 _AWAY = re.compile(r"poll|gRPC|connect", re.IGNORECASE)
+_SAME_OUTAGE = 30.0  # seconds between two lines of the SDK that it has no answer
 _EXPORTER = "opentelemetry.exporter"
 TRACES_LOST = "the collector of traces that OTEL_* names takes none: they are lost, and the work goes on"
 _SERVER_AWAY = "the Temporal server does not answer: trying again; what is finished meanwhile is delivered then"
@@ -104,6 +105,7 @@ class ShortLines(logging.Filter):
     """
 
     _traces_lost = False
+    _away_at = 0.0
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Returns False for records that say nothing to an operator; shortens the others in place."""
@@ -123,7 +125,10 @@ class ShortLines(logging.Filter):
             return False
         away = record.levelno <= logging.WARNING and _AWAY.search(text)
         record.msg, record.args = _SERVER_AWAY if away else one_line(text, limits.SENTENCE_BYTES), ()
-        return True
+        if not away:
+            return True
+        last, self._away_at = self._away_at, record.created
+        return record.created - last > _SAME_OUTAGE
 
 
 class CleanLines(logging.Formatter):

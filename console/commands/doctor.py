@@ -14,7 +14,7 @@ from console.command import DONE, FAILED, Access, server_address
 from console.commands.model_check import CheckRow, Level, model_rows
 from console.hints import hint, worker_hint
 from console.run.find_run import roots
-from console.run.pollers import ACTIVITIES, WORKFLOWS, limited, pollers, shown
+from console.run.pollers import ACTIVITIES, WORKFLOWS, gone, limited, pollers, shown
 from console.run.run_handle import RPC_TIMEOUT, RunHandle
 from console.run.standstill import PROVIDER_HELPS, causes_of, unanswered
 from console.terminal import Report, console, counted, put, safe_line, wrapped
@@ -111,11 +111,12 @@ async def server_rows(client: Client, store_id: str | None, teams: list[Path]) -
 async def _queues(client: Client, teams: list[Path]) -> AsyncIterator[CheckRow]:
     for queue, kind, work in ((WORKFLOW_QUEUE, WORKFLOWS, "runs"), (MODEL_QUEUE, ACTIVITIES, "model calls")):
         workers = await pollers(client, queue, kind)
-        if workers:
+        if not all(map(gone, workers)):
             yield CheckRow("ok", f"queue {queue}", f"{work} are served by {shown(workers)}")
         else:
+            last = f": the last one, {shown(workers)}, has ended" if workers else ""
             fix = f"start one with {worker_hint()}"
-            yield CheckRow("problem", f"queue {queue}", f"no Worker serves {work}", fix)
+            yield CheckRow("problem", f"queue {queue}", f"no Worker serves {work}{last}", fix)
     if why := await limited(client, MODEL_QUEUE):
         yield CheckRow("ok", "rate of model calls", why)
     tools = await pollers(client, TOOLS_QUEUE, ACTIVITIES)

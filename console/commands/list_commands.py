@@ -14,7 +14,7 @@ from temporalio.client import Client, WorkflowExecution
 from console.command import BAD_INPUT, DONE, FAILED, Access, CommandFailed
 from console.hints import hint
 from console.run.find_run import SEARCHED_RUNS, no_runs, roots, short_id
-from console.run.run_handle import RunHandle, facts, is_open, state_word
+from console.run.run_handle import STATUS, RunHandle, facts, is_open, state_word
 from console.run.standstill import Standstill, causes_of
 from console.terminal import Report, indented, safe_line, wrapped
 from supervision.base import limits
@@ -72,8 +72,9 @@ async def _row(client: Client, execution: WorkflowExecution, looks: asyncio.Sema
                 causes = await causes_of(run, described)
         except Exception:  # anybody may start a run with an unreadable summary, and it may be deleted meanwhile
             pass
-    known = {"run_id": execution.id, "goal": goal, "state": state_word(execution), "phase": phase, "team": team}
-    return {**known, "started_at": execution.start_time.isoformat(), "usd": usd, "standstills": causes}
+    status = execution.typed_search_attributes.get(STATUS)
+    known = {"run_id": execution.id, "goal": goal, "state": state_word(execution), "status": status}
+    return {**known, "phase": phase, "team": team, "started_at": execution.start_time.isoformat(), "usd": usd, "standstills": causes}
 
 
 def _table(rows: Iterable[dict[str, Any]], screen: Console) -> Iterator[RenderableType]:
@@ -85,6 +86,7 @@ def _table(rows: Iterable[dict[str, Any]], screen: Console) -> Iterator[Renderab
     table.add_column("goal", no_wrap=True, overflow="ellipsis", ratio=1 if short else None)
     for row in rows:
         state = f"{row['state']}, {row['phase']}" if row["state"] == "running" and row["phase"] else row["state"]
+        state = "partial" if row["status"] == "partial" else state
         cost = "" if row["usd"] is None else money(row["usd"])
         name = short_id(row["run_id"]) if short else row["run_id"]
         started = datetime.fromisoformat(row["started_at"]).astimezone()

@@ -1,5 +1,6 @@
 """The commands `status`, `plan`, `trace` and `result`: reports on one run, with or without a Worker to ask."""
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -17,7 +18,7 @@ from console.terminal import Report, indented, safe_line
 from console.view.answer_text import answer_report
 from console.view.event_lines import line
 from console.view.live_view import LINE_CHARS, draw, spend_table, story_rows
-from console.view.picture import Picture
+from console.view.picture import ENDED_PHASES, Picture
 from supervision.base import limits
 from supervision.base.text import money
 from supervision.contract.plan import Plan
@@ -43,10 +44,15 @@ async def status_report(run: RunHandle, store: ArtifactStore | None) -> Report:
     picture = Picture(run.id, web, described.start_time, closed, known["state"], observed=causes)
     picture.reports = {report.id: report for report in status.subtasks}
     data = {**known, **times, "web": web, **status.model_dump(mode="json"), "standstills": causes}
-    return Report(data, lambda screen: _status_rows(screen, status, picture))
+    error: object = status.error and f"{status.error.type}: {status.error.message}"
+    if closed and status.phase not in ENDED_PHASES:  # terminated: the run could not say so itself
+        error = data["error"] = (await run_outcome(run, store)).error
+        for report in status.subtasks:
+            report.state = "cancelled" if report.state in ("running", "waiting") else report.state
+    return Report(data, lambda screen: _status_rows(screen, status, picture, error))
 
 
-def _status_rows(screen: Console, status: Status, picture: Picture) -> Iterator[RenderableType]:
+def _status_rows(screen: Console, status: Status, picture: Picture, error: object) -> Iterator[RenderableType]:
     yield safe_line(status.goal, LINE_CHARS)
     yield f"run {picture.run_id}, {picture.state}, team {status.team}"
     yield _limits(status)
@@ -56,8 +62,8 @@ def _status_rows(screen: Console, status: Status, picture: Picture) -> Iterator[
     yield draw(picture, min(screen.width, _WIDEST), len(picture.tree()) + limits.STATUS_PAGE)
     for warning in status.warnings:
         yield safe_line(f"warning: {warning}", limits.ERROR_BYTES)
-    if error := status.error:
-        yield safe_line(f"{picture.state}: {error.type}: {error.message}", limits.ERROR_BYTES)
+    if error:
+        yield safe_line(f"{picture.state}: {error}", limits.ERROR_BYTES)
 
 
 def _limits(status: Status) -> str:
@@ -116,13 +122,16 @@ def _plan_rows(plan: Plan) -> Iterator[RenderableType]:
 async def trace_report(run: RunHandle, store: ArtifactStore | None) -> Report:
     """Returns all that happened in a run; of an open run so far, of a forgotten one out of the store."""
     events = await full_trace(run, store)
-    away = "the turns of worker agents are in the artifact store, which can't be opened from here"
+    notes = [] if store else ["the turns of worker agents are in the artifact store, which can't be opened from here"]
+    with contextlib.suppress(CommandFailed):  # the server may have forgotten it
+        if (state := state_word(await run.describe())) in ("terminated", "timed out"):
+            notes.append(f"{state}: {(await run_outcome(run, store)).error}")
 
     def rows(screen: Console) -> Iterator[RenderableType]:
         for event in events:
             yield from story_rows(line(event), screen.width if screen.is_terminal else None)
 
-    return Report(events, rows, notes=[] if store else [away])
+    return Report(events, rows, notes)
 
 
 async def result_report(run: RunHandle, access: Access, *, full: bool = False, wait: bool = False) -> Report:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from console.command import Access, web_address
+from console.command import BAD_INPUT, Access, CommandFailed, web_address
 from console.hints import hint
 from console.run.request_options import check_run_id, prepared_request
 from console.run.run_handle import RunHandle
@@ -15,6 +15,7 @@ from console.view.answer_text import answer_report
 from console.view.follow import follow
 from console.view.live_view import open_screen
 from supervision.base.errors import ErrorKind
+from supervision.base.text import did_you_mean
 
 _HINT = "Ctrl-C leaves the run going"
 
@@ -26,6 +27,7 @@ async def run_goal(access: Access, options: Mapping[str, Any]) -> Report:
     it names them by reference.
     """
     request, uploads = prepared_request(options)
+    _require_likely_team(access, request.team)
     given = options["run_id"]
     run_id = check_run_id(given) if given is not None else new_run_id(request.goal)
     client = await access.client()
@@ -55,6 +57,13 @@ async def follow_run(run: RunHandle, access: Access, *, as_json: bool = False) -
     if outcome.error and outcome.error.type == ErrorKind.UNKNOWN_TEAM:
         return replace(report, error="\n".join([report.error, *_explained(access, outcome.error.message)]))
     return report
+
+
+def _require_likely_team(access: Access, name: object) -> None:
+    """Raises CommandFailed if a team of this client has nearly that name, and none has it."""
+    known = [file.parent.name for folder in access.settings.teams_folders for file in folder.glob("*/team.toml")]
+    if isinstance(name, str) and name not in known and (guess := did_you_mean(name, known)):
+        raise CommandFailed(BAD_INPUT, f"there is no team '{name}'{guess}: {hint('teams')} lists them")
 
 
 def _explained(access: Access, message: str) -> Iterator[str]:

@@ -62,4 +62,7 @@ async def roots(client: Client, limit: int, state: str | None = None) -> list[Wo
     query = f"WorkflowType = '{RUN_TYPE}'" + (f" AND ExecutionStatus = '{state}'" if state else "")
     most = max(limit, SEARCHED_RUNS)
     runs = [run async for run in client.list_workflows(query, limit=most) if run.parent_id is None]
-    return sorted(runs, key=lambda run: run.start_time, reverse=True)[:limit]
+    newest: dict[str, WorkflowExecution] = {}
+    for run in sorted(runs, key=lambda run: run.start_time, reverse=True):
+        newest.setdefault(run.id, run)  # a reset leaves older executions of the same id
+    return list(newest.values())[:limit]

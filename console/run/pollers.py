@@ -1,5 +1,7 @@
 """The Workers that serve a queue and the rate at which they may, as the server knows them."""
 
+import os
+import socket
 from datetime import UTC, datetime, timedelta
 
 from temporalio.api.enums.v1 import RateLimitSource, TaskQueueType
@@ -27,6 +29,20 @@ def shown(workers: dict[str, datetime]) -> str:
     now = datetime.now(UTC)
     ages = {name: max(0, int((now - at).total_seconds())) for name, at in workers.items()}
     return ", ".join(f"{name} (polled {seconds} s ago)" for name, seconds in ages.items())
+
+
+def gone(identity: str) -> bool:
+    """True if an identity is of a process of this machine that has ended."""
+    pid, _, host = identity.partition("@")
+    if host != socket.gethostname() or not pid.isdecimal():
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except (PermissionError, OverflowError):
+        pass
+    return False
 
 
 async def limited(client: Client, queue: str) -> str | None:

@@ -21,6 +21,7 @@ _SAME = (
     *("max_subtasks", "max_parallel", "max_turns", "max_reviews", "max_replans", "max_depth"),
 )
 """The options that are fields of the request."""
+_DURATIONS = ("deadline", "subtask_timeout")
 _PARTS = {
     "models": {"supervisor": "supervisor_model", "workers": "worker_model"},
     "budget": {"tokens": "budget_tokens", "usd": "budget_usd"},
@@ -43,6 +44,7 @@ def prepared_request(options: Mapping[str, Any]) -> tuple[RunRequest, list[bytes
     if goal is not None:
         fields["goal"] = goal
     fields |= {name: given[name] for name in _SAME if name in given}
+    fields |= {name: seconds(fields[name]) for name in _DURATIONS if name in given}
     if "answer_schema" in given:
         fields["answer_schema"] = _object_file(given["answer_schema"], '{"type": "object", "properties": {...}}')
     if "plan" in given:  # what `plan --json` says of the run that it was made for is left out
@@ -77,6 +79,11 @@ def read_text_file(path: Path) -> bytes:
         raise CommandFailed(BAD_INPUT, f"{path} is larger than {limits.ARTIFACT_BYTES} bytes: attach a part of it")
     _text(data, f"{path} is not UTF-8 text: worker agents read text only, so convert it first")
     return data
+
+
+def seconds(duration: str) -> str | int:
+    """Returns a duration as the contract has it, in which a number of seconds is no text."""
+    return int(duration) if duration.isdecimal() else duration
 
 
 def check_run_id(run_id: str) -> str:

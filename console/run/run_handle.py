@@ -51,6 +51,7 @@ _PHASE = SearchAttributeKey.for_keyword("SupervisorPhase")
 _TEAM = SearchAttributeKey.for_keyword("SupervisorTeam")
 WAITING = SearchAttributeKey.for_keyword("SupervisorWaiting")
 _USD = SearchAttributeKey.for_float("SupervisorUsd")
+STATUS = SearchAttributeKey.for_keyword("SupervisorStatus")
 _Value = TypeVar("_Value")
 
 

@@ -78,9 +78,10 @@ async def run_outcome(run: RunHandle, store: ArtifactStore | None) -> RunOutcome
     if isinstance(cause, ApplicationError):
         return RunOutcome(FAILED, "failed", _in_details(cause), Ending(cause.type or "Error", cause.message))
     if isinstance(cause, TerminatedError):
-        return RunOutcome(FAILED, "terminated", await stored_result(run.id, store), Ending("Terminated", str(cause)))
+        return RunOutcome(FAILED, "terminated", await _partial(run, store), Ending("Terminated", str(cause)))
     if isinstance(cause, TemporalTimeout):
-        return RunOutcome(FAILED, "timed out", None, Ending("TimedOut", "the run ran into its Temporal timeout"))
+        why = Ending("TimedOut", "the run ran into its Temporal timeout")
+        return RunOutcome(FAILED, "timed out", await _partial(run, store), why)
     return RunOutcome(FAILED, "failed", None, Ending("Error", str(cause)))
 
 
@@ -112,11 +113,11 @@ async def read_result(store: ArtifactStore, ref: str) -> RunResult:
 
 
 async def _partial(run: RunHandle, store: ArtifactStore | None) -> RunResult | None:
-    """Returns a cancelled run's result: from the store, from a Worker, or at least the preview in the memo."""
+    """Returns a result without an end: from the store, from a Worker, or at least the preview in the memo."""
     if stored := await stored_result(run.id, store):
         return stored
     try:
-        return await run.result()
+        return (await run.result()).model_copy(update={"status": "partial"})
     except NoAnswer:
         pass
     preview = (await readable_memo(await run.describe())).get("partial")

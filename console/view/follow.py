@@ -19,7 +19,7 @@ from console.run.run_outcome import RunOutcome, run_outcome
 from console.run.standstill import observed
 from console.view.event_lines import Line, line
 from console.view.live_view import Screen
-from console.view.picture import LiveAgent, LiveCall, Picture
+from console.view.picture import ENDED_PHASES, LiveAgent, LiveCall, Picture
 from supervision.base import limits
 from supervision.contract.result import SubtaskReport
 from supervision.contract.status import Status, TraceEvent
@@ -120,7 +120,7 @@ class RunPoller:
     @property
     def ended(self) -> bool:
         """True once the run has reached its last phase."""
-        return self.picture.status is not None and self.picture.status.phase in ("done", "failed", "cancelled")
+        return self.picture.status is not None and self.picture.status.phase in ENDED_PHASES
 
     @property
     def caught_up(self) -> bool:
@@ -132,6 +132,7 @@ class RunPoller:
         lines: list[Line] = []
         described = await self._run.describe()
         self.picture.started, self.picture.closed = described.start_time, described.close_time
+        self.picture.state = state_word(described)
         moment = _moment(described)
         news = self._moment != moment
         try:
@@ -224,7 +225,9 @@ class RunPoller:
             beat = await self._run.beat(activity)
             trouble = ""
             if activity.attempt > 1:
-                trouble = f"attempt {activity.attempt}, after: {activity.last_failure.message or 'a lost worker'}"
+                failure = activity.last_failure
+                lost = failure.HasField("timeout_failure_info") or not failure.message
+                trouble = f"attempt {activity.attempt}, after: {'its Worker was lost' if lost else failure.message}"
             calls.append(LiveCall(_number(beat.get("tokens")), str(beat.get("tail") or ""), trouble))
         return max(calls, key=lambda call: (bool(call.tail), call.tokens), default=None)
 

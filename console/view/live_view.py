@@ -138,12 +138,13 @@ def _states(tree: list[TreeRow], shown: list[TreeRow]) -> str:
 
 def _footer(picture: Picture, waits: list[Text], width: int, height: int, hint: str) -> list[Text]:
     status = picture.status
-    words = [status.phase if status else picture.state or "starting"]
+    words = [picture.phase]
     if status:
         words += [name.replace("_", " ") for name, value in status.flags.model_dump().items() if value]
         counts = status.counts
         if counts.total:
-            words.append(f"{counts.completed}/{counts.total} done, {counts.running} running")
+            running = "" if picture.closed else f", {counts.running} running"
+            words.append(f"{counts.completed}/{counts.total} done{running}")
         lost = {"failed": counts.failed, "skipped": counts.skipped, "cancelled": counts.cancelled}
         words += [f"{count} {state}" for state, count in lost.items() if count]
         cached = f", {status.usage.cached_share:.0%} cached" if status.usage.cache_read_tokens else ""

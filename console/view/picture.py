@@ -8,6 +8,7 @@ from console.run.standstill import Standstill, grouped, stated
 from supervision.contract.result import SubtaskReport
 from supervision.contract.status import Status
 
+ENDED_PHASES = ("done", "failed", "cancelled")
 _RANK = {"running": 0, "waiting": 1, "failed": 2, "cancelled": 2, "skipped": 3, "completed": 4}
 
 
@@ -59,8 +60,14 @@ class Picture:
     observed: list[Standstill] = field(default_factory=list)
 
     @property
+    def phase(self) -> str:
+        """The run's phase, or its state in Temporal where something else ended it."""
+        phase = self.status.phase if self.status else ""
+        return self.state or "starting" if not phase or (self.closed and phase not in ENDED_PHASES) else phase
+
+    @property
     def standstills(self) -> list[Standstill]:
-        """Returns whatever the run waits for, as it says itself and as the server knows."""
+        """Returns what the run waits for, as it says itself and as the server knows."""
         said = stated(self.status, self.run_id) if self.status else []
         return grouped([*said, *self.observed])
 
