@@ -74,7 +74,14 @@ async def _row(client: Client, execution: WorkflowExecution, looks: asyncio.Sema
             pass
     status = execution.typed_search_attributes.get(STATUS)
     known = {"run_id": execution.id, "goal": goal, "state": state_word(execution), "status": status}
-    return {**known, "phase": phase, "team": team, "started_at": execution.start_time.isoformat(), "usd": usd, "standstills": causes}
+    return {
+        **known,
+        "phase": phase,
+        "team": team,
+        "started_at": execution.start_time.isoformat(),
+        "usd": usd,
+        "standstills": causes,
+    }
 
 
 def _table(rows: Iterable[dict[str, Any]], screen: Console) -> Iterator[RenderableType]:

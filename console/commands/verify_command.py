@@ -30,7 +30,9 @@ async def chain_report(run_id: str, store: ArtifactStore) -> Report:
     """
     ended = await store.latest_ended(run_id)
     if ended is None:
-        raise CommandFailed(FAILED, f"the store has no result of '{run_id}': it still runs, was terminated, or was pruned")
+        raise CommandFailed(
+            FAILED, f"the store has no result of '{run_id}': it still runs, was terminated, or was pruned"
+        )
     published = Published.model_validate_json(ended)
     result = await read_result(store, published.result_ref)
     problems: list[str] = []

@@ -34,7 +34,7 @@ from supervision.contract.finding import ArtifactRef
 from supervision.contract.progress import Counts
 from supervision.contract.result import Citation, RunResult, SubtaskReport
 from supervision.contract.status import RunLimits, Status
-from tests.console.hint_sites import ROOT
+from tests.console.conftest import ROOT
 
 LONG = "supervise-how-did-life-expectancy-in-rwanda-and-botswana-change-131ca7"
 
