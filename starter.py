@@ -19,16 +19,22 @@ except ModuleNotFoundError as missing:
     raise SystemExit(f"{missing}: run `make setup` once, then .venv/bin/temporal-supervisor") from None
 
 from console.command import Access, perform
-from console.commands.artifact_commands import artifacts_report, print_artifact
 from console.commands.doctor import examine
 from console.commands.list_commands import list_report, teams_report
 from console.commands.repair_command import repair
-from console.commands.report_commands import plan_report, result_report, status_report, trace_report
+from console.commands.report_commands import (
+    artifacts_report,
+    plan_report,
+    print_artifact,
+    result_report,
+    status_report,
+    trace_report,
+    verify_run,
+)
 from console.commands.run_commands import follow_run, run_goal
 from console.commands.store_commands import prune, put_file
 from console.commands.tool_command import try_tool
 from console.commands.update_commands import cancel, extend, resume
-from console.commands.verify_command import verify_run
 from console.hints import keep_connection
 from console.run.find_run import find_run
 from console.run.run_handle import RunHandle

@@ -1,18 +1,29 @@
 """All that happened in a run, oldest first: its own events, and the turns and tool calls of its worker agents."""
 
+import re
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import Any
 
-from temporalio.client import WorkflowExecutionDescription
+from temporalio.api.common.v1 import Payloads
+from temporalio.api.failure.v1 import Failure
+from temporalio.api.history.v1 import HistoryEvent
+from temporalio.client import Client, WorkflowExecutionDescription
 
+from activities.contracts.packed import FindingRefs
+from activities.contracts.planning_contracts import PlanReply
 from activities.contracts.run_contracts import Published
 from activities.model.conversation import ConversationStore
 from activities.replies.agent_story import AgentStories, below, stored_events
 from activities.store.artifacts import ArtifactError, ArtifactStore
 from console.command import UNREACHABLE, CommandFailed
-from console.run.recorded_events import recorded_events
 from console.run.run_handle import RUN_TYPE, NoAnswer, RunHandle, is_open, subtask_path
+from supervision.base import limits
 from supervision.base.store_keys import calls_of
+from supervision.base.text import cut
+from supervision.contract.base import Model
 from supervision.contract.status import TraceEvent
+from supervision.run.events import plan_accepted, reviewed
 
 
 async def full_trace(run: RunHandle, store: ArtifactStore | None) -> list[TraceEvent]:
@@ -103,3 +114,142 @@ async def _last_call(store: ArtifactStore, prefix: str) -> str | None:
     """Returns the key of the latest model call of a workflow; None if none was answered yet."""
     calls = [meta async for meta in store.objects(prefix)]
     return max(calls, key=lambda meta: meta["last_modified"])["path"] if calls else None
+
+
+_CHILD = re.compile(r"/(?P<subtask>[^/]+)/(?P<attempt>\d+)(?:\.\w+)*$")
+
+
+class _PlanCall(Model):
+    attempt: int = 1
+    revision: int = 1
+
+
+class _SynthesisCall(Model):
+    number: int = 1
+    findings: FindingRefs = []
+    mode: str = "final"
+
+
+class _ReviewCall(Model):
+    round: int = 1
+
+
+class _Verdicts(Model):
+    verdicts: list[dict[str, Any]] = []
+    missing: list[str] = []
+
+
+class _ChildInput(Model):
+    """A worker agent's assignment; a nested supervisor's has no role."""
+
+    role: dict[str, Any] = {}
+
+
+class _ChildEnd(Model):
+    """What a child's result or error says of where it can be read."""
+
+    turns: int = 0
+    head: str | None = None
+    trace_ref: str | None = None
+
+
+async def recorded_events(run: RunHandle, workflow_id: str) -> list[TraceEvent]:
+    """Returns what the history of a supervisor tells: calls of its own, attempts of subtasks, how they ended."""
+    recorder = _Recorder(run.client)
+    async for event in run.client.get_workflow_handle(workflow_id).fetch_history_events():
+        await recorder.take(event)
+    return [event.model_copy(update={"seq": number}) for number, event in enumerate(recorder.events, 1)]
+
+
+class _Recorder:
+    def __init__(self, client: Client) -> None:
+        self.events: list[TraceEvent] = []
+        self._client = client
+        self._activities: dict[int, tuple[str, Payloads]] = {}
+
+    async def take(self, event: HistoryEvent) -> None:
+        """Adds what a history's event tells, if it tells anything."""
+        kind = event.WhichOneof("attributes") or ""
+        attributes: Any = getattr(event, kind, None)
+        if kind == "activity_task_scheduled_event_attributes":
+            await self._called(event, attributes.activity_type.name, attributes.input)
+        elif kind == "activity_task_completed_event_attributes":
+            if call := self._activities.pop(attributes.scheduled_event_id, None):
+                await self._completed(event, *call, attributes.result)
+        elif kind.startswith(("child_workflow", "start_child")):
+            await self._child(event, kind, attributes)
+        elif kind == "workflow_execution_cancel_requested_event_attributes":
+            self._note(event, "cancel_requested")
+
+    async def _called(self, event: HistoryEvent, name: str, given: Payloads) -> None:
+        self._activities[event.event_id] = name, given
+        if name == "plan":
+            call = await self._read(given, _PlanCall) or _PlanCall()
+            self._note(event, "plan_requested", attempt=call.attempt, revision=call.revision)
+        elif name == "synthesize":
+            call = await self._read(given, _SynthesisCall) or _SynthesisCall()
+            self._note(event, "synthesis_started", number=call.number, findings=len(call.findings), mode=call.mode)
+
+    async def _completed(self, event: HistoryEvent, name: str, given: Payloads, result: Payloads) -> None:
+        if name == "plan":
+            reply = await self._read(result, PlanReply)
+            if reply and reply.plan:
+                self._note(event, "plan_accepted", **plan_accepted(reply.plan, reply.strategy))
+            elif reply and reply.problems:
+                call = await self._read(given, _PlanCall) or _PlanCall()
+                self._note(event, "plan_rejected", attempt=call.attempt, problems=list(reply.problems))
+        elif name == "review":
+            call = await self._read(given, _ReviewCall) or _ReviewCall()
+            review = await self._read(result, _Verdicts) or _Verdicts()
+            feedback = {str(item.get("subtask_id")): str(item.get("feedback")) for item in review.verdicts}
+            self._note(event, "reviewed", **reviewed(call.round, feedback, review.missing))
+
+    async def _child(self, event: HistoryEvent, kind: str, attributes: Any) -> None:
+        workflow_id = getattr(attributes, "workflow_id", "") or attributes.workflow_execution.workflow_id
+        place = _CHILD.search(workflow_id)
+        if place is None:
+            return
+        subtask = place["subtask"]
+        if kind == "start_child_workflow_execution_initiated_event_attributes":
+            given = await self._read(attributes.input, _ChildInput) or _ChildInput()
+            self._note(event, "subtask_started", subtask, attempt=int(place["attempt"]), role=given.role.get("name"))
+        elif kind == "child_workflow_execution_completed_event_attributes":
+            attempt = await self._read(attributes.result, _ChildEnd) or _ChildEnd()
+            self._note(event, "subtask_completed", subtask, turns=attempt.turns, **dict(_refs(attempt)))
+        elif kind == "child_workflow_execution_failed_event_attributes":
+            failure = _innermost(attributes.failure)
+            details = await self._read(failure.application_failure_info.details, _ChildEnd) or _ChildEnd()
+            self._note(
+                event,
+                "subtask_failed",
+                subtask,
+                error=failure.application_failure_info.type or "Unexpected",
+                message=cut(failure.message, limits.SENTENCE_BYTES),
+                **dict(_refs(details)),
+            )
+        elif kind == "child_workflow_execution_canceled_event_attributes":
+            self._note(event, "subtask_cancelled", subtask)
+
+    async def _read(self, payloads: Payloads, model: type[Any]) -> Any:
+        """Returns the first value as that model; None if it can't be read."""
+        try:
+            value, *_ = await self._client.data_converter.decode(payloads.payloads, [model])
+        except Exception:  # converters raise whatever they like
+            return None
+        return value
+
+    def _note(self, event: HistoryEvent, kind: str, subtask_id: str | None = None, /, **data: Any) -> None:
+        at = event.event_time.ToDatetime(tzinfo=UTC).isoformat()
+        self.events.append(TraceEvent(seq=0, at=at, type=kind, subtask_id=subtask_id, data=data))
+
+
+def _refs(attempt: _ChildEnd) -> Iterator[tuple[str, str]]:
+    for name in ("head", "trace_ref"):
+        if ref := getattr(attempt, name):
+            yield name, ref
+
+
+def _innermost(failure: Failure) -> Failure:
+    while failure.HasField("cause"):
+        failure = failure.cause
+    return failure

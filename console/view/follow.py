@@ -18,8 +18,7 @@ from console.run.run_handle import NO_WORKER, NoAnswer, RunHandle, facts, is_ope
 from console.run.run_outcome import RunOutcome, run_outcome
 from console.run.standstill import observed
 from console.view.event_lines import Line, line
-from console.view.live_view import Screen
-from console.view.picture import ENDED_PHASES, LiveAgent, LiveCall, Picture
+from console.view.live_view import ENDED_PHASES, LiveAgent, LiveCall, Picture, Screen
 from supervision.base import limits
 from supervision.contract.result import SubtaskReport
 from supervision.contract.status import Status, TraceEvent

@@ -13,8 +13,8 @@ from temporalio.api.failure.v1 import Failure, TimeoutFailureInfo
 from temporalio.api.workflow.v1 import PendingActivityInfo
 
 from console.command import CommandFailed
-from console.commands import doctor
-from console.run import find_run, standstill, start_run
+from console.commands import doctor, run_commands
+from console.run import find_run, standstill
 from console.run.run_outcome import RunOutcome
 from console.terminal import console
 from console.view.answer_text import answer_report
@@ -67,11 +67,11 @@ async def test_hints_that_start_a_worker_run_as_printed(tmp_path: Path, monkeypa
     texts = []
     monkeypatch.setattr(doctor, "limited", unlimited)
     for polled in (only_runs, nobody):
-        for module in (start_run, standstill, doctor):
+        for module in (run_commands, standstill, doctor):
             monkeypatch.setattr(module, "pollers", polled)
-        monkeypatch.setattr(start_run, "server_address", lambda _: "host:1")
+        monkeypatch.setattr(run_commands, "server_address", lambda _: "host:1")
         with pytest.raises(CommandFailed) as refused:
-            await start_run.require_workers(None)  # type: ignore[arg-type]
+            await run_commands.require_workers(None)  # type: ignore[arg-type]
         texts.append(str(refused.value))
     for queue in ("supervisor-model", "supervisor-tools", "supervisor.east"):
         cause = await standstill._of_queue(_Client(), ("t1",), queue)  # type: ignore[arg-type]

@@ -13,8 +13,7 @@ from rich.text import Text
 from console.hints import hint
 from console.run.standstill import Standstill
 from console.view.event_lines import Line, line
-from console.view.live_view import draw, log_line
-from console.view.picture import LiveAgent, LiveCall, Picture, fitted, tree_rows
+from console.view.live_view import LiveAgent, LiveCall, Picture, draw, fitted, log_line, tree_rows
 from supervision.contract.progress import Counts
 from supervision.contract.result import SubtaskReport
 from supervision.contract.status import RunLimits, Status, TraceEvent, Wait

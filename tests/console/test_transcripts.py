@@ -4,13 +4,11 @@ import pytest
 from pydantic import JsonValue
 from rich.console import Console
 
-from console.commands.doctor import row_texts
-from console.commands.model_check import CheckRow
+from console.commands.doctor import CheckRow, row_texts
 from console.run.standstill import Standstill
 from console.terminal import put
 from console.view.event_lines import line
-from console.view.live_view import draw, log_line, story_rows
-from console.view.picture import LiveAgent, LiveCall, Picture
+from console.view.live_view import LiveAgent, LiveCall, Picture, draw, log_line, story_rows
 from supervision.base.errors import ErrorKind
 from supervision.contract.progress import Counts
 from supervision.contract.result import Problem, SubtaskReport

@@ -17,10 +17,9 @@ from temporalio.converter import default
 
 import worker_main
 from console.command import BAD_INPUT, CommandFailed
-from console.commands import verify_command
-from console.commands.doctor import row_texts
+from console.commands import report_commands
+from console.commands.doctor import CheckRow, row_texts
 from console.commands.list_commands import teams_report
-from console.commands.model_check import CheckRow
 from console.commands.update_commands import new_limits
 from console.run.find_run import short_id
 from console.run.run_handle import NO_WORKER, RunHandle
@@ -28,8 +27,7 @@ from console.run.run_outcome import Ending, RunOutcome
 from console.run.standstill import Standstill
 from console.terminal import put, wrapped
 from console.view.answer_text import answer_report
-from console.view.live_view import draw
-from console.view.picture import Picture, tree_rows
+from console.view.live_view import Picture, draw, tree_rows
 from supervision.contract.finding import ArtifactRef
 from supervision.contract.progress import Counts
 from supervision.contract.result import Citation, RunResult, SubtaskReport
@@ -201,11 +199,11 @@ async def test_verify_takes_whatever_names_a_run(monkeypatch: pytest.MonkeyPatch
         verified.append(run_id)
 
     verified: list[str] = []
-    monkeypatch.setattr(verify_command, "find_run", find)
-    monkeypatch.setattr(verify_command, "chain_report", chain)
+    monkeypatch.setattr(report_commands, "find_run", find)
+    monkeypatch.setattr(report_commands, "chain_report", chain)
     access: Any = Access()
     for given in (LONG, "131ca7", None):
-        await verify_command.verify_run(access, given)
+        await report_commands.verify_run(access, given)
     assert verified == [LONG, "client found 131ca7", "client found None"]
 
 
