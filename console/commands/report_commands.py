@@ -51,12 +51,12 @@ async def status_report(run: RunHandle, store: ArtifactStore | None) -> Report:
     picture = Picture(run.id, web, described.start_time, closed, known["state"], observed=causes)
     picture.reports = {report.id: report for report in status.subtasks}
     data = {**known, **times, "web": web, **status.model_dump(mode="json"), "standstills": causes}
-    why: object = status.error and f"{status.error.type}: {status.error.message}"
+    ending: object = status.error and f"{status.error.type}: {status.error.message}"
     if closed and status.phase not in ENDED_PHASES:  # terminated: the run could not say so itself
-        why = data["error"] = (await run_outcome(run, store)).error
+        ending = data["error"] = (await run_outcome(run, store)).error
         for report in status.subtasks:
             report.state = "cancelled" if report.state in ("running", "waiting") else report.state
-    return Report(data, lambda screen: _status_rows(screen, status, picture, why))
+    return Report(data, lambda screen: _status_rows(screen, status, picture, ending))
 
 
 def _status_rows(screen: Console, status: Status, picture: Picture, error: object) -> Iterator[RenderableType]:

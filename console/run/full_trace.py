@@ -1,9 +1,8 @@
 """All that happened in a run, oldest first: its own events, and the turns and tool calls of its worker agents."""
 
 import re
-from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from temporalio.api.common.v1 import Payloads
 from temporalio.api.failure.v1 import Failure
@@ -25,23 +24,24 @@ from supervision.contract.base import Model
 from supervision.contract.status import TraceEvent
 from supervision.run.events import plan_accepted, reviewed
 
+_Model = TypeVar("_Model", bound=Model)
+_CHILD = re.compile(r"/(?P<subtask>[^/]+)/(?P<attempt>\d+)(?:\.\w+)*$")
+
 
 async def full_trace(run: RunHandle, store: ArtifactStore | None) -> list[TraceEvent]:
     """Returns the events, numbered through. Raises CommandFailed if neither server nor store know the run.
 
-    An ended run's are in the store. Those of an open one come from a Worker, or out of the histories where none
-    answers; the conversations come from the journal of model calls. Without a store they are left out.
+    Those of an ended run are in the store. Those of an open one come from a Worker, or out of the histories where none
+    answers. The conversations come from the journal of model calls; without a store they are left out.
     """
     try:
         described = await run.require()
     except CommandFailed:
-        stored = await _stored(run.id, store)
-        if stored is None or store is None:
+        if (forgotten := await _stored(run.id, store)) is None or store is None:
             raise
-        return await AgentStories(store, ConversationStore(store)).whole(stored)
-    events = None if is_open(described) else await _stored(run.id, store)
-    if events is None:
-        events = await _of_workflow(run, run.id)
+        return await AgentStories(store, ConversationStore(store)).whole(forgotten)
+    stored = None if is_open(described) else await _stored(run.id, store)
+    events = await _of_workflow(run, run.id) if stored is None else stored
     if store is None:
         return events
     stories = AgentStories(store, ConversationStore(store))
@@ -63,7 +63,7 @@ async def _stored(run_id: str, store: ArtifactStore | None) -> list[TraceEvent] 
 
 
 async def _of_workflow(run: RunHandle, workflow_id: str) -> list[TraceEvent]:
-    """Returns the events of a supervisor: those that it still has, and older ones as its history tells them."""
+    """Returns the events of a supervisor: those that it still has, and older ones out of its history."""
     events: list[TraceEvent] = []
     cursor, dropped = 0, 0
     try:
@@ -93,7 +93,7 @@ async def _under_way(
     stories: AgentStories,
     store: ArtifactStore,
 ) -> list[TraceEvent]:
-    """Returns what worker agents and nested runs did that have not ended; `first_run_id` is the root's."""
+    """Returns the events of worker agents and nested runs that have not ended; `first_run_id` is the root's."""
     events: list[TraceEvent] = []
     for child in described.raw_description.pending_children:
         path = subtask_path(child.workflow_id, described.id)
@@ -103,35 +103,25 @@ async def _under_way(
                 own = await _of_workflow(run, child.workflow_id)
                 own += await _under_way(run, below_it, first_run_id, stories, store)
                 events += [below(path, event) for event in own]
-            elif head := await _last_call(store, calls_of(run.id, first_run_id, child.workflow_id)[0]):
+                continue
+            calls = [call async for call in store.objects(calls_of(run.id, first_run_id, child.workflow_id)[0])]
+            if calls:
+                head = max(calls, key=lambda meta: meta["last_modified"])["path"]
                 events += await stories.of_conversation(head, path, datetime.now(UTC).isoformat())
         except (CommandFailed, ArtifactError):  # it has just ended, or its store is another one
             continue
     return events
 
 
-async def _last_call(store: ArtifactStore, prefix: str) -> str | None:
-    """Returns the key of the latest model call of a workflow; None if none was answered yet."""
-    calls = [meta async for meta in store.objects(prefix)]
-    return max(calls, key=lambda meta: meta["last_modified"])["path"] if calls else None
+class _Call(Model):
+    """What the inputs of planning, review and synthesis say."""
 
-
-_CHILD = re.compile(r"/(?P<subtask>[^/]+)/(?P<attempt>\d+)(?:\.\w+)*$")
-
-
-class _PlanCall(Model):
     attempt: int = 1
     revision: int = 1
-
-
-class _SynthesisCall(Model):
+    round: int = 1
     number: int = 1
     findings: FindingRefs = []
     mode: str = "final"
-
-
-class _ReviewCall(Model):
-    round: int = 1
 
 
 class _Verdicts(Model):
@@ -154,7 +144,7 @@ class _ChildEnd(Model):
 
 
 async def recorded_events(run: RunHandle, workflow_id: str) -> list[TraceEvent]:
-    """Returns what the history of a supervisor tells: calls of its own, attempts of subtasks, how they ended."""
+    """Returns the events in the history of a supervisor: calls of its own, attempts of subtasks, how they ended."""
     recorder = _Recorder(run.client)
     async for event in run.client.get_workflow_handle(workflow_id).fetch_history_events():
         await recorder.take(event)
@@ -165,91 +155,70 @@ class _Recorder:
     def __init__(self, client: Client) -> None:
         self.events: list[TraceEvent] = []
         self._client = client
-        self._activities: dict[int, tuple[str, Payloads]] = {}
+        self._calls: dict[int, tuple[str, _Call]] = {}
 
     async def take(self, event: HistoryEvent) -> None:
-        """Adds what a history's event tells, if it tells anything."""
-        kind = event.WhichOneof("attributes") or ""
-        attributes: Any = getattr(event, kind, None)
-        if kind == "activity_task_scheduled_event_attributes":
-            await self._called(event, attributes.activity_type.name, attributes.input)
-        elif kind == "activity_task_completed_event_attributes":
-            if call := self._activities.pop(attributes.scheduled_event_id, None):
-                await self._completed(event, *call, attributes.result)
+        """Adds the event of the run that an event of the history stands for, if there is one."""
+        kind = (event.WhichOneof("attributes") or "").removesuffix("_event_attributes")
+        attributes: Any = getattr(event, f"{kind}_event_attributes", None)
+        if kind == "activity_task_scheduled":
+            name, call = attributes.activity_type.name, await self._read(attributes.input, _Call)
+            self._calls[event.event_id] = name, call
+            if name == "plan":
+                self._note(event, "plan_requested", attempt=call.attempt, revision=call.revision)
+            elif name == "synthesize":
+                count = len(call.findings)
+                self._note(event, "synthesis_started", number=call.number, findings=count, mode=call.mode)
+        elif kind == "activity_task_completed" and attributes.scheduled_event_id in self._calls:
+            await self._completed(event, *self._calls.pop(attributes.scheduled_event_id), attributes.result)
         elif kind.startswith(("child_workflow", "start_child")):
             await self._child(event, kind, attributes)
-        elif kind == "workflow_execution_cancel_requested_event_attributes":
+        elif kind == "workflow_execution_cancel_requested":
             self._note(event, "cancel_requested")
 
-    async def _called(self, event: HistoryEvent, name: str, given: Payloads) -> None:
-        self._activities[event.event_id] = name, given
-        if name == "plan":
-            call = await self._read(given, _PlanCall) or _PlanCall()
-            self._note(event, "plan_requested", attempt=call.attempt, revision=call.revision)
-        elif name == "synthesize":
-            call = await self._read(given, _SynthesisCall) or _SynthesisCall()
-            self._note(event, "synthesis_started", number=call.number, findings=len(call.findings), mode=call.mode)
-
-    async def _completed(self, event: HistoryEvent, name: str, given: Payloads, result: Payloads) -> None:
+    async def _completed(self, event: HistoryEvent, name: str, call: _Call, result: Payloads) -> None:
         if name == "plan":
             reply = await self._read(result, PlanReply)
-            if reply and reply.plan:
+            if reply.plan:
                 self._note(event, "plan_accepted", **plan_accepted(reply.plan, reply.strategy))
-            elif reply and reply.problems:
-                call = await self._read(given, _PlanCall) or _PlanCall()
+            elif reply.problems:
                 self._note(event, "plan_rejected", attempt=call.attempt, problems=list(reply.problems))
         elif name == "review":
-            call = await self._read(given, _ReviewCall) or _ReviewCall()
-            review = await self._read(result, _Verdicts) or _Verdicts()
+            review = await self._read(result, _Verdicts)
             feedback = {str(item.get("subtask_id")): str(item.get("feedback")) for item in review.verdicts}
             self._note(event, "reviewed", **reviewed(call.round, feedback, review.missing))
 
     async def _child(self, event: HistoryEvent, kind: str, attributes: Any) -> None:
-        workflow_id = getattr(attributes, "workflow_id", "") or attributes.workflow_execution.workflow_id
-        place = _CHILD.search(workflow_id)
+        place = _CHILD.search(getattr(attributes, "workflow_id", "") or attributes.workflow_execution.workflow_id)
         if place is None:
             return
-        subtask = place["subtask"]
-        if kind == "start_child_workflow_execution_initiated_event_attributes":
-            given = await self._read(attributes.input, _ChildInput) or _ChildInput()
-            self._note(event, "subtask_started", subtask, attempt=int(place["attempt"]), role=given.role.get("name"))
-        elif kind == "child_workflow_execution_completed_event_attributes":
-            attempt = await self._read(attributes.result, _ChildEnd) or _ChildEnd()
-            self._note(event, "subtask_completed", subtask, turns=attempt.turns, **dict(_refs(attempt)))
-        elif kind == "child_workflow_execution_failed_event_attributes":
-            failure = _innermost(attributes.failure)
-            details = await self._read(failure.application_failure_info.details, _ChildEnd) or _ChildEnd()
-            self._note(
-                event,
-                "subtask_failed",
-                subtask,
-                error=failure.application_failure_info.type or "Unexpected",
-                message=cut(failure.message, limits.SENTENCE_BYTES),
-                **dict(_refs(details)),
-            )
-        elif kind == "child_workflow_execution_canceled_event_attributes":
+        subtask, failure = place["subtask"], getattr(attributes, "failure", Failure())
+        while failure.HasField("cause"):
+            failure = failure.cause
+        if kind == "start_child_workflow_execution_initiated":
+            role = (await self._read(attributes.input, _ChildInput)).role.get("name")
+            self._note(event, "subtask_started", subtask, attempt=int(place["attempt"]), role=role)
+        elif kind == "child_workflow_execution_completed":
+            end = await self._read(attributes.result, _ChildEnd)
+            self._note(event, "subtask_completed", subtask, turns=end.turns, head=end.head, trace_ref=end.trace_ref)
+        elif kind == "child_workflow_execution_failed":
+            told = failure.application_failure_info
+            end = await self._read(told.details, _ChildEnd)
+            why = {"error": told.type or "Unexpected", "message": cut(failure.message, limits.SENTENCE_BYTES)}
+            self._note(event, "subtask_failed", subtask, **why, head=end.head, trace_ref=end.trace_ref)
+        elif kind == "child_workflow_execution_canceled":
             self._note(event, "subtask_cancelled", subtask)
 
-    async def _read(self, payloads: Payloads, model: type[Any]) -> Any:
-        """Returns the first value as that model; None if it can't be read."""
+    async def _read(self, payloads: Payloads, model: type[_Model]) -> _Model:
+        """Returns the first value as that model, empty if it can't be read."""
         try:
             value, *_ = await self._client.data_converter.decode(payloads.payloads, [model])
         except Exception:  # converters raise whatever they like
-            return None
-        return value
+            return model.model_construct()
+        read: _Model = value
+        return read
 
     def _note(self, event: HistoryEvent, kind: str, subtask_id: str | None = None, /, **data: Any) -> None:
         at = event.event_time.ToDatetime(tzinfo=UTC).isoformat()
-        self.events.append(TraceEvent(seq=0, at=at, type=kind, subtask_id=subtask_id, data=data))
-
-
-def _refs(attempt: _ChildEnd) -> Iterator[tuple[str, str]]:
-    for name in ("head", "trace_ref"):
-        if ref := getattr(attempt, name):
-            yield name, ref
-
-
-def _innermost(failure: Failure) -> Failure:
-    while failure.HasField("cause"):
-        failure = failure.cause
-    return failure
+        kept = {name: value for name, value in data.items() if name not in ("head", "trace_ref") or value}
+        self.events.append(TraceEvent(seq=0, at=at, type=kind, subtask_id=subtask_id, data=kept))

@@ -117,14 +117,6 @@ async def test_cancelling_stops_the_run_and_keeps_what_it_had(cli: Cli, standin:
     assert (await cli("cancel", "stop-1")).code == 0
 
 
-async def test_a_failed_run_says_why_in_one_sentence_and_exits_1(cli: Cli, standin: Model) -> None:
-    await standin.fails("refused-1", status=401, type="authentication_error", message="bad key")
-    done = await cli("run", GOAL, "--id", "refused-1", "--json")
-    assert done.code == 1
-    assert json.loads(done.out)["status"] == "partial"
-    assert "ProviderAuthentication" in done.err.strip().splitlines()[-1]
-
-
 async def test_the_live_view_fits_its_terminal_and_shows_the_plan(cli: Cli, standin: Model) -> None:
     await standin.slow("live-1*turn")
     async with cli.terminal("run", GOAL, "--id", "live-1", columns=80) as terminal:
@@ -191,10 +183,3 @@ async def test_following_goes_on_when_a_killed_worker_is_replaced(cli: Cli, stan
         await standin.usual()
         assert await terminal.ended(60) == 0
         assert "✔ t1" in terminal.text
-
-
-async def test_two_may_follow_one_run(cli: Cli, standin: Model) -> None:
-    await standin.slow("twice-1*plan")
-    await cli("run", GOAL, "--id", "twice-1", "--detach")
-    both = await asyncio.gather(cli("follow", "twice-1"), cli("follow", "twice-1", "--json"))
-    assert [done.code for done in both] == [0, 0]

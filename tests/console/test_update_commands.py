@@ -76,14 +76,6 @@ async def test_a_run_that_waits_for_its_provider_says_so_and_goes_on_when_told(c
     assert (await cli("resume", "resume-1")).code == 1
 
 
-async def test_a_run_that_waits_for_nothing_says_that(cli: Cli, standin: Model) -> None:
-    await standin.holds("resume-2")
-    assert (await cli("run", GOAL, "--id", "resume-2", "--detach")).code == 0
-    done = await cli("resume", "resume-2")
-    assert (done.code, done.out) == (0, "run 'resume-2' did not wait for the provider\n")
-    await cli("cancel", "resume-2")
-
-
 async def test_without_a_worker_nothing_is_changed_and_that_is_said(alone: Cli) -> None:
     assert (await alone("run", GOAL, "--id", "stays-1", "--detach", "--queue-anyway")).code == 0
     for words in (["resume", "stays-1"], ["extend", "stays-1", "--budget-tokens", "5000000"]):

@@ -1,36 +1,28 @@
 """What screens and arguments are made of, without a server: rows, ids, limits, the words of a failure."""
 
-import argparse
 import io
 import subprocess
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from pydantic import JsonValue
 from rich.console import Console
-from temporalio.api.history.v1 import HistoryEvent
-from temporalio.converter import default
 
-import worker_main
 from console.command import BAD_INPUT, CommandFailed
-from console.commands import report_commands
 from console.commands.doctor import CheckRow, row_texts
 from console.commands.list_commands import teams_report
 from console.commands.update_commands import new_limits
 from console.run.find_run import short_id
-from console.run.run_handle import NO_WORKER, RunHandle
+from console.run.run_handle import NO_WORKER
 from console.run.run_outcome import Ending, RunOutcome
 from console.run.standstill import Standstill
 from console.terminal import put, wrapped
 from console.view.answer_text import answer_report
-from console.view.live_view import Picture, draw, tree_rows
+from console.view.live_view import Picture, draw
 from supervision.contract.finding import ArtifactRef
 from supervision.contract.progress import Counts
-from supervision.contract.result import Citation, RunResult, SubtaskReport
+from supervision.contract.result import Citation, RunResult
 from supervision.contract.status import RunLimits, Status
 from tests.console.conftest import ROOT
 
@@ -117,11 +109,6 @@ def test_a_missing_worker_is_said_once(notice: str, is_shown: bool) -> None:
     assert (notice in written(screen)) == is_shown
 
 
-def test_a_subtask_names_all_its_dependencies_if_it_has_several() -> None:
-    reports = [SubtaskReport(id="t1"), SubtaskReport(id="t2"), SubtaskReport(id="t3", depends_on=["t1", "t2"])]
-    assert [row.after for row in tree_rows(reports)] == [[], [], ["t1", "t2"]]
-
-
 @pytest.mark.parametrize(
     ("run_id", "short"),
     [
@@ -166,73 +153,12 @@ def test_limits_that_contradict_or_do_not_exist_are_refused(
     assert (refused.value.code, str(refused.value)) == (BAD_INPUT, expected)
 
 
-@pytest.mark.parametrize(
-    ("value", "goal"), [({"goal": "Why?"}, "Why?"), ({"goal": 3}, ""), ({}, ""), ("text", ""), ([], "")]
-)
-async def test_the_goal_of_any_run_is_read_from_its_input(value: Any, goal: str) -> None:
-    event = HistoryEvent()
-    event.workflow_execution_started_event_attributes.input.payloads.extend(await default().encode([value]))
-
-    async def history(page_size: int) -> AsyncIterator[HistoryEvent]:
-        yield event
-
-    handle = SimpleNamespace(fetch_history_events=history)
-    client: Any = SimpleNamespace(data_converter=default(), get_workflow_handle=lambda *_, **__: handle)
-    assert await RunHandle(client, "r").recorded_goal() == goal
-
-
-async def test_verify_takes_whatever_names_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Store:
-        async def latest_ended(self, run_id: str) -> bytes | None:
-            return b"{}" if run_id == LONG else None
-
-    class Access:
-        store = Store()
-
-        async def client(self) -> str:
-            return "client"
-
-    async def find(client: Any, given: str | None) -> str:
-        return f"{client} found {given}"
-
-    async def chain(run_id: str, store: Any) -> None:
-        verified.append(run_id)
-
-    verified: list[str] = []
-    monkeypatch.setattr(report_commands, "find_run", find)
-    monkeypatch.setattr(report_commands, "chain_report", chain)
-    access: Any = Access()
-    for given in (LONG, "131ca7", None):
-        await report_commands.verify_run(access, given)
-    assert verified == [LONG, "client found 131ca7", "client found None"]
-
-
 @pytest.mark.parametrize("program", ["starter.py", "worker_main.py"])
 def test_without_its_packages_a_program_says_what_to_do(program: str) -> None:
     done = subprocess.run([sys.executable, "-S", program], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     assert "run `make setup` once, then .venv/bin/temporal-supervisor" in done.stderr
-
-
-def test_ctrl_c_ends_a_worker_that_still_waits_for_its_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(work: Any) -> None:
-        work.close()
-        raise KeyboardInterrupt
-
-    def ended(code: int) -> None:
-        raise SystemExit(code)
-
-    options = argparse.Namespace(roles=["workflows"], pool=None, env_file=None, debug=False)
-    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", lambda _: options)
-    for name in ("keep_private", "keep_files_private", "check_ownership"):
-        monkeypatch.setattr(worker_main, name, lambda: None)
-    monkeypatch.setattr("worker_main.telemetry.configure_log", lambda _: None)
-    monkeypatch.setattr("worker_main.asyncio.run", interrupted)
-    monkeypatch.setattr(worker_main, "exit_now", ended)
-    with pytest.raises(SystemExit) as end:
-        worker_main.main()
-    assert end.value.code == 0
 
 
 async def test_the_problems_of_a_team_stand_each_on_its_line(

@@ -4,16 +4,12 @@ import io
 import logging
 import subprocess
 import sys
-import threading
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from runtime import telemetry
 from runtime.telemetry import TRACES_LOST, CleanLines, ShortLines
-from supervision.base import limits
 
 ROOT = Path(__file__).parents[2]
 
@@ -96,19 +92,6 @@ def test_a_collector_that_takes_no_traces_is_told_once(written: io.StringIO) -> 
         exporter.warning("Transient error %s, retrying in 0.9 s", "connection refused")
         exporter.error("Failed to export spans batch due to timeout, max retries or shutdown.")
     assert written.getvalue() == f"{TRACES_LOST}\n"
-
-
-def test_nobody_waits_long_for_traces_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "TRACES_WAIT", timedelta(milliseconds=10))
-    taken = threading.Event()
-
-    def away() -> None:
-        taken.wait(60)
-
-    assert not telemetry._in_time(away)
-    taken.set()
-    monkeypatch.setattr(limits, "TRACES_WAIT", timedelta(seconds=60))
-    assert telemetry._in_time(away)
 
 
 def test_a_worker_without_a_server_says_at_once_that_it_waits(tmp_path: Path) -> None:
