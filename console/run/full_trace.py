@@ -2,7 +2,7 @@
 
 import re
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any
 
 from temporalio.api.common.v1 import Payloads
 from temporalio.api.failure.v1 import Failure
@@ -24,7 +24,6 @@ from supervision.contract.base import Model
 from supervision.contract.status import TraceEvent
 from supervision.run.events import plan_accepted, reviewed
 
-_Model = TypeVar("_Model", bound=Model)
 _CHILD = re.compile(r"/(?P<subtask>[^/]+)/(?P<attempt>\d+)(?:\.\w+)*$")
 
 
@@ -209,14 +208,12 @@ class _Recorder:
         elif kind == "child_workflow_execution_canceled":
             self._note(event, "subtask_cancelled", subtask)
 
-    async def _read(self, payloads: Payloads, model: type[_Model]) -> _Model:
+    async def _read(self, payloads: Payloads, model: type[Model]) -> Any:
         """Returns the first value as that model, empty if it can't be read."""
         try:
-            value, *_ = await self._client.data_converter.decode(payloads.payloads, [model])
+            return (await self._client.data_converter.decode(payloads.payloads, [model]))[0]
         except Exception:  # converters raise whatever they like
             return model.model_construct()
-        read: _Model = value
-        return read
 
     def _note(self, event: HistoryEvent, kind: str, subtask_id: str | None = None, /, **data: Any) -> None:
         at = event.event_time.ToDatetime(tzinfo=UTC).isoformat()
