@@ -1,7 +1,7 @@
 """The command line: start runs, follow them, read them, look after the artifact store.
 
 Exit codes: 0 done (a partial answer, too); 1 the run failed, does not exist or exists already; 2 bad input or usage;
-3 no server, no worker or no artifact store; 4 the run was cancelled; 130 detached by Ctrl-C (the run goes on).
+3 no server, no worker or no artifact store; 4 the run was cancelled; 130 detached by Ctrl-C (the run continues).
 """
 
 from runtime.imports import begin_imports
@@ -149,7 +149,7 @@ def plan(run_id: AnyRun = None, as_json: AsJson = False) -> None:
 
 @app.command()
 def trace(run_id: AnyRun = None, as_json: AsJson = False) -> None:
-    """Tell all that happened in a run: plans, turns, tool calls, retries, reviews, and why."""
+    """Show all that happened in a run: plans, turns, tool calls, retries, reviews, and why."""
     with_run(run_id, lambda run, access: trace_report(run, access.store_or_none), as_json)
 
 
@@ -185,7 +185,7 @@ def artifact(
 
 @app.command()
 def verify(run_id: AnyRun = None, as_json: AsJson = False) -> None:
-    """Recompute what each claim of an answer rests on; exit code 1 if something has no support or was changed."""
+    """Recompute the evidence of each claim of an answer; exit code 1 if something has no support or was changed."""
     do(lambda access: verify_run(access, run_id), as_json)
 
 
@@ -222,7 +222,7 @@ def extend_limits(
 
 @app.command("resume")
 def resume_run(run_id: RunId) -> None:
-    """Let a run go on that waits for the model provider, once key or account are fixed."""
+    """Continue a run that waits for the model provider, once key or account are fixed."""
     with_run(run_id, lambda run, _: resume(run))
 
 

@@ -1,4 +1,4 @@
-"""One command: what it has access to, and its exit code; whatever goes wrong becomes one sentence on standard error."""
+"""One command: what it has access to, and its exit code; each error becomes one sentence on standard error."""
 
 import asyncio
 import logging
@@ -163,7 +163,7 @@ def server_address(client: Client) -> str:
 
 
 def endpoint(settings: Settings) -> str | None:
-    """Returns the model endpoint that the settings name, without credentials in its address; None if there is none."""
+    """Returns the model endpoint that the settings name, without credentials; None if there is none."""
     if not settings.has_model:
         return None
     parts = urlsplit(settings.anthropic_base_url or "")

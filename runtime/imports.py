@@ -18,7 +18,7 @@ _PROGRAMS = (
 def begin_imports() -> None:
     """From now on Ctrl-C ends this process at once and without a traceback, if it is one of our programs.
 
-    Called before all other imports. `end_imports` ends it, where there is somebody to catch KeyboardInterrupt.
+    Called before all other imports. `end_imports` ends it, once KeyboardInterrupt is caught.
     """
     if f"/{sys.argv[0]}".endswith(_PROGRAMS):
         gc.disable()  # what imports make stays: a quarter of their time went into finding that out

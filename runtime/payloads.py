@@ -53,7 +53,7 @@ class BoundedPayloadConverter(PydanticPayloadConverter):
     def from_payloads(self, payloads: Sequence[Payload], type_hints: list[type] | None = None) -> list[Any]:
         """Returns the decoded values; an Undecodable for each that is asked for without a type and can't be decoded.
 
-        Such are the inputs of runs, which anybody may send: an error would fail the workflow task for ever. Values of
+        Such are the inputs of runs, which any client may send: an error would block the workflow task. Values of
         a known type raise: results, the inputs of activities, the arguments of updates and queries.
         """
         oversized = [len(payload.data) > _RAW_INPUT_BYTES for payload in payloads]
@@ -78,7 +78,7 @@ class BoundedPayloadConverter(PydanticPayloadConverter):
 class ShortFailures(DefaultFailureConverter):
     """Failures of anticipated kinds travel without stack traces and causes.
 
-    Their kind, message and details say all that anybody reads; each failure of a child stands in two histories, and
+    Their kind, message and details are all that is read; each failure of a child stands in two histories, and
     stack traces are nine tenths of it. Unexpected errors keep theirs.
     """
 

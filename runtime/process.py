@@ -73,6 +73,6 @@ def exit_now(code: int = 0) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except OSError:  # the reader of a pipe has gone: nobody reads the rest
+        except OSError:  # the reader of a pipe has gone
             pass
     os._exit(code)

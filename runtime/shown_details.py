@@ -1,4 +1,4 @@
-"""The Markdown that the Web UI shows of a workflow, rendered when somebody looks.
+"""The Markdown that the Web UI shows of a workflow, rendered when it is queried.
 
 The SDK wants it set with every change, which costs a large run more than all its other work, in each replay again.
 """

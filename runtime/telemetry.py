@@ -29,7 +29,7 @@ _EXPECTED = re.compile(r"Activity not found on completion|Task not found|query t
 _AWAY = re.compile(r"poll|gRPC|connect", re.IGNORECASE)
 _SAME_OUTAGE = 30.0  # seconds between two lines of the SDK that it has no answer
 _EXPORTER = "opentelemetry.exporter"
-TRACES_LOST = "the collector of traces that OTEL_* names takes none: they are lost, and the work goes on"
+TRACES_LOST = "the collector of traces that OTEL_* names takes none: they are lost, the work continues"
 _SERVER_AWAY = "the Temporal server does not answer: trying again; what is finished meanwhile is delivered then"
 
 
@@ -68,7 +68,7 @@ def configure(service: str, environ: Mapping[str, str] = os.environ) -> Telemetr
     from runtime.sdk_patches import tracer_provider, tracing_plugin
 
     class RunSpans(BatchSpanProcessor):
-        """Leaves out queries: whoever follows a run asks several times a second, each time in a trace of its own."""
+        """Leaves out queries: a followed run is queried several times a second, each time in a trace of its own."""
 
         def on_end(self, span: ReadableSpan) -> None:
             if not span.name.startswith(_QUERIES):
@@ -91,7 +91,7 @@ def configure(service: str, environ: Mapping[str, str] = os.environ) -> Telemetr
 
 
 def _in_time(shutdown: Callable[[], None]) -> bool:
-    """Returns False if it does not end soon: an exporter tries again for longer than anybody waits for a command."""
+    """Returns False if it does not end soon: an exporter retries for longer than a command may take."""
     ending = threading.Thread(target=shutdown, daemon=True)
     ending.start()
     ending.join(limits.TRACES_WAIT.total_seconds())
@@ -101,7 +101,7 @@ def _in_time(shutdown: Callable[[], None]) -> bool:
 class ShortLines(logging.Filter):
     """Leaves of each expected failure one line; drops what the SDK's core says of every cancelled activity.
 
-    A collector of traces that is away is told once.
+    A collector of traces that does not answer is one line.
     """
 
     _traces_lost = False
@@ -115,9 +115,9 @@ class ShortLines(logging.Filter):
             record.msg, record.args = f"{_subject(record)} {again}: {error.type}: {error.message}", ()
             record.exc_info = record.exc_text = None
         if record.name.startswith(_EXPORTER):
-            told, self._traces_lost = self._traces_lost, self._traces_lost or record.levelno >= logging.ERROR
+            logged, self._traces_lost = self._traces_lost, self._traces_lost or record.levelno >= logging.ERROR
             record.msg, record.args = TRACES_LOST, ()
-            return self._traces_lost and not told
+            return self._traces_lost and not logged
         if not record.name.startswith(_CORE):
             return True
         text = record.getMessage()
@@ -132,7 +132,7 @@ class ShortLines(logging.Filter):
 
 
 class CleanLines(logging.Formatter):
-    """Writes each message on one line without escape sequences: it may hold ids and texts of strangers.
+    """Writes each message on one line without escape sequences: it may hold ids and texts of other clients.
 
     The lines of a traceback are indented, so that none of them looks like a message.
     """

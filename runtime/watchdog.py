@@ -2,7 +2,7 @@
 
 While its event loop is frozen, a process still polls for tasks, and keeps what it takes from healthy ones. However it
 ends, what it worked on can be read: it is in a file of its own, which the process holds locked. A file that can be
-locked belongs to a process that is gone, whatever took over its number.
+locked belongs to a process that is gone, even if its number is in use again.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ _SUFFIX = ".work"
 FROZEN = 70
 """The exit code of a process whose event loop was silent, or whose shutdown never ended.
 
-A process whose interpreter stands still, held by native code, is ended by SIGPROF instead: no code of ours runs then.
+A process whose interpreter stands still, blocked by native code, is ended by SIGPROF instead: no code of ours runs then.
 """
 
 
@@ -137,8 +137,8 @@ def _wind_up() -> None:
 
 
 def _end(reason: str, work: str) -> NoReturn:
-    """Ends the process at once, whatever its threads do; says why, what it works on, and where its threads stand."""
-    os.write(2, f"watchdog: {reason}: this process ends, others go on with its work\n".encode())
+    """Ends the process at once; says why, what it works on, and where its threads stand."""
+    os.write(2, f"watchdog: {reason}: this process ends, other Workers continue its work\n".encode())
     if work:
         os.write(2, f"watchdog: under way: {work}\n".encode())
     faulthandler.dump_traceback(file=sys.__stderr__ or 2, all_threads=True)

@@ -35,7 +35,7 @@ _PASSED_THROUGH = ("activities", "supervision", "pydantic", "pydantic_core", "an
 def workflow_runner(*, strict: bool = True) -> WorkflowRunner:
     """Returns what runs workflow code: a `strict` one is the SDK's sandbox, in which what it must not use is noticed.
 
-    Tests run in it. It loads the workflows' modules for each workflow anew and is entered for each payload, a fifth
+    Tests run in it. It loads the modules again for each workflow and is entered for each payload, a fifth
     of a Worker's CPU: Workers run the same code without it.
     """
     if not strict:

@@ -41,7 +41,7 @@ from supervision.contract.model_choice import chain_of
 Level = Literal["ok", "warning", "problem"]
 _STYLES: dict[Level, str] = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 _NAME_COLUMN, _TEXT_COLUMN = 9, 32  # where the names begin, and the texts
-_QUEUE_CHARS = 60  # of a queue's name, which may be anybody's
+_QUEUE_CHARS = 60  # of a queue's name, which any client may choose
 _RUNS = 100  # open ones that are looked at, newest first
 _NEARLY_FULL = 0.8  # of the workflows that Workers hold: time to start another one
 _PROVIDER = "https://api.anthropic.com"
@@ -131,7 +131,7 @@ async def server_rows(client: Client, store_id: str | None, teams: list[Path]) -
         yield row
     missing = search_attributes.warnings(await search_attributes.usable(client))
     for warning in missing:
-        yield CheckRow("warning", "search attributes", warning, "runs go on without: their phase is in the memo")
+        yield CheckRow("warning", "search attributes", warning, "runs work without: their phase is in the memo")
     if not missing:
         yield CheckRow("ok", "search attributes", "all usable")
     for found in (await _other_store(client, store_id), await _cached(client)):
@@ -245,7 +245,7 @@ async def _endpoint_row(settings: Settings, address: str) -> CheckRow:
         fix = "check ANTHROPIC_API_KEY and what the key may do, here and where Workers run"
         return CheckRow("problem", "model", f"{name}: it refuses the credential ({status})", fix)
     if status >= 500:
-        return CheckRow("warning", "model", f"{name}: it answers with {status}", "runs wait for it and go on then")
+        return CheckRow("warning", "model", f"{name}: it answers with {status}", "runs wait until it answers")
     if settings.model == "standin":
         return CheckRow("warning", "model", f"{name}; it answers in {took}")
     return CheckRow("ok", "model", f"{name} answers in {took}, as seen from here")

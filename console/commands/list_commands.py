@@ -70,7 +70,7 @@ async def _row(client: Client, execution: WorkflowExecution, looks: asyncio.Sema
             goal = await run.recorded_goal() or await described.static_summary() or ""
             if is_open(described):
                 causes = await causes_of(run, described)
-        except Exception:  # anybody may start a run with an unreadable summary, and it may be deleted meanwhile
+        except Exception:  # any client may have written the summary, and the run may be deleted meanwhile
             pass
     status = execution.typed_search_attributes.get(STATUS)
     known = {"run_id": execution.id, "goal": goal, "state": state_word(execution), "status": status}

@@ -92,7 +92,7 @@ async def repair(run: RunHandle) -> int:
         else:
             await _mend(run.client, fault)
             mended += 1
-            reset = "it was reset to the workflow task that ends there, and goes on"
+            reset = "it was reset to the workflow task that ends there, and continues"
             _say(print_out, workflow_id, f"did {where}: {reset}")
     if not mended and not left:
         others = f", and so do those of {counted(len(workflows) - 1, 'open workflow')} below it"

@@ -167,14 +167,14 @@ _HASH_CHARS = 8  # `--json` has whole references
 
 
 async def verify_run(access: Access, given: str | None) -> Report:
-    """Returns what the answer of a run rests on; the server is asked only about a run not named by its whole id."""
+    """Returns the evidence of an answer; the server is asked only for a run that is not named by its whole id."""
     if given and await access.store.latest_ended(given) is not None:
         return await chain_report(given, access.store)
     return await chain_report(await find_run(await access.client(), given), access.store)
 
 
 async def chain_report(run_id: str, store: ArtifactStore) -> Report:
-    """Returns each figure, quotation, address and citation of an answer with what it rests on.
+    """Returns each figure, quotation, URL and citation of an answer with its evidence.
 
     The exit code is FAILED if something is unsupported, or if an object in the store is not what was stored.
     """
@@ -221,7 +221,7 @@ def _claim_rows(link: Link) -> Iterator[str]:
 
 
 async def _grounded(store: ArtifactStore, finding: Finding) -> Grounded:
-    """Reads a finding, its record and the outputs behind it; each is held against its hash by the store."""
+    """Reads a finding, its record and the outputs behind it; the store compares each with its hash."""
     problems: list[str] = []
     text = await _verified_text(store, finding.text_ref, problems)
     stored = await _verified_text(store, finding.record_ref, problems) if finding.record_ref else ""

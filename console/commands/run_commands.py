@@ -60,7 +60,7 @@ async def follow_run(run: RunHandle, access: Access, *, as_json: bool = False) -
         async with open_screen(console(stderr=as_json), _HINT) as screen:
             outcome = await follow(run, screen, access.store_or_none, web)
     except asyncio.CancelledError:
-        print_err(f"the run goes on: {hint('follow', run.id)}")
+        print_err(f"the run continues: {hint('follow', run.id)}")
         raise
     report = answer_report(run.id, outcome, web)
     if outcome.error and outcome.error.type == ErrorKind.UNKNOWN_TEAM:

@@ -1,4 +1,4 @@
-"""The commands `put` and `prune`: storing a text, and deleting what nobody uses any more, by age."""
+"""The commands `put` and `prune`: storing a text, and deleting what is unused, by age."""
 
 import json
 import re
@@ -32,7 +32,7 @@ async def put_file(store: ArtifactStore, path: Path) -> int:
 
 
 async def prune(access: Access, older_than: str, confirmed: Callable[[str], bool]) -> int:
-    """Lists what nobody uses any more and stored nothing since that age, and deletes it once `confirmed`.
+    """Lists what is unused and as old as that, and deletes it once `confirmed`.
 
     That is ended runs of this namespace, by its own server's word, which is asked again right before each is deleted;
     runs of other namespaces and servers that share the store are left and counted. And uploads that neither a run that

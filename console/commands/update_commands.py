@@ -1,4 +1,4 @@
-"""The commands that change a run while it goes on: `cancel`, `extend` and `resume`."""
+"""The commands that change a run while it runs: `cancel`, `extend` and `resume`."""
 
 import asyncio
 import secrets
@@ -86,7 +86,7 @@ async def resume(run: RunHandle) -> int:
     except NoAnswer as error:
         raise await _unanswered(run) from error
     print_out(
-        f"run '{run.id}' goes on: {', '.join(waits)}" if waits else f"run '{run.id}' did not wait for the provider"
+        f"run '{run.id}' continues: {', '.join(waits)}" if waits else f"run '{run.id}' did not wait for the provider"
     )
     return DONE
 

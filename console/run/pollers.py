@@ -12,7 +12,7 @@ from temporalio.client import Client
 from console.run.run_handle import RPC_TIMEOUT
 
 WORKFLOWS = TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW
-_FRESH = timedelta(seconds=70)  # a live Worker polls anew every 60 s; the server lists dead ones for minutes
+_FRESH = timedelta(seconds=70)  # a live Worker polls again every 60 s; the server lists dead ones for minutes
 ACTIVITIES = TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY
 
 
@@ -54,7 +54,7 @@ async def limited(client: Client, queue: str) -> str | None:
         return f"{rate}, by SUPERVISOR_MODEL_RPM of its Workers"
     if effective.rate_limit_source == RateLimitSource.RATE_LIMIT_SOURCE_API:
         config = described.config.queue_rate_limit.metadata
-        return f"{rate}, {config.reason or 'set by ' + (config.update_identity or 'somebody')}"
+        return f"{rate}, {config.reason or 'set by ' + (config.update_identity or 'an unknown client')}"
     return None
 
 

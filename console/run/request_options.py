@@ -1,4 +1,4 @@
-"""The options of `run`, and the request that they make: checked here, so that nothing is started in vain."""
+"""The options of `run`, and the request that they make: checked here, before anything is started."""
 
 import hashlib
 import json

@@ -40,7 +40,7 @@ from supervision.contract.updates import UpdateReply
 
 RUN_TYPE = "SupervisorWorkflow"
 AGENT_TYPE = "WorkerAgentWorkflow"
-NO_WORKER = "no worker answers; the run is safe and goes on when one is back"
+NO_WORKER = "no worker answers; the run is safe and continues when one is back"
 
 RPC_TIMEOUT = timedelta(seconds=3)  # a query waits for a Worker: with none it would hang for its default
 UPDATE_WAIT = timedelta(seconds=10)  # an update needs one workflow task; on a busy Worker some seconds
@@ -127,7 +127,7 @@ class RunHandle:
         return plan
 
     async def recorded_goal(self) -> str:
-        """Returns the goal in the run's input; empty for an input that can't be read, as anybody's may be."""
+        """Returns the goal in the run's input; empty for an input that can't be read, which any client may have sent."""
         async for event in self.handle.fetch_history_events(page_size=1):
             payloads = event.workflow_execution_started_event_attributes.input.payloads
             goal = (await first_object(self.client, payloads)).get("goal")
@@ -151,7 +151,7 @@ class RunHandle:
         """Returns what the server knows of the run, or of one of its worker agents."""
         handle = self.client.get_workflow_handle(workflow_id or self.id)
         async with self._must_exist(workflow_id or self.id):
-            try:  # the client's own retries would go on for longer than a person waits
+            try:  # the client's own retries last longer than a person waits
                 async with asyncio.timeout(RPC_TIMEOUT.total_seconds()):
                     return await handle.describe(rpc_timeout=RPC_TIMEOUT)
             except TimeoutError as error:
@@ -245,7 +245,7 @@ def subtask_path(workflow_id: str, run_id: str) -> str:
 
 
 def is_open(execution: WorkflowExecution) -> bool:
-    """True while the run goes on."""
+    """True while the run continues."""
     return execution.status is WorkflowExecutionStatus.RUNNING
 
 
@@ -266,7 +266,7 @@ async def facts(execution: WorkflowExecution) -> tuple[str, str, float | None]:
 
 
 async def readable_memo(execution: WorkflowExecution) -> Mapping[str, Any]:
-    """The memo of a run; "?" for what can't be read: whoever starts a run may put anything into it."""
+    """The memo of a run; "?" for what can't be read: any client may have written it."""
     memo = await execution.memo()
     return {name: "?" if isinstance(value, Undecodable) else value for name, value in memo.items()}
 

@@ -23,7 +23,7 @@ from supervision.base import limits
 from supervision.contract.result import SubtaskReport
 from supervision.contract.status import Status, TraceEvent
 
-SERVER_AWAY = "the Temporal server does not answer; the run is safe and goes on when it is back"
+SERVER_AWAY = "the Temporal server does not answer; the run is safe and continues when it is back"
 IDLE = timedelta(seconds=5)  # a run without news is queried after this: to notice that no Worker answers
 _POLL = timedelta(seconds=1)  # how often the server is asked whether a followed run has news
 _CHILDREN = 8  # worker agents asked per poll, in rotation

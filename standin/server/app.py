@@ -144,7 +144,7 @@ class _Endpoint:
         self._bucket = RequestBucket()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request; the call log gets two lines, whatever happens."""
+        """Answers one request; the call log gets two lines in any case."""
         self._count += 1
         headers = {k.decode("latin-1"): v.decode("latin-1") for k, v in scope["headers"]}
         facts = {"call": unquote(headers.get("x-supervisor-call", "")), "path": scope["path"], "n": self._count}

@@ -38,7 +38,7 @@ async def test_hints_of_the_server_and_of_the_stand_in_run_from_anywhere(
 
 
 async def starts_a_worker(text: str, cwd: Path) -> None:
-    """Runs the hints as printed, but for a file of settings that is not there: a Worker would go on for ever."""
+    """Runs the hints as printed, but for a file of settings that is not there: a Worker would run for ever."""
     commands = hints(text)
     assert commands, text
     for words in commands:

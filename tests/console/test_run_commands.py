@@ -89,7 +89,7 @@ async def test_ctrl_c_detaches_and_the_run_completes(cli: Cli, standin: Model) -
         await terminal.until("asking for a plan")
         terminal.process.send_signal(signal.SIGINT)
         assert await terminal.ended(10) == 130
-        await terminal.until("the run goes on: ")
+        await terminal.until("the run continues: ")
         assert "Traceback" not in terminal.text
         assert terminal.text.rstrip().endswith("follow left-1`")
         (left,) = hints(terminal.text.replace("\r", ""))

@@ -33,7 +33,7 @@ LATE = Standstill(
     "provider",
     ("t2", "t5"),
     "the model provider: claude-haiku-5-5 is overloaded (529: too many requests), attempt 3 in 8 s",
-    "it goes on when the provider answers; try that from here: `temporal-supervisor doctor`",
+    "it continues when the provider answers; try that from here: `temporal-supervisor doctor`",
     since=None,
 )
 ALONE = Standstill(

@@ -1,4 +1,4 @@
-"""Changing a run while it goes on, and how a run that waits or nests looks from outside."""
+"""Changing a run while it runs, and how a run that waits or nests looks from outside."""
 
 import asyncio
 import json
@@ -71,7 +71,7 @@ async def test_a_run_that_waits_for_its_provider_says_so_and_goes_on_when_told(c
     assert "temporal-supervisor resume resume-1`" in " ".join(shown.split())
     await standin.usual()
     done = await cli("resume", "resume-1")
-    assert (done.code, done.out) == (0, "run 'resume-1' goes on: t3\n")
+    assert (done.code, done.out) == (0, "run 'resume-1' continues: t3\n")
     assert (await cli("result", "resume-1", "--wait")).code == 0
     assert (await cli("resume", "resume-1")).code == 1
 

@@ -184,7 +184,7 @@ def test_events_without_a_task_are_held_back_and_the_workflow_still_answers() ->
     for replaying in (True, False):
         acts = [brought(3, 1, replaying=replaying), brought(8, 1), brought(8, 1, query=True)]
         assert seen(*acts) == ([3, 8], [])
-        assert seen(*acts, brought(14, 2)) == ([3, 8], ["the workflow goes on from its history"])
+        assert seen(*acts, brought(14, 2)) == ([3, 8], ["the workflow continues from its history"])
 
 
 # --- another SDK --------------------------------------------------------------------------------------
