@@ -62,7 +62,7 @@ def target(address: str | None = None, namespace: str | None = None) -> dict[str
 
 
 def _default_address() -> str:
-    """Returns where Temporal is by default, unless another user listens there, who could read and answer all that is sent."""
+    """Returns where Temporal is by default. Raises ConnectionFailed if another user listens there."""
     user = foreign_listener(PORT)
     if user is not None:
         raise ConnectionFailed(

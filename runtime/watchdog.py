@@ -39,7 +39,7 @@ _SUFFIX = ".work"
 FROZEN = 70
 """The exit code of a process whose event loop was silent, or whose shutdown never ended.
 
-A process whose interpreter stands still, blocked by native code, is ended by SIGPROF instead: no code of ours runs then.
+SIGPROF ends a process whose interpreter is blocked by native code: no code of ours runs then.
 """
 
 

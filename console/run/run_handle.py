@@ -127,7 +127,7 @@ class RunHandle:
         return plan
 
     async def recorded_goal(self) -> str:
-        """Returns the goal in the run's input; empty for an input that can't be read, which any client may have sent."""
+        """Returns the goal in the run's input; empty if it can't be read: any client may have sent it."""
         async for event in self.handle.fetch_history_events(page_size=1):
             payloads = event.workflow_execution_started_event_attributes.input.payloads
             goal = (await first_object(self.client, payloads)).get("goal")

@@ -19,6 +19,7 @@ from filelock import AsyncFileLock
 from pydantic import JsonValue
 
 from runtime.paths import cache_dir
+from runtime.process import say
 from runtime.server.server_record import (
     HOST,
     POLL,
@@ -30,7 +31,7 @@ from runtime.server.server_record import (
     record_path,
     write_record,
 )
-from runtime.server.temporal_binary import Note, find_temporal, say
+from runtime.server.temporal_binary import Note, find_temporal
 from supervision.base import limits
 
 _UI_OFFSET = 1000  # the server's own convention: the Web UI's port is the server's plus this

@@ -18,6 +18,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from runtime.paths import cache_dir, keep_files_private
+from runtime.process import say
 
 Note = Callable[[str], None]
 
@@ -34,12 +35,6 @@ _LOCK_POLL = timedelta(milliseconds=200)  # a file lock does not announce that i
 
 class TemporalNotFound(RuntimeError):
     """No `temporal` program and no way to get one; the message says what to install."""
-
-
-def say(line: str) -> None:
-    """Writes a line of progress to standard error."""
-    sys.stderr.write(line + "\n")
-    sys.stderr.flush()
 
 
 def find_temporal(note: Note = say) -> Path:
