@@ -78,11 +78,9 @@ async def serving(
     strict_sandbox: bool = True,
     words: LastWords | None = None,
 ) -> AsyncIterator[list[str]]:
-    """The Workers of one process, running for the time of an `async with` block.
+    """The Workers of one process for the time of an `async with` block; yields the usable search attributes.
 
-    Yields the names of the usable search attributes; those that the server lacks are added first, unless
-    `attributes` says which ones to use. With `pool` only that pool's model and tool calls are served.
-    `strict_sandbox` is for tests: see `workflow_runner`.
+    Missing ones are added first, unless `attributes` says which ones to use. `strict_sandbox` is for tests.
     """
     usable = await search_attributes.ensure(client) if attributes is None else list(attributes)
     own_id = await namespace_id(client)

@@ -51,10 +51,7 @@ _STANDIN = "it extracts, it does not reason"
 
 
 async def demo(goal: str, access: Access) -> int:
-    """Starts server, model and worker, runs the goal and prints the answer. Returns the run's exit code.
-
-    SIGTERM ends it in order, as Ctrl-C does.
-    """
+    """Starts server, model and worker, runs the goal and prints the answer. Returns the run's exit code."""
     me = asyncio.current_task()
     assert me is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, me.cancel)

@@ -73,10 +73,7 @@ def _default_address() -> str:
 
 
 def foreign_listener(port: int, tables: Path = Path("/proc/net")) -> int | None:
-    """Returns the id of another user of this machine, root aside, who listens on a port; None if there is none.
-
-    None as well where the system has no tables of its sockets as Linux has them.
-    """
+    """Returns the id of another user, root aside, who listens on a port, as Linux lists it; None if there is none."""
     users = {user for name in ("tcp", "tcp6") for user in _listeners(tables / name, port)}
     return min(users - {_ROOT, os.getuid()}, default=None)
 

@@ -43,11 +43,7 @@ def _from_here(path: Path) -> str:
 
 
 def cache_dir() -> Path:
-    """Returns the cache folder, created on first use for its owner alone.
-
-    `SUPERVISOR_CACHE_DIR`, else `temporal-supervisor` in `XDG_CACHE_HOME`, else in `~/.cache`. Raises OSError
-    when it cannot be created, and when others can change it: it holds content, and a program that is run.
-    """
+    """Returns the cache folder, made for its owner alone. Raises OSError if it can't be, or others can change it."""
     named = os.environ.get("SUPERVISOR_CACHE_DIR")
     if named:
         folder = Path(named).expanduser().absolute()

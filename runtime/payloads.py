@@ -24,13 +24,9 @@ _OVERSIZED = f"it has more than {_RAW_INPUT_BYTES} bytes"
 
 
 class BoundedPayloadConverter(PydanticPayloadConverter):
-    """Plain JSON of pydantic models; ApplicationError `PayloadTooLarge` above the hard cap.
+    """Plain JSON of pydantic models; ApplicationError `PayloadTooLarge` above the hard cap, before anything is sent.
 
-    The stacks that the Web UI asks for are the SDK's own, with its source files: they answer a query and never go
-    into history.
-
-    Servers answer an oversized payload in ways from endless retries to ending the run, depending on their
-    version. Raised here, it fails the activity or the run with a name, before anything is sent.
+    Servers answer an oversized payload in ways from endless retries to ending the run.
     """
 
     def __init__(self) -> None:
@@ -76,11 +72,7 @@ class BoundedPayloadConverter(PydanticPayloadConverter):
 
 
 class ShortFailures(DefaultFailureConverter):
-    """Failures of anticipated kinds travel without stack traces and causes.
-
-    Their kind, message and details are all that is read; each failure of a child stands in two histories, and
-    stack traces are nine tenths of it. Unexpected errors keep theirs.
-    """
+    """Failures of anticipated kinds without stack traces and causes, which would be nine tenths of them."""
 
     def to_failure(self, exception: BaseException, payload_converter: PayloadConverter, failure: Failure) -> None:
         """Writes an exception into a failure."""

@@ -49,11 +49,7 @@ def imported_from_elsewhere(home: Path) -> str | None:
 
 
 def keep_private() -> None:
-    """Closes this process's environment and memory to its children and to others of its user; no core dumps.
-
-    A child with an empty environment could still read `/proc/<parent>/environ`. Elsewhere than on Linux only the core
-    dumps are switched off.
-    """
+    """Closes environment and memory to children and other processes of the user, where Linux can; no core dumps."""
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if sys.platform == "linux":

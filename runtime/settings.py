@@ -135,10 +135,10 @@ class Settings(BaseSettings):
 
 
 def load_settings(env_file: Path | None = None) -> Settings:
-    """Returns the settings of this process: the environment's, then those of `env_file`, else of ENV_FILE if it exists.
+    """Returns the settings: the environment's, then those of `env_file`, else of ENV_FILE if it exists.
 
-    Raises ValueError for a wrong value, for a file that is named and missing or that others can write to, and for a
-    file that would send the environment's key to a URL of its own: both belong into one place.
+    Raises ValueError for a wrong value, for a file that is missing or that others can write to, and for a file that
+    would send the key of the environment to another URL.
     """
     file = env_file or ENV_FILE
     if not file.is_file():

@@ -35,10 +35,7 @@ _SERVER_AWAY = "the Temporal server does not answer: trying again; what is finis
 
 @dataclass(frozen=True)
 class Telemetry:
-    """Plugins for the Temporal client, and a function to call before the process ends.
-
-    It sends the remaining spans, and returns False if a collector that is away does not take them.
-    """
+    """Plugins for the Temporal client, and `shutdown`: it sends the last spans, and returns False if they are lost."""
 
     plugins: list[Any] = field(default_factory=list)
     shutdown: Callable[[], bool] = lambda: True
@@ -99,10 +96,7 @@ def _in_time(shutdown: Callable[[], None]) -> bool:
 
 
 class ShortLines(logging.Filter):
-    """Leaves of each expected failure one line; drops what the SDK's core says of every cancelled activity.
-
-    A collector of traces that does not answer is one line.
-    """
+    """Makes each expected failure one line, and each outage of the server or of a collector of traces."""
 
     _traces_lost = False
     _away_at = 0.0
@@ -132,10 +126,7 @@ class ShortLines(logging.Filter):
 
 
 class CleanLines(logging.Formatter):
-    """Writes each message on one line without escape sequences: it may hold ids and texts of other clients.
-
-    The lines of a traceback are indented, so that none of them looks like a message.
-    """
+    """Writes each message on one line without escape sequences, as texts may be of others; indents tracebacks."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
         """Returns the line of a record."""

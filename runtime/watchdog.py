@@ -1,8 +1,7 @@
-"""The end of a Worker process: by a signal, in order, or by its watchdog, when it is frozen: Temporal survives that.
+"""The end of a Worker process: in order after a signal, or by its watchdog when its event loop is frozen.
 
-While its event loop is frozen, a process still polls for tasks, and keeps what it takes from healthy ones. However it
-ends, what it worked on can be read: it is in a file of its own, which the process holds locked. A file that can be
-locked belongs to a process that is gone, even if its number is in use again.
+A frozen process still polls, and keeps the tasks that it takes from healthy ones. Its work stands in a file that it
+holds locked: a file that can be locked belongs to a process that has ended.
 """
 
 import asyncio
@@ -109,10 +108,7 @@ class Watchdog:
 
 @contextlib.contextmanager
 def stopping_by_signal(loop: asyncio.AbstractEventLoop, stop: asyncio.Event, watchdog: Watchdog) -> Iterator[None]:
-    """Sets `stop` at the first signal; a second one ends the process at once.
-
-    The handlers are Python's, not the loop's, which would never run them while it is frozen.
-    """
+    """Sets `stop` at the first signal; a second one ends the process at once, even while the loop is frozen."""
     stopping = False
 
     def on_signal(number: int, frame: FrameType | None) -> None:
@@ -182,10 +178,7 @@ class LastWords:
 
 @contextlib.contextmanager
 def last_words(report: Callable[[str], None]) -> Iterator[LastWords]:
-    """Gives the last words of this process; reports those of processes that are gone, in a line each.
-
-    They are kept in the cache folder until the block ends; where that cannot be written, in memory alone.
-    """
+    """Yields the last words of this process, and reports those of processes that have ended, in a line each."""
     with contextlib.ExitStack() as stack:
         file = None
         with contextlib.suppress(OSError):

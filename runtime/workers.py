@@ -37,10 +37,9 @@ _PASSED_THROUGH = ("activities", "supervision", "pydantic", "pydantic_core", "an
 
 
 def workflow_runner(*, strict: bool = True) -> WorkflowRunner:
-    """Returns what runs workflow code: a `strict` one is the SDK's sandbox, in which what it must not use is noticed.
+    """Returns what runs workflow code: if `strict` in the SDK's sandbox, as in tests.
 
-    Tests run in it. It loads the modules again for each workflow and is entered for each payload, a fifth
-    of a Worker's CPU: Workers run the same code without it.
+    The sandbox loads the modules for each workflow and is entered for each payload, a fifth of a Worker's CPU.
     """
     if not strict:
         return UnsandboxedWorkflowRunner()

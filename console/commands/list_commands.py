@@ -39,10 +39,7 @@ _STATES = {
 
 
 async def list_report(access: Access, limit: int, state: str | None, team: str | None) -> Report:
-    """Returns the newest runs with the facts that the server keeps; below an open one what it stands still for.
-
-    On a terminal an id is short: its last word, which every command takes; elsewhere it is whole.
-    """
+    """Returns the newest runs with the facts that the server keeps; open ones with what they wait for."""
     if state is not None and state not in _STATES:
         guess = did_you_mean(state, list(_STATES))
         raise CommandFailed(BAD_INPUT, f"there is no state '{state}'{guess}: {', '.join(_STATES)}")
@@ -110,7 +107,7 @@ def _table(rows: Iterable[dict[str, Any]], screen: Console) -> Iterator[Renderab
 async def teams_report(folders: list[Path], *, name: str | None = None, check: bool = False) -> Report:
     """Returns each team with its roles and tools, or one of them; the exit code is 1 if a team can't be used.
 
-    A team's `tools.py` is code: it is run, as a Worker does it, for a team that is named and to `check` all.
+    The code of a team (`tools.py`) is run for a team that is named, and for all with `check`.
     """
     # these load the tools' libraries: 0.3 s for one command only
     from activities.teams.team_definition import TeamError

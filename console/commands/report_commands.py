@@ -174,10 +174,7 @@ async def verify_run(access: Access, given: str | None) -> Report:
 
 
 async def chain_report(run_id: str, store: ArtifactStore) -> Report:
-    """Returns each figure, quotation, URL and citation of an answer with its evidence.
-
-    The exit code is FAILED if something is unsupported, or if an object in the store is not what was stored.
-    """
+    """Returns the evidence of each claim and citation; FAILED if one has none, or an object was changed."""
     ended = await store.latest_ended(run_id)
     if ended is None:
         raise CommandFailed(

@@ -30,11 +30,7 @@ _HINT = "Ctrl-C leaves the run going"
 
 
 async def run_goal(access: Access, options: Mapping[str, Any]) -> Report:
-    """Starts a run and follows it, or only prints its id; the options are the parameters of the command `run`.
-
-    The request is checked before the server is asked. Attached files are stored before the run is started, because
-    it names them by reference.
-    """
+    """Starts a run and follows it, or only prints its id; the options are the parameters of the command `run`."""
     request, uploads = prepared_request(options)
     _require_likely_team(access, request.team)
     given = options["run_id"]

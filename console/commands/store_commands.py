@@ -34,9 +34,7 @@ async def put_file(store: ArtifactStore, path: Path) -> int:
 async def prune(access: Access, older_than: str, confirmed: Callable[[str], bool]) -> int:
     """Lists what is unused and as old as that, and deletes it once `confirmed`.
 
-    That is ended runs of this namespace, by its own server's word, which is asked again right before each is deleted;
-    runs of other namespaces and servers that share the store are left and counted. And uploads that neither a run that
-    stays nor an open run's request has.
+    That is: runs of this namespace which its server says have ended, and uploads that no other run has or asks for.
     """
     oldest = _time_before(older_than)
     client, store = await access.client(), access.store
@@ -132,10 +130,7 @@ class _Owner:
             raise
 
     async def requested(self, prepared: list[StoredRun]) -> set[str]:
-        """Returns the hashes of the uploads that open runs ask for which have not stored anything yet.
-
-        Raises _Unreadable if such a request cannot be read.
-        """
+        """Returns the hashes of the uploads that open runs ask for and have not read yet. Raises _Unreadable."""
         known = {run.run_prefix for run in prepared if self.namespace_id in run.homes}
         query = f"WorkflowType = '{RUN_TYPE}' AND ExecutionStatus = 'Running'"
         wanted: set[str] = set()

@@ -30,11 +30,9 @@ _PARTS = {
 
 
 def prepared_request(options: Mapping[str, Any]) -> tuple[RunRequest, list[bytes]]:
-    """Returns the request, and the uploads that it refers to and that are not stored yet.
+    """Returns the request that the options of `run` make, and the uploads that it refers to; nothing is stored yet.
 
-    Its fields are those of the request file, overridden one by one by the options that are not None.
-    The options are the parameters of the command `run`. Raises CommandFailed, or SupervisionError `InvalidRequest`;
-    nothing is stored or started.
+    Options override the fields of a request file. Raises CommandFailed, or SupervisionError `InvalidRequest`.
     """
     given = {name: value for name, value in options.items() if value is not None}
     fields = _object_file(given["request"], '{"goal": "..."}') if "request" in given else {}

@@ -60,10 +60,7 @@ class NoAnswer(Exception):
 
 
 class RunHandle:
-    """One run by its id.
-
-    Methods raise CommandFailed if there is no such run. Queries and updates raise NoAnswer if no Worker answers.
-    """
+    """One run by its id. All methods raise CommandFailed if there is none, queries and updates NoAnswer."""
 
     def __init__(self, client: Client, run_id: str) -> None:
         self.client = client

@@ -52,10 +52,7 @@ class RunOutcome:
 
 
 async def outcome_so_far(run: RunHandle, store: ArtifactStore | None, *, wait: bool = False) -> RunOutcome:
-    """Returns how a run ended, or the result so far of an open one unless it is to `wait` for the end.
-
-    Raises CommandFailed if neither server nor store know the run, NoAnswer if no Worker answers for an open one.
-    """
+    """Returns how a run ended, or the result so far of an open one. Raises CommandFailed and NoAnswer."""
     try:
         described = await run.require()
     except CommandFailed:

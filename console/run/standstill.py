@@ -84,10 +84,9 @@ class Standstill:
 async def observed(
     run: RunHandle, described: WorkflowExecutionDescription, answered: bool | None = None
 ) -> list[Standstill]:
-    """Returns everything that the server knows an open run stands still for; nothing while it continues by itself.
+    """Returns what an open run stands still for, as far as the server knows. Raises RPCError.
 
-    `answered` says if a Worker answered for the run just now, None if none was asked. Raises RPCError if the server
-    does not answer.
+    `answered` says if a Worker answered for the run just now, None if none was asked.
     """
     if not is_open(described):
         return []

@@ -101,10 +101,7 @@ class _Pages:
 
 
 class RunPoller:
-    """Asks about a run and about a few of its worker agents and nested runs per round, never about those that ended.
-
-    A run without news is queried every few seconds, to notice that no Worker answers any more.
-    """
+    """Asks about a run and a few of its open worker agents and nested runs, one round at a time."""
 
     def __init__(self, run: RunHandle, web: str | None = None) -> None:
         self.picture = Picture(run.id, web)

@@ -1,7 +1,4 @@
-"""A followed run: on a terminal its plan as a tree with states and a footer, redrawn in place; plain lines elsewhere.
-
-All foreign text is made safe here.
-"""
+"""A followed run: on a terminal its plan as a tree, redrawn in place, with events above; elsewhere lines."""
 
 import asyncio
 import contextlib

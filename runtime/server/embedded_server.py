@@ -1,7 +1,4 @@
-"""The embedded Temporal server: a development server as a child process, shared by all processes that need one.
-
-`python -m runtime.server` serves until Ctrl-C.
-"""
+"""The embedded Temporal server: a development server as a child process, shared by all processes that need one."""
 
 import asyncio
 import json
@@ -216,10 +213,7 @@ class EmbeddedServer:
 
 
 def _choose_ports(wanted: int | None, usual: bool) -> tuple[int, int]:
-    """Returns the ports of server and Web UI: those wanted, else the usual ones if free, else free ones.
-
-    Raises OSError if the wanted port is taken. Another process may take any of them before the server does.
-    """
+    """Returns the ports of server and Web UI: wanted ones, else the usual ones if free, else free ones."""
     if wanted is not None:
         socket.create_server((HOST, wanted)).close()
         return wanted, wanted + _UI_OFFSET

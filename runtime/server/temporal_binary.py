@@ -1,7 +1,4 @@
-"""The `temporal` program: found on this machine, built with Go, which checks its sources, or downloaded.
-
-`python -m runtime.server.temporal_binary` does it and prints the path.
-"""
+"""The `temporal` program: found on this machine, built with Go, which checks its sources, or downloaded."""
 
 import asyncio
 import os
@@ -38,9 +35,9 @@ class TemporalNotFound(RuntimeError):
 
 
 def find_temporal(note: Note = say) -> Path:
-    """Returns the `temporal` program: named, on PATH, cached, built or downloaded, in this order.
+    """Returns the `temporal` program: named, on PATH, cached, built or downloaded. Raises TemporalNotFound.
 
-    Blocks, for minutes if it has to build; `note` gets progress lines. Raises TemporalNotFound.
+    Blocks, for minutes if it has to build; `note` gets lines of progress.
     """
     named = os.environ.get("SUPERVISOR_TEMPORAL")
     if named:
