@@ -62,10 +62,16 @@ def _allowed(char: str) -> str:
 
 def console(*, stderr: bool = False) -> Console:
     """Returns a rich console of a stream. It takes our own strings only: foreign text goes in as `Text` or Markdown."""
-    made = Console(stderr=stderr, markup=False, highlight=False, emoji=False)
+    made = _Console(stderr=stderr, markup=False, highlight=False, emoji=False)
     if not made.is_terminal:
-        made = Console(stderr=stderr, markup=False, highlight=False, emoji=False, width=400, color_system=None)
+        made = _Console(stderr=stderr, markup=False, highlight=False, emoji=False, width=400, color_system=None)
     return made
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Leaves the error to the command, which ends as one that is done: rich would exit with 1."""
+        raise BrokenPipeError
 
 
 def print_out(text: str) -> None:

@@ -50,7 +50,7 @@ async def list_report(access: Access, limit: int, state: str | None, team: str |
     looks = asyncio.Semaphore(_DESCRIBED_AT_ONCE)
     rows = await asyncio.gather(*(_row(client, execution, looks) for execution in executions))
     if rows:
-        return Report(rows, lambda screen: _table(rows, screen))
+        return Report(rows, lambda screen: run_table(rows, screen))
     none = f"there is no such run in namespace '{client.namespace}': {hint('list')} shows all"
     return Report([], lambda _: (), notes=[none if state or team else no_runs(client.namespace)])
 
@@ -81,7 +81,8 @@ async def _row(client: Client, execution: WorkflowExecution, looks: asyncio.Sema
     }
 
 
-def _table(rows: Iterable[dict[str, Any]], screen: Console) -> Iterator[RenderableType]:
+def run_table(rows: Iterable[dict[str, Any]], screen: Console) -> Iterator[RenderableType]:
+    """Yields the table of runs, and below it what open ones wait for."""
     short = screen.is_terminal
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold", expand=short)
     for name in ("state", "started", "cost", "team"):

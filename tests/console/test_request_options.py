@@ -36,7 +36,7 @@ def test_options_become_fields_and_others_keep_their_defaults(tmp_path: Path) ->
         effort="low",
         max_replans=0,
         subtask_timeout="5m",
-        deadline="PT1H",
+        deadline="3600",
         budget_usd=2.5,
         answer_schema=tmp_path / "schema.json",
     )

@@ -4,10 +4,13 @@ import asyncio
 import json
 import os
 import signal
+import sys
 from pathlib import Path
 
+from temporalio.client import Client
+
 from runtime.server.embedded_server import EmbeddedServer
-from tests.console.conftest import GOAL, Cli, Model
+from tests.console.conftest import GOAL, ROOT, Cli, Model
 from tests.console.test_hints import all_run, hints, run_as_printed
 from tests.waiting import until
 
@@ -115,6 +118,36 @@ async def test_cancelling_stops_the_run_and_keeps_what_it_had(cli: Cli, standin:
     assert result.code == 4
     assert [s["state"] for s in json.loads(result.out)["subtasks"]] == ["completed"] * 3
     assert (await cli("cancel", "stop-1")).code == 0
+
+
+async def test_a_terminated_run_says_so_on_every_screen(cli: Cli, standin: Model) -> None:
+    await standin.fails("ended-1/t2*", stall_after=2, pings=True)
+    assert (await cli("run", GOAL, "--id", "ended-1", "--detach")).code == 0
+
+    async def half_done() -> bool:
+        counts = json.loads((await cli("status", "ended-1", "--json")).out)["counts"]
+        return bool(counts["completed"] == 1 and counts["running"] == 1)
+
+    await until(half_done, 60)
+    client = await Client.connect(cli.environ["TEMPORAL_ADDRESS"])
+    await client.get_workflow_handle("ended-1").terminate(reason="trial")
+    status = await cli("status", "ended-1")
+    assert "\n terminated · 1/3 done" in status.out
+    assert "■ t2" in status.out
+    assert status.out.splitlines()[-1] == "terminated: Terminated: trial"
+    assert json.loads((await cli("status", "ended-1", "--json")).out)["error"]["message"] == "trial"
+    assert "terminated: Terminated: trial" in (await cli("trace", "ended-1")).err
+    result = await cli("result", "ended-1", "--json")
+    assert (result.code, "terminated: trial" in result.err) == (1, True)
+    shown = json.loads(result.out)
+    assert (shown["status"], shown["subtasks"][0]["state"]) == ("partial", "completed")
+    assert "was terminated, or was pruned" in (await cli("verify", "ended-1")).sentence
+
+
+async def test_a_reader_that_leaves_early_ends_a_command_quietly(cli: Cli) -> None:
+    assert (await cli("run", GOAL, "--id", "piped-1")).code == 0
+    program = f"{sys.executable} {ROOT / 'starter.py'}"
+    assert await run_as_printed(cli, f"({program} trace piped-1; echo $? >&2) | true") == (0, "0\n")
 
 
 async def test_the_live_view_fits_its_terminal_and_shows_the_plan(cli: Cli, standin: Model) -> None:

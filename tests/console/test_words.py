@@ -1,6 +1,8 @@
 """What screens and arguments are made of, without a server: rows, ids, limits, the words of a failure."""
 
 import io
+import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -11,9 +13,10 @@ from rich.console import Console
 
 from console.command import BAD_INPUT, CommandFailed
 from console.commands.doctor import CheckRow, row_texts
-from console.commands.list_commands import teams_report
+from console.commands.list_commands import run_table, teams_report
 from console.commands.update_commands import new_limits
 from console.run.find_run import short_id
+from console.run.pollers import gone
 from console.run.run_handle import NO_WORKER
 from console.run.run_outcome import Ending, RunOutcome
 from console.run.standstill import Standstill
@@ -107,6 +110,21 @@ def test_a_missing_worker_is_said_once(notice: str, is_shown: bool) -> None:
     screen.print(draw(shown, 140, 30))
     assert "the run waits for a Worker" in written(screen)
     assert (notice in written(screen)) == is_shown
+
+
+def test_a_worker_of_this_machine_that_has_ended_serves_nothing() -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        process.wait()
+    identities = [f"{process.pid}@{socket.gethostname()}", f"{os.getpid()}@{socket.gethostname()}", "1@elsewhere", "x"]
+    assert [gone(identity) for identity in identities] == [True, False, False, False]
+
+
+def test_a_partial_run_is_listed_as_one() -> None:
+    known = {"run_id": "r", "state": "completed", "phase": "done", "team": "t", "goal": "g", "usd": None}
+    row = {**known, "started_at": "2026-01-01T10:00:00+00:00", "standstills": []}
+    screen = terminal(80)
+    put(screen, run_table([{**row, "status": "partial"}, {**row, "status": "completed"}], screen))
+    assert [line.split()[0] for line in written(screen).splitlines()] == ["state", "partial", "completed"]
 
 
 @pytest.mark.parametrize(

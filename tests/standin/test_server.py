@@ -10,6 +10,10 @@ import anthropic
 import httpx2
 import pytest
 
+from standin.server.api_reply import text_reply
+from standin.server.app import BrainServer
+from standin.server.call_log import CallLog
+from standin.server.faults import FaultScript
 from tests.standin.conftest import CONTROL, FOOTER, Served, client, json_of, start, stop, text_of
 
 WEATHER = {
@@ -32,6 +36,16 @@ async def test_nobody_controls_it_without_its_token(served: Served, token: str |
             assert (refused.status_code, refused.json()["error"]["type"]) == (403, "permission_error"), path
     assert text_of(await served.ask()) == "scripted"
     assert len(await served.ended_calls()) == 2
+
+
+@pytest.mark.parametrize("token", ["", "Bearer ", "Bearer guess"])
+async def test_a_server_without_a_token_is_controlled_by_nobody(token: str) -> None:
+    app = BrainServer(lambda request: text_reply("x"), CallLog(), FaultScript()).app()
+    transport = httpx2.ASGITransport(app)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://stand-in") as http:
+        for method, path in CONTROLLED:
+            assert (await http.request(method, path, headers={"authorization": token})).status_code == 403
+        assert (await http.get("/healthz")).status_code == 200
 
 
 async def test_a_stream_brings_text_in_small_pieces_and_ends_with_usage(served: Served) -> None:
