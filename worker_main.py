@@ -1,7 +1,4 @@
-"""The Worker process: settings -> client -> activity objects -> Workers. Composes, decides nothing.
-
-python worker_main.py [--roles workflows,model,tools | --pool NAME]
-"""
+"""The Worker process: settings -> client -> activity objects -> Workers. Composes, decides nothing."""
 
 from runtime.imports import begin_imports
 

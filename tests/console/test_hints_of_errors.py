@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from temporalio.api.failure.v1 import Failure, TimeoutFailureInfo
-from temporalio.api.workflow.v1 import PendingActivityInfo
 
 from console.command import CommandFailed
-from console.commands import doctor, run_commands
-from console.run import find_run, standstill
+from console.commands import doctor
+from console.run import find_run
 from console.run.run_outcome import RunOutcome
 from console.terminal import console
 from console.view.answer_text import answer_report
@@ -49,43 +47,6 @@ async def starts_a_worker(text: str, cwd: Path) -> None:
         assert (process.returncode, err) == (2, b"there is no file nowhere\n"), words
 
 
-async def test_hints_that_start_a_worker_run_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-    async def nobody(client: Any, queue: str, kind: Any) -> dict[str, datetime]:
-        return {}
-
-    async def unlimited(client: Any, queue: str) -> None:
-        return None
-
-    async def only_runs(client: Any, queue: str, kind: Any) -> dict[str, datetime]:
-        return {"7@host": datetime.now(UTC)} if queue == "supervisor" else {}
-
-    role = '[[roles]]\nname = "far"\ndescription = "Far."\nsystem_prompt = "Go."\npool = "east"\n'
-    (tmp_path / "spread").mkdir()
-    (tmp_path / "spread" / "team.toml").write_text(f'name = "spread"\ngeneralist = "far"\n{role}')
-    texts = []
-    monkeypatch.setattr(doctor, "limited", unlimited)
-    for polled in (only_runs, nobody):
-        for module in (run_commands, standstill, doctor):
-            monkeypatch.setattr(module, "pollers", polled)
-        monkeypatch.setattr(run_commands, "server_address", lambda _: "host:1")
-        with pytest.raises(CommandFailed) as refused:
-            await run_commands.require_workers(None)  # type: ignore[arg-type]
-        texts.append(str(refused.value))
-    for queue in ("supervisor-model", "supervisor-tools", "supervisor.east"):
-        cause = await standstill._of_queue(_Client(), ("t1",), queue)  # type: ignore[arg-type]
-        assert cause is not None
-        texts.append(cause.line)
-    lost = PendingActivityInfo(attempt=2, last_failure=Failure(timeout_failure_info=TimeoutFailureInfo()))
-    lost.activity_options.task_queue.name = "supervisor.east"
-    texts.append(standstill._of_failure(("t1",), lost, datetime.now(UTC)).line)
-    texts += [row.fix async for row in doctor._queues(None, [tmp_path]) if row.fix]  # type: ignore[arg-type]
-    assert len(texts) == 9
-    for text in dict.fromkeys(texts):
-        await starts_a_worker(text, tmp_path)
-
-
 async def test_doctor_warns_before_the_open_workflows_fill_the_caches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -105,10 +66,6 @@ async def test_doctor_warns_before_the_open_workflows_fill_the_caches(
             if row.fix:
                 await starts_a_worker(row.fix, tmp_path)
             assert bool(row.fix) == (level == "warning")
-
-
-class _Client:
-    client = None
 
 
 @pytest.fixture(scope="module")

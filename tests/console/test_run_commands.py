@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import signal
 import sys
 from pathlib import Path
@@ -205,14 +204,3 @@ async def test_following_outlives_the_server(base: dict[str, str], tmp_path: Pat
             await until(lambda: is_back(terminal.text.rpartition("running · ")[2]), 40)
         assert "temporalio_client" not in terminal.text
         assert terminal.process.returncode is None
-
-
-async def test_following_goes_on_when_a_killed_worker_is_replaced(cli: Cli, standin: Model) -> None:
-    await standin.slow("back-1*turn")
-    async with cli.terminal("run", GOAL, "--id", "back-1", columns=120) as terminal:
-        await terminal.until("▶ t")
-        worker = int((cli.folder / "worker.log").read_text().rsplit("pid ", 1)[1].split()[0])
-        os.kill(worker, signal.SIGKILL)
-        await standin.usual()
-        assert await terminal.ended(60) == 0
-        assert "✔ t1" in terminal.text

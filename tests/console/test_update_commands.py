@@ -84,19 +84,6 @@ async def test_without_a_worker_nothing_is_changed_and_that_is_said(alone: Cli) 
         assert "run 'stays-1' can't be changed now: the run waits for a Worker" in done.sentence
 
 
-async def test_a_structured_answer_and_a_route_by_options(cli: Cli) -> None:
-    (cli.folder / "answer.json").write_text(
-        json.dumps({"type": "object", "properties": {"summary": {"type": "string"}}, "required": ["summary"]})
-    )
-    options = ["--strategy", "route", "--success", "all", "--max-reviews", "0", "--answer-schema", "answer.json"]
-    done = await cli("run", GOAL, "--json", *options)
-    assert done.code == 0, done.err
-    result = json.loads(done.out)
-    assert set(result["answer_json"]) == {"summary"}
-    assert [s["id"] for s in result["subtasks"]][0] == "t1"
-    assert len(result["subtasks"]) <= 2
-
-
 @pytest.mark.usefixtures("worker")
 async def test_a_followed_run_shows_what_nested_worker_agents_do(
     client: Client, model: ScriptedModel, run_id: str
