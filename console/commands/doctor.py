@@ -147,7 +147,7 @@ async def _queues(client: Client, teams: list[Path]) -> AsyncIterator[CheckRow]:
         if not all(map(gone, workers)):
             yield CheckRow("ok", f"queue {queue}", f"{work} are served by {shown(workers)}")
         else:
-            last = f": the last one, {shown(workers)}, has ended" if workers else ""
+            last = f", the last one was {shown(workers)}" if workers else ""
             fix = f"start one with {worker_hint()}"
             yield CheckRow("problem", f"queue {queue}", f"no Worker serves {work}{last}", fix)
     if why := await limited(client, MODEL_QUEUE):
@@ -168,7 +168,7 @@ async def _queues(client: Client, teams: list[Path]) -> AsyncIterator[CheckRow]:
 
 async def _cached(client: Client) -> CheckRow | None:
     """Returns how many open workflows there are for each Worker: beyond its cache each task replays a history."""
-    workers = len(await pollers(client, WORKFLOW_QUEUE, WORKFLOWS))
+    workers = sum(not gone(worker) for worker in await pollers(client, WORKFLOW_QUEUE, WORKFLOWS))
     if not workers:
         return None
     query = f"TaskQueue = '{WORKFLOW_QUEUE}' AND ExecutionStatus = 'Running'"

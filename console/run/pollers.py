@@ -28,7 +28,7 @@ def shown(workers: dict[str, datetime]) -> str:
     """Returns Workers as people read them: one that was killed stays listed for a while."""
     now = datetime.now(UTC)
     ages = {name: max(0, int((now - at).total_seconds())) for name, at in workers.items()}
-    return ", ".join(f"{name} (polled {seconds} s ago)" for name, seconds in ages.items())
+    return ", ".join(f"{name} ({'ended, ' * gone(name)}polled {seconds} s ago)" for name, seconds in ages.items())
 
 
 def gone(identity: str) -> bool:
