@@ -14,7 +14,7 @@ from rich.text import Text
 
 from console.run.run_handle import NO_WORKER
 from console.run.standstill import Standstill, grouped, stated
-from console.terminal import folded, safe_line, wrapped
+from console.terminal import safe_line, wrapped
 from console.view.event_lines import Line, now_line
 from supervision.base import limits
 from supervision.base.text import money
@@ -283,11 +283,11 @@ def _footer(picture: Picture, waits: list[Text], width: int, height: int, hint: 
         NO_WORKER for cause in picture.standstills if cause.waits_for == "worker"
     ]
     if picture.notice and not any(picture.notice in text for text in known):
-        rows += folded(wrapped(picture.notice, width, "yellow"), width)
+        rows += wrapped(picture.notice, width, "yellow")
     if status and status.model_notice:
         rows += wrapped(status.model_notice, width, "magenta")
     if picture.web:
-        rows += folded([Text(picture.web, style="dim")], width)
+        rows.append(Text(picture.web, style="dim"))
     if hint:
         rows += wrapped(hint, width, "dim")
     return rows
@@ -296,7 +296,10 @@ def _footer(picture: Picture, waits: list[Text], width: int, height: int, hint: 
 def _waits(picture: Picture, width: int, height: int) -> list[Text]:
     """Returns the rows that say what the run stands still for: at most a third of the screen."""
     causes = [row for cause in picture.standstills for row in wrapped(f"⏸ {cause.line}", width, "yellow")]
-    rows, most = folded(causes, width), max(_WAIT_ROWS, height // 3)
+    rows, most = (
+        [part for row in causes for part in row.wrap(Console(width=width), width)],
+        max(_WAIT_ROWS, height // 3),
+    )
     return rows if len(rows) <= most else [*rows[: most - 1], Text(" …", style="yellow")]
 
 

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import JsonValue
@@ -121,8 +122,15 @@ def test_a_worker_of_this_machine_that_has_ended_serves_nothing() -> None:
 
 
 def test_a_partial_run_is_listed_as_one() -> None:
-    known = {"run_id": "r", "state": "completed", "phase": "done", "team": "t", "goal": "g", "usd": None}
-    row = {**known, "started_at": "2026-01-01T10:00:00+00:00", "standstills": []}
+    known: dict[str, Any] = {
+        "run_id": "r",
+        "state": "completed",
+        "phase": "done",
+        "team": "t",
+        "goal": "g",
+        "usd": None,
+    }
+    row: dict[str, Any] = {**known, "started_at": "2026-01-01T10:00:00+00:00", "standstills": []}
     screen = terminal(80)
     put(screen, run_table([{**row, "status": "partial"}, {**row, "status": "completed"}], screen))
     assert [line.split()[0] for line in written(screen).splitlines()] == ["state", "partial", "completed"]
