@@ -9,7 +9,7 @@ import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote, urlsplit
@@ -286,14 +286,14 @@ def _listed_row(
         return CheckRow("problem", "models", f"{name}: the provider has no model of that name", fix)
     if status != 200 or not listed.keys() & {"lifecycle", "capabilities", "max_input_tokens"}:
         return None
-    lifecycle, retires = listed.get("lifecycle"), _date(listed.get("retires_at"))
+    lifecycle, retires = listed.get("lifecycle"), listed.get("retires_at")
     if lifecycle == "retired":
         return CheckRow("problem", "models", f"{name}: retired, the provider serves it no more", fix)
     taken, written = listed.get("max_input_tokens"), listed.get("max_tokens")
     sizes = [f"takes {taken:,} tokens"] if type(taken) is int else []
     sizes += [f"writes {written:,}"] if type(written) is int else []
     if lifecycle == "deprecated" or retires:
-        when = f"it retires on {retires}" if retires else "it is to be retired"
+        when = f"it retires on {retires[:10]}" if isinstance(retires, str) else "it is to be retired"
         return CheckRow("warning", "models", f"{name}: {'; '.join([when, *sizes])}", fix)
     if needed := _needed(settings, model, listed):
         text = f"{name}: {'; '.join(['it takes less than requests hold', *sizes])}"
@@ -326,13 +326,6 @@ def _value_at(value: object, path: tuple[str, ...]) -> object:
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
     return value
-
-
-def _date(value: object) -> str | None:
-    try:
-        return datetime.fromisoformat(value).date().isoformat() if isinstance(value, str) else None
-    except ValueError:
-        return None
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):

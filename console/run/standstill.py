@@ -1,7 +1,4 @@
-"""What a run waits for that does not come by itself: with whom it stands still, since when, and what helps.
-
-Most of it is the server's own knowledge of pending activities and their queues, which needs no Worker.
-"""
+"""What a run stands still for, since when, and what helps: mostly as the server knows it, which needs no Worker."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,7 +37,6 @@ _HEARTBEAT_OVERDUE = 3 * limits.HEARTBEAT_EVERY  # a busy Worker may be late wit
 _QUEUED_LONG = timedelta(seconds=2)  # a free Worker takes an activity within milliseconds
 _MESSAGE_CHARS = 200
 _STORE_HELPS = "make the artifact store answer, or check SUPERVISOR_ARTIFACTS_URL of the Workers; no work is lost"
-
 
 _TEAM_HELPS = "set SUPERVISOR_TEAMS_DIR of that Worker, or end it: another one may have the team"
 _TURN_HELPS = "it continues by itself, as fast as the limit allows"

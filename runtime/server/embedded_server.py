@@ -95,9 +95,7 @@ class EmbeddedServer:
         """Starts or joins the server and returns its record once it serves."""
         if self._shared and (info := await self._join()):
             return info
-        program = self._program
-        if program is None:
-            program = await asyncio.to_thread(find_temporal, self._note)
+        program = self._program or await asyncio.to_thread(find_temporal, self._note)
         if not self._shared:
             return await self._launch(program)
         async with AsyncFileLock(self._cache / "server.lock", poll_interval=_LOCK_POLL.total_seconds()):
@@ -154,7 +152,11 @@ class EmbeddedServer:
             port, ui_port = _choose_ports(self._port, usual=self._shared)
         except OSError as error:
             raise ServerFailed(f"port {self._port} of {HOST} is taken: {error.strerror}") from error
-        log = self._log()
+        log = self._cache / "server.log"
+        if not self._shared:
+            descriptor, name = tempfile.mkstemp(prefix="temporal-server-", suffix=".log")
+            os.close(descriptor)
+            log = Path(name)
         with log.open("wb") as output:
             self._process = subprocess.Popen(
                 [program, *arguments(port, None if self._headless else ui_port, self._db, self._dynamic_config)],
@@ -203,13 +205,6 @@ class EmbeddedServer:
             process.kill()
             process.wait()
             (record_path(self._cache) if self._shared else Path(info.log)).unlink(missing_ok=True)
-
-    def _log(self) -> Path:
-        if self._shared:
-            return self._cache / "server.log"
-        descriptor, name = tempfile.mkstemp(prefix="temporal-server-", suffix=".log")
-        os.close(descriptor)
-        return Path(name)
 
 
 def _choose_ports(wanted: int | None, usual: bool) -> tuple[int, int]:

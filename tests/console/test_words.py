@@ -5,25 +5,31 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from pydantic import JsonValue
 from rich.console import Console
+from temporalio.api.failure.v1 import Failure, TimeoutFailureInfo
+from temporalio.api.workflow.v1 import PendingActivityInfo
+from temporalio.converter import default
 
 from console.command import BAD_INPUT, CommandFailed
 from console.commands.doctor import CheckRow, row_texts
 from console.commands.list_commands import run_table, teams_report
 from console.commands.update_commands import new_limits
 from console.hints import hint
-from console.run.find_run import short_id
+from console.run.find_run import roots, short_id
 from console.run.pollers import gone
-from console.run.run_handle import NO_WORKER
+from console.run.run_handle import NO_WORKER, RunHandle
 from console.run.run_outcome import Ending, RunOutcome
 from console.run.standstill import Standstill
 from console.terminal import put, wrapped
 from console.view.answer_text import answer_report
+from console.view.follow import RunPoller
 from console.view.live_view import Picture, draw
 from supervision.contract.finding import ArtifactRef
 from supervision.contract.progress import Counts
@@ -119,6 +125,25 @@ def test_a_worker_of_this_machine_that_has_ended_serves_nothing() -> None:
         process.wait()
     identities = [f"{process.pid}@{socket.gethostname()}", f"{os.getpid()}@{socket.gethostname()}", "1@elsewhere", "x"]
     assert [gone(identity) for identity in identities] == [True, False, False, False]
+
+
+async def test_of_several_executions_of_one_id_the_newest_is_listed() -> None:
+    async def executions(query: str, limit: int) -> AsyncIterator[SimpleNamespace]:
+        for start in (1, 3, 2):
+            yield SimpleNamespace(id="reset", start_time=start, parent_id=None)
+
+    client: Any = SimpleNamespace(list_workflows=executions)
+    assert [run.start_time for run in await roots(client, 5)] == [3]
+
+
+async def test_a_call_whose_worker_was_lost_says_so() -> None:
+    failure = Failure(message="activity Heartbeat timeout", timeout_failure_info=TimeoutFailureInfo())
+    pending = PendingActivityInfo(attempt=2, last_failure=failure)
+    described: Any = SimpleNamespace(raw_description=SimpleNamespace(pending_activities=[pending]))
+    client: Any = SimpleNamespace(data_converter=default(), get_workflow_handle=lambda *_, **__: None)
+    call = await RunPoller(RunHandle(client, "r"))._call(described)
+    assert call is not None
+    assert call.trouble == "attempt 2, after: its Worker was lost"
 
 
 def test_a_partial_run_is_listed_as_one() -> None:
