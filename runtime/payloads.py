@@ -52,17 +52,15 @@ class BoundedPayloadConverter(PydanticPayloadConverter):
         Such are the inputs of runs, which any client may send: an error would block the workflow task. Values of
         a known type raise: results, the inputs of activities, the arguments of updates and queries.
         """
-        oversized = [len(payload.data) > _RAW_INPUT_BYTES for payload in payloads]
-        if type_hints:
-            if any(oversized):
-                raise ValueError(_OVERSIZED)
-            return super().from_payloads(payloads, type_hints)
-        return [
-            Undecodable(_OVERSIZED) if too_large else self._untyped(payload)
-            for payload, too_large in zip(payloads, oversized, strict=True)
-        ]
+        if not type_hints:
+            return [self._untyped(payload) for payload in payloads]
+        if any(len(payload.data) > _RAW_INPUT_BYTES for payload in payloads):
+            raise ValueError(_OVERSIZED)
+        return super().from_payloads(payloads, type_hints)
 
     def _untyped(self, payload: Payload) -> Any:
+        if len(payload.data) > _RAW_INPUT_BYTES:
+            return Undecodable(_OVERSIZED)
         try:
             return super().from_payloads([payload])[0]
         except ValidationError as error:  # of JSON: "Invalid JSON: recursion limit exceeded at line 1 column 202"

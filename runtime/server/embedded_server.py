@@ -16,7 +16,6 @@ from filelock import AsyncFileLock
 from pydantic import JsonValue
 
 from runtime.paths import cache_dir
-from runtime.process import say
 from runtime.server.server_record import (
     HOST,
     POLL,
@@ -28,7 +27,7 @@ from runtime.server.server_record import (
     record_path,
     write_record,
 )
-from runtime.server.temporal_binary import Note, find_temporal
+from runtime.server.temporal_binary import find_temporal
 from supervision.base import limits
 
 _UI_OFFSET = 1000  # the server's own convention: the Web UI's port is the server's plus this
@@ -75,7 +74,6 @@ class EmbeddedServer:
         headless: bool = False,
         dynamic_config: Mapping[str, JsonValue] | None = None,
         program: Path | None = None,
-        note: Note = say,
     ) -> None:
         self.joined = False
         """True if the server was started by another process."""
@@ -87,7 +85,6 @@ class EmbeddedServer:
         self._headless = headless
         self._dynamic_config = dynamic_config
         self._program = program
-        self._note = note
         self._process: subprocess.Popen[bytes] | None = None
         self._info: ServerInfo | None = None
 
@@ -95,7 +92,9 @@ class EmbeddedServer:
         """Starts or joins the server and returns its record once it serves."""
         if self._shared and (info := await self._join()):
             return info
-        program = self._program or await asyncio.to_thread(find_temporal, self._note)
+        program = self._program
+        if program is None:
+            program = await asyncio.to_thread(find_temporal)
         if not self._shared:
             return await self._launch(program)
         async with AsyncFileLock(self._cache / "server.lock", poll_interval=_LOCK_POLL.total_seconds()):
