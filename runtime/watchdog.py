@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import faulthandler
 import fcntl
-import json
 import os
 import signal
 import sys
@@ -153,8 +152,8 @@ class LastWords:
     def begins(self, activity_type: str, workflow_id: str) -> int:
         """Returns a number for what begins."""
         number, since = next(self._numbers), datetime.now(UTC).isoformat(timespec="seconds")
-        self._under_way[number] = json.dumps([number, activity_type, workflow_id, since])
-        self._write(self._under_way[number])
+        self._under_way[number] = one_line(f"{activity_type} of run {workflow_id} (since {since})", _NAME_BYTES)
+        self._write(f"{number} {self._under_way[number]}")
         return number
 
     def ends(self, number: int) -> None:
@@ -172,7 +171,8 @@ class LastWords:
         with contextlib.suppress(OSError):  # a full disk: then the file says less
             if self._size > _FILE_BYTES:
                 os.ftruncate(self._file, 0)
-                self._size, line = 0, "\n".join([str(os.getpid()), *self._under_way.values()])
+                under_way = [f"{number} {work}" for number, work in self._under_way.items()]
+                self._size, line = 0, "\n".join([str(os.getpid()), *under_way])
             self._size += os.write(self._file, f"{line}\n".encode())
 
 
@@ -221,18 +221,13 @@ def _left(folder: Path) -> list[str]:
 def _open(written: list[str]) -> list[str]:
     under_way: dict[str, str] = {}
     for line in written:
-        number = line[1:].partition(",")[0] if line.startswith("[") else line
+        number, _, work = line.partition(" ")
         under_way.pop(number, None)
-        if line.startswith("["):
-            under_way[number] = line
+        if work:
+            under_way[number] = work
     return list(under_way.values())
 
 
 def _named(work: list[str]) -> str:
-    names = []
-    for entry in work[:_NAMED]:
-        with contextlib.suppress(ValueError):  # cut off in the middle
-            _, activity_type, workflow_id, since = json.loads(entry)
-            names.append(one_line(f"{activity_type} of run {workflow_id} (since {since})", _NAME_BYTES))
     more = [f"{len(work) - _NAMED} more"] if len(work) > _NAMED else []
-    return ", ".join([*names, *more])
+    return ", ".join([*work[:_NAMED], *more])
