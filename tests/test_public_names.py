@@ -101,6 +101,8 @@ COMMANDS = {
     "put": {"FILE"},
     "prune": {"--older-than", "--yes", "--dry-run"},
     "doctor": {"--quiet", "--json"},
+    "serve": set(),  # and those of `python -m runtime.server`
+    "standin": set(),  # and those of `python -m standin`
 }
 CONTRACT = {
     *("RunRequest", "Budget", "Models", "Attachment"),
