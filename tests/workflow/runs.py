@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -12,9 +13,11 @@ from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureEr
 from temporalio.common import SearchAttributeKey
 from temporalio.exceptions import ApplicationError
 
+from supervision.base import limits
 from supervision.contract.request import RunRequest
 from supervision.contract.result import RunResult
 from supervision.contract.status import Status
+from supervision.contract.updates import ExtendLimits
 from tests.scripted_model import Call, ScriptedModel
 from workflows.supervisor import SupervisorWorkflow
 
@@ -45,6 +48,15 @@ async def failure(handle: Handle) -> ApplicationError:
 def partial_result(error: ApplicationError) -> RunResult:
     """Returns the result that a failed run carries in its error."""
     return RunResult.model_validate(error.details[0])
+
+
+async def end_soon(handle: Handle, seconds: float = 0.5, *, work: bool = True) -> None:
+    """Moves a run's deadline so near that so much is left to its work on subtasks, or else until its very end."""
+    shown = await status_of(handle)
+    began = datetime.fromisoformat(shown.deadline_at) - timedelta(seconds=shown.limits.deadline_seconds)
+    end = datetime.now(UTC) - began + timedelta(seconds=seconds)
+    share = 1 - limits.SYNTHESIS_RESERVE_SHARE if work else 1
+    await handle.execute_update(SupervisorWorkflow.extend_limits, ExtendLimits(deadline=end / share))
 
 
 # --- queries --------------------------------------------------------------------------------------------

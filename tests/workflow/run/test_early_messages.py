@@ -22,31 +22,6 @@ REPORT = {"subtask_id": "t1", "report_key": "", "phase": "executing", "subtasks"
 CONTENTS: list[list[Any]] = [[], [None], [5], ["text"], [{"subtask_id": 5}], [REPORT], [{}, {}, []], [[1], 2]]
 
 
-@pytest.mark.parametrize("signal", ["nested_report", "nested_resume", "nobody_knows_this"])
-@pytest.mark.parametrize("content", CONTENTS, ids=repr)
-async def test_a_signal_that_starts_a_run_does_not_block_it(
-    client: Client, model: ScriptedModel, run_id: str, signal: str, content: list[Any]
-) -> None:
-    model.play(run_id, script(plan({"id": "t1"})))
-    handle = await client.start_workflow(
-        SupervisorWorkflow.run,
-        RunRequest(goal=GOAL, team="lab", max_reviews=0),
-        id=run_id,
-        task_queue="supervisor",
-        start_signal=signal,
-        start_signal_args=content,
-    )
-    await until(functools.partial(closed, handle), 15)
-    assert (await handle.result()).status == "completed"
-
-
-async def test_a_signal_before_a_bad_request_does_not_block_it(client: Client, run_id: str) -> None:
-    handle = await client.start_workflow(
-        "SupervisorWorkflow", 5, id=run_id, task_queue="supervisor", start_signal="nested_report", start_signal_args=[1]
-    )
-    await until(functools.partial(closed, handle), 15)
-
-
 @pytest.mark.parametrize("update", ["extend_limits", "resume"])
 @pytest.mark.parametrize("content", [[], [5], [{"budget": {"tokens": 500_000}}], [{}, {}]], ids=repr)
 async def test_updates_and_queries_with_the_start_do_not_block_it(

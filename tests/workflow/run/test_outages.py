@@ -18,8 +18,8 @@ start = functools.partial(runs.start, team="lab")
 
 pytestmark = pytest.mark.usefixtures("worker")
 
-SUBTASKS, PARALLEL = 12, 3
-AWAY = status(529, "overloaded_error", retry_after="2")
+SUBTASKS, PARALLEL = 8, 3
+AWAY = status(529, "overloaded_error", retry_after_ms="600")
 SHAPE = plan(*[{"id": f"t{number}"} for number in range(1, SUBTASKS + 1)])
 ROUND_EVENTS = 20
 

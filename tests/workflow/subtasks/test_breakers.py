@@ -20,6 +20,7 @@ from tests.workflow import runs
 from tests.workflow.runs import (
     Handle,
     details,
+    end_soon,
     events,
     failure,
     labels,
@@ -188,12 +189,15 @@ async def test_a_long_outage_shows_as_a_wait_and_the_worker_agent_goes_on_where_
     assert not any(step.startswith("refine") for step in model.steps(run_id))
 
 
+@pytest.mark.usefixtures("time_to_answer")
 async def test_an_outage_past_the_deadline_ends_with_the_best_partial_answer(
     client: Client, model: ScriptedModel, run_id: str, own_models: dict[str, str]
 ) -> None:
     shape = plan({"id": "t1", "role": "lone"}, {"id": "t2", "role": "lone", "after": ["t1"]})
     model.play(run_id, script(shape, {"t2": lambda step: http_error(529, "overloaded_error", retry_after="90")}))
-    handle = await start(client, run_id, models=own_models, deadline="PT6S")
+    handle = await start(client, run_id, models=own_models)
+    await until(lambda: waits_for_provider(handle))
+    await end_soon(handle)
     result = await handle.result()
     assert (result.status, result.answer.startswith("the answer")) == ("partial", True)
     assert {s.id: s.state for s in result.subtasks} == {"t1": "completed", "t2": "cancelled"}
@@ -202,13 +206,14 @@ async def test_an_outage_past_the_deadline_ends_with_the_best_partial_answer(
     assert not any(step.startswith("refine") for step in model.steps(run_id))
 
 
+@pytest.mark.usefixtures("short_deadlines")
 async def test_an_outage_while_planning_is_waited_out_and_an_extended_deadline_counts(
     client: Client, model: ScriptedModel, run_id: str, own_models: dict[str, str], short_outages: None
 ) -> None:
     good = script(plan({"id": "t1", "role": "lone"}))
-    outage = http_error(529, "overloaded_error", retry_after="5")
+    outage = http_error(529, "overloaded_error", retry_after="2")
     model.play(run_id, lambda step: outage if len(model.of(run_id)) == 1 else good(step))
-    handle = await start(client, run_id, models=own_models, deadline="PT5S")
+    handle = await start(client, run_id, models=own_models, deadline="PT2S")
     await until(lambda: waits_for_provider(handle))
     shown = await status_of(handle)
     assert (shown.phase, shown.waiting[0].id, shown.waiting[0].subtask_id) == ("planning", "a plan", None)
@@ -219,11 +224,12 @@ async def test_an_outage_while_planning_is_waited_out_and_an_extended_deadline_c
     assert planned_at > datetime.fromisoformat(shown.deadline_at)  # as the first deadline was
 
 
+@pytest.mark.usefixtures("short_deadlines")
 async def test_a_run_that_the_provider_never_planned_fails_at_its_deadline(
     client: Client, model: ScriptedModel, run_id: str, own_models: dict[str, str]
 ) -> None:
     model.play(run_id, lambda step: http_error(529, "overloaded_error", retry_after="90"))
-    handle = await start(client, run_id, models=own_models, deadline="PT5S")
+    handle = await start(client, run_id, models=own_models, deadline="PT2S")
     await until(lambda: waits_for_provider(handle))
     error = await failure(handle)
     assert error.type == "DeadlineExceeded"
@@ -331,10 +337,14 @@ async def test_the_answer_too_waits_for_a_refused_account(client: Client, model:
     assert (await handle.result()).status == "completed"
 
 
+@pytest.mark.usefixtures("time_to_answer")
 async def test_a_wait_for_a_person_ends_with_the_deadline(client: Client, model: ScriptedModel, run_id: str) -> None:
     shape = plan({"id": "t1", "role": "lone"}, {"id": "t2", "role": "lone", "after": ["t1"]})
     model.play(run_id, script(shape, {"t2": lambda step: NO_KEY}))
-    result = await (await start(client, run_id, deadline="PT5S")).result()
+    handle = await start(client, run_id)
+    await until(lambda: waits_for_provider(handle))
+    await end_soon(handle)
+    result = await handle.result()
     assert result.status == "partial"
     assert {s.id: s.state for s in result.subtasks} == {"t1": "completed", "t2": "cancelled"}
     assert "DeadlineExceeded" in result.gaps[0].reason

@@ -115,20 +115,6 @@ async def waiting_below(client: Client, model: ScriptedModel, run_id: str) -> tu
     return handle, mended
 
 
-async def test_a_wait_three_levels_down_is_shown_and_resumed_at_the_root(
-    client: Client, model: ScriptedModel, run_id: str
-) -> None:
-    handle, mended = await waiting_below(client, model, run_id)
-    shown = await status_of(handle)
-    assert [(wait.id, wait.kind, wait.workflow_id) for wait in shown.waiting] == [
-        ("t1/f1/l1/1", "resume", f"{run_id}/t1/1/f1/1")
-    ]
-    mended.set()
-    await handle.execute_update(SupervisorWorkflow.resume, Resume())
-    assert (await handle.result()).status == "completed"
-    assert (await status_of(handle)).waiting == []
-
-
 async def knows_of_a_finding(client: Client, workflow_id: str) -> bool:
     """True if a nested run was told, at its start or later, that the root has a finding, and has dealt with that."""
     told = False
