@@ -11,7 +11,6 @@ from tests.scripted_model import (
     ScriptedModel,
     Step,
     answer,
-    as_json,
     plan,
     script,
     status,
@@ -111,29 +110,14 @@ async def test_a_failed_subtask_is_tried_three_times_and_named_as_a_gap(
     assert "missing" in next(c.step.prompt for c in model.of(run_id) if c.step.subtask_id == "t4")
 
 
-@pytest.mark.parametrize(
-    ("bad", "error_type", "word"),
-    [
-        (plan(), "NoSubtasks", "no subtasks"),
-        (plan({"id": "a", "after": ["b"]}, {"id": "b", "after": ["a"]}), "InvalidPlan", "circle"),
-        (plan({"id": "a", "after": ["zzz"]}), "InvalidPlan", "zzz"),
-        (plan({"id": "a"}, {"id": "a"}), "InvalidPlan", "twice"),
-        (plan(*[{"id": f"t{i}"} for i in range(500)]), "InvalidPlan", "500"),
-        (plan({"id": "a", "description": "do"}), "InvalidPlan", "concrete"),
-        (text("I would rather not say"), "InvalidPlan", "JSON"),
-        (as_json([1]), "InvalidPlan", "JSON"),
-    ],
-    ids=["empty", "cycle", "dangling", "duplicate", "huge", "vague", "prose", "list"],
-)
-async def test_a_bad_plan_is_sent_back_twice_then_the_run_fails(
-    client: Client, model: ScriptedModel, run_id: str, bad: Any, error_type: str, word: str
+async def test_a_plan_without_subtasks_is_sent_back_twice_then_the_run_fails(
+    client: Client, model: ScriptedModel, run_id: str
 ) -> None:
-    model.play(run_id, script(bad))
+    model.play(run_id, script(plan()))
     error = await failure(await start(client, run_id))
-    assert error.type == error_type
-    assert word in error.message
+    assert (error.type, "no subtasks" in error.message) == ("NoSubtasks", True)
     assert model.steps(run_id) == ["plan.1.1", "plan.1.2", "plan.1.3"]
-    assert word in model.of(run_id)[-1].step.prompt
+    assert "no subtasks" in model.of(run_id)[-1].step.prompt
 
 
 async def test_a_mended_plan_is_used(client: Client, model: ScriptedModel, run_id: str) -> None:
@@ -158,37 +142,6 @@ async def test_rate_limits_and_outages_are_waited_out(client: Client, model: Scr
     result = await (await start(client, run_id, models=own)).result()
     assert result.status == "completed"
     assert result.usage.model_calls == 3
-
-
-@pytest.mark.parametrize(
-    ("value", "word"),
-    [
-        ({}, "goal"),
-        ({"goal": 5}, "goal"),
-        ({"goal": "  "}, "empty"),
-        ({"goal": "x" * 60_000}, "49152"),
-        ([1, 2], "list"),
-        ("text", "string"),
-        (7, "number"),
-        (None, "no input"),
-        ({"goal": "x", "colour": 1}, "colour"),
-        ({"goal": "x", "approve_plan": True}, "approve_plan"),
-        ({"goal": "x", "on_approval_timeout": "approve"}, "on_approval_timeout"),
-        ({"goal": "x", "max_depth": 4}, "max_depth"),
-        ({"goal": "x", "success": "3/2"}, "fraction"),
-    ],
-)
-async def test_bad_input_fails_the_run_at_once_and_says_why(client: Client, run_id: str, value: Any, word: str) -> None:
-    handle = await client.start_workflow("SupervisorWorkflow", value, id=run_id, task_queue="supervisor")
-    error = await failure(handle)
-    assert error.type == "InvalidRequest"
-    assert word in error.message
-
-
-@pytest.mark.parametrize("inputs", [[], [{"goal": "a"}, {"goal": "b"}]], ids=["none", "two"])
-async def test_no_input_and_two_inputs_fail_at_once(client: Client, run_id: str, inputs: list[Any]) -> None:
-    handle = await client.start_workflow("SupervisorWorkflow", args=inputs, id=run_id, task_queue="supervisor")
-    assert (await failure(handle)).type == "InvalidRequest"
 
 
 async def test_zero_revisions_and_an_unknown_team(client: Client, model: ScriptedModel, run_id: str) -> None:

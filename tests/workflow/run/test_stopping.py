@@ -80,14 +80,15 @@ async def test_a_cancel_reaches_children_whose_start_is_under_way(
     assert all(call.aborted_at or call.answered_at for call in model.of(run_id) if call.step.subtask_id is None)
 
 
+@pytest.mark.usefixtures("short_deadlines")
 async def test_the_deadline_reaches_children_whose_start_is_under_way(
     client: Client, model: ScriptedModel, run_id: str, held: Held
 ) -> None:
     planned = asyncio.Event()
     shape = when(planned, plan(*[{"id": i} for i in MANY]))
     model.play(run_id, script(shape, dict.fromkeys(MANY, lambda step: NEVER)))
-    handle = await start(client, run_id, deadline="PT5S")
-    work_until = (await handle.describe()).start_time.timestamp() + 4
+    handle = await start(client, run_id, deadline="PT3S")
+    work_until = (await handle.describe()).start_time.timestamp() + 2.4
     await until(lambda: time.time() > work_until - 0.7)
     planned.set()
     error = await runs.failure(handle)

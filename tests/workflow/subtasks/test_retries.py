@@ -149,14 +149,15 @@ async def test_an_impossible_subtask_is_rewritten_once_then_the_fallback_has_it_
 async def test_attempts_back_off_by_timers_that_double(
     client: Client, model: ScriptedModel, run_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "ATTEMPT_PAUSE", timedelta(seconds=0.1))
+    monkeypatch.setattr(limits, "ATTEMPT_PAUSE", timedelta(seconds=0.5))
     model.play(run_id, script(JUNIOR, {"t1": attempts(GIVES_UP, GIVES_UP, FOUND)}))
     await (await start(client, run_id, max_turns=1)).result()
     said = await labels(client, run_id, "timer")
     timers = [event.timer_started_event_attributes for event in await scheduled(client, run_id, "timer")]
     lengths = [timer.start_to_fire_timeout.ToTimedelta().total_seconds() for timer in timers]
     pauses = [pair for pair in zip(said, lengths, strict=True) if "next attempt" in pair[0]]
-    assert pauses == [("t1: the next attempt", 0.1), ("t1: the next attempt", 0.2)]
+    assert [label for label, _ in pauses] == ["t1: the next attempt"] * 2
+    assert pauses[0][1] <= 0.5 < pauses[1][1] <= 1  # less what the better description took
 
 
 async def test_three_subtasks_refused_for_good_end_the_run_without_a_rest(
