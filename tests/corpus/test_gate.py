@@ -217,9 +217,6 @@ GUARDS = [
     Guard("grant", gone(guard, "references", lambda *_: []), no_activity_takes_a_reference_of_another_run),
     Guard("hash before the effect", gone(tool_calls, "arguments_sha256", lambda _: arguments_sha256({"to": "Ann"})),
           no_call_is_run_with_other_arguments),
-    Guard("ids of calls", gone(journalled_call, "_distinct", lambda message: message),
-          texts.test_calls_that_share_an_id_are_no_answer),
-    Guard("hash of results", unhashed, principals.test_a_rewritten_result_is_noticed),
     Guard("tags", gone(agent_prompts, "plain", str.strip), texts.test_a_finding_cannot_speak_for_another_one),
     Guard("attributes", gone(agent_prompts, "_attribute", str), texts.test_a_reason_stays_in_its_attribute),
     Guard("SQL in a child process", gone(TableStore, "query", parsed_here), no_query_is_parsed_on_the_event_loop),
@@ -252,6 +249,11 @@ GUARDS = [
           no_strangers_server_is_taken),
     Guard("markup in the Web UI", gone(web_details, "_literal", lambda text, limit: text[:limit]), no_goal_is_markup),
 ]  # fmt: skip
+GUARDS_OF_RUNS = [
+    Guard("ids of calls", gone(journalled_call, "_distinct", lambda message: message),
+          texts.test_calls_that_share_an_id_are_no_answer),
+    Guard("hash of results", unhashed, principals.test_a_rewritten_result_is_noticed),
+]  # fmt: skip
 
 
 async def run_case(guarded: Guard, fixtures: dict[str, Any]) -> None:
@@ -273,31 +275,35 @@ def red() -> Iterator[None]:
     raise AssertionError("the case is green without its guard")
 
 
+async def assert_red_without(guarded: Guard, patching: Patch, **fixtures: Any) -> None:
+    """Checks that a case fails without its guard, and passes with it; cases of other modules are tests of their own."""
+    with patching.context() as patch:
+        guarded.drop(patch)
+        with red():
+            await run_case(guarded, fixtures)
+    if guarded.case.__module__ == __name__:
+        await run_case(guarded, fixtures)
+
+
 @pytest.mark.parametrize("guarded", GUARDS, ids=lambda guarded: guarded.name)
 async def test_a_case_is_red_without_its_guard_and_green_with_it(
+    guarded: Guard, settings: Settings, tmp_path: Path, monkeypatch: Patch
+) -> None:
+    await assert_red_without(guarded, monkeypatch, settings=settings, tmp_path=tmp_path, monkeypatch=monkeypatch)
+
+
+@pytest.mark.parametrize("guarded", GUARDS_OF_RUNS, ids=lambda guarded: guarded.name)
+async def test_a_case_with_a_run_is_red_without_its_guard(
     guarded: Guard,
     client: Client,
     model: ScriptedModel,
     settings: Settings,
     victim: RunResult,
     run_id: str,
-    tmp_path: Path,
     monkeypatch: Patch,
 ) -> None:
-    fixtures = {
-        "client": client,
-        "model": model,
-        "settings": settings,
-        "victim": victim,
-        "run_id": run_id,
-        "tmp_path": tmp_path,
-        "monkeypatch": monkeypatch,
-    }
-    with monkeypatch.context() as patch:
-        guarded.drop(patch)
-        with red():
-            await run_case(guarded, fixtures)
-    if guarded.case.__module__ == __name__:  # the others are tests of their own
-        await run_case(guarded, fixtures)
+    await assert_red_without(
+        guarded, monkeypatch, client=client, model=model, settings=settings, victim=victim, run_id=run_id
+    )
     with contextlib.suppress(RPCError):  # the case may have stopped before its run did
         await client.get_workflow_handle(run_id).terminate()

@@ -120,28 +120,12 @@ async def test_a_plan_without_subtasks_is_sent_back_twice_then_the_run_fails(
     assert "no subtasks" in model.of(run_id)[-1].step.prompt
 
 
-async def test_a_mended_plan_is_used(client: Client, model: ScriptedModel, run_id: str) -> None:
-    good = script(plan({"id": "a", "role": "finder"}))
-    model.play(run_id, lambda step: plan() if step.call.endswith("plan.1.1") else good(step))
-    assert (await (await start(client, run_id)).result()).status == "completed"
-
-
 async def test_a_wrong_key_fails_the_run_with_one_request(client: Client, model: ScriptedModel, run_id: str) -> None:
     model.play(run_id, lambda step: status(401, "authentication_error", "invalid x-api-key"))
     error = await failure(await start(client, run_id))
     assert error.type == "ProviderAuthentication"
     assert "ANTHROPIC_API_KEY" in error.message
     assert len(model.of(run_id)) == 1
-
-
-async def test_rate_limits_and_outages_are_waited_out(client: Client, model: ScriptedModel, run_id: str) -> None:
-    good = script(plan({"id": "t1"}))
-    faults = {1: status(429, "rate_limit_error", retry_after_ms="50"), 2: status(529, "overloaded_error")}
-    model.play(run_id, lambda step: faults.get(len(model.of(run_id))) or good(step))
-    own = {"supervisor": f"{run_id}-supervisor"}  # what a gate learns of a model outlives the run
-    result = await (await start(client, run_id, models=own)).result()
-    assert result.status == "completed"
-    assert result.usage.model_calls == 3
 
 
 async def test_zero_revisions_and_an_unknown_team(client: Client, model: ScriptedModel, run_id: str) -> None:

@@ -24,7 +24,6 @@ from tests.workflow.runs import (
     events,
     failure,
     labels,
-    partial_result,
     scheduled,
     search_attribute,
     status_of,
@@ -241,25 +240,6 @@ async def test_a_run_that_the_provider_never_planned_fails_at_its_deadline(
 
 
 # --- Accounts -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("refusal", "error_type"),
-    [(NO_KEY, "ProviderAuthentication"), (NO_CREDIT, "ProviderRejected")],
-    ids=["key", "credit"],
-)
-async def test_an_account_that_is_refused_before_the_first_finding_fails_the_run(
-    client: Client, model: ScriptedModel, run_id: str, refusal: Reply, error_type: str
-) -> None:
-    shape = plan({"id": "t1", "role": "lone"}, {"id": "t2", "role": "lone"})
-    model.play(run_id, script(shape, {subtask_id: (lambda step: refusal) for subtask_id in ("t1", "t2")}))
-    handle = await start(client, run_id)
-    error = await failure(handle)
-    partial = partial_result(error)
-    assert error.type == error_type
-    assert await search_attribute(handle, "SupervisorStatus") == "failed"
-    assert {s.state for s in partial.subtasks} <= {"failed", "cancelled"}
-    assert not any(step.startswith(("refine", "synthesis")) for step in model.steps(run_id))
 
 
 @pytest.mark.parametrize("refusal", [NO_KEY, NO_CREDIT], ids=["key", "credit"])
