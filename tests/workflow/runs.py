@@ -19,6 +19,7 @@ from supervision.contract.result import RunResult
 from supervision.contract.status import Status
 from supervision.contract.updates import ExtendLimits
 from tests.scripted_model import Call, ScriptedModel
+from tests.waiting import until
 from workflows.supervisor import SupervisorWorkflow
 
 Handle = WorkflowHandle[SupervisorWorkflow, RunResult]
@@ -80,6 +81,18 @@ async def is_in(handle: Handle, state: str, subtask_id: str) -> bool:
 async def roles(handle: Handle) -> dict[str, str]:
     """Returns the roles of a run's subtasks, by id."""
     return {subtask.id: subtask.role for subtask in (await status_of(handle)).subtasks}
+
+
+async def waiting_status(handle: Handle) -> Status:
+    """Returns the status of a run that shows that it waits for its provider: a later one may show the next try."""
+    seen: list[Status] = []
+
+    async def waits() -> bool:
+        seen.append(await status_of(handle))
+        return seen[-1].flags.waiting_provider
+
+    await until(waits)
+    return seen[-1]
 
 
 async def waits_for_provider(handle: Handle) -> bool:

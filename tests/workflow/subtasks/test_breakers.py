@@ -27,6 +27,7 @@ from tests.workflow.runs import (
     scheduled,
     search_attribute,
     status_of,
+    waiting_status,
     waits_for_provider,
 )
 from tests.workflow.scripts import FOUND, GIVES_UP
@@ -162,8 +163,7 @@ async def test_a_long_outage_shows_as_a_wait_and_the_worker_agent_goes_on_where_
 
     model.play(run_id, script(plan({"id": "t1"}), {"t1": turns}))
     handle = await start(client, run_id, team="lab", models=own_models)
-    await until(lambda: waits_for_provider(handle))
-    shown = await status_of(handle)
+    shown = await waiting_status(handle)
     card: Any = shown.breakers[0]
     assert (card["provider"], card["state"], card["waiting"]) == (own_models["workers"], "open", "t1")
     assert (shown.phase, shown.subtasks[0].state) == ("executing", "running")
@@ -171,10 +171,12 @@ async def test_a_long_outage_shows_as_a_wait_and_the_worker_agent_goes_on_where_
     assert (wait.id, wait.subtask_id, wait.kind, wait.model) == ("t1/1", "t1", "provider", own_models["workers"])
     assert (wait.expires_at, wait.prompt_preview) == (card["retry_at"], card["why"])
     assert not shown.flags.waiting_person
-    assert await search_attribute(handle, "SupervisorWaiting") == "provider"
-    said = await details(handle)
-    assert "(waiting_provider)" in said
-    assert "t1 waits for the provider" in said
+
+    async def waits_for_all_to_see() -> bool:
+        said, attribute = await details(handle), await search_attribute(handle, "SupervisorWaiting")
+        return "(waiting_provider)" in said and "t1 waits for the provider" in said and attribute == "provider"
+
+    await until(waits_for_all_to_see)
     over.set()
     result = await handle.result()
     assert (result.status, result.subtasks[0].turns, result.subtasks[0].attempts) == ("completed", 2, 1)
@@ -213,8 +215,7 @@ async def test_an_outage_while_planning_is_waited_out_and_an_extended_deadline_c
     outage = http_error(529, "overloaded_error", retry_after="2")
     model.play(run_id, lambda step: outage if len(model.of(run_id)) == 1 else good(step))
     handle = await start(client, run_id, models=own_models, deadline="PT2S")
-    await until(lambda: waits_for_provider(handle))
-    shown = await status_of(handle)
+    shown = await waiting_status(handle)
     assert (shown.phase, shown.waiting[0].id, shown.waiting[0].subtask_id) == ("planning", "a plan", None)
     await handle.execute_update(SupervisorWorkflow.extend_limits, ExtendLimits(deadline=timedelta(minutes=5)))
     result = await handle.result()

@@ -8,7 +8,7 @@ from temporalio.client import Client
 from standin.server.api_reply import ApiReply
 from tests.scripted_model import Reply, Script, ScriptedModel
 from tests.waiting import until
-from tests.workflow.runs import start, status_of, waits_for_provider
+from tests.workflow.runs import start, waiting_status, waits_for_provider
 from tests.workflow.scripts import item, subtasks
 from tests.workflow.subtasks.trees import STOREY_BESIDE_T2, Account, tree
 from workflows.supervisor import SupervisorWorkflow
@@ -107,7 +107,7 @@ async def test_nested_runs_whose_worker_agents_wait_give_their_slots_to_others(
     model.play(run_id, account.reply)
     handle = await start(client, run_id, "house", max_depth=3, max_parallel=1)
     await until(lambda: "t2/1/turn.1" in model.steps(run_id))
-    assert await waits_for_provider(handle)
+    await until(lambda: waits_for_provider(handle))
     account.paid = True
     await handle.execute_update(SupervisorWorkflow.resume)
     result = await handle.result()
@@ -123,7 +123,7 @@ async def test_a_nested_run_that_waits_with_its_plan_gives_its_slot_to_others(
     model.play(run_id, account.reply)
     handle = await start(client, run_id, "house", max_parallel=1)
     await until(lambda: "t2/1/turn.1" in model.steps(run_id))
-    assert [wait.workflow_id for wait in (await status_of(handle)).waiting] == [f"{run_id}/t1/1"]
+    assert [wait.workflow_id for wait in (await waiting_status(handle)).waiting] == [f"{run_id}/t1/1"]
     account.paid = True
     await handle.execute_update(SupervisorWorkflow.resume)
     result = await handle.result()
