@@ -75,6 +75,7 @@ async def test_model_calls_have_a_queue_of_their_own_where_their_rate_is_limited
         assert await queues(client, f"{run_id}/t1/1") == ["supervisor-model"]
 
 
+@pytest.mark.usefixtures("short_deadlines")
 async def test_a_worker_with_another_store_never_answers_for_a_run(
     model: ScriptedModel, settings: Settings, run_id: str, tmp_path: Path
 ) -> None:
@@ -83,6 +84,6 @@ async def test_a_worker_with_another_store_never_answers_for_a_run(
         other = settings.model_copy(update={"artifacts_url": str(tmp_path / "other")})
         async with serving(client, settings, ["workflows"]), serving(client, other, ["model", "tools"]):
             with pytest.raises(WorkflowFailureError) as caught:
-                await run(client, run_id, deadline="PT5S")
+                await run(client, run_id, deadline="PT3S")
         assert "store" in str(caught.value.cause)
         assert model.of(run_id) == []
