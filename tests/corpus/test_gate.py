@@ -51,8 +51,9 @@ from tests.corpus import test_forged_principals as principals
 from tests.corpus import test_forged_text as texts
 from tests.corpus import test_growth as growth
 from tests.corpus import test_hostages as hostages
-from tests.corpus import test_patterns as patterns
 from tests.corpus import test_raw_inputs as raw_inputs
+from tests.corpus.growth import slow_text
+from tests.corpus.patterns import all_patterns
 from tests.runtime import test_connection as connections
 from tests.runtime import test_temporal_binary as programs
 from tests.scripted_model import ScriptedModel
@@ -78,6 +79,12 @@ def gone(target: object, name: str, replacement: Any) -> Callable[[Patch], None]
 
 
 # --- cases without a run ----------------------------------------------------------------------------
+
+
+def no_pattern_of_prompts_outgrows_its_text() -> None:
+    found = [one for one in all_patterns() if one.name.startswith("activities.prompts.")]
+    assert found
+    assert [one.name for one in found if slow_text(one)] == []
 
 
 def no_payload_without_a_type_raises() -> None:
@@ -226,7 +233,7 @@ GUARDS = [
           lambda patch: patch.setitem(growth.PARSERS, "first_json", growth.Parser(cubic, growth.units("{"), 1100)),
           growth.test_twice_the_text_takes_at_most_three_times_as_long, {"name": "first_json"}),
     Guard("linear patterns", gone(agent_prompts, "_OWN_TAG", re.compile(r"<(?=\s*/?\s*goal\b)")),
-          patterns.test_no_pattern_outgrows_its_text),
+          no_pattern_of_prompts_outgrows_its_text),
     Guard("redirects", following, endpoint.test_a_redirect_is_a_bad_response_and_is_not_followed, {"status": 302}),
     Guard("usage", gone(stream, "_tokens", lambda value, _: value or 0), endpoint.test_usage_that_cannot_be_is_refused,
           {"field": "input_tokens", "value": 10**9 + 1}),
