@@ -1,7 +1,4 @@
-"""The Worker process: settings -> client -> activity objects -> Workers. Composes, decides nothing.
-
-python worker_main.py [--roles workflows,model,tools | --pool NAME]
-"""
+"""The Worker process: settings -> client -> activity objects -> Workers. Composes, decides nothing."""
 
 from runtime.imports import begin_imports
 
@@ -11,7 +8,6 @@ import argparse
 import asyncio
 import contextlib
 import os
-import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -47,8 +43,8 @@ from runtime import search_attributes, telemetry
 from runtime.connection import ConnectionFailed, connect, namespace_id
 from runtime.health import shown_alive
 from runtime.imports import end_imports
-from runtime.paths import cache_dir, keep_files_private, make_command
-from runtime.process import check_ownership, exit_now, keep_private
+from runtime.paths import PROGRAM, cache_dir, command, keep_files_private
+from runtime.process import check_ownership, exit_now, keep_private, say
 from runtime.settings import Settings, load_settings
 from runtime.watchdog import LastWords, Watchdog, last_words, stopping_by_signal
 from runtime.workers import ALL_ROLES, WorkerRole, workers
@@ -60,6 +56,11 @@ from workflows.supervisor import SupervisorWorkflow
 from workflows.worker_agent import WorkerAgentWorkflow
 
 STANDIN_NOTICE = "answers come from the stand-in model: it extracts, it does not reason"
+_NO_MODEL = (
+    "no model to call: set ANTHROPIC_API_KEY (or ANTHROPIC_BASE_URL for a compatible endpoint) in this process's "
+    "environment, or start it with --roles workflows,tools to serve no model calls. Without a key: start the stand-in "
+    "model with {}, then this with SUPERVISOR_MODEL=standin and ANTHROPIC_BASE_URL=http://127.0.0.1:8234"
+)
 
 
 @contextlib.asynccontextmanager
@@ -73,11 +74,9 @@ async def serving(
     strict_sandbox: bool = True,
     words: LastWords | None = None,
 ) -> AsyncIterator[list[str]]:
-    """The Workers of one process, running for the time of an `async with` block.
+    """The Workers of one process for the time of an `async with` block; yields the usable search attributes.
 
-    Yields the names of the usable search attributes; those that the server lacks are added first, unless
-    `attributes` says which ones to use. With `pool` only that pool's model and tool calls are served.
-    `strict_sandbox` is for tests: see `workflow_runner`.
+    Missing ones are added first, unless `attributes` says which ones to use. `strict_sandbox` is for tests.
     """
     usable = await search_attributes.ensure(client) if attributes is None else list(attributes)
     namespace = await namespace_id(client)
@@ -201,12 +200,6 @@ async def serve(settings: Settings, roles: Sequence[WorkerRole], pool: str | Non
     await asyncio.to_thread(tracing.shutdown)  # it may wait for a collector that is away
 
 
-def say(text: str) -> None:
-    """Writes one line to standard error, for the operator."""
-    sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()
-
-
 def parse_roles(text: str) -> list[WorkerRole]:
     """Returns the roles named, in the project's order. Raises ArgumentTypeError for anything else."""
     named = [part.strip() for part in text.split(",") if part.strip()]
@@ -221,15 +214,6 @@ def parse_pool(text: str) -> str:
     if not is_pool(text):
         raise argparse.ArgumentTypeError(f"must be 1 to 32 lower-case letters, digits or hyphens, not '{text}'")
     return text
-
-
-def _no_model() -> str:
-    standin = "SUPERVISOR_MODEL=standin and ANTHROPIC_BASE_URL=http://127.0.0.1:8234"
-    return (
-        "no model to call: set ANTHROPIC_API_KEY (or ANTHROPIC_BASE_URL for a compatible endpoint) in this process's "
-        "environment, or start it with --roles workflows,tools to serve no model calls. Without a key: start the "
-        f"stand-in model with {make_command('standin')}, then this with {standin}"
-    )
 
 
 def main() -> None:
@@ -254,7 +238,7 @@ def main() -> None:
         say(f"settings: {describe_errors(error)}" if isinstance(error, ValidationError) else str(error))
         exit_now(2)
     if "model" in options.roles and not settings.has_model:
-        say(_no_model())
+        say(_NO_MODEL.format(command(PROGRAM, ["standin", "--port", "8234"])))
         exit_now(2)
     try:
         end_imports()

@@ -1,4 +1,4 @@
-"""One command: what it has access to, and its exit code; whatever goes wrong becomes one sentence on standard error."""
+"""One command: what it has access to, and its exit code; each error becomes one sentence on standard error."""
 
 import asyncio
 import logging
@@ -127,8 +127,9 @@ def explain(error: BaseException) -> CommandFailed:
     unexpected = f"something unexpected happened ({text}): run it again with --debug to see where"
     table: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], int, str], ...] = (
         ((ConnectionFailed, ArtifactUnavailable, ServerFailed, TemporalNotFound), UNREACHABLE, text),
+        (BrokenPipeError, DONE, ""),  # `trace | head`: the reader has what it wanted
         (ArtifactError, FAILED, text),
-        (SupervisionError, BAD_INPUT, text),
+        (SupervisionError, BAD_INPUT, getattr(error, "message", "")),
         ((ValueError, OSError), BAD_INPUT, text),
         ((asyncio.CancelledError, KeyboardInterrupt), INTERRUPTED, ""),
         (BaseException, FAILED, unexpected),
@@ -151,10 +152,9 @@ def _explain_rpc(error: RPCError) -> CommandFailed:
 
 
 def _without_logs(debug: bool) -> None:
-    """Stops SDK and exporters from writing their own retries to standard error: commands say it in a sentence."""
+    """Keeps log lines of libraries and tools off standard error: commands say it in a sentence."""
     if not debug:
-        for name in ("opentelemetry", "temporalio"):
-            logging.getLogger(name).addHandler(logging.NullHandler())  # else Python prints what has no handler
+        logging.getLogger().addHandler(logging.NullHandler())  # else Python prints what has no handler
     Runtime.set_default(Runtime(telemetry=TelemetryConfig(logging=None)), error_if_already_set=False)
 
 
@@ -164,7 +164,7 @@ def server_address(client: Client) -> str:
 
 
 def endpoint(settings: Settings) -> str | None:
-    """Returns the model endpoint that the settings name, without credentials in its address; None if there is none."""
+    """Returns the model endpoint that the settings name, without credentials; None if there is none."""
     if not settings.has_model:
         return None
     parts = urlsplit(settings.anthropic_base_url or "")

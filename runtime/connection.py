@@ -13,7 +13,7 @@ from temporalio.client import Client
 from temporalio.envconfig import ClientConfig
 from temporalio.service import GrpcCompression, RPCError, RPCStatusCode
 
-from runtime.paths import cache_dir, make_command
+from runtime.paths import PROGRAM, cache_dir, command
 from runtime.payloads import data_converter
 from runtime.server.server_record import PORT, read_record
 from runtime.telemetry import Telemetry
@@ -64,21 +64,18 @@ def target(address: str | None = None, namespace: str | None = None) -> dict[str
 
 
 def _default_address() -> str:
-    """Returns where Temporal is by default, unless a stranger is there: they could read and answer all that is sent."""
+    """Returns where Temporal is by default. Raises ConnectionFailed if another user listens there."""
     user = foreign_listener(PORT)
     if user is not None:
         raise ConnectionFailed(
             f"the server at {DEFAULT_ADDRESS} belongs to another user of this machine (uid {user}): start your own "
-            f"with {make_command('serve')}, or set TEMPORAL_ADDRESS={DEFAULT_ADDRESS} if you trust it"
+            f"with {command(PROGRAM, ['serve'])}, or set TEMPORAL_ADDRESS={DEFAULT_ADDRESS} if you trust it"
         )
     return DEFAULT_ADDRESS
 
 
 def foreign_listener(port: int, tables: Path = Path("/proc/net")) -> int | None:
-    """Returns the id of another user of this machine, root aside, who listens on a port; None if there is none.
-
-    None as well where the system has no tables of its sockets as Linux has them.
-    """
+    """Returns the id of another user, root aside, who listens on a port, as Linux lists it; None if there is none."""
     users = {user for name in ("tcp", "tcp6") for user in _listeners(tables / name, port)}
     return min(users - {_ROOT, os.getuid()}, default=None)
 
@@ -144,4 +141,5 @@ async def namespace_id(client: Client) -> str:
 def _explain(address: str, error: Exception) -> str:
     text = str(error).lower()
     why = next((words for sign, words in _REASONS.items() if sign in text), "it does not answer")
-    return f"no Temporal server at {address} ({why}): start one with {make_command('serve')}, or set TEMPORAL_ADDRESS"
+    serve = command(PROGRAM, ["serve"])
+    return f"no Temporal server at {address} ({why}): start one with {serve}, or set TEMPORAL_ADDRESS"

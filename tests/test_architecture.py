@@ -54,7 +54,7 @@ PACKAGES = {
     "runtime": Package(
         "supervision",
         "imports paths process sdk_patches telemetry settings payloads search_attributes watchdog health "
-        "shown_details workers server connection",
+        "workers server connection",
         lines=2195,
         arrows=14,
     ),

@@ -90,7 +90,7 @@ COMMANDS = {
     "result": {"RUN_ID", "--json", "--full", "--wait"},
     "artifacts": {"RUN_ID", "--save", "--json"},
     "artifact": {"REF", "--output"},
-    "inspect": {"--json"},
+    "inspect": {"PATHS", "--json"},
     "list": {"--limit", "--state", "--team", "--json"},
     "cancel": {"RUN_ID"},
     "extend": {"RUN_ID", "--deadline", "--budget-tokens", "--budget-usd", "--unlimited"},
@@ -101,6 +101,8 @@ COMMANDS = {
     "put": {"FILE"},
     "prune": {"--older-than", "--yes", "--dry-run"},
     "doctor": {"--quiet", "--json"},
+    "serve": set(),  # and those of `python -m runtime.server`
+    "standin": set(),  # and those of `python -m standin`
 }
 CONTRACT = {
     *("RunRequest", "Budget", "Models", "Attachment"),

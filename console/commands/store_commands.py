@@ -1,4 +1,4 @@
-"""The commands `put` and `prune`: storing a text, and deleting what nobody uses any more, by age."""
+"""The commands `put` and `prune`: storing a text, and deleting what is unused, by age."""
 
 import json
 import re
@@ -33,10 +33,9 @@ async def put_file(access: Access, path: Path) -> int:
 
 
 async def prune(access: Access, older_than: str, confirmed: Callable[[str], bool]) -> int:
-    """Lists what nobody uses any more and stored nothing since that age, and deletes it once `confirmed`.
+    """Lists what is unused and as old as that, and deletes it once `confirmed`.
 
-    That is ended runs of this namespace, by its own server's word, which is asked again right before each is deleted,
-    and uploads that neither a run that stays nor an open run's request has.
+    That is: runs of this namespace which its server says have ended, and uploads that no other run has or asks for.
     """
     oldest = _time_before(older_than)
     store = await access.store()
@@ -124,10 +123,7 @@ class _Owner:
             raise
 
     async def requested(self, prepared: list[StoredRun]) -> set[str]:
-        """Returns the hashes of the uploads that open runs ask for which have not stored anything yet.
-
-        Raises _Unreadable if such a request cannot be read.
-        """
+        """Returns the hashes of the uploads that open runs ask for and have not read yet. Raises _Unreadable."""
         known = {run.run_prefix for run in prepared}
         query = f"WorkflowType = '{RUN_TYPE}' AND ExecutionStatus = 'Running'"
         wanted: set[str] = set()

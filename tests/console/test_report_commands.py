@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from console.demo import KeptWorker
-from console.run.recorded_events import recorded_events
+from console.run.full_trace import recorded_events
 from console.run.run_handle import RunHandle
 from runtime.connection import connect, namespace_id
 from runtime.server.embedded_server import EmbeddedServer

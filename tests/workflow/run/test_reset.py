@@ -22,6 +22,7 @@ from tests.workflow.resets import reset, task_of_update, workflow_tasks
 from tests.workflow.runs import (
     Handle,
     closed,
+    end_soon,
     events,
     failure,
     sent,
@@ -71,8 +72,8 @@ def books_all(result: RunResult, model: ScriptedModel, run_id: str) -> bool:
 async def test_a_reset_to_any_workflow_task_pays_nothing_again(
     client: Client, model: ScriptedModel, run_id: str
 ) -> None:
-    shape = plan(*[{"id": subtask_id} for subtask_id in AT_ONCE], {"id": "t4", "after": ["t1"]})
-    model.play(run_id, script(shape, dict.fromkeys((*AT_ONCE, "t4"), two_turns)))
+    shape = plan({"id": "t1"}, {"id": "t2"}, {"id": "t3", "after": ["t1"]})
+    model.play(run_id, script(shape, dict.fromkeys(AT_ONCE, two_turns)))
     base = await runs.start(client, run_id, team="lab", max_reviews=1)
     whole = await base.result()
     for point in await workflow_tasks(base):
@@ -177,7 +178,9 @@ async def test_an_expired_run_goes_on_after_a_reset_with_new_limits(
         return when(asyncio.Event(), text("never")) if slow["on"] else text("found at last")
 
     model.play(run_id, script(plan({"id": "t1"}), {"t1": turns}))
-    expired = await start(client, run_id, deadline="PT6S")
+    expired = await start(client, run_id)
+    await until(sent(model, run_id, "t1/1/turn.2"))
+    await end_soon(expired)
     assert (await failure(expired)).type == "DeadlineExceeded"
     slow["on"] = False
     handle = await reset(client, expired, (await workflow_tasks(expired))[0])
@@ -197,7 +200,7 @@ async def test_nothing_begins_after_the_deadline(model: ScriptedModel, settings:
     model.play(run_id, script(when(planned, plan({"id": "t1"}))))
     async with own_server() as client, serving(client, settings, ["model"]):
         async with serving(client, settings, ["workflows", "tools"]):
-            handle = await start(client, run_id, deadline="PT10S")
+            handle = await start(client, run_id, deadline="PT5S")
             await until(sent(model, run_id, "plan.1.1"))
             deadline = datetime.fromisoformat((await status_of(handle)).deadline_at)
         planned.set()  # the plan comes in time, but there is nobody to begin with it

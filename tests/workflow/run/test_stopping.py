@@ -80,14 +80,15 @@ async def test_a_cancel_reaches_children_whose_start_is_under_way(
     assert all(call.aborted_at or call.answered_at for call in model.of(run_id) if call.step.subtask_id is None)
 
 
+@pytest.mark.usefixtures("short_deadlines")
 async def test_the_deadline_reaches_children_whose_start_is_under_way(
     client: Client, model: ScriptedModel, run_id: str, held: Held
 ) -> None:
     planned = asyncio.Event()
     shape = when(planned, plan(*[{"id": i} for i in MANY]))
     model.play(run_id, script(shape, dict.fromkeys(MANY, lambda step: NEVER)))
-    handle = await start(client, run_id, deadline="PT5S")
-    work_until = (await handle.describe()).start_time.timestamp() + 4
+    handle = await start(client, run_id, deadline="PT3S")
+    work_until = (await handle.describe()).start_time.timestamp() + 2.4
     await until(lambda: time.time() > work_until - 0.7)
     planned.set()
     error = await runs.failure(handle)
@@ -168,6 +169,7 @@ async def test_a_terminated_nested_supervisor_costs_what_its_tree_consumed(
     await until(functools.partial(closed, handle))
 
 
+@pytest.mark.usefixtures("time_to_answer")
 async def test_a_child_that_does_not_answer_is_booked_from_the_journal(
     client: Client, model: ScriptedModel, run_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,7 +179,10 @@ async def test_a_child_that_does_not_answer_is_booked_from_the_journal(
         return tools(("lookup", {"query": "x"})) if step.number == 1 else NEVER
 
     model.play(run_id, script(plan({"id": "t1"}, {"id": "t2"}), {"t1": turns}))
-    handle = await start(client, run_id, deadline="PT6S")
+    handle = await start(client, run_id)
+    await until(sent(model, run_id, "t1/1/turn.2"))
+    await until(functools.partial(runs.is_in, handle, "completed", "t2"))
+    await runs.end_soon(handle)
     result = await handle.result()
     answered = [call for call in model.of(run_id) if call.answered_at is not None]
     assert result.usage.model_calls == len(answered)
@@ -321,8 +326,8 @@ async def test_what_a_child_returns_at_the_deadline_is_kept_if_the_run_is_cancel
         return await whole(stories, *story)
 
     monkeypatch.setattr(AgentStories, "whole", whole_once_cancelled)
-    model.play(run_id, half_done)
-    handle = await start(client, run_id, team="house", deadline="PT5S")
+    handle = await start_half_done(client, model, run_id)
+    await runs.end_soon(handle)
     await stopping.wait()
     await handle.cancel()
     await until(functools.partial(has_taken_its_cancel, handle))
