@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from temporalio.api.sdk.v1 import EnhancedStackTrace
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError
-from workflows.start_window import STARTS_AT_ONCE
 
 from runtime.settings import Settings
 from supervision.base import limits
@@ -22,6 +21,7 @@ from tests.workflow import runs
 from tests.workflow.runs import call, closed, scheduled, sent
 from tests.workflow.scripts import reviewed, verdicts
 from worker_main import serving
+from workflows.run_context import STARTS_AT_ONCE
 
 run = functools.partial(runs.run, team="lab")
 
