@@ -33,7 +33,7 @@ from console.commands.report_commands import (
     verify_run,
 )
 from console.commands.run_commands import follow_run, run_goal
-from console.commands.store_commands import prune, put_file
+from console.commands.store_commands import prune, put_path
 from console.commands.tool_command import try_tool
 from console.commands.update_commands import cancel, extend, resume
 from console.hints import keep_connection
@@ -119,7 +119,8 @@ def run(
         list[str] | None, typer.Option(help="plans and writes the answer; repeated: one stands in for another")
     ] = None,
     worker_model: Annotated[list[str] | None, typer.Option(help="works on subtasks; may be repeated, too")] = None,
-    attach: Annotated[list[Path] | None, typer.Option(help="a text file for worker agents; may be repeated")] = None,
+    data: Annotated[list[Path] | None, typer.Option(help="a folder or file to answer from; may be repeated")] = None,
+    attach: Annotated[list[Path] | None, typer.Option(help="a text or table to read; may be repeated")] = None,
     run_id: Annotated[str | None, typer.Option("--id", help="the run's id, else one is made of the goal")] = None,
     detach: Annotated[bool, typer.Option("--detach", help="print the run's id and return at once")] = False,
     as_json: AsJson = False,
@@ -260,9 +261,9 @@ def tool(
 
 
 @app.command()
-def put(file: Annotated[Path, typer.Argument(help="a UTF-8 text file")]) -> None:
-    """Store a file and print the reference that an attachment may name."""
-    do(lambda access: put_file(access, file))
+def put(path: Annotated[Path, typer.Argument(help="a text file, or a folder or file of data")]) -> None:
+    """Store a file or a folder and print the reference that an attachment may name."""
+    do(lambda access: put_path(access, path))
 
 
 @app.command("prune")

@@ -43,7 +43,7 @@ PACKAGES = {
         "supervision",
         "bounded contracts heartbeat store files model tools teams prompts replies run questions agent guard attempts",
         lines=10_900,
-        arrows=40,
+        arrows=41,
     ),
     "workflows": Package(
         "activities supervision",

@@ -79,7 +79,16 @@ COMMANDS = {
     "run": {
         *("GOAL", "--goal-file", "--request", "--team", "--strategy", "--success", "--max-subtasks", "--max-parallel"),
         *("--max-turns", "--max-reviews", "--max-depth", "--incremental-synthesis", "--deadline", "--budget-tokens"),
-        *("--budget-usd", "--answer-schema", "--supervisor-model", "--worker-model", "--attach", "--id", "--detach"),
+        *(
+            "--budget-usd",
+            "--data",
+            "--answer-schema",
+            "--supervisor-model",
+            "--worker-model",
+            "--attach",
+            "--id",
+            "--detach",
+        ),
         *("--json", "--queue-anyway", "--effort", "--max-replans", "--subtask-timeout", "--plan"),
     },
     "follow": {"RUN_ID", "--json"},
@@ -98,7 +107,7 @@ COMMANDS = {
     "repair": {"RUN_ID"},
     "teams": {"TEAM", "--check", "--json"},
     "tool": {"NAME", "ARGUMENTS", "--attach"},
-    "put": {"FILE"},
+    "put": {"PATH"},
     "prune": {"--older-than", "--yes", "--dry-run"},
     "doctor": {"--quiet", "--json"},
     "serve": set(),  # and those of `python -m runtime.server`

@@ -10,12 +10,13 @@ from temporalio.client import Client
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
 
+from activities.files.manifest import MANIFEST_TYPE, put_files
 from console.command import BAD_INPUT, FAILED, UNREACHABLE, Access, CommandFailed, server_address, web_address
 from console.hints import hint, worker_hint
 from console.run.pollers import ACTIVITIES, WORKFLOWS, pollers
-from console.run.request_options import check_run_id, prepared_request
+from console.run.request_options import NamedFiles, check_run_id, prepared_request
 from console.run.run_handle import RUN_TYPE, RunHandle, is_open, state_word
-from console.terminal import Report, console, print_err
+from console.terminal import Report, console, counted, print_err
 from console.view.answer_text import answer_report
 from console.view.follow import follow
 from console.view.live_view import open_screen
@@ -23,7 +24,7 @@ from supervision.base import limits
 from supervision.base.errors import ErrorKind
 from supervision.base.queues import MODEL_QUEUE, WORKFLOW_QUEUE
 from supervision.base.text import did_you_mean, label, slug
-from supervision.contract.request import RunRequest
+from supervision.contract.request import Attachment, RunRequest
 from supervision.contract.result import RunResult
 
 _HINT = "Ctrl-C leaves the run going"
@@ -31,7 +32,7 @@ _HINT = "Ctrl-C leaves the run going"
 
 async def run_goal(access: Access, options: Mapping[str, Any]) -> Report:
     """Starts a run and follows it, or only prints its id; the options are the parameters of the command `run`."""
-    request, uploads = prepared_request(options)
+    request, uploads, files = prepared_request(options)
     _require_likely_team(access, request.team)
     given = options["run_id"]
     run_id = check_run_id(given) if given is not None else new_run_id(request.goal)
@@ -40,6 +41,9 @@ async def run_goal(access: Access, options: Mapping[str, Any]) -> Report:
         await require_workers(client)
     for data in uploads:
         await (await access.store()).put_upload(data)
+    if files:
+        attachment = await _stored(access, files)
+        request = request.model_copy(update={"attachments": [*request.attachments, attachment]})
     run = await start(client, request, run_id)
     web = web_address(client, run_id)
     if options["detach"]:
@@ -62,6 +66,15 @@ async def follow_run(run: RunHandle, access: Access, *, as_json: bool = False) -
     if outcome.error and outcome.error.type == ErrorKind.UNKNOWN_TEAM:
         return replace(report, error="\n".join([report.error, *_explained(access, outcome.error.message)]))
     return report
+
+
+async def _stored(access: Access, files: NamedFiles) -> Attachment:
+    """Stores files and returns the attachment that names them all."""
+    sent: list[int] = []
+    ref = await put_files(await access.store(), files, lambda _, size: sent.append(size))
+    news = f", {sum(map(bool, sent)):,} of them new ({sum(sent) / 2**20:,.1f} MiB)"
+    print_err(f"{counted(len(files), 'file')} as data{news}")
+    return Attachment(name="files", ref=ref, media_type=MANIFEST_TYPE)
 
 
 def _require_likely_team(access: Access, name: object) -> None:

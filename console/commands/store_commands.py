@@ -11,11 +11,12 @@ from pydantic import TypeAdapter, ValidationError
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
+from activities.files.manifest import MANIFEST_TYPE, is_data, is_text, put_files
 from activities.store.artifacts import ArtifactStore
 from activities.store.contents import Contents, StoredRun, StoredUpload, read_contents
 from activities.store.grants import RunGrant
 from console.command import BAD_INPUT, DONE, Access, CommandFailed
-from console.run.request_options import read_text_file
+from console.run.request_options import data_files, read_text_file
 from console.run.run_handle import RPC_TIMEOUT, RUN_TYPE, is_open
 from console.terminal import print_err, print_out
 from supervision.base.store_keys import digest_of, run_of, run_prefix
@@ -25,10 +26,14 @@ _UPLOAD = re.compile(r"uploads/([0-9a-f]{64})")
 _DURATION: TypeAdapter[timedelta] = TypeAdapter(Duration)
 
 
-async def put_file(access: Access, path: Path) -> int:
-    """Stores a text file and prints its reference, alone on standard output."""
+async def put_path(access: Access, path: Path) -> int:
+    """Stores a text file, or a folder or a file of data, and prints its reference, alone on standard output."""
     store = await access.store()
-    print_out(await store.put_upload(read_text_file(path)))
+    if path.is_dir() or (is_data(path.name) and path.is_file() and not is_text(path.read_bytes())):
+        print_out(await put_files(store, data_files([path])))
+        print_err(f'as an attachment it needs "media_type": "{MANIFEST_TYPE}"')
+    else:
+        print_out(await store.put_upload(read_text_file(path)))
     return DONE
 
 

@@ -8,12 +8,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from activities.files.manifest import FilesRefused, found_files, is_data, is_text
 from console.command import BAD_INPUT, CommandFailed
 from console.hints import EXAMPLE_GOAL, hint
 from supervision.base import limits
 from supervision.base.store_keys import upload_key
 from supervision.contract.request import RunRequest, parse_request
 
+NamedFiles = list[tuple[str, Path]]
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _ID_BYTES = 400  # the server allows 1,000; child ids add to it
 _SAME = (
@@ -22,6 +24,8 @@ _SAME = (
 )
 """The options that are fields of the request."""
 _DURATIONS = ("deadline", "subtask_timeout")
+_FILES_TEAM = "files"
+"""The team for a run with files, unless another one is named."""
 _PARTS = {
     "models": {"supervisor": "supervisor_model", "workers": "worker_model"},
     "budget": {"tokens": "budget_tokens", "usd": "budget_usd"},
@@ -29,10 +33,11 @@ _PARTS = {
 """The options that are parts of one field."""
 
 
-def prepared_request(options: Mapping[str, Any]) -> tuple[RunRequest, list[bytes]]:
-    """Returns the request that the options of `run` make, and the uploads that it refers to; nothing is stored yet.
+def prepared_request(options: Mapping[str, Any]) -> tuple[RunRequest, list[bytes], NamedFiles]:
+    """Returns the request that the options of `run` make, the uploads that it refers to, and the files that are data.
 
-    Options override the fields of a request file. Raises CommandFailed, or SupervisionError `InvalidRequest`.
+    Nothing is stored yet. Options override the fields of a request file. Raises CommandFailed, or SupervisionError
+    `InvalidRequest`.
     """
     given = {name: value for name, value in options.items() if value is not None}
     fields = _object_file(given["request"], '{"goal": "..."}') if "request" in given else {}
@@ -52,18 +57,35 @@ def prepared_request(options: Mapping[str, Any]) -> tuple[RunRequest, list[bytes
         if named := {part: given[option] for part, option in parts.items() if given.get(option) not in (None, [])}:
             before = fields.get(name)
             fields[name] = {**(before if isinstance(before, dict) else {}), **named}
-    files: list[Path] = given.get("attach", [])
+    data: list[Path] = given.get("data", [])
+    binary = [path for path in given.get("attach", []) if is_data(path.name) and not _is_small_text(path)]
+    files = [path for path in given.get("attach", []) if path not in binary]
     uploads = [read_text_file(path) for path in files]
+    found = data_files([*data, *binary])
+    if data and "team" not in fields:
+        fields["team"] = _FILES_TEAM
     if files:
         before = fields.get("attachments")
-        refs = [upload_key(hashlib.sha256(data).hexdigest()) for data in uploads]
+        refs = [upload_key(hashlib.sha256(content).hexdigest()) for content in uploads]
         attached = [{"name": path.name, "ref": ref} for path, ref in zip(files, refs, strict=True)]
         fields["attachments"] = [*(before if isinstance(before, list) else []), *attached]
     request = parse_request(fields)
     if control := _CONTROL.search(request.goal):
         code = f"U+{ord(control[0]):04X}"
         raise CommandFailed(BAD_INPUT, f"the goal holds a control character ({code}): remove it")
-    return request, uploads
+    return request, uploads, found
+
+
+def data_files(paths: list[Path]) -> NamedFiles:
+    """Returns name and path of each file that is given or lies in a given folder. Raises CommandFailed."""
+    try:
+        return found_files(paths) if paths else []
+    except FilesRefused as refused:
+        raise CommandFailed(BAD_INPUT, str(refused)) from None
+
+
+def _is_small_text(path: Path) -> bool:
+    return not path.is_file() or (path.stat().st_size <= limits.ARTIFACT_BYTES and is_text(path.read_bytes()))
 
 
 def read_text_file(path: Path) -> bytes:

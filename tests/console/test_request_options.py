@@ -21,7 +21,7 @@ def test_every_option_of_the_request_is_a_parameter_of_the_command() -> None:
     parameters = inspect.signature(starter.run).parameters
     read = {*_SAME, *(option for parts in _PARTS.values() for option in parts.values())}
     assert read < set(parameters)
-    others = {"goal", "goal_file", "request", "answer_schema", "plan", "attach"}
+    others = {"goal", "goal_file", "request", "answer_schema", "plan", "attach", "data"}
     assert set(parameters) - read - others == {"run_id", "detach", "as_json", "queue_anyway"}
 
 
@@ -64,7 +64,7 @@ def test_options_override_the_fields_of_a_request_file_one_by_one(tmp_path: Path
 
 def test_attached_files_are_uploads_and_named_by_reference(tmp_path: Path) -> None:
     (tmp_path / "notes.md").write_text("# Notes")
-    request, uploads = prepared_request({"goal": "goal", "attach": [tmp_path / "notes.md"]})
+    request, uploads, _ = prepared_request({"goal": "goal", "attach": [tmp_path / "notes.md"]})
     (attachment,) = request.attachments
     assert (attachment.name, uploads) == ("notes.md", [b"# Notes"])
     assert (attachment.ref or "").startswith("uploads/")
