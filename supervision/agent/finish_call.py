@@ -149,14 +149,15 @@ def read_finish(arguments: object, beside: str = "") -> Conclusion | None:
         call = FinishCall.model_validate(given)
     except ValidationError:
         return None
-    finding, summary, own = call.finding.strip(), call.summary.strip(), conclude(beside).text if beside else ""
+    summary, own = call.summary.strip(), conclude(beside).text if beside else ""
+    finding = call.finding.strip() or summary
     if len(own) > len(finding):
-        finding = own if finding in own else f"{own}\n\n{finding}"
-    if not finding and not summary:
+        finding = own if not call.finding.strip() or finding in own else f"{own}\n\n{finding}"
+    if not finding:
         return None
     confidence = call.confidence / 100 if call.confidence > 1 else call.confidence
     return Conclusion(
-        text=finding or summary,
+        text=finding,
         confidence=None if arguments.get("confidence") is None else min(1.0, max(0.0, confidence)),
         limitations=_items(call.limitations),
         outcome=call.outcome,

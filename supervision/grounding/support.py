@@ -70,13 +70,17 @@ def check(text: str, sources: Sequence[Source]) -> list[CheckedClaim]:
 
 
 def unsupported_texts(text: str, sources: Sequence[Source], doubtful: Iterable[str] = ()) -> list[str]:
-    """Returns the claims of a text that no source supports as they are shown and kept: shortened, and not too many.
+    """Returns the claims of a text that no source supports, as `found_nowhere` lists them.
 
     What is `doubtful` already counts wherever the text has it, whatever the sources say.
     """
-    nowhere = [claim.text for claim in check(text, sources) if not claim.source]
-    texts = [*nowhere, *(item for item in doubtful if item in text)]
-    return [cut(item, UNSUPPORTED_BYTES) for item in dict.fromkeys(texts)][: limits.UNSUPPORTED_SHOWN]
+    return found_nowhere(check(text, sources), [item for item in doubtful if item in text])
+
+
+def found_nowhere(claims: Iterable[CheckedClaim], more: Iterable[str] = ()) -> list[str]:
+    """Returns the claims without support, and `more`, as they are shown and kept: shortened, and not too many."""
+    texts = [*(claim.text for claim in claims if not claim.source), *more]
+    return [cut(text, UNSUPPORTED_BYTES) for text in dict.fromkeys(texts)][: limits.UNSUPPORTED_SHOWN]
 
 
 class Support:
