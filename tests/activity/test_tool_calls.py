@@ -219,9 +219,7 @@ async def test_an_error_that_nobody_anticipates_ends_after_some_attempts(shop: S
     assert (late.value.type, late.value.non_retryable) == ("Unexpected", True)
 
 
-async def _reads(
-    shop: Shop, output: object, offset: int = 0, findings: list[DependencyRef] | None = None
-) -> ToolReply:
+async def _reads(shop: Shop, output: object, offset: int = 0, findings: list[DependencyRef] | None = None) -> ToolReply:
     """What `read_output` returns in a conversation with one output before, of 30,000 characters."""
     request = await shop.request("look")
     conversations = ConversationStore(shop.store)
