@@ -67,7 +67,8 @@ class TurnReply(Model):
     """A model's reply: `preview` is at most 2 KB of its text, `stop_detail` explains a refusal.
 
     A conclusion is a `finding`, to which the attempt adds what its tools gave, or says that the subtask is
-    `impossible`; an `unclear` one reads as if it were. `finish_call_id` names the call of `finish` that gave it, to be answered if the conversation goes on.
+    `impossible`; an `unclear` one reads as if it were.
+    `finish_call_id` names the call of `finish` that gave it, to be answered if the conversation continues.
     A `last` turn without a text of its own has the last text before it as `earlier`. `fullest` says that no more room
     would make a cut reply longer; `cache_miss` why the provider read less from its cache than it could. `cleared` tool
     outputs of the conversation, the oldest ones, were shown as previews.

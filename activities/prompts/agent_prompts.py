@@ -46,8 +46,8 @@ _CHECKED = """
 you only remember."""
 _COMPUTE = " Compute with a tool, not in your head."
 _KNOWLEDGE = """
-- You may answer from your own knowledge; your finding is marked so. Say which statements you are not sure of, and what \
-may have changed since you learned it. Never make up a source, a quotation or a URL."""
+- You may answer from your own knowledge; your finding is marked so. Say which statements you are not sure of, and \
+what may have changed since you learned it. Never make up a source, a quotation or a URL."""
 
 
 def worker_system(role: Role, max_turns: int, date: str) -> str:
@@ -100,8 +100,8 @@ def worker_request(
             parts.append(tag("previous_finding", previous))
         parts.append(tag("feedback", feedback))
         parts.append(
-            "A reviewer checked your previous finding. Fix exactly the points in <feedback>, keep the rest, and hand in "
-            "the whole finding again."
+            "A reviewer checked your previous finding. Fix exactly the points in <feedback>, keep the rest, and hand "
+            "in the whole finding again."
         )
     parts.append("Do only this subtask. Other agents work on the rest.")
     return "\n\n".join(parts)

@@ -13,7 +13,7 @@ from supervision.base.text import one_line
 
 @dataclass(frozen=True)
 class ToolUse:
-    """A call with its arguments as JSON, its output and the sources that this names; None if it was not run, or not yet."""
+    """A call with its arguments as JSON, its output, None if it was not run (yet), and the sources that this names."""
 
     name: str
     arguments: str

@@ -17,7 +17,7 @@ from supervision.base import limits
 from supervision.base.text import cut, one_line
 from supervision.contract.finding import CheckedClaim
 from supervision.grounding.claims import Claim, claims, pieces, plain_address, plain_text
-from supervision.grounding.units import exclude_each_other, mentioned_scales, mentioned_units
+from supervision.grounding.units import exclude_each_other, mentioned_scales, mentioned_units, multiples, named_once
 from supervision.grounding.written_figures import SMALL, Figure, Reading, values
 
 UNSUPPORTED_BYTES = 200  # one of them: a long quotation is known by its beginning
@@ -30,6 +30,7 @@ BRIEF = "brief"  # the name of a source that is no tool call
 SourceKind = Literal["data", "computed"]
 
 _HUNDRED = Decimal(100)
+_SHARES = {"in %": "%", "in bps": "bps"}
 _YEARS_READ = 300  # that many make all spans there are
 _CONSTANTS = {Decimal(n) for n in (*range(SMALL), 24, 30, 52, 60, 100, 360, 365, 366, 1000, 3600, 1024)}
 
@@ -113,7 +114,8 @@ class Support:
         for read in self._accepted:
             if (at := read.find(figure)) is not None:
                 return Place(read.source, _line(read.source.text, at))
-        parts = [self._find_figure(part) for part in _parted(figure)] if " " in figure.digits else [None]
+        several = " " in figure.digits and " 0" not in figure.digits  # 14 500 may be two figures, 14 000 is one
+        parts = [self._find_figure(part) for part in _parted(figure)] if several else [None]
         return parts[0] if all(parts) else None
 
     def _operands_hold(self, source: Source) -> bool:
@@ -138,8 +140,12 @@ class _Read:
         self._spans = {later - year: places[later] for year in years for later in years if later > year}
 
     @cached_property
-    def _units(self) -> frozenset[str]:
+    def _mentioned(self) -> frozenset[str]:
         return mentioned_units(self.source.text)
+
+    @cached_property
+    def _units(self) -> frozenset[str]:
+        return named_once(self._mentioned)
 
     def find(self, figure: Figure) -> int | None:
         """Returns where this source has the figure given, as exactly as that is written; None if it does not."""
@@ -153,19 +159,22 @@ class _Read:
             yield self._spans[reading.value]
         for share, width, unit in self._shares(figure, value, tolerance):
             yield from self._near(share, width, figure, Decimal(1), unit)
+        for unit, size in multiples(figure.unit or ""):
+            if unit in self._mentioned or (self.source.kind == "computed" and not self._mentioned):
+                yield from self._near(value * size, tolerance * size, figure, Decimal(1), unit)
 
     def _shares(self, figure: Figure, value: Decimal, tolerance: Decimal) -> Iterator[tuple[Decimal, Decimal, str]]:
         """Yields the figure as the ratio, the percentage or the growth factor that it also is."""
         if figure.unit == "%":
             yield value / _HUNDRED, tolerance / _HUNDRED, "ratio"
-            yield value * _HUNDRED, tolerance * _HUNDRED, "bps"
+            yield value * _HUNDRED, tolerance * _HUNDRED, "in bps"
             if self.source.kind == "computed":
                 yield 1 + value / _HUNDRED, tolerance / _HUNDRED, "ratio"
                 yield 1 - value / _HUNDRED, tolerance / _HUNDRED, "ratio"
         elif figure.unit == "bps":
-            yield value / _HUNDRED, tolerance / _HUNDRED, "%"
+            yield value / _HUNDRED, tolerance / _HUNDRED, "in %"
         elif figure.unit is None:
-            yield value * _HUNDRED, tolerance * _HUNDRED, "%"
+            yield value * _HUNDRED, tolerance * _HUNDRED, "in %"
 
     def _near(
         self, value: Decimal, tolerance: Decimal, figure: Figure, scale: Decimal, unit: str | None
@@ -182,8 +191,8 @@ class _Read:
             index += 1
 
     def _agree(self, unit: str | None, own: str | None) -> bool:
-        if unit == "ratio":
-            return own is None
+        if unit == "ratio" or unit in _SHARES:  # another form of what was written
+            return own == _SHARES.get(unit)
         if unit is None:
             return True
         if own is not None:
