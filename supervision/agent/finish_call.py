@@ -141,7 +141,7 @@ def read_finish(arguments: object, beside: str = "") -> Conclusion | None:
     """
     if not isinstance(arguments, dict):
         return None
-    given = {"finding": "", "summary": "", "limitations": [], "confidence": None}
+    given: dict[str, Any] = {"finding": "", "summary": "", "limitations": [], "confidence": None}
     given |= {name: value for name, value in arguments.items() if value is not None}
     if isinstance(given["limitations"], str):
         given["limitations"] = [given["limitations"]]
