@@ -159,7 +159,8 @@ class _Read:
             yield self._spans[reading.value]
         for share, width, unit in self._shares(figure, value, tolerance):
             yield from self._near(share, width, figure, Decimal(1), unit)
-        for unit, size in multiples(figure.unit or ""):
+        # 4,412 tonnes are 4412 t; were it 4.412 t as well, no unit could be wrong by a thousand.
+        for unit, size in multiples(figure.unit or "") if reading == figure.readings[0] else ():
             if unit in self._mentioned or (self.source.kind == "computed" and not self._mentioned):
                 yield from self._near(value * size, tolerance * size, figure, Decimal(1), unit)
 
