@@ -106,7 +106,6 @@ class AgentTurnActivities:
             max_tokens=turn.max_tokens,
             # The last turn forbids tools, which the conversation's cached part does not have: only the prefix fits.
             cache="prefix" if turn.last else "conversation",
-            long_cache=loaded.toolbox.waits(loaded.team.role(turn.role).tools),
             concludes=turn.last,
         )
         name = CallName.of(turn, turn.step)

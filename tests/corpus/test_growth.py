@@ -15,7 +15,7 @@ from activities.model.structured import first_json
 from activities.prompts.agent_prompts import plain
 from activities.questions.plan_drafts import PlanDraft, plan_of
 from activities.replies import schema_rules
-from activities.teams.team_definition import TEAM_FILE_BYTES
+from activities.teams.team_files import TEAM_FILE_BYTES
 from activities.tools.calculator import CALCULATOR_CHARS, evaluate
 from activities.tools.documents import Document
 from activities.tools.sql.sql_tools import SQL_CHARS
