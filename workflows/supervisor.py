@@ -142,7 +142,8 @@ class SupervisorWorkflow(Handlers):
     async def _prepare(self, state: RunState) -> RunContext:
         """Returns the run's surroundings, fixed by its first activity."""
         info = workflow.info()
-        own = RunRef(run_id=info.workflow_id, first_run_id=info.first_execution_run_id)
+        date = info.workflow_start_time.date().isoformat()
+        own = RunRef(run_id=info.workflow_id, first_run_id=info.first_execution_run_id, date=date)
         run = self._nested.run if self._nested else own
         setup = await run_calls.prepare_run(
             SetupInput(

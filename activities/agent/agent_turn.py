@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from temporalio import activity
 
@@ -21,53 +21,61 @@ from activities.store.reading import list_bytes, read_findings, read_plan, read_
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import LoadedTeam
 from activities.teams.toolbox import Toolbox
-from supervision.agent.finish_call import Conclusion, conclude, read_finish
+from supervision.agent.agent_tools import Conclusion, conclude, read_call, read_finish
 from supervision.base import limits
-from supervision.base.prompt_marks import FINISH_TOOL
+from supervision.base.prompt_marks import FINISH_TOOL, READ_OUTPUT_TOOL
 from supervision.base.text import cut, one_line
-from supervision.contract.finding import Evidence, Finding, FindingRecord
-from supervision.grounding.support import Source, unsupported_texts
+from supervision.contract.finding import ArtifactRef, CheckedClaim, Evidence, Finding, FindingRecord
+from supervision.grounding.support import UNSUPPORTED_BYTES, Source, check, found_nowhere
 
 _EVIDENCE_CALLS = 60  # the last ones of a worker agent: what it concluded from
+SOURCES = 50  # of one finding, and as many artifacts: each has a line on a screen
+_CHECKED_CLAIMS = 40  # of one finding, for those who judge it
+_CALL_BYTES = 100  # a tool call beside the line that was found in its output
+_YEAR = re.compile(r"[12]\d{3}")  # found somewhere, it tells a judge nothing
 
 # The reviewer's words and the finding that they are about prove nothing.
 _NO_GROUND = re.compile(r"<(feedback|previous_finding)>\n.*?\n</\1>", re.DOTALL)
 
 
-class FindingGrounds:
-    """The sources of a finding, for the rule of grounding, and the tool calls, for those who check it."""
+class Grounds(NamedTuple):
+    """What a finding is built on: texts for the rule of grounding, its tool calls, and what these named."""
 
-    def __init__(self, sources: list[Source], evidence: list[Evidence]) -> None:
-        self._sources = sources
-        self.evidence = evidence[-_EVIDENCE_CALLS:]
+    texts: list[Source]
+    calls: list[Evidence]
+    sources: list[str]
+    artifacts: list[ArtifactRef]
 
-    async def unsupported(self, text: str) -> list[str]:
-        """Returns the claims of a finding's text that nothing here supports."""
-        return await asyncio.to_thread(unsupported_texts, text, self._sources)
+    @property
+    def left_out(self) -> list[str]:
+        """One sentence for each kind of which a finding cannot carry all."""
+        more = {"sources": len(self.sources) - SOURCES, "artifacts": len(self.artifacts) - SOURCES}
+        return [f"{count} more {kind} stand only in the tool outputs" for kind, count in more.items() if count > 0]
 
 
-async def read_grounds(conversations: ConversationStore, head: str, toolbox: Toolbox) -> FindingGrounds:
-    """Returns what the conversation at `head` rests on. Errors of tools prove nothing."""
+async def read_grounds(conversations: ConversationStore, head: str, toolbox: Toolbox) -> Grounds:
+    """Returns what the conversation at `head` is built on. Errors of tools prove nothing."""
     chain = await conversations.chain(head)
-    sources = [Source(_NO_GROUND.sub("", text)) for text in _texts(chain[0].input)]
-    evidence = []
+    texts = [Source(_NO_GROUND.sub("", text)) for text in _texts(chain[0].input)]
+    calls, sources, artifacts = [], dict[str, None](), list[ArtifactRef]()
     for use in await read_tool_uses(conversations, chain):
         tool = toolbox.get(use.name)
-        if tool is None or use.output is None or use.is_error:
+        if use.output is None or use.is_error or not (tool or _reads_a_finding(use)):
             continue
-        evidence.append(_evidence(use, use.output))
-        if tool.evidence != "nothing":
-            sources.append(Source(use.output, tool.evidence, use.arguments))
-    return FindingGrounds(sources, evidence)
+        arguments = one_line(use.arguments, limits.SENTENCE_BYTES)
+        calls.append(Evidence(tool=use.name, arguments=arguments, output_ref=use.output_ref))
+        sources |= dict.fromkeys(use.sources)
+        artifacts += use.artifacts
+        kind = tool.evidence if tool else "data"
+        if kind != "nothing":
+            name = one_line(f"{use.name} {_preview(json.loads(use.arguments))}", _CALL_BYTES)
+            texts.append(Source(use.output, kind, use.arguments, name))
+    return Grounds(texts, calls[-_EVIDENCE_CALLS:], [*sources], artifacts)
 
 
-def _evidence(use: ToolUse, output: str) -> Evidence:
-    return Evidence(
-        tool=use.name,
-        arguments=one_line(use.arguments, limits.SENTENCE_BYTES),
-        output_ref=use.output_ref,
-        preview=one_line(output, limits.SENTENCE_BYTES),
-    )
+def _reads_a_finding(use: ToolUse) -> bool:
+    """True if a call showed a finding of the brief. What it shows of a tool's output is known from that output."""
+    return use.name == READ_OUTPUT_TOOL and read_call(json.loads(use.arguments)).place is None
 
 
 def _texts(messages: list[Json]) -> Iterator[str]:
@@ -122,11 +130,12 @@ class AgentTurnActivities:
                 small,
                 feedback=brief.feedback,
                 previous=None if previous is None else cut(previous, int(tokens * limits.CHARS_PER_TOKEN / 2)),
+                with_tools=bool(role.tools),
                 room=list_bytes(tokens),
             )
 
-        opening = agent_opening(role, loaded.toolbox.definitions(role.tools), turn.model, turn.effort)
-        return opening, within
+        tools = loaded.toolbox.definitions(role.tools)
+        return agent_opening(role, tools, turn.model, turn.effort, turn.max_turns, turn.run.date), within
 
     async def _previous(self, brief: SubtaskBrief) -> str | None:
         if brief.previous_ref is None:
@@ -151,24 +160,26 @@ class AgentTurnActivities:
         calls = message.tool_uses() if message.stop_reason == "tool_use" else []
         text = message.text().strip()
         finish = _finish_of(calls)
-        finished = read_finish(finish.get("input")) if finish else None
+        concluded = read_finish(finish.get("input"), text) if finish else None
         reply = TurnReply(
             head=answered.head,
-            stop_reason=FINISH_TOOL if finished else message.stop_reason,
+            stop_reason=FINISH_TOOL if concluded else message.stop_reason,
             stop_detail=_detail(details),
             model=message.model,
             preview=cut(text, limits.REPLY_PREVIEW_BYTES),
-            calls=[] if finished else [_tool_call(index, block) for index, block in enumerate(calls)],
+            calls=[] if concluded else [_tool_call(index, block) for index, block in enumerate(calls)],
             fullest=message.fullest,
             cache_miss=message.cache_miss,
             cleared=answered.view.cleared,
             usage=answered.usage,
         )
-        if finish and finished:
-            reply.finding = await self._stored(turn, answered.head, finished)
-            reply.impossible, reply.finish_call_id = finished.outcome == "impossible", str(finish["id"])
+        if finish and concluded:
+            reply.finish_call_id = str(finish["id"])
         elif text and (turn.last or not calls):
-            reply.finding = await self._stored(turn, answered.head, conclude(text))
+            concluded = conclude(text, forced=turn.last)
+        if concluded:
+            reply.finding = await self._stored(turn, answered.head, concluded)
+            reply.impossible, reply.unclear = concluded.outcome == "impossible", concluded.unclear
         elif turn.last and (earlier := await self._last_text(answered.head)):
             reply.earlier = await self._stored(turn, answered.head, conclude(earlier))
         if stored := reply.finding or reply.earlier:
@@ -192,26 +203,41 @@ class AgentTurnActivities:
     async def _stored(self, turn: TurnInput, head: str, conclusion: Conclusion) -> Finding:
         """Stores the text and the record of a conclusion, whose claims are looked up in what it rests on."""
         store, run_id = self._calls.store, turn.run.run_id
-        toolbox = (await self._teams.load(turn.team_ref)).toolbox
-        grounds = await read_grounds(self._calls.conversations, head, toolbox)
+        loaded = await self._teams.load(turn.team_ref)
+        grounding = loaded.team.role(turn.role).grounding
+        grounds = await read_grounds(self._calls.conversations, head, loaded.toolbox)
+        claims = await asyncio.to_thread(check, conclusion.text, grounds.texts) if grounding == "tools" else []
         record = FindingRecord(
             outcome="done" if conclusion.outcome == "done" else "partial",
+            grounding=grounding,
+            summary=conclusion.summary or cut(conclusion.text, limits.SUMMARY_BYTES),
             confidence=conclusion.confidence,
-            limitations=[cut(item, limits.SENTENCE_BYTES) for item in conclusion.limitations[: limits.LIMITATIONS]],
-            unsupported=await grounds.unsupported(conclusion.text),
-            evidence=grounds.evidence,
+            limitations=[
+                *(cut(item, limits.SENTENCE_BYTES) for item in conclusion.limitations[: limits.LIMITATIONS]),
+                *grounds.left_out,
+            ],
+            sources=grounds.sources[:SOURCES],
+            unsupported=found_nowhere(claims),
+            checked=_shown_claims(claims),
+            evidence=grounds.calls,
         )
         data = conclusion.text.encode("utf-8", "replace")
         return Finding(
-            outcome=record.outcome,
-            summary=conclusion.summary or cut(conclusion.text, limits.SUMMARY_BYTES),
+            **record.model_dump(exclude={"checked", "evidence"}),
+            artifacts=grounds.artifacts[:SOURCES],
             text_ref=await store.put_output(run_id, data),
             text_bytes=len(data),
-            confidence=record.confidence,
-            limitations=record.limitations,
-            unsupported=record.unsupported,
             record_ref=await store.put_output(run_id, record.model_dump_json().encode()),
         )
+
+
+def _shown_claims(claims: list[CheckedClaim]) -> list[CheckedClaim]:
+    """Returns the claims that a judge of the finding is shown; those found nowhere come first."""
+    telling = [claim for claim in claims if not claim.source or not _YEAR.fullmatch(claim.text)]
+    telling.sort(key=lambda claim: bool(claim.source))
+    return [
+        claim.model_copy(update={"text": cut(claim.text, UNSUPPORTED_BYTES)}) for claim in telling[:_CHECKED_CLAIMS]
+    ]
 
 
 def _finish_of(calls: list[Json]) -> Json | None:
@@ -226,13 +252,17 @@ def _detail(details: Json) -> str | None:
 
 def _tool_call(index: int, block: Json) -> ToolCallRef:
     arguments = block.get("input")
-    preview = json.dumps(arguments, ensure_ascii=False)
-    if isinstance(arguments, dict) and len(arguments) == 1:
-        preview = str(next(iter(arguments.values())))
     return ToolCallRef(
         index=index,
         call_id=str(block["id"]),
         name=str(block["name"]),
         arguments_sha256=arguments_sha256(arguments),
-        preview=one_line(preview, limits.LINE_BYTES),
+        preview=one_line(_preview(arguments), limits.LINE_BYTES),
     )
+
+
+def _preview(arguments: object) -> str:
+    """Returns the arguments of a call as JSON, a single one as its value."""
+    if isinstance(arguments, dict) and len(arguments) == 1:
+        return str(next(iter(arguments.values())))
+    return json.dumps(arguments, ensure_ascii=False)

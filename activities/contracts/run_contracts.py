@@ -22,7 +22,8 @@ class RunRef(Model):
     """The run that an activity works for: its id, its store, and what it may do, by the reference of its grant.
 
     A nested supervisor works for its root's run, with a grant of its own. `first_run_id` is the root's first run id,
-    which stays the same over resets: calls are journalled under it. `files_ref` is the manifest of the user's data.
+    which stays the same over resets: calls are journalled under it. `files_ref` is the manifest of the user's data,
+    `date` the day of the root's start.
     """
 
     run_id: str
@@ -30,6 +31,7 @@ class RunRef(Model):
     first_run_id: str = ""
     grant_ref: str = ""
     files_ref: str = ""
+    date: str = ""
 
 
 class CallTerms(NamedTuple):

@@ -3,6 +3,7 @@
 import hashlib
 import json
 
+from activities.contracts.packed import FindingRefs
 from activities.contracts.run_contracts import AttachmentRef, RunRef, SubtaskBrief
 from supervision.contract.base import Model
 from supervision.contract.finding import ArtifactRef, Finding
@@ -17,19 +18,21 @@ def arguments_sha256(arguments: object) -> str:
 
 
 class ToolResultRef(Model):
-    """The outcome of one tool call by reference, or as `text` if no tool ran."""
+    """The outcome of one tool call by reference, or as `text` if no tool ran; the sources and artifacts it names."""
 
     call_id: str
     ref: str = ""
     text: str | None = None
     is_error: bool = False
+    sources: list[str] = []
+    artifacts: list[ArtifactRef] = []
 
 
 class TurnInput(Model):
     """One model call of a worker agent: the brief on the first turn, later the head and the new messages.
 
     A first turn with a head continues an earlier attempt's conversation: only the brief's feedback is new. The `last`
-    one may call no tools. `note` is the system's own word to the model.
+    one of `max_turns` may call no tools. `note` is the system's own word to the model.
     """
 
     run: RunRef
@@ -43,6 +46,7 @@ class TurnInput(Model):
     results: list[ToolResultRef] = []
     note: str | None = None
     last: bool = False
+    max_turns: int = 10
     max_tokens: int
 
 
@@ -62,8 +66,8 @@ class ToolCallRef(Model):
 class TurnReply(Model):
     """A model's reply: `preview` is at most 2 KB of its text, `stop_detail` explains a refusal.
 
-    A conclusion is a `finding`, to which the attempt adds what its tools gave, or says that the subtask is
-    `impossible`. `finish_call_id` names the call of `finish` that gave it: it is answered if more turns follow.
+    A conclusion is a `finding`, or says that the subtask is `impossible`; an `unclear` one reads as if it were.
+    `finish_call_id` names the call of `finish` that gave it: it is answered if more turns follow.
     A `last` turn without a text of its own has the last text before it as `earlier`. `fullest` says that no more room
     would make a cut reply longer; `cache_miss` why the provider read less from its cache than it could. `cleared` tool
     outputs of the conversation, the oldest ones, were shown as previews.
@@ -77,6 +81,7 @@ class TurnReply(Model):
     calls: list[ToolCallRef] = []
     finding: Finding | None = None
     impossible: bool = False
+    unclear: bool = False
     finish_call_id: str | None = None
     earlier: Finding | None = None
     fullest: bool = False
@@ -86,7 +91,7 @@ class TurnReply(Model):
 
 
 class ToolInput(Model):
-    """One tool call: the arguments are read from the conversation at `head`."""
+    """One tool call: the arguments are read from the conversation at `head`. `findings` are those it may read."""
 
     run: RunRef
     team_ref: str
@@ -94,6 +99,7 @@ class ToolInput(Model):
     head: str
     call: ToolCallRef
     attachments: list[AttachmentRef] = []
+    findings: FindingRefs = []
 
 
 class ToolReply(Model):
@@ -101,5 +107,3 @@ class ToolReply(Model):
 
     result: ToolResultRef
     preview: str = ""
-    sources: list[str] = []
-    artifacts: list[ArtifactRef] = []

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator, mod
 from supervision.base import limits
 from supervision.base.text import did_you_mean, one_line, quoted
 from supervision.contract.base import Model, StrictModel
+from supervision.contract.finding import Grounding
 from supervision.contract.model_choice import Efforts, ModelChain
 
 _ROLE_CAPABILITIES = 50  # each a word or two; a run keeps them for as long as it is open
@@ -110,11 +111,13 @@ class Role(RoleBase, StrictModel):
     """A worker agent's definition.
 
     `tools` names the tools that it may use; no other tool is ever run for it. `model` overrides the default models of
-    worker agents, by a name or a fallback chain.
+    worker agents, by a name or a fallback chain. With the `grounding` "knowledge" its findings may say what no tool
+    output has, and are marked so.
     """
 
     description: Annotated[str, Field(min_length=1, max_length=limits.ROLE_DESCRIPTION_CHARS)]
     system_prompt: Annotated[str, Field(max_length=limits.ROLE_PROMPT_CHARS)] = ""
+    grounding: Grounding = "tools"
     tools: list[str] = []
     model: ModelChain | None = None
     max_tokens: Annotated[int, Field(ge=_LEAST_TURN_TOKENS, le=limits.TURN_MAX_TOKENS)] | None = None
