@@ -279,11 +279,10 @@ class SupervisorWorkflow(Handlers):
 
     def _run_ref(self) -> RunRef:
         info = workflow.info()
-        return (
-            self._nested.run
-            if self._nested
-            else RunRef(run_id=info.workflow_id, first_run_id=info.first_execution_run_id)
-        )
+        if self._nested:
+            return self._nested.run
+        date = info.workflow_start_time.date().isoformat()
+        return RunRef(run_id=info.workflow_id, first_run_id=info.first_execution_run_id, date=date)
 
 
 def _run_problem(error: SupervisionError | CallFailed) -> Problem:

@@ -22,13 +22,14 @@ class RunRef(Model):
     """The run that an activity works for: its id, its store, and what it may do, by the reference of its grant.
 
     A nested supervisor works for its root's run, with a grant of its own. `first_run_id` is the root's first run id,
-    which stays the same over resets: calls are journalled under it.
+    which stays the same over resets: calls are journalled under it. `date` is the day of the root's start.
     """
 
     run_id: str
     store_id: str = ""
     first_run_id: str = ""
     grant_ref: str = ""
+    date: str = ""
 
 
 class CallTerms(NamedTuple):

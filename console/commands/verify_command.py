@@ -10,7 +10,7 @@ from console.run.run_outcome import read_result
 from console.terminal import Report, safe_line
 from supervision.base import limits
 from supervision.contract.finding import Finding, FindingRecord
-from supervision.grounding.chain import Grounded, Link, answer_chain
+from supervision.grounding.chain import Grounded, Link, answer_chain, field_links
 
 _CALL_CHARS = 62  # a line has room for the beginning of the output's hash on 80 columns
 _HASH_CHARS = 8  # `--json` has whole references
@@ -42,7 +42,9 @@ async def chain_report(run_id: str, store: ArtifactStore) -> Report:
         for report in result.subtasks
         if report.finding and report.replaced_by is None
     }
-    links = answer_chain(answer, result.citations, findings, [subtask.description for subtask in result.subtasks])
+    planned = [subtask.description for subtask in result.subtasks]
+    links = answer_chain(answer, result.citations, findings, planned)
+    links += field_links(result.answer_json, findings, planned)
     problems += [problem for finding in findings.values() for problem in finding.problems]
     missing = [f"'{item.text}' ({item.where}) has no support" for item in result.unsupported]
     problems = list(dict.fromkeys([*problems, *missing]))

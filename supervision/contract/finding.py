@@ -16,6 +16,7 @@ class ArtifactRef(Model):
 
 
 Outcome = Literal["done", "partial"]
+Grounding = Literal["tools", "knowledge"]
 
 
 class Evidence(Model):
@@ -54,3 +55,4 @@ class Finding(Model):
     limitations: list[str] = []
     unsupported: list[str] = []
     record_ref: str = ""
+    grounding: Grounding = "tools"

@@ -16,18 +16,11 @@ with workflow.unsafe.imports_passed_through():
     from workflows.run_context import RunContext
 
 
-async def select(context: RunContext, subtask_id: str, findings: list[Finding]) -> int:
-    """Returns the index of the best of several candidates' findings; 0 if the judge has no choice."""
-    refs = [
-        DependencyRef(
-            subtask_id=subtask_id,
-            role="",
-            text_ref=finding.text_ref,
-            bytes=finding.text_bytes,
-            record_ref=finding.record_ref,
-        )
-        for finding in findings
-    ]
+async def select(context: RunContext, subtask_id: str, findings: list[tuple[str, Finding]]) -> int:
+    """Returns the index of the best of several candidates' findings, by role; 0 if the judge has no choice."""
+    refs = as_refs(
+        [SubtaskReport(id=subtask_id, role=role, state="completed", finding=finding) for role, finding in findings]
+    )
     reply = await _judge(context, "select", context.state.board.subtask(subtask_id).description, refs)
     choice = reply.choice if reply and reply.choice is not None and reply.choice < len(findings) else 0
     reason = reply.resolution if reply else ""
@@ -40,7 +33,8 @@ async def choose_answer(context: RunContext, reports: list[SubtaskReport]) -> in
     question = "Each candidate is an answer to the whole goal. Choose the one that answers it best."
     reply = await _judge(context, "select", question, as_refs(reports, context.state.board))
     choice = reply.choice if reply and reply.choice is not None and reply.choice < len(reports) else 0
-    context.state.trace.note("answer_chosen", reports[choice].id, choice=choice + 1, of=len(reports))
+    reason = reply.resolution if reply else ""
+    context.state.trace.note("answer_chosen", reports[choice].id, choice=choice + 1, of=len(reports), reason=reason)
     return choice
 
 
@@ -85,6 +79,7 @@ async def refine(
     """
     call = RefineInput(
         **context.call_fields,
+        team_ref=context.team_ref,
         subtask_id=subtask_id,
         description_ref=description_ref,
         role=role,

@@ -15,6 +15,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.base.text import one_line
     from supervision.budget.amount import Amount
     from supervision.contract.result import Problem
+    from supervision.contract.team import RoleCard
     from supervision.run.attempt_rules import AfterAgent, after_agent, child_id
     from supervision.run.slots import Slot
     from workflows.background import stop_all
@@ -76,7 +77,7 @@ class _Attempt:
             for number, outcome in enumerate(outcomes, 1):
                 head = {"head": outcome.result.head} if outcome.result.head else {}
                 self.context.state.trace.note("candidate_ended", self.subtask_id, candidate=number, **head)
-            index = await self._best(outcomes)
+            index = await self._best(outcomes, roles)
         except asyncio.CancelledError:
             # Cancelled while they run, or while the judge does: each hands in what it has, the first finding counts.
             await stop_all(running)
@@ -87,9 +88,11 @@ class _Attempt:
         self.context.state.board.begin(self.subtask_id, roles[index].name)
         return outcomes[index]
 
-    async def _best(self, outcomes: list[AttemptOutcome]) -> int:
+    async def _best(self, outcomes: list[AttemptOutcome], roles: list[RoleCard]) -> int:
         """Returns the index of the best outcome; a judge is asked only where there is a choice."""
-        findings = {index: outcome.finding for index, outcome in enumerate(outcomes) if outcome.finding}
+        findings = {
+            index: (roles[index].name, outcome.finding) for index, outcome in enumerate(outcomes) if outcome.finding
+        }
         indices = list(findings) or [0]
         if len(indices) == 1:
             return indices[0]
