@@ -33,7 +33,7 @@ from supervision.base.prompt_marks import DIGEST, DRAFT, GOAL, MISSING
 from supervision.base.text import cut
 from supervision.contract.base import Model
 from supervision.contract.plan import Plan
-from supervision.contract.result import Citation, Contradiction, Gap
+from supervision.contract.result import Citation, Contradiction, Gap, Unsupported
 from supervision.grounding.answer_fields import field_claims
 from supervision.grounding.citations import CitedFindings, marked_citations, with_valid_marks
 from supervision.grounding.support import UNSUPPORTED_BYTES, Source, unsupported_texts
@@ -76,7 +76,7 @@ class SynthesisReply(SupervisorReply):
     """The answer, shortened when it is long (`answer_ref` has all of it, `answer_bytes`). None if there is none.
 
     `problems` say why its JSON cannot be used, `unsupported` what it claims that no finding says, `unsupported_fields`
-    the same of its JSON, by path.
+    the same of its JSON.
     """
 
     answer: str | None = None
@@ -88,13 +88,13 @@ class SynthesisReply(SupervisorReply):
     contradictions: list[Contradiction] = []
     problems: list[str] = []
     unsupported: list[str] = []
-    unsupported_fields: dict[str, str] = {}
+    unsupported_fields: list[Unsupported] = []
     stop_reason: str
 
     @property
     def claims_to_fix(self) -> list[str]:
         """What is unsupported, as the author of the answer reads it."""
-        return [*self.unsupported, *(f"{text} ({path})" for path, text in self.unsupported_fields.items())]
+        return [*self.unsupported, *(f"{item.text} ({item.where})" for item in self.unsupported_fields)]
 
 
 class ContradictionDraft(Model):
@@ -314,9 +314,10 @@ class _Synthesis:
             )
             fields = field_claims(reply.answer_json, [*cited.texts, *settled], given)
             missing = (claim for claim in fields if not claim.found)
-            reply.unsupported_fields = {
-                claim.path: cut(claim.text, UNSUPPORTED_BYTES) for claim in islice(missing, limits.UNSUPPORTED_SHOWN)
-            }
+            reply.unsupported_fields = [
+                Unsupported(text=cut(claim.text, UNSUPPORTED_BYTES), where=claim.path)
+                for claim in islice(missing, limits.UNSUPPORTED_SHOWN)
+            ]
 
         await asyncio.to_thread(look_up)
 

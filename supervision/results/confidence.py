@@ -115,8 +115,7 @@ def basis_of(
 
 def unsupported_in(answer: Answer, reports: Sequence[SubtaskReport]) -> list[Unsupported]:
     """Returns what the answer and the findings claim and nothing supports, the answer's first."""
-    own = [Unsupported(text=text, where="answer") for text in answer.unsupported]
-    own += [Unsupported(text=text, where=path) for path, text in answer.unsupported_fields.items()]
+    own = [*(Unsupported(text=text, where="answer") for text in answer.unsupported), *answer.unsupported_fields]
     found = [
         Unsupported(text=text, where=report.id)
         for report in reports

@@ -15,7 +15,7 @@ with workflow.unsafe.imports_passed_through():
     from supervision.agent.turn_rules import more_room
     from supervision.base import limits
     from supervision.base.errors import ErrorKind, SupervisionError
-    from supervision.contract.result import Citation, SubtaskReport
+    from supervision.contract.result import Citation, SubtaskReport, Unsupported
     from supervision.contract.strategy import STRATEGIES, StrategyName
     from supervision.results.answer import ANSWER, ANSWER_JSON, Answer, findings_as_answer
     from workflows.answer.drafts import Drafts
@@ -93,7 +93,7 @@ async def write_answer(context: RunContext, drafts: Drafts) -> None:
         if not state.board.has_finding and not state.answer.text:
             raise
         _take_what_is_there(context, error.message)
-        _take_json(context, None, error.message, {})
+        _take_json(context, None, error.message, [])
         return
     if not reply.answer:
         _take_what_is_there(context, _EMPTY)
@@ -106,7 +106,7 @@ async def write_answer(context: RunContext, drafts: Drafts) -> None:
             unsupported=list(reply.unsupported),
             model=context.written_by.get(reply.head),
         )
-    _take_json(context, reply.answer_json, "; ".join(reply.problems), dict(reply.unsupported_fields))
+    _take_json(context, reply.answer_json, "; ".join(reply.problems), list(reply.unsupported_fields))
     for contradiction in reply.contradictions:
         state.add_contradiction(contradiction)
 
@@ -120,7 +120,7 @@ def _take_what_is_there(context: RunContext, why: str) -> None:
         state.warn(f"no answer could be written: {why}")
 
 
-def _take_json(context: RunContext, value: JsonValue, why: str, unsupported: dict[str, str]) -> None:
+def _take_json(context: RunContext, value: JsonValue, why: str, unsupported: list[Unsupported]) -> None:
     """Adds the answer's JSON; a gap, with `why`, if the request asks for one and there is none."""
     state = context.state
     state.answer = replace(state.answer, as_json=value, unsupported_fields=unsupported)
