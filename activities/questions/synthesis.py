@@ -109,7 +109,7 @@ class AnswerDraft(Model):
     """The answer as the model writes it."""
 
     answer: str
-    confidence: float | None = None
+    confidence: float | None
     contradictions: list[ContradictionDraft]
 
 
@@ -331,7 +331,7 @@ class _Synthesis:
             if reply.stop_reason == "max_tokens":
                 return ""
             # A model that answers in prose has answered: the text stands, without a confidence.
-            draft = AnswerDraft(answer=text, contradictions=[])
+            draft = AnswerDraft(answer=text, confidence=None, contradictions=[])
             if schema is not None:
                 reply.problems = [f"the reply is not the JSON asked for: {cut(str(error), limits.SENTENCE_BYTES)}"]
         else:

@@ -31,7 +31,7 @@ def _finished(request: ApiRequest) -> ApiReply:
         if tool["name"] == FINISH_TOOL:
             return ApiReply([tool_block(FINISH_TOOL, Filler(tool["input_schema"]).fill(made))], "tool_use")
     limitations = "; ".join(made["limitations"])
-    return text_reply(f"{made['finding']}\n\nConfidence: {made['confidence']}\nLimitations: {limitations}")
+    return text_reply(f"{made['finding']}\n\nLimitations: {limitations}")
 
 
 def _structured(request: ApiRequest, schema: Json) -> Any:

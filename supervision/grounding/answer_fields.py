@@ -1,9 +1,9 @@
 """The fields of a structured answer, looked up in the findings.
 
 A number is found if a line of a finding has it beside the unit that the field's name ends in (`mean_wind_ms`,
-`permit_days`) and beside the names in the same object (`"site": "Esbjerg"`), as far as lines of findings have these.
-A row of a table counts as one line for each cell, with the head of its column. The figures, quotations and addresses
-in a text are looked up like those of the answer.
+`permit_days`) and beside the names in the same object (`"site": "Esbjerg"`), as far as findings have these. A row of a table counts as
+one line for each cell, with the head of its column. The figures, quotations and URLs in a text are looked up like
+those of the answer.
 """
 
 import re
@@ -71,7 +71,7 @@ class _Findings:
     def _names(self, fields: dict[str, JsonValue]) -> list[str]:
         """Returns the names that the texts of an object begin with, of those that findings have."""
         texts = (_NAME_END.split(value, maxsplit=1)[0] for value in fields.values() if isinstance(value, str))
-        names = dict.fromkeys(plain_text(text).strip() for text in texts if 0 < len(text.split()) <= _NAME_WORDS)
+        names = dict.fromkeys(_plain(text) for text in texts if 0 < len(text.split()) <= _NAME_WORDS)
         return [name for name in names if any(name in line for line in self._lines)]
 
     def _support(self, row: list[str], unit: re.Pattern[str] | None) -> Support:
@@ -81,8 +81,6 @@ class _Findings:
             of_row = [line for line in self._lines if row and all(name in line for name in row)]
             of_row = of_row or [line for line in self._lines if any(name in line for name in row)] or self._lines
             lines = [line for line in of_row if unit and unit.search(line)] or of_row
-            if lines == self._lines and unit:
-                lines = [line for line in lines if unit.search(line)] or lines
             self._supports[key] = Support([Source("\n".join(lines))])
         return self._supports[key]
 
@@ -104,10 +102,14 @@ def _lines(text: str) -> Iterator[str]:
             elif set(line) - set("|-: "):
                 names = " ".join([cells[0], *(cell for cell in cells[1:] if not re.search(r"\d", cell))])
                 for top, cell in zip(head, cells, strict=False):
-                    yield plain_text(f"{heading} {names} {top}: {cell}")
+                    yield _plain(f"{heading} {names} {top}: {cell}")
             continue
         head = []
         if line.startswith("#") or line.endswith((":", ":**")):
             heading = line
         elif line:
-            yield plain_text(f"{heading} {line}")
+            yield _plain(f"{heading} {line}")
+
+
+def _plain(text: str) -> str:
+    return plain_text(text.replace("_", " ")).strip()

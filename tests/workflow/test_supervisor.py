@@ -43,7 +43,7 @@ async def test_a_goal_becomes_a_plan_findings_and_an_answer(client: Client, mode
     assert result.status == "completed"
     assert await search_attribute(handle, "SupervisorStatus") == "completed"
     assert await search_attribute(handle, "SupervisorOwner") == "pear desk"
-    assert result.answer == "white"
+    assert result.answer == "white About t1 [t1]."
     assert [s.state for s in result.subtasks] == ["completed", "completed"]
     first = result.subtasks[0].finding
     assert first is not None

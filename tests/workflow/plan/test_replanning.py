@@ -90,6 +90,7 @@ async def test_a_callers_plan_is_worked_on_and_no_planner_is_asked(
     [
         ({"depends_on": ["b"]}, "InvalidPlan", "depends on 'b', which is not in the plan"),
         ({"description": "Analyze the data"}, "InvalidPlan", "subtask 'a' is vague"),
+        ({"role": "rekoner"}, "InvalidPlan", "'rekoner' is not a role of the team, did you mean 'reckoner'?"),
         ({"role": "auto", "capabilities": ["flying"]}, "NoCapableWorker", "needs the capability 'flying'"),
     ],
 )
