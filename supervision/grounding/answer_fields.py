@@ -1,9 +1,9 @@
 """The fields of a structured answer, looked up in the findings.
 
 A number is found if a line of a finding has it beside the unit that the field's name ends in (`mean_wind_ms`,
-`permit_days`) and beside the names in the same object (`"site": "Esbjerg"`), as far as findings have these. A row of a table counts as
-one line for each cell, with the head of its column. The figures, quotations and URLs in a text are looked up like
-those of the answer.
+`permit_days`) and beside the names in the same object (`"site": "Esbjerg"`), as far as findings have these. A row of
+a table counts as one line for each cell, with the head of its column. The figures, quotations and URLs in a text are
+looked up like those of the answer.
 """
 
 import re
