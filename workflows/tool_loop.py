@@ -21,11 +21,12 @@ with workflow.unsafe.imports_passed_through():
         NUDGE,
         TURNS_LEFT,
         no_outcome,
-        unsupported_note,
+        objection,
     )
     from supervision.agent.turn_rules import WINDOW_FULL, LoopState, Next, more_room, next_step
     from supervision.base import limits
     from supervision.base.errors import RESUMABLE, STORE, ErrorKind
+    from supervision.base.prompt_marks import FINISH_TOOL, READ_OUTPUT_TOOL
     from supervision.base.text import cut
     from supervision.budget.amount import NextCall, next_call
     from supervision.contract.finding import Finding
@@ -124,13 +125,13 @@ class ToolLoop:
             return None
         if reply.impossible:
             raise self.failure(Problem(type=ErrorKind.CANNOT_DO, message=cut(finding.summary, limits.ERROR_BYTES)))
-        if not finding.unsupported or progress.objected or not self._has_a_turn_left():
+        if not (finding.unsupported or reply.unclear) or progress.objected or not self._has_a_turn_left():
             return None
         progress.objected = True
         if reply.finish_call_id is not None:
             progress.results = [ToolResultRef(call_id=reply.finish_call_id, text=FINISH_TAKEN)]
         self._trace.note("finding_returned", agent.subtask_id, unsupported=[*finding.unsupported])
-        return unsupported_note(finding.unsupported)
+        return objection(finding.unsupported, unclear=reply.unclear)
 
     def stopped(self) -> WorkerAgentResult:
         """Returns what a cancelled worker agent has; a run that is reset goes on from there."""
@@ -199,6 +200,7 @@ class ToolLoop:
                 results=progress.results,
                 note=note,
                 last=last,
+                max_turns=agent.max_turns,
                 max_tokens=max_tokens,
             ),
             progress.turn,
@@ -245,9 +247,10 @@ class ToolLoop:
             raise
         for call, tool_reply in zip(reply.calls, replies, strict=False):
             progress.usage += Usage(tool_calls=1)
-            tally = progress.tools.get(call.name, ToolTally())
-            progress.tools[call.name] = tally.counted(tool_reply.preview if tool_reply.result.is_error else None)
-            progress.grounds.add(tool_reply.sources, tool_reply.artifacts, agent.subtask_id)
+            if call.name != FINISH_TOOL:  # a conclusion that came too early is no failure of a tool
+                tally = progress.tools.get(call.name, ToolTally())
+                progress.tools[call.name] = tally.counted(tool_reply.preview if tool_reply.result.is_error else None)
+            progress.grounds.add(tool_reply.result.sources, tool_reply.artifacts, agent.subtask_id)
         surplus = f"at most {limits.TOOL_CALLS_PER_TURN} tool calls are run in one turn: call it again in the next"
         return [tool_reply.result for tool_reply in replies] + [
             ToolResultRef(call_id=call.call_id, text=surplus, is_error=True)
@@ -263,6 +266,7 @@ class ToolLoop:
             head=head,
             call=call,
             attachments=agent.brief.attachments,
+            findings=agent.brief.dependencies if call.name == READ_OUTPUT_TOOL else [],
         )
         try:
             reply = await activity_calls.run_tool(payload, agent.tools_queue)

@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from temporalio import activity
 
@@ -13,61 +13,70 @@ from activities.contracts.turn_contracts import ToolCallRef, TurnInput, TurnRepl
 from activities.model.conversation import ConversationStore, Opening
 from activities.model.journalled_call import Answered, CallName, CallOptions, ModelCalls
 from activities.model.port import Json, system_note, user_message
-from activities.model.prompt_fit import PromptWriter, brief_tokens
-from activities.prompts.agent_opening import agent_opening
-from activities.prompts.agent_prompts import correction_request, is_correction_request, worker_request
+from activities.model.prompt_fit import PromptWriter, brief_tokens, opening_tokens
+from activities.prompts.agent_prompts import (
+    correction_request,
+    is_correction_request,
+    worker_request,
+    worker_system,
+)
 from activities.replies.tool_uses import ToolUse, read_tool_uses
 from activities.store.reading import list_bytes, read_findings, read_plan, read_small, read_text
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import LoadedTeam
 from activities.teams.toolbox import Toolbox
-from supervision.agent.finish_call import Conclusion, conclude, read_finish
+from supervision.agent.finish_call import Conclusion, conclude, finish_tool, read_finish
+from supervision.agent.output_reading import read_call, read_output_tool
 from supervision.base import limits
-from supervision.base.prompt_marks import FINISH_TOOL
+from supervision.base.prompt_marks import FINISH_TOOL, READ_OUTPUT_TOOL
 from supervision.base.text import cut, one_line
-from supervision.contract.finding import Evidence, Finding, FindingRecord
-from supervision.grounding.support import Source, unsupported_texts
+from supervision.contract.finding import CheckedClaim, Evidence, Finding, FindingRecord
+from supervision.contract.model_choice import Effort
+from supervision.contract.team import Role
+from supervision.grounding.support import UNSUPPORTED_BYTES, Source, check, found_nowhere
 
 _EVIDENCE_CALLS = 60  # the last ones of a worker agent: what it concluded from
+_CHECKED_CLAIMS = 40  # of one finding, for those who judge it
+_CALL_BYTES = 100  # a tool call beside the line that was found in its output
+_YEAR = re.compile(r"[12]\d{3}")  # found somewhere, it tells a judge nothing
 
 # The reviewer's words and the finding that they are about prove nothing.
 _NO_GROUND = re.compile(r"<(feedback|previous_finding)>\n.*?\n</\1>", re.DOTALL)
 
 
-class FindingGrounds:
-    """The sources of a finding, for the rule of grounding, and the tool calls, for those who check it."""
+class _Grounds(NamedTuple):
+    """What a finding is built on: texts for the rule of grounding, and its tool calls with the sources they named."""
 
-    def __init__(self, sources: list[Source], evidence: list[Evidence]) -> None:
-        self._sources = sources
-        self.evidence = evidence[-_EVIDENCE_CALLS:]
-
-    async def unsupported(self, text: str) -> list[str]:
-        """Returns the claims of a finding's text that nothing here supports."""
-        return await asyncio.to_thread(unsupported_texts, text, self._sources)
+    texts: list[Source]
+    calls: list[Evidence]
+    sources: list[str]
 
 
-async def read_grounds(conversations: ConversationStore, head: str, toolbox: Toolbox) -> FindingGrounds:
-    """Returns what the conversation at `head` rests on. Errors of tools prove nothing."""
+async def _read_grounds(conversations: ConversationStore, head: str, toolbox: Toolbox) -> _Grounds:
+    """Returns what the conversation at `head` is built on. Errors of tools prove nothing."""
     chain = await conversations.chain(head)
-    sources = [Source(_NO_GROUND.sub("", text)) for text in _texts(chain[0].input)]
-    evidence = []
+    texts = [Source(_NO_GROUND.sub("", text)) for text in _texts(chain[0].input)]
+    calls, sources = [], dict[str, None]()
     for use in await read_tool_uses(conversations, chain):
         tool = toolbox.get(use.name)
-        if tool is None or use.output is None or use.is_error:
+        if use.output is None or use.is_error or not (tool or _reads_a_finding(use)):
             continue
-        evidence.append(_evidence(use, use.output))
-        if tool.evidence != "nothing":
-            sources.append(Source(use.output, tool.evidence, use.arguments))
-    return FindingGrounds(sources, evidence)
+        arguments = one_line(use.arguments, limits.SENTENCE_BYTES)
+        calls.append(Evidence(tool=use.name, arguments=arguments, output_ref=use.output_ref))
+        sources |= dict.fromkeys(use.sources)
+        kind = tool.evidence if tool else "data"
+        if kind != "nothing":
+            texts.append(Source(use.output, kind, use.arguments, one_line(f"{use.name} {_shown(use)}", _CALL_BYTES)))
+    return _Grounds(texts, calls[-_EVIDENCE_CALLS:], [*sources][: limits.FINDING_SOURCES])
 
 
-def _evidence(use: ToolUse, output: str) -> Evidence:
-    return Evidence(
-        tool=use.name,
-        arguments=one_line(use.arguments, limits.SENTENCE_BYTES),
-        output_ref=use.output_ref,
-        preview=one_line(output, limits.SENTENCE_BYTES),
-    )
+def _reads_a_finding(use: ToolUse) -> bool:
+    """True if a call showed a finding of the brief. What it shows of a tool's output is known from that output."""
+    return use.name == READ_OUTPUT_TOOL and read_call(json.loads(use.arguments)).place is None
+
+
+def _shown(use: ToolUse) -> str:
+    return _preview(json.loads(use.arguments))
 
 
 def _texts(messages: list[Json]) -> Iterator[str]:
@@ -77,6 +86,23 @@ def _texts(messages: list[Json]) -> Iterator[str]:
             yield content
         else:
             yield from (str(block["text"]) for block in content if block.get("type") == "text")
+
+
+def agent_opening(
+    role: Role, tools: list[Json], model: str, effort: Effort | None, max_turns: int, date: str
+) -> Opening:
+    """Returns the part that all of a role's conversations in a run share; `tools` are the definitions of its tools.
+
+    `read_output` is there from the beginning wherever tools are: were it added with the first clearing, that would
+    change the prefix that the role's worker agents share.
+    """
+    own = [*([read_output_tool()] if role.tools else []), finish_tool()]
+    return Opening(system=worker_system(role, max_turns, date), model=model, effort=effort, tools=[*tools, *own])
+
+
+def fixed_tokens(role: Role, tools: list[Json]) -> int:
+    """Returns about how many tokens each prompt of the role has at least."""
+    return opening_tokens(agent_opening(role, tools, "", None, limits.MAX_TURNS, ""))
 
 
 class AgentTurnActivities:
@@ -123,11 +149,12 @@ class AgentTurnActivities:
                 small,
                 feedback=brief.feedback,
                 previous=None if previous is None else cut(previous, int(tokens * limits.CHARS_PER_TOKEN / 2)),
+                with_tools=bool(role.tools),
                 room=list_bytes(tokens),
             )
 
-        opening = agent_opening(role, loaded.toolbox.definitions(role.tools), turn.model, turn.effort)
-        return opening, within
+        tools = loaded.toolbox.definitions(role.tools)
+        return agent_opening(role, tools, turn.model, turn.effort, turn.max_turns, turn.run.date), within
 
     async def _previous(self, brief: SubtaskBrief) -> str | None:
         if brief.previous_ref is None:
@@ -152,24 +179,26 @@ class AgentTurnActivities:
         calls = message.tool_uses() if message.stop_reason == "tool_use" else []
         text = message.text().strip()
         finish = _finish_of(calls)
-        finished = read_finish(finish.get("input")) if finish else None
+        concluded = read_finish(finish.get("input"), text) if finish else None
         reply = TurnReply(
             head=answered.head,
-            stop_reason=FINISH_TOOL if finished else message.stop_reason,
+            stop_reason=FINISH_TOOL if concluded else message.stop_reason,
             stop_detail=_detail(details),
             model=message.model,
             preview=cut(text, limits.REPLY_PREVIEW_BYTES),
-            calls=[] if finished else [_tool_call(index, block) for index, block in enumerate(calls)],
+            calls=[] if concluded else [_tool_call(index, block) for index, block in enumerate(calls)],
             fullest=message.fullest,
             cache_miss=message.cache_miss,
             cleared=answered.view.cleared,
             usage=answered.usage,
         )
-        if finish and finished:
-            reply.finding = await self._stored(turn, answered.head, finished)
-            reply.impossible, reply.finish_call_id = finished.outcome == "impossible", str(finish["id"])
+        if finish and concluded:
+            reply.finish_call_id = str(finish["id"])
         elif text and (turn.last or not calls):
-            reply.finding = await self._stored(turn, answered.head, conclude(text))
+            concluded = conclude(text, forced=turn.last)
+        if concluded:
+            reply.finding = await self._stored(turn, answered.head, concluded)
+            reply.impossible, reply.unclear = concluded.outcome == "impossible", concluded.unclear
         elif turn.last and (earlier := await self._last_text(answered.head)):
             reply.earlier = await self._stored(turn, answered.head, conclude(earlier))
         if stored := reply.finding or reply.earlier:
@@ -193,26 +222,40 @@ class AgentTurnActivities:
     async def _stored(self, turn: TurnInput, head: str, conclusion: Conclusion) -> Finding:
         """Stores the text and the record of a conclusion, whose claims are looked up in what it rests on."""
         store, run_id = self._calls.store, turn.run.run_id
-        toolbox = (await self._teams.load(turn.team_ref)).toolbox
-        grounds = await read_grounds(self._calls.conversations, head, toolbox)
+        loaded = await self._teams.load(turn.team_ref)
+        grounding = loaded.team.role(turn.role).grounding
+        grounds = await _read_grounds(self._calls.conversations, head, loaded.toolbox)
+        claims = await asyncio.to_thread(check, conclusion.text, grounds.texts) if grounding == "tools" else []
         record = FindingRecord(
             outcome="done" if conclusion.outcome == "done" else "partial",
+            grounding=grounding,
+            summary=conclusion.summary or cut(conclusion.text, limits.SUMMARY_BYTES),
             confidence=conclusion.confidence,
             limitations=[cut(item, limits.SENTENCE_BYTES) for item in conclusion.limitations[: limits.LIMITATIONS]],
-            unsupported=await grounds.unsupported(conclusion.text),
-            evidence=grounds.evidence,
+            sources=grounds.sources,
+            unsupported=found_nowhere(claims),
+            checked=_shown_claims(claims),
+            evidence=grounds.calls,
         )
         data = conclusion.text.encode("utf-8", "replace")
+        shared = record.model_dump(include={"outcome", "grounding", "summary", "confidence", "limitations"})
         return Finding(
-            outcome=record.outcome,
-            summary=conclusion.summary or cut(conclusion.text, limits.SUMMARY_BYTES),
+            **shared,
             text_ref=await store.put_output(run_id, data),
             text_bytes=len(data),
-            confidence=record.confidence,
-            limitations=record.limitations,
             unsupported=record.unsupported,
             record_ref=await store.put_output(run_id, record.model_dump_json().encode()),
         )
+
+
+def _shown_claims(claims: list[CheckedClaim]) -> list[CheckedClaim]:
+    """Returns the claims that a judge of the finding is shown, in their order; those found nowhere before others."""
+    telling = [claim for claim in claims if not claim.source or not _YEAR.fullmatch(claim.text)]
+    first = sorted(telling, key=lambda claim: bool(claim.source))[:_CHECKED_CLAIMS]
+    kept = {claim.text for claim in first}
+    return [
+        claim.model_copy(update={"text": cut(claim.text, UNSUPPORTED_BYTES)}) for claim in telling if claim.text in kept
+    ]
 
 
 def _finish_of(calls: list[Json]) -> Json | None:
@@ -227,13 +270,17 @@ def _detail(details: Json) -> str | None:
 
 def _tool_call(index: int, block: Json) -> ToolCallRef:
     arguments = block.get("input")
-    preview = json.dumps(arguments, ensure_ascii=False)
-    if isinstance(arguments, dict) and len(arguments) == 1:
-        preview = str(next(iter(arguments.values())))
     return ToolCallRef(
         index=index,
         call_id=str(block["id"]),
         name=str(block["name"]),
         arguments_sha256=arguments_sha256(arguments),
-        preview=one_line(preview, limits.LINE_BYTES),
+        preview=one_line(_preview(arguments), limits.LINE_BYTES),
     )
+
+
+def _preview(arguments: object) -> str:
+    """Returns the arguments of a call as JSON, a single one as its value."""
+    if isinstance(arguments, dict) and len(arguments) == 1:
+        return str(next(iter(arguments.values())))
+    return json.dumps(arguments, ensure_ascii=False)

@@ -74,7 +74,7 @@ class ToolActivities:
         )
         block = _shown_block(entry.reply.tool_uses(), request.call)
         if block is None:
-            ran = ToolRun("this call is not the one that was shown: nothing was run", is_error=True)
+            ran = ToolRun("This call is not the one that was shown. Nothing was run.", is_error=True)
             return await self._reply(request, ran)
         if request.call.name == FINISH_TOOL:
             return await self._reply(request, ToolRun(FINISH_MISUSE, is_error=True))
@@ -87,10 +87,12 @@ class ToolActivities:
         return await self._reply(request, await run())
 
     async def _read_output(self, request: ToolInput, entry: Entry, block: Json) -> ToolRun:
-        """Returns a page of an earlier output of the same conversation: nothing else can be named."""
+        """Returns a page of an earlier output of the same conversation, or of a finding that its brief names."""
         try:
             call = read_call(block.get("input"))
-            text = await earlier_output(self._conversations, request.head, call)
+            refs = [finding.text_ref for finding in request.findings if finding.subtask_id == call.output]
+            earlier = None if refs else earlier_output(self._conversations, request.head, call)
+            text = await (earlier or read_text(self._store, refs[0]))
             opening = (await self._conversations.entry([*entry.ancestors, request.head][0])).opening
             window = self._windows.of(opening.model) if opening else limits.UNKNOWN_WINDOW_TOKENS
             return ToolRun(page(text, call, page_chars(window)))
@@ -124,10 +126,10 @@ class ToolActivities:
         for new in ran.artifacts:
             key = await _stored(partial(put, new.data))
             artifacts.append(ArtifactRef(name=new.name, media_type=new.media_type, bytes=len(new.data), ref=key))
+        sources = [one_line(source, limits.SOURCE_BYTES) for source in ran.sources[: limits.FINDING_SOURCES]]
         return ToolReply(
-            result=ToolResultRef(call_id=request.call.call_id, ref=ref, is_error=ran.is_error),
+            result=ToolResultRef(call_id=request.call.call_id, ref=ref, is_error=ran.is_error, sources=sources),
             preview=cut(ran.text, _TOOL_PREVIEW_BYTES),
-            sources=[one_line(source, limits.SOURCE_BYTES) for source in ran.sources[: limits.FINDING_SOURCES]],
             artifacts=artifacts,
         )
 

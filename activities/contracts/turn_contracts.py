@@ -3,6 +3,7 @@
 import hashlib
 import json
 
+from activities.contracts.packed import FindingRefs
 from activities.contracts.run_contracts import AttachmentRef, RunRef, SubtaskBrief
 from supervision.contract.base import Model
 from supervision.contract.finding import ArtifactRef, Finding
@@ -17,12 +18,13 @@ def arguments_sha256(arguments: object) -> str:
 
 
 class ToolResultRef(Model):
-    """The outcome of one tool call by reference, or as `text` if no tool ran."""
+    """The outcome of one tool call by reference, or as `text` if no tool ran; `sources` are what it names as such."""
 
     call_id: str
     ref: str = ""
     text: str | None = None
     is_error: bool = False
+    sources: list[str] = []
 
 
 class TurnInput(Model):
@@ -30,7 +32,7 @@ class TurnInput(Model):
 
     A first turn with a head goes on with an earlier attempt's conversation: the brief's feedback is all that is new.
 
-    The `last` one may call no tools. `note` is the system's own word to the model.
+    The `last` one of `max_turns` may call no tools. `note` is the system's own word to the model.
     """
 
     run: RunRef
@@ -44,6 +46,7 @@ class TurnInput(Model):
     results: list[ToolResultRef] = []
     note: str | None = None
     last: bool = False
+    max_turns: int = 10
     max_tokens: int
 
 
@@ -64,7 +67,8 @@ class TurnReply(Model):
     """A model's reply: `preview` is at most 2 KB of its text, `stop_detail` explains a refusal.
 
     A conclusion is a `finding`, to which the attempt adds what its tools gave, or says that the subtask is
-    `impossible`. `finish_call_id` names the call of `finish` that gave it, to be answered if the conversation goes on.
+    `impossible`; an `unclear` one reads as if it were.
+    `finish_call_id` names the call of `finish` that gave it, to be answered if the conversation continues.
     A `last` turn without a text of its own has the last text before it as `earlier`. `fullest` says that no more room
     would make a cut reply longer; `cache_miss` why the provider read less from its cache than it could. `cleared` tool
     outputs of the conversation, the oldest ones, were shown as previews.
@@ -78,6 +82,7 @@ class TurnReply(Model):
     calls: list[ToolCallRef] = []
     finding: Finding | None = None
     impossible: bool = False
+    unclear: bool = False
     finish_call_id: str | None = None
     earlier: Finding | None = None
     fullest: bool = False
@@ -87,7 +92,7 @@ class TurnReply(Model):
 
 
 class ToolInput(Model):
-    """One tool call: the arguments are read from the conversation at `head`."""
+    """One tool call: the arguments are read from the conversation at `head`. `findings` are those it may read."""
 
     run: RunRef
     team_ref: str
@@ -95,6 +100,7 @@ class ToolInput(Model):
     head: str
     call: ToolCallRef
     attachments: list[AttachmentRef] = []
+    findings: FindingRefs = []
 
 
 class ToolReply(Model):
@@ -102,5 +108,4 @@ class ToolReply(Model):
 
     result: ToolResultRef
     preview: str = ""
-    sources: list[str] = []
     artifacts: list[ArtifactRef] = []

@@ -6,7 +6,7 @@ from activities.contracts.planning_contracts import WorkNote
 from activities.prompts.agent_prompts import DATA_RULE, attachment_block, block, plain, tag
 from activities.teams.toolbox import Toolbox
 from supervision.base import limits
-from supervision.base.prompt_marks import ATTACHMENTS, GOAL, MISSING_POINTS, MOST_SUBTASKS, OUTCOME, ROLES, SUBTASK
+from supervision.base.prompt_marks import ATTACHMENTS, GOAL, MISSING_POINTS, MOST_SUBTASKS, OUTCOME, PLANNED, ROLES
 from supervision.base.text import one_line
 from supervision.contract.plan import Plan, Subtask
 from supervision.contract.team import PlanExample, Role, Team
@@ -201,9 +201,9 @@ def _outcome(subtask: Subtask, note: WorkNote | None, replaced_by: list[str], sh
     after = f' depends_on="{", ".join(subtask.depends_on)}"' if subtask.depends_on else ""
     after += f' replaced_by="{", ".join(replaced_by)}"' if replaced_by else ""
     state, role = (note.state, note.role) if note else ("waiting", subtask.role)
-    text = plain(one_line(note.note, share)) if note else ""
-    outcome = f"\n{OUTCOME}{text}" if text else ""
+    text = one_line(note.note, share) if note else ""
+    outcome = f"\n{tag(OUTCOME, text)}" if text else ""
     return (
-        f'<{SUBTASK} id="{subtask.id}" role="{role}" state="{state}"{after}>\n'
-        f"{plain(one_line(subtask.description, share))}{outcome}\n</{SUBTASK}>"
+        f'<{PLANNED} id="{subtask.id}" role="{role}" state="{state}"{after}>\n'
+        f"{plain(one_line(subtask.description, share))}{outcome}\n</{PLANNED}>"
     )

@@ -1,23 +1,26 @@
-"""The tool calls of a conversation, each with what came back: for the claims that rest on them, and for their story."""
+"""The tool calls of a conversation, each with what came back: for the claims that they support, and for their story."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from activities.model.conversation import ConversationStore, Entry
 from activities.model.port import Json
 from supervision.agent.output_reading import ReadOutputCall
+from supervision.base import limits
+from supervision.base.text import one_line
 
 
 @dataclass(frozen=True)
 class ToolUse:
-    """A call with its arguments as JSON, and its output; None if it has none, because it was not run or not yet."""
+    """A call with its arguments as JSON, its output, None if it was not run (yet), and the sources that this names."""
 
     name: str
     arguments: str
     output: str | None
     output_ref: str = ""
     is_error: bool = False
+    sources: Sequence[str] = ()
 
 
 async def read_tool_uses(conversations: ConversationStore, chain: list[Entry]) -> list[ToolUse]:
@@ -41,19 +44,23 @@ async def earlier_output(conversations: ConversationStore, head: str, call: Read
     """
     entry = await conversations.entry(head)
     keys = [*entry.ancestors, head]
-    reply, number = call.place
+    reply, number = call.place or (len(keys), 0)
     if reply < len(keys):  # its outputs are in the entry after it
         added = await conversations.resolve((await conversations.entry(keys[reply])).input)
         outputs = list(_tool_results(added))
         if number <= len(outputs):
             return str(outputs[number - 1].get("content"))
-    raise ValueError(f"this conversation has no output '{call.output}': take the name from an output's last line")
+    name = one_line(call.output, limits.LINE_BYTES)
+    raise ValueError(
+        f"There is no output '{name}'. Take the name from the last line of a shortened output, or the subtask_id of a "
+        "finding."
+    )
 
 
-def _answers(stored: list[Json], resolved: list[Json]) -> dict[object, tuple[Json, str]]:
-    """Returns the answers to calls by the calls' ids, each with the reference of its output."""
+def _answers(stored: list[Json], resolved: list[Json]) -> dict[object, tuple[Json, Json]]:
+    """Returns the answers to calls by the calls' ids, each with what is stored of it."""
     blocks = zip(_tool_results(stored), _tool_results(resolved), strict=True)
-    return {block.get("tool_use_id"): (block, str(raw.get("content_ref", ""))) for raw, block in blocks}
+    return {block.get("tool_use_id"): (block, raw) for raw, block in blocks}
 
 
 def _tool_results(messages: list[Json]) -> Iterator[Json]:
@@ -62,9 +69,10 @@ def _tool_results(messages: list[Json]) -> Iterator[Json]:
             yield from (block for block in message["content"] if block.get("type") == "tool_result")
 
 
-def _tool_use(call: Json, answer: tuple[Json, str] | None) -> ToolUse:
+def _tool_use(call: Json, answer: tuple[Json, Json] | None) -> ToolUse:
     name, arguments = str(call.get("name")), json.dumps(call.get("input"), ensure_ascii=False)
     if answer is None:
         return ToolUse(name, arguments, None)
-    block, ref = answer
-    return ToolUse(name, arguments, str(block.get("content")), ref, bool(block.get("is_error")))
+    block, stored = answer
+    ref, sources = str(stored.get("content_ref", "")), stored.get("sources", ())
+    return ToolUse(name, arguments, str(block.get("content")), ref, bool(block.get("is_error")), sources)

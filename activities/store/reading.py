@@ -3,19 +3,22 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 
 from cachetools import LRUCache
 
 from activities.contracts.packed import DependencyRef
 from activities.contracts.run_contracts import AttachmentRef
 from activities.store.artifacts import ArtifactStore
-from supervision.agent.finding_budget import allot
+from supervision.agent.finding_budget import kept_whole, level
 from supervision.base import limits
 from supervision.base.text import size
-from supervision.contract.finding import Evidence, FindingRecord
+from supervision.contract.finding import FindingRecord
 from supervision.contract.plan import Plan
 
 _PROMPT_LIST_SHARE = 0.25  # of the room for what can be cut, where that is less
+_SOURCES_SHOWN = 10  # of one finding
+_LINE_OVERHEAD = 12  # bytes of a line of a checked claim beside its parts
 _CACHED_PLANS = 32  # parsed plans kept in a process: more than runs that plan at the same time
 
 _CUT = "\n[… {count} characters left out here]"
@@ -28,8 +31,8 @@ _plans: LRUCache[tuple[str, str], Plan] = LRUCache(maxsize=_CACHED_PLANS)
 class FindingExcerpt:
     """A finding as prompts show it: its subtask, the role that brought it, its text, and what is known of it.
 
-    `complete` is False for what its author calls partial or could not finish. `stale` is True if it rests on a
-    finding that was changed after it.
+    `complete` is False for what its author calls partial or could not finish. `stale` is True if it builds on a
+    finding that was changed after it. A `summarised` one is shown as its author's summary.
     """
 
     subtask_id: str
@@ -38,6 +41,7 @@ class FindingExcerpt:
     record: FindingRecord = field(default_factory=FindingRecord)
     complete: bool = True
     stale: bool = False
+    summarised: bool = False
 
 
 async def read_text(store: ArtifactStore, ref: str) -> str:
@@ -78,9 +82,11 @@ async def read_texts(store: ArtifactStore, refs: list[str]) -> list[str]:
 async def read_findings(store: ArtifactStore, refs: list[DependencyRef], tokens: int) -> list[FindingExcerpt]:
     """Returns the findings with texts of at most so many `tokens` together.
 
-    Texts that do not fit are cut, those of the least weight first; a cut text says how much is missing.
+    If they do not fit, those of the least weight are shown as their authors' summaries. Only a text without a summary,
+    or one of very many summaries, is cut, and says how much is missing.
     """
-    return _fitted(await _whole(store, refs), refs, tokens * limits.CHARS_PER_TOKEN)
+    whole = _with_lists_of(await _whole(store, refs), list_bytes(tokens))
+    return _fitted(whole, refs, tokens * limits.CHARS_PER_TOKEN)
 
 
 def list_bytes(tokens: int) -> int:
@@ -93,11 +99,11 @@ async def with_findings(
 ) -> str:
     """Returns the prompt that `write` makes of findings, which get what its other parts leave of `tokens`.
 
-    They get half of that at least: a prompt about findings is of no use without any. The tool calls that they rest on
+    They get half of that at least: a prompt about findings is of no use without any. Their sources and checked claims
     are a list like others.
     """
     whole, room = await _whole(store, refs), tokens * limits.CHARS_PER_TOKEN
-    whole = _with_evidence_of(whole, list_bytes(tokens))
+    whole = _with_lists_of(whole, list_bytes(tokens))
     others = size(write([replace(finding, text="") for finding in whole]))
     return write(_fitted(whole, refs, max(room - others, room / 2)))
 
@@ -119,42 +125,46 @@ async def _whole(store: ArtifactStore, refs: list[DependencyRef]) -> list[Findin
     ]
 
 
-def _with_evidence_of(whole: list[FindingExcerpt], room: int) -> list[FindingExcerpt]:
-    """Returns the findings with tool calls of at most `room` bytes together, of each the last ones."""
-    sizes = [sum(map(_evidence_bytes, finding.record.evidence)) for finding in whole]
-    if sum(sizes) <= room:
-        return whole
-    shares = allot(sizes, [0.5] * len(sizes), room)
-    return [
-        replace(finding, record=finding.record.model_copy(update={"evidence": _last(finding.record.evidence, share)}))
-        for finding, share in zip(whole, shares, strict=True)
-    ]
+def _with_lists_of(whole: list[FindingExcerpt], room: int) -> list[FindingExcerpt]:
+    """Returns the findings with sources and checked claims of at most `room` bytes together, of each the first ones."""
+    share = room // max(1, len(whole))
+    return [replace(finding, record=_shortened(finding.record, share)) for finding in whole]
 
 
-def _last(evidence: list[Evidence], room: int) -> list[Evidence]:
-    first = len(evidence)
-    while first and (room := room - _evidence_bytes(evidence[first - 1])) >= 0:
-        first -= 1
-    return evidence[first:]
+def _shortened(record: FindingRecord, room: int) -> FindingRecord:
+    sources = first_of(record.sources[:_SOURCES_SHOWN], room // 2)
+    room -= sum(map(size, sources))
+    claims = {f"{claim.text}{claim.source}{claim.line}{' ' * _LINE_OVERHEAD}": claim for claim in record.checked}
+    checked = [claims[line] for line in first_of(list(claims), room)]
+    return record.model_copy(update={"sources": sources, "checked": checked})
 
 
-def _evidence_bytes(item: Evidence) -> int:
-    return min(limits.EVIDENCE_SHOWN_BYTES, size(f"Rests on {item.tool}({item.arguments}): {item.preview}"))
+def first_of(parts: list[str], room: int) -> list[str]:
+    """Returns as many of the parts, from the first on, as fit into `room` bytes."""
+    return [part for part, end in zip(parts, accumulate(map(size, parts)), strict=True) if end <= room]
 
 
 def _fitted(whole: list[FindingExcerpt], refs: list[DependencyRef], room: float) -> list[FindingExcerpt]:
     """Returns the findings with texts of at most `room` bytes together."""
-    sizes = [len(finding.text) for finding in whole]
-    # They are cut by characters; some scripts have more bytes, and more tokens, to one.
-    most = max(0.0, room) * sum(sizes) / max(1, sum(size(finding.text) for finding in whole))
-    lengths = allot(sizes, [ref.weight for ref in refs], int(most))
-    return [
-        replace(finding, text=_beginning(finding.text, length)) for finding, length in zip(whole, lengths, strict=True)
+    sizes = [size(finding.text) for finding in whole]
+    short = [size(finding.record.summary) or own for finding, own in zip(whole, sizes, strict=True)]
+    kept = kept_whole(sizes, short, [ref.weight for ref in refs], int(room))
+    shown = [
+        finding if stays else replace(finding, text=finding.record.summary, summarised=True)
+        for finding, stays in zip(whole, kept, strict=True)
     ]
+    most = level([size(finding.text) for finding in shown], int(room))
+    return [replace(finding, text=_beginning(finding.text, most)) for finding in shown]
 
 
-def _beginning(text: str, length: int) -> str:
-    if len(text) <= length:
+def _beginning(text: str, limit: int) -> str:
+    """Returns a text in at most `limit` bytes; one that was cut says so."""
+    if size(text) <= limit:
         return text
-    end = length - len(_CUT.format(count=len(text)))  # room for the mark with the largest count
-    return text[:end] + _CUT.format(count=len(text) - end) if end > 0 else text[:length]
+    # They are counted in characters; some scripts have more bytes to one.
+    end = int((limit - size(_CUT.format(count=len(text)))) * len(text) / size(text))
+    while end > 0 and size(text[:end]) + size(_CUT.format(count=len(text) - end)) > limit:
+        end -= 1 + end // 50
+    return (
+        text[:end] + _CUT.format(count=len(text) - end) if end > 0 else text.encode()[:limit].decode("utf-8", "ignore")
+    )

@@ -65,7 +65,7 @@ def _rows(link: Link) -> Iterator[str]:
         call = safe_line(f"{item.tool}({item.arguments})", _CALL_CHARS)
         yield f"    {call} → {item.output_ref.rpartition('/')[2][:_HASH_CHARS]}"
     if link.elsewhere:
-        yield f"    stands in {link.elsewhere}"
+        yield f"    from {link.elsewhere}"
     if link.problem:
         yield f"    {safe_line(link.problem, limits.ERROR_BYTES)}"
 
@@ -79,7 +79,12 @@ async def _grounded(store: ArtifactStore, finding: Finding) -> Grounded:
     refs = {item.output_ref for item in record.evidence if item.output_ref}
     outputs = {ref: await _text(store, ref, problems) for ref in sorted(refs)}
     return Grounded(
-        text=text, evidence=record.evidence, outputs=outputs, problems=problems, unsupported=record.unsupported
+        text=text,
+        evidence=record.evidence,
+        outputs=outputs,
+        problems=problems,
+        unsupported=record.unsupported,
+        grounding=record.grounding,
     )
 
 

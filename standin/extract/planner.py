@@ -57,7 +57,7 @@ def revision(request: ApiRequest) -> Json:
     for head, text in ended:
         if head["state"] == "failed" and "replaced_by" not in head and _FAILED not in text:
             after = [one for one in head.get("depends_on", "").split(", ") if one in completed]
-            description, _, note = text.partition(f"\n{marks.OUTCOME}")
+            description, note = text.partition(f"\n<{marks.OUTCOME}>")[0], prompt_parts.block(text, marks.OUTCOME) or ""
             again = _subtask(request, len(made), RoleLine(head.get("role", "")), "", after)
             made.append({**again, "description": _again(description, note), "replaces": [head.get("id")]})
     return {"subtasks": made}

@@ -67,7 +67,7 @@ def findings(prompt: str) -> list[FindingText]:
 
 def ended_subtasks(prompt: str) -> list[Block]:
     """Returns the subtasks of a plan that has been worked on, in order."""
-    return [(head, text) for head, text in blocks(prompt, marks.SUBTASK) if "state" in head]
+    return blocks(prompt, marks.PLANNED)
 
 
 def attachments(prompt: str) -> list[str]:

@@ -1,31 +1,31 @@
-"""The context budget: how much of each finding goes into one prompt, and which findings are condensed together."""
+"""The context budget: which findings go whole into one prompt, and which findings are condensed together."""
 
 from collections.abc import Sequence
 
-FINDING_SUMMARY_CHARS = 1200  # what findings of less weight are cut to before others are: two paragraphs
 
+def kept_whole(whole: Sequence[int], short: Sequence[int], weights: Sequence[float], budget: int) -> list[bool]:
+    """Returns which findings stay whole in a prompt of `budget`; the others give way to their summaries.
 
-def allot(sizes: Sequence[int], weights: Sequence[float], budget: int) -> list[int]:
-    """Returns how many characters of each finding fit into a prompt of `budget`; the sum never passes it.
-
-    Everything stays whole if it fits. Else findings are cut, those of the least weight first: down to summaries, and
-    when all are that short, down to nothing. Among equals small findings stay whole and large ones are cut to the same
-    length. Raises ValueError if the lists differ in length.
+    `whole` and `short` are the sizes of texts and of summaries. Those of the least weight give way first, among equals
+    the largest, until the rest fits; what saves no room stays. Raises ValueError if the lists differ in length.
     """
-    findings = list(zip(sizes, weights, strict=True))
-    allotted = list(sizes)
-    for floor in (FINDING_SUMMARY_CHARS, 0):
-        for weight in sorted({weight for _, weight in findings}):
-            surplus = sum(allotted) - max(0, budget)
-            if surplus <= 0:
-                return allotted
-            equals = [index for index, (_, own) in enumerate(findings) if own == weight]
-            lengths = [allotted[index] for index in equals]
-            least = sum(min(length, floor) for length in lengths)
-            level = _level(lengths, max(least, sum(lengths) - surplus))
-            for index in equals:
-                allotted[index] = min(allotted[index], level)
-    return allotted
+    findings = list(zip(whole, short, weights, strict=True))
+    kept, surplus = [True] * len(findings), sum(whole) - budget
+    for index in sorted(range(len(findings)), key=lambda index: (weights[index], -whole[index])):
+        saved = whole[index] - short[index]
+        if surplus > 0 and saved > 0:
+            kept[index], surplus = False, surplus - saved
+    return kept
+
+
+def level(sizes: Sequence[int], budget: int) -> int:
+    """Returns the greatest length to which all may be cut so that their sum is within `budget`; 0 if none is."""
+    left = max(0, budget)
+    for count, size in zip(range(len(sizes), 0, -1), sorted(sizes), strict=True):
+        if size * count > left:
+            return left // count
+        left -= size
+    return max(sizes, default=0)
 
 
 def groups(sizes: Sequence[int], budget: int) -> list[list[int]]:
@@ -44,13 +44,3 @@ def groups(sizes: Sequence[int], budget: int) -> list[list[int]]:
             result.append([index])
             room = budget - size
     return result
-
-
-def _level(sizes: Sequence[int], budget: int) -> int:
-    """Returns the greatest length to which all may be cut so that their sum is within `budget`; 0 if none is."""
-    left = max(0, budget)
-    for count, size in zip(range(len(sizes), 0, -1), sorted(sizes), strict=True):
-        if size * count > left:
-            return left // count
-        left -= size
-    return max(sizes, default=0)

@@ -5,50 +5,76 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, WithJsonSchema
+from pydantic import Field, ValidationError
 
 from supervision.base import limits
 from supervision.base.prompt_marks import FINISH_TOOL
 from supervision.base.text import cut, size
 from supervision.contract.base import Model
 
+Conclusive = Literal["done", "partial", "impossible"]
+
 _MARKUP = str.maketrans("", "", "*_>#")
-_CLOSING = re.compile(r"(confidence|limitations?) ?:(.*)", re.IGNORECASE)
+_CLOSING = re.compile(r"(confidence|limitations?|outcome) ?:(.*)", re.IGNORECASE)
+_OUTCOMES: dict[str, Conclusive] = {"done": "done", "partial": "partial", "impossible": "impossible"}
 _NUMBER = re.compile(r"(\d?\.?\d{1,6}) ?(%?)\.?")
 _NOTHING = {"", "none", "none.", "n/a", "no", "-", "nothing"}
+_DOUBTFUL = 0.1  # below this confidence a finding says that nothing was found
+_BEGINNING_CHARS = 200  # where a finding without a confidence says so
+_GAVE_UP = re.compile(
+    r"\b(?:could(?: not|n['’]t)|can(?:not| not|['’]t)|unable to|not able to|not possible|impossible|konnte nicht"
+    r"|kann nicht|nicht möglich|unmöglich|ne peux pas|n['’]ai pas pu)\b|无法|不能",
+    re.IGNORECASE,
+)
+_FORCED = "written in the last turn, without a word on what is missing"
 
 
 @dataclass(frozen=True)
 class Conclusion:
-    """`text` is the message without its closing lines; `confidence` is None when the agent gave none.
+    """A finding as its author concludes. `confidence` is None when the agent gave none.
 
-    A plain message is `done`, and has no summary of its own.
+    `unclear`: the text reads as if nothing was found, and its author did not say whether the subtask is impossible.
     """
 
     text: str
     confidence: float | None
     limitations: list[str]
-    outcome: Literal["done", "partial", "impossible"] = "done"
+    outcome: Conclusive = "done"
     summary: str = ""
+    unclear: bool = False
 
 
-def conclude(message: str) -> Conclusion:
+def conclude(message: str, forced: bool = False) -> Conclusion:
     """Returns a message without its last lines `Confidence: 0.8` and `Limitations: ...; ...`, and what these say.
 
-    A line that says more than that stays in the text. A message of nothing but closing lines is its own text.
+    A line that says more than that stays in the text. A message of nothing but closing lines is its own text. One
+    that reads as if nothing was found is partial, and so is one that was `forced` and has no closing line.
     """
     lines = message.strip().splitlines(keepends=True)
-    confidence, limitations = None, list[str]()
+    read: dict[str, Any] = {}
     while lines:
         match = _CLOSING.fullmatch(lines[-1].translate(_MARKUP).strip(" -\r\n"))
-        if match and match[1].lower() == "confidence" and (share := _share(match[2].strip())) is not None:
-            confidence = share
-        elif match and match[1].lower() != "confidence" and size(match[2]) <= limits.SENTENCE_BYTES:
-            limitations = [part for part in map(str.strip, match[2].split(";")) if part.lower() not in _NOTHING]
+        kind, said = (match[1].lower().rstrip("s"), match[2].strip()) if match else ("", "")
+        if kind == "confidence" and (share := _share(said)) is not None:
+            read[kind] = share
+        elif kind == "limitation" and size(said) <= limits.SENTENCE_BYTES:
+            read[kind] = _items(said.split(";"))
+        elif kind == "outcome" and said.lower().rstrip(".") in _OUTCOMES:
+            read[kind] = _OUTCOMES[said.lower().rstrip(".")]
         elif not lines[-1].isspace():
             break
         lines.pop()
-    return Conclusion("".join(lines).strip() or message.strip(), confidence, limitations)
+    text = "".join(lines).strip() or message.strip()
+    confidence, outcome = read.get("confidence"), read.get("outcome")
+    gave_up = confidence < _DOUBTFUL if confidence is not None else bool(_GAVE_UP.search(text[:_BEGINNING_CHARS]))
+    unclear, cut_short = outcome is None and gave_up, forced and not read
+    return Conclusion(
+        text,
+        confidence,
+        [*read.get("limitation", []), *([_FORCED] if cut_short else [])],
+        outcome or ("partial" if unclear or cut_short else "done"),
+        unclear=unclear,
+    )
 
 
 def _share(said: str) -> float | None:
@@ -57,26 +83,48 @@ def _share(said: str) -> float | None:
     return value if value is not None and value <= 1 else None
 
 
-_MEANINGS = "partial: some is missing. impossible: your tools and sources cannot do it; summary says why"
-_SHARE = {"type": "number", "description": "that it is right, 0 to 1"}
+def _items(said: list[str]) -> list[str]:
+    return [item for item in map(str.strip, said) if item.lower() not in _NOTHING]
 
 
 class FinishCall(Model):
-    """The arguments of `finish` as the model writes them."""
+    """The arguments of `finish` as the model writes them: the work before the verdict on it."""
 
-    outcome: Annotated[Literal["done", "partial", "impossible"], Field(description=_MEANINGS)]
-    summary: Annotated[str, Field(description="one to three sentences, with figures and units")]
     finding: Annotated[
         str,
-        Field(description="all that is passed on, in Markdown: some paragraphs, figures with unit, period and source"),
-    ] = ""
-    confidence: Annotated[float | None, WithJsonSchema(_SHARE)] = None  # left out where the model can't say
-    limitations: Annotated[list[str], Field(description="what is missing or uncertain")] = []
+        Field(
+            description="The whole finding in Markdown. It has to be complete without your conversation: what was "
+            "asked, the answer, each figure with its unit, period and source, and how a derived figure was computed."
+        ),
+    ]
+    limitations: Annotated[
+        list[str],
+        Field(description="What is missing, doubtful or older than asked, one sentence each. Empty if nothing is."),
+    ]
+    confidence: Annotated[
+        float,
+        Field(
+            description="0.95: each statement stands word for word in a source. 0.8: one step of inference. 0.6: thin "
+            "or old sources, or one of two that disagree. 0.3: mostly inference."
+        ),
+    ]
+    outcome: Annotated[
+        Conclusive,
+        Field(
+            description="done: everything that was asked is answered. partial: some of it is, and limitations says "
+            "what is not. impossible: nothing could be answered with these tools and sources; summary says why, and "
+            "finding what was tried."
+        ),
+    ]
+    summary: Annotated[
+        str,
+        Field(description="One to three sentences that can stand for the finding, with its figures."),
+    ]
 
 
 def finish_tool() -> dict[str, Any]:
     """Returns the definition of `finish` for the model."""
-    description = "Concludes your subtask: call it once, alone."
+    description = "Hands in your finding and ends your work. Call it alone, once you have all results."
     return {"name": FINISH_TOOL, "description": description, "input_schema": _schema()}
 
 
@@ -85,28 +133,33 @@ def _schema() -> dict[str, Any]:
     return {**FinishCall.model_json_schema(), "additionalProperties": False}
 
 
-def read_finish(arguments: object) -> Conclusion | None:
-    """Returns the conclusion of a call of `finish`; None if its arguments say nothing that can be used.
+def read_finish(arguments: object, beside: str = "") -> Conclusion | None:
+    """Returns the conclusion of a call of `finish`; None if it says nothing that can be used.
 
-    What is slightly wrong is put right: a model that has concluded is not asked again for a form.
+    A text `beside` the call that is longer than its finding is the finding, as models write it there. What else is
+    slightly wrong is put right: a model that has concluded is not asked again for a form.
     """
     if not isinstance(arguments, dict):
         return None
-    usable = {name: value for name, value in arguments.items() if value is not None}
-    if isinstance(usable.get("limitations"), str):
-        usable["limitations"] = [usable["limitations"]]
+    given = {"finding": "", "summary": "", "limitations": [], "confidence": -1.0}  # -1 stands for a missing confidence
+    given |= {name: value for name, value in arguments.items() if value is not None}
+    if isinstance(given["limitations"], str):
+        given["limitations"] = [given["limitations"]]
     try:
-        call = FinishCall.model_validate(usable)
+        call = FinishCall.model_validate(given)
     except ValidationError:
         return None
-    finding, summary = call.finding.strip(), call.summary.strip()
-    if not finding and not summary:
+    summary, own = call.summary.strip(), conclude(beside).text if beside else ""
+    finding = call.finding.strip() or summary
+    if len(own) > len(finding):
+        finding = own if not call.finding.strip() or finding in own else f"{own}\n\n{finding}"
+    if not finding:
         return None
-    confidence = call.confidence / 100 if call.confidence and call.confidence > 1 else call.confidence
+    confidence = call.confidence / 100 if call.confidence > 1 else call.confidence
     return Conclusion(
-        text=finding or summary,
-        confidence=None if confidence is None else min(1.0, max(0.0, confidence)),
-        limitations=[item for item in call.limitations if item.strip()],
+        text=finding,
+        confidence=None if arguments.get("confidence") is None else min(1.0, max(0.0, confidence)),
+        limitations=_items(call.limitations),
         outcome=call.outcome,
         summary=cut(summary or finding, limits.SUMMARY_BYTES),
     )

@@ -20,19 +20,27 @@ _NAME = re.compile(r"[1-9]\d{0,5}-[1-9]\d{0,5}")
 class ReadOutputCall(Model):
     """The arguments of `read_output` as the model writes them."""
 
-    output: Annotated[str, Field(description="its name, from that line")]
-    offset: Annotated[int, Field(ge=0, description="where to start, in characters")] = 0
+    output: Annotated[
+        str,
+        Field(description='The name that the last line of a shortened output gives, such as "3-1", or a subtask_id.'),
+    ]
+    offset: Annotated[int, Field(ge=0, description="The number of the character to start at. 0 is the beginning.")] = 0
 
     @property
-    def place(self) -> tuple[int, int]:
-        """The number of the reply and that of its tool call, both from 1."""
+    def place(self) -> tuple[int, int] | None:
+        """The number of the reply and that of its tool call, both from 1; None if this names no output."""
+        if not _NAME.fullmatch(self.output):
+            return None
         reply, _, call = self.output.partition("-")
         return int(reply), int(call)
 
 
 def read_output_tool() -> dict[str, Any]:
     """Returns the definition of `read_output` for the model."""
-    description = "Shows more of an earlier tool output whose last line says that it was cut."
+    description = (
+        "Shows more of a tool output whose last line says that it was cut, or the whole text of a finding in your "
+        "brief that is shown as a summary."
+    )
     return {"name": READ_OUTPUT_TOOL, "description": description, "input_schema": _schema()}
 
 
@@ -44,12 +52,11 @@ def _schema() -> dict[str, Any]:
 def read_call(arguments: object) -> ReadOutputCall:
     """Returns the arguments of a call. Raises ValueError with words for the model."""
     try:
-        call = ReadOutputCall.model_validate(arguments)
+        return ReadOutputCall.model_validate(arguments)
     except ValidationError:
-        raise ValueError('wrong arguments: output is a name such as "3-1", offset a number of characters') from None
-    if not _NAME.fullmatch(call.output):
-        raise ValueError('output is a name such as "3-1", as the last line of a shortened output has it')
-    return call
+        raise ValueError(
+            'The arguments are wrong: output is a name such as "3-1" or a subtask_id, offset a number of characters.'
+        ) from None
 
 
 def output_name(reply: int, call: int) -> str:
@@ -63,20 +70,20 @@ def beginning(text: str, name: str, limit: int) -> str:
         return text
     end = limit - _MARK_CHARS
     return (
-        f'{text[:end]}\n[cut: {end} of {len(text)} characters are shown; {READ_OUTPUT_TOOL} with output "{name}" '
-        f"and offset {end} shows more]"
+        f'{text[:end]}\n[cut: {end} of {len(text)} characters are shown. {READ_OUTPUT_TOOL} with output "{name}" '
+        f"and offset {end} shows more.]"
     )
 
 
 def page(text: str, call: ReadOutputCall, most: int) -> str:
     """Returns the page of an output that a call asks for. Raises ValueError with words for the model."""
     if call.offset and call.offset >= len(text):
-        raise ValueError(f"the output has only {len(text)} characters")
+        raise ValueError(f"The output has only {len(text)} characters.")
     end = call.offset + most
     shown = text[call.offset : end]
     if end >= len(text):
         return shown
-    return f"{shown}\n[characters {call.offset} to {end} of {len(text)}: go on with offset={end}]"
+    return f"{shown}\n[These are the characters {call.offset} to {end} of {len(text)}. Continue with offset {end}.]"
 
 
 def page_chars(window: int) -> int:

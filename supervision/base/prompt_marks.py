@@ -2,6 +2,8 @@
 
 GOAL = "goal"
 SUBTASK = "subtask"
+PLANNED = "planned"  # a subtask of the plan so far
+OUTCOME = "outcome"  # of one that has ended
 FINDING = "finding"
 MISSING = "missing"
 CANDIDATE = "candidate"
@@ -11,11 +13,23 @@ ATTACHMENT = "attachment"
 DRAFT = "draft"
 ERROR = "error"
 ATTEMPT = "attempt"  # what a failed attempt did
+CHECKED = "checked"  # where code found the claims of a finding
 EXAMPLE = "example"  # a query that a tool's output shows
 
 TAGS = (
     *(GOAL, SUBTASK, FINDING, MISSING, CANDIDATE, ATTACHMENTS, DRAFT, ERROR, ATTEMPT, EXAMPLE),
-    *("subtasks", "findings", "candidates", "feedback", "previous_finding", "final_instruction", "conflict"),
+    *(
+        PLANNED,
+        OUTCOME,
+        CHECKED,
+        "subtasks",
+        "findings",
+        "candidates",
+        "feedback",
+        "previous_finding",
+        "final_instruction",
+        "conflict",
+    ),
     *("contradiction", "open_point", "former_verdicts", "at_work", "plan_so_far", ATTACHMENT, MISSING_POINTS),
 )
 
@@ -25,7 +39,6 @@ READ_OUTPUT_TOOL = "read_output"  # shows what earlier tool calls returned
 OWN_TOOLS = (FINISH_TOOL, READ_OUTPUT_TOOL)  # the project's, beside those of a role
 
 ROLES = "Roles:"  # before the list of roles
-OUTCOME = "Outcome: "  # before the result of a subtask that has ended
 MOST_SUBTASKS = "At most {most} subtasks in all"
 LAST_TURN_MARK = "This is your last turn"
 DEADLY = "this call ended its process three times and is not tried again"  # the error of a tool call

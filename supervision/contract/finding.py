@@ -17,6 +17,7 @@ class ArtifactRef(Model):
 
 Outcome = Literal["done", "partial"]
 Grounding = Literal["tools", "knowledge"]
+"""What a finding is built on: outputs of tools and its brief, or the model's own knowledge, which code can't check."""
 
 
 class Evidence(Model):
@@ -25,16 +26,27 @@ class Evidence(Model):
     tool: str
     arguments: str = ""
     output_ref: str = ""
-    preview: str = ""
+
+
+class CheckedClaim(Model):
+    """A figure, quotation or address of a finding, and the `line` in which code found it; without `source`: nowhere."""
+
+    text: str
+    source: str = ""
+    line: str = ""
 
 
 class FindingRecord(Model):
     """What is known of a finding beside its text; stored once and read wherever the finding goes."""
 
     outcome: Outcome = "done"
+    grounding: Grounding = "tools"
+    summary: str = ""
     confidence: float | None = None
     limitations: list[str] = []
+    sources: list[str] = []
     unsupported: list[str] = []
+    checked: list[CheckedClaim] = []
     evidence: list[Evidence] = []
 
 

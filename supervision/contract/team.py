@@ -12,6 +12,7 @@ from pydantic_core import InitErrorDetails
 from supervision.base import limits
 from supervision.base.text import did_you_mean, one_line, quoted
 from supervision.contract.base import Model, StrictModel
+from supervision.contract.finding import Grounding
 from supervision.contract.model_choice import Efforts, ModelChain
 
 _ROLE_CAPABILITIES = 50  # each a word or two; a run keeps them for as long as it is open
@@ -110,7 +111,8 @@ class Role(StrictModel):
     is tried once more by the role `fallback`. `team` makes the role a team of that name: a supervisor of its own works
     on each of its subtasks. Activities of a role with a `pool` go to the Workers of that pool; while work there has
     waited longer than `backlog_seconds`, new subtasks go to the role `backup`. `max_tokens` limits what one of its
-    turns may write. An answer that is a finding of this role begins with its `label`.
+    turns may write. An answer that is a finding of this role begins with its `label`. With the `grounding`
+    "knowledge" its findings may say what no tool output has, and are marked so.
     """
 
     name: Name
@@ -129,6 +131,7 @@ class Role(StrictModel):
     backlog_seconds: Annotated[float, Field(gt=0)] = 30.0
     max_tokens: Annotated[int, Field(ge=_LEAST_TURN_TOKENS, le=limits.TURN_MAX_TOKENS)] | None = None
     label: Annotated[str, Field(min_length=1, max_length=_ROLE_LABEL_CHARS)] | None = None
+    grounding: Grounding = "tools"
 
     @model_validator(mode="wrap")
     @classmethod

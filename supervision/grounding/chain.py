@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import JsonValue
 
 from supervision.contract.base import Model
-from supervision.contract.finding import Evidence
+from supervision.contract.finding import Evidence, Grounding
 from supervision.contract.result import Citation
 from supervision.grounding.answer_fields import field_claims
 from supervision.grounding.citations import CitedFindings
@@ -14,12 +14,14 @@ from supervision.grounding.claims import claims
 from supervision.grounding.support import Source, Support
 
 _REST = "the goal or the plan"
+_KNOWLEDGE = "the model's own knowledge, which is not checked"
 
 
 class Link(Model):
     """A claim of an answer, and where it stands: ids of findings, and the tool calls whose outputs have it.
 
-    `elsewhere` names the goal or a brief where a claim repeats these. A citation holds by the findings that it names.
+    `elsewhere` names what else a claim comes from: the goal, a brief, a model's own knowledge. A citation holds by the
+    findings that it names.
     """
 
     kind: Literal["figure", "quotation", "address", "citation"]
@@ -41,6 +43,7 @@ class Grounded(Model):
     outputs: Mapping[str, str] = {}
     problems: list[str] = []
     unsupported: list[str] = []
+    grounding: Grounding = "tools"
 
 
 def answer_chain(
@@ -93,7 +96,10 @@ def _claim_links(
         for subtask_id in link.findings:
             if claim.text not in findings[subtask_id].unsupported:
                 link.outputs += [item for item, support in outputs[subtask_id] if support.supports(claim)]
-        link.elsewhere = _REST if stated.supports(claim) else ""
+        if stated.supports(claim):
+            link.elsewhere = _REST
+        elif any(findings[subtask_id].grounding == "knowledge" for subtask_id in link.findings):
+            link.elsewhere = _KNOWLEDGE
         link.problem = _problem(link, findings)
         if not link.problem and claim.text in wrongly_cited:
             link.problem = f"cited as a finding of {', '.join(wrongly_cited[claim.text])}, which lacks it"

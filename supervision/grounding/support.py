@@ -8,56 +8,80 @@ was given are supported, so that no figure becomes true by being multiplied by o
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from supervision.base import limits
-from supervision.base.text import cut
+from supervision.base.text import cut, one_line
+from supervision.contract.finding import CheckedClaim
 from supervision.grounding.claims import Claim, claims, pieces, plain_address, plain_text
-from supervision.grounding.units import exclude_each_other, mentioned_scales, mentioned_units
+from supervision.grounding.units import exclude_each_other, mentioned_scales, mentioned_units, multiples, named_once
 from supervision.grounding.written_figures import SMALL, Figure, Reading, values
 
 UNSUPPORTED_BYTES = 200  # one of them: a long quotation is known by its beginning
 GROUNDING_SOURCES_CHARS = 800_000  # of all texts that they are looked up in: at most 8 s of CPU, off the event loop
 
+_LINE_CHARS = 160  # of a source, around a claim that was found in it: a row of a table, a sentence
+
+BRIEF = "brief"  # the name of a source that is no tool call
+
 SourceKind = Literal["data", "computed"]
 
 _HUNDRED = Decimal(100)
+_SHARES = {"in %": "%", "in bps": "bps"}
 _YEARS_READ = 300  # that many make all spans there are
 _CONSTANTS = {Decimal(n) for n in (*range(SMALL), 24, 30, 52, 60, 100, 360, 365, 366, 1000, 3600, 1024)}
 
 
 @dataclass(frozen=True)
 class Source:
-    """A text that claims may rest on. A `computed` one has the `arguments` that its tool was given."""
+    """A text that supports claims. A `computed` one has the `arguments` of its tool; `name` is the call as shown."""
 
     text: str
     kind: SourceKind = "data"
     arguments: str = ""
+    name: str = BRIEF
 
 
-def unsupported(text: str, sources: Sequence[Source]) -> list[Claim]:
-    """Returns the claims of a text that no source supports, each once and in its order; of very many the first ones."""
-    made = list(claims(text[: limits.GROUNDED_CHARS]))
+class Place(NamedTuple):
+    """Where a claim was found: the source, and the line that has it."""
+
+    source: Source
+    line: str
+
+
+def check(text: str, sources: Sequence[Source]) -> list[CheckedClaim]:
+    """Returns each claim of a text once, in its order, with the line that has it; ends where very many have none."""
+    made = {claim.text: claim for claim in claims(text[: limits.GROUNDED_CHARS])}
     support = Support(sources if made else [])
-    found: dict[str, Claim] = {}
-    for claim in made:
-        if claim.text not in found and not support.supports(claim):
-            found[claim.text] = claim
-            if len(found) == limits.UNSUPPORTED_LISTED:
-                break
-    return list(found.values())
+    checked, nowhere = [], 0
+    for claim in made.values():
+        place = support.find(claim)
+        checked.append(
+            CheckedClaim(text=claim.text, source=place.source.name, line=place.line)
+            if place
+            else CheckedClaim(text=claim.text)
+        )
+        nowhere += not place
+        if nowhere == limits.UNSUPPORTED_LISTED:
+            break
+    return checked
 
 
 def unsupported_texts(text: str, sources: Sequence[Source], doubtful: Iterable[str] = ()) -> list[str]:
-    """Returns the claims of a text that no source supports as they are shown and kept: shortened, and not too many.
+    """Returns the claims of a text that no source supports, as `found_nowhere` lists them.
 
     What is `doubtful` already counts wherever the text has it, whatever the sources say.
     """
-    texts = [claim.text for claim in unsupported(text, sources)] + [item for item in doubtful if item in text]
-    return [cut(item, UNSUPPORTED_BYTES) for item in dict.fromkeys(texts)][: limits.UNSUPPORTED_SHOWN]
+    return found_nowhere(check(text, sources), [item for item in doubtful if item in text])
+
+
+def found_nowhere(claims: Iterable[CheckedClaim], more: Iterable[str] = ()) -> list[str]:
+    """Returns the claims without support, and `more`, as they are shown and kept: shortened, and not too many."""
+    texts = [*(claim.text for claim in claims if not claim.source), *more]
+    return [cut(text, UNSUPPORTED_BYTES) for text in dict.fromkeys(texts)][: limits.UNSUPPORTED_SHOWN]
 
 
 class Support:
@@ -69,24 +93,34 @@ class Support:
         while holding := [read for read in computed if self._operands_hold(read.source)]:
             self._accepted += holding
             computed = [read for read in computed if read not in holding]
+        self._accepted.sort(key=lambda read: read.source.name == BRIEF)  # a tool output tells more than the brief
 
     def supports(self, claim: Claim) -> bool:
         """True if a source has what is claimed."""
-        if claim.figure is not None:
-            return self._has_figure(claim.figure)
-        if claim.kind == "address":
-            address = plain_address(claim.text).rstrip("/")
-            return any(address in read.addresses for read in self._accepted)
-        return any(all(piece in read.plain for piece in pieces(claim.text)) for read in self._accepted)
+        return self.find(claim) is not None
 
-    def _has_figure(self, figure: Figure) -> bool:
-        if any(read.has(figure) for read in self._accepted):
-            return True
-        return " " in figure.digits and all(map(self._has_figure, _parted(figure)))
+    def find(self, claim: Claim) -> Place | None:
+        """Returns the first place that has what is claimed, one in a tool output if there is any; None if nowhere."""
+        if claim.figure is not None:
+            return self._find_figure(claim.figure)
+        words = [plain_address(claim.text).rstrip("/")] if claim.kind == "address" else pieces(claim.text)
+        for read in self._accepted:
+            text = read.addresses if claim.kind == "address" else read.plain
+            if all(piece in text for piece in words):
+                return Place(read.source, _line(text, text.find(words[0]) if words else 0))
+        return None
+
+    def _find_figure(self, figure: Figure) -> Place | None:
+        for read in self._accepted:
+            if (at := read.find(figure)) is not None:
+                return Place(read.source, _line(read.source.text, at))
+        several = " " in figure.digits and " 0" not in figure.digits  # 14 500 may be two figures, 14 000 is one
+        parts = [self._find_figure(part) for part in _parted(figure)] if several else [None]
+        return parts[0] if all(parts) else None
 
     def _operands_hold(self, source: Source) -> bool:
         operands = list(_operands(source.arguments))
-        return all(operand in _CONSTANTS or self._has_figure(_exact(operand)) for operand in operands)
+        return all(operand in _CONSTANTS or self._find_figure(_exact(operand)) for operand in operands)
 
 
 class _Read:
@@ -97,60 +131,68 @@ class _Read:
         self.plain = plain_text(source.text)
         self.addresses = plain_address(source.text)
         self._scales = mentioned_scales(source.text)
-        read = [(reading.value, each.scale, each.unit) for each in values(source.text) for reading in each.readings]
+        read = [(reading.value, each) for each in values(source.text) for reading in each.readings]
         read.sort(key=lambda item: item[0])
-        self._values = [value for value, _, _ in read]
-        years = sorted({value for value in self._values if 1000 <= value < 3000 and value % 1 == 0})[:_YEARS_READ]
-        self._spans = {later - year for year in years for later in years if later > year}
-        self._marks = [(scale, unit) for _, scale, unit in read]
+        self._values = [value for value, _ in read]
+        self._figures = [figure for _, figure in read]
+        places = {value: each.start for value, each in read if 1000 <= value < 3000 and value % 1 == 0}
+        years = list(places)[:_YEARS_READ]
+        self._spans = {later - year: places[later] for year in years for later in years if later > year}
+
+    @cached_property
+    def _mentioned(self) -> frozenset[str]:
+        return mentioned_units(self.source.text)
 
     @cached_property
     def _units(self) -> frozenset[str]:
-        return mentioned_units(self.source.text)
+        return named_once(self._mentioned)
 
-    def has(self, figure: Figure) -> bool:
-        """True if a figure of this source is the one given, as exactly as that is written."""
-        return any(self._has_reading(figure, reading) for reading in figure.readings)
+    def find(self, figure: Figure) -> int | None:
+        """Returns where this source has the figure given, as exactly as that is written; None if it does not."""
+        return next((at for reading in figure.readings for at in self._places(figure, reading)), None)
 
-    def _has_reading(self, figure: Figure, reading: Reading) -> bool:
+    def _places(self, figure: Figure, reading: Reading) -> Iterator[int]:
         value, tolerance = reading.value * figure.scale, reading.tolerance * figure.scale
         for scale in self._scales | {figure.scale}:
-            if self._near(value / scale, tolerance / scale, figure, scale, figure.unit):
-                return True
+            yield from self._near(value / scale, tolerance / scale, figure, scale, figure.unit)
         if figure.unit == "years" and reading.value in self._spans:
-            return True
-        shares = self._shares(figure, value, tolerance)
-        return any(self._near(share, width, figure, Decimal(1), unit) for share, width, unit in shares)
+            yield self._spans[reading.value]
+        for share, width, unit in self._shares(figure, value, tolerance):
+            yield from self._near(share, width, figure, Decimal(1), unit)
+        for unit, size in multiples(figure.unit or ""):
+            if unit in self._mentioned or (self.source.kind == "computed" and not self._mentioned):
+                yield from self._near(value * size, tolerance * size, figure, Decimal(1), unit)
 
     def _shares(self, figure: Figure, value: Decimal, tolerance: Decimal) -> Iterator[tuple[Decimal, Decimal, str]]:
         """Yields the figure as the ratio, the percentage or the growth factor that it also is."""
         if figure.unit == "%":
             yield value / _HUNDRED, tolerance / _HUNDRED, "ratio"
-            yield value * _HUNDRED, tolerance * _HUNDRED, "bps"
+            yield value * _HUNDRED, tolerance * _HUNDRED, "in bps"
             if self.source.kind == "computed":
                 yield 1 + value / _HUNDRED, tolerance / _HUNDRED, "ratio"
                 yield 1 - value / _HUNDRED, tolerance / _HUNDRED, "ratio"
         elif figure.unit == "bps":
-            yield value / _HUNDRED, tolerance / _HUNDRED, "%"
+            yield value / _HUNDRED, tolerance / _HUNDRED, "in %"
         elif figure.unit is None:
-            yield value * _HUNDRED, tolerance * _HUNDRED, "%"
+            yield value * _HUNDRED, tolerance * _HUNDRED, "in %"
 
-    def _near(self, value: Decimal, tolerance: Decimal, figure: Figure, scale: Decimal, unit: str | None) -> bool:
-        """True if a figure of the source lies within the tolerance, in this scale and in no other unit."""
+    def _near(
+        self, value: Decimal, tolerance: Decimal, figure: Figure, scale: Decimal, unit: str | None
+    ) -> Iterator[int]:
+        """Yields where figures of the source lie within the tolerance, in this scale and in no other unit."""
         value = abs(value)
         index = bisect_left(self._values, value - tolerance)
         while index < len(self._values) and self._values[index] <= value + tolerance:
-            own_scale, own_unit = self._marks[index]
+            own = self._figures[index]
             bare = figure.scale == 1 and scale == 1  # 12.3 of "from 12.3 to 14.5 million"
-            unscaled = own_scale == 1 and scale in self._scales
-            if (own_scale == scale or unscaled or bare) and self._agree(unit, own_unit):
-                return True
+            unscaled = own.scale == 1 and scale in self._scales
+            if (own.scale == scale or unscaled or bare) and self._agree(unit, own.unit):
+                yield own.start
             index += 1
-        return False
 
     def _agree(self, unit: str | None, own: str | None) -> bool:
-        if unit == "ratio":
-            return own is None
+        if unit == "ratio" or unit in _SHARES:  # another form of what was written
+            return own == _SHARES.get(unit)
         if unit is None:
             return True
         if own is not None:
@@ -165,7 +207,16 @@ def _within_limits(sources: Sequence[Source]) -> Iterator[Source]:
         text = source.text[: min(room, limits.GROUNDED_CHARS)]
         room -= len(text)
         if text:
-            yield Source(text, source.kind, source.arguments[: limits.GROUNDED_CHARS])
+            yield replace(source, text=text, arguments=source.arguments[: limits.GROUNDED_CHARS])
+
+
+def _line(text: str, at: int) -> str:
+    """Returns the line of a text that has this place; of a long line what is around it."""
+    start, end = text.rfind("\n", 0, at) + 1, text.find("\n", at)
+    end = len(text) if end < 0 else end
+    if end - start > _LINE_CHARS:
+        start = max(start, at - _LINE_CHARS // 2)
+    return one_line(text[start : min(end, start + _LINE_CHARS)], limits.SENTENCE_BYTES)
 
 
 def _operands(arguments: str) -> Iterator[Decimal]:

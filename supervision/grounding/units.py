@@ -5,6 +5,7 @@ scales are known in further languages, because a figure with such a word is anot
 """
 
 import re
+from collections.abc import Iterator
 from decimal import Decimal
 
 _UNITS: dict[str, dict[str, str]] = {
@@ -65,6 +66,16 @@ _SCALES: dict[Decimal, str] = {
 }
 _LETTER_SCALES = {"k": Decimal(10) ** 3, "m": Decimal(10) ** 6, "b": Decimal(10) ** 9, "t": Decimal(10) ** 12}
 
+# Units of one dimension that are multiples of each other: 1.2 TWh of a text are 1200 GWh of its source.
+_MULTIPLES: tuple[dict[str, int], ...] = (
+    {"kWh": 1, "MWh": 10**3, "GWh": 10**6, "TWh": 10**9},
+    {"kW": 1, "MW": 10**3, "GW": 10**6},
+    {"mm": 1, "cm": 10, "m": 10**3, "km": 10**6},
+    {"g": 1, "kg": 10**3, "t": 10**6},
+    {"MB": 1, "GB": 10**3, "TB": 10**6},
+    {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86_400, "weeks": 604_800},
+)
+
 # Sources that give figures in a table name the unit once, in its head: a column such as `net_generation_gwh`.
 _NAMED_ONCE = ("currency", "length", "mass", "energy", "power", "temperature", "data")
 DIMENSIONS = {unit: dimension for dimension, units in _UNITS.items() for unit in units}
@@ -106,8 +117,20 @@ def scale_of(written: str) -> Decimal:
 
 
 def mentioned_units(text: str) -> frozenset[str]:
-    """Returns the units that a text names anywhere, of the kinds that a table names once for all its figures."""
-    return frozenset(unit for pattern, unit in _UNIT_WORDS if DIMENSIONS[unit] in _NAMED_ONCE and pattern.search(text))
+    """Returns the units that a text names anywhere."""
+    return frozenset(unit for pattern, unit in _UNIT_WORDS if pattern.search(text))
+
+
+def named_once(units: frozenset[str]) -> frozenset[str]:
+    """Returns those of the kinds that a table names once for all its figures."""
+    return frozenset(unit for unit in units if DIMENSIONS[unit] in _NAMED_ONCE)
+
+
+def multiples(unit: str) -> Iterator[tuple[str, Decimal]]:
+    """Yields the other units that measure the same, each with how many of it one `unit` is."""
+    for group in _MULTIPLES:
+        if unit in group:
+            yield from ((other, Decimal(group[unit]) / size) for other, size in group.items() if other != unit)
 
 
 def mentioned_scales(text: str) -> frozenset[Decimal]:

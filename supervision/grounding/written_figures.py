@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 
 from supervision.grounding.units import CURRENCY, DIMENSIONS, LETTER_SCALE, SCALE, UNIT, scale_of, unit_of
@@ -15,7 +15,8 @@ _SIGNIFICANT = 3  # a round number with so many digits that count is as exact as
 _DIGITS = r"\d(?:\d{0,2}(?:[,.'’\u00a0\u2009\u202f ]\d{3})+(?!\d)(?:[.,]\d{1,12})?|\d{0,23}(?:[.,]\d{1,24})?)"
 _POWER = r"(?:[eE][-+]?\d{1,3}|\s?[x×·*]\s?10(?:\^|\*\*)?[-−]?[\d⁰¹²³⁴⁵⁶⁷⁸⁹⁻]{1,3})"
 _FIGURE = re.compile(
-    rf"(?P<digits>{_DIGITS})(?P<power>{_POWER})?(?:[\s\u00a0]?(?P<scale>{SCALE})|(?P<letter>{LETTER_SCALE}))?"
+    rf"(?P<digits>{_DIGITS})(?P<power>{_POWER})?"
+    rf"(?:[\s\u00a0]?(?P<scale>{SCALE})|(?P<letter>{LETTER_SCALE}|[\s\u00a0][kMm](?=[\s\u00a0]?{CURRENCY})))?"
     rf"(?:[\s\u00a0-]?(?P<unit>{UNIT}))?",
     re.IGNORECASE,
 )
@@ -23,7 +24,8 @@ _CURRENCY = re.compile(rf"(?<!\w)(?P<currency>{CURRENCY})\s?[-−]?$", re.IGNORE
 _IN_A_WORD = re.compile(r"(?:[\w.,]|[A-Za-z][-‑])\Z")  # not $, which also matches before a line's end
 _ABOUT = re.compile(
     r"(?:\b(?:about|around|approximately|approx\.?|roughly|circa|ca\.|some|nearly|almost|over|above|below|under|"
-    r"more than|less than|up to|at least|etwa|rund|ungefähr|knapp|fast|über|unter|environ|près de|unos)|[~≈<>])"
+    r"more than|less than|up to|at least|etwa|rund|ungefähr|knapp|gut|fast|über|unter|mehr als|weniger als|bis zu|"
+    r"environ|près de|presque|plus de|moins de|unos)|[~≈<>约近]|超过)"
     r"\s?[$€£¥]?$",
     re.IGNORECASE,
 )
@@ -34,6 +36,12 @@ _LABEL = re.compile(
     r"rule|rank|top|abschnitt|kapitel|tabelle|seite|schritt|punkt|nr\.)\s|[#№§]\s?)$",
     re.IGNORECASE,
 )
+_SECTION = re.compile(
+    r"(?:\b(?:sections?|chapters?|tables?|figures?|fig\.|appendix|articles?|versions?|releases?|abschnitt|kapitel|"
+    r"tabelle|chapitre|tableau|annexe)\s|[§第])$",
+    re.IGNORECASE,
+)
+_JOINING = re.compile(r"\s?(?:and|to|or|und|bis|oder|et|à|ou|[-–—/,、和至到])\s?")  # 12.3 and 14.5 million
 _ACRONYM = re.compile(
     r"\b(?!(?:IN|OF|TO|BY|AT|ON|IS|WAS|AND|OR|THE|FROM|FOR|USD|EUR|GBP|JPY|CHF|CNY|INR)\b)[A-Z&]{2,6} $"
 )
@@ -74,16 +82,28 @@ class Figure:
 
 
 def figures(text: str) -> Iterator[Figure]:
-    """Yields the figures of a text that need support.
+    """Returns the figures of a text that need support, in their order.
 
     Whole numbers below 13 without a unit, numbers of lists, sections and pages, and digits that are part of a name
     are left out.
     """
     numbered = {at for match in _LIST_NUMBER.finditer(text) for at in range(*match.span())}
-    for match in _FIGURE.finditer(text):
+    scale, begins = Decimal(1), len(text)  # of the figure behind
+    found = []
+    for match in reversed([*_FIGURE.finditer(text)]):
         figure = None if match.start() in numbered else _figure(match, text)
-        if figure and not _is_name(match, figure, text) and not _needs_none(figure):
-            yield figure
+        if figure is None or _is_name(match, figure, text):
+            continue
+        bare = figure.unit is None and figure.scale == 1
+        if bare and scale != 1 and _JOINING.fullmatch(text[match.end() : begins]):
+            scaled = tuple(Reading(each.value * scale, each.tolerance * scale) for each in figure.readings)
+            figure = replace(figure, readings=(*figure.readings, *scaled))
+        else:
+            scale = figure.scale
+        begins = match.start()
+        if not _needs_none(figure):
+            found.append(figure)
+    return reversed(found)
 
 
 def values(text: str) -> Iterator[Figure]:
@@ -189,4 +209,6 @@ def _is_name(match: re.Match[str], figure: Figure, text: str) -> bool:
     before = text[max(0, match.start() - 40) : match.start()]
     if _PATH.search(before):
         return True
-    return figure.digits.isdigit() and bool(_LABEL.search(before) or _ACRONYM.search(before))
+    if not figure.digits.isdigit():
+        return bool(_SECTION.search(before))
+    return bool(_LABEL.search(before) or _SECTION.search(before) or _ACRONYM.search(before))

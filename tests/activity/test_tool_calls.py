@@ -11,6 +11,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
 from activities.agent.tool_calls import ODD_TOOL_ATTEMPTS, ToolActivities
+from activities.contracts.packed import DependencyRef
 from activities.contracts.run_contracts import RunRef
 from activities.contracts.turn_contracts import ToolCallRef, ToolInput, ToolReply, arguments_sha256
 from activities.model.conversation import ConversationStore, Entry, Opening
@@ -218,7 +219,7 @@ async def test_an_error_that_nobody_anticipates_ends_after_some_attempts(shop: S
     assert (late.value.type, late.value.non_retryable) == ("Unexpected", True)
 
 
-async def _reads(shop: Shop, output: object, offset: int = 0) -> ToolReply:
+async def _reads(shop: Shop, output: object, offset: int = 0, findings: list[DependencyRef] | None = None) -> ToolReply:
     """What `read_output` returns in a conversation with one output before, of 30,000 characters."""
     request = await shop.request("look")
     conversations = ConversationStore(shop.store)
@@ -230,14 +231,21 @@ async def _reads(shop: Shop, output: object, offset: int = 0) -> ToolReply:
     head = _head(f"reads-{output}-{offset}")
     await conversations.save(head, Entry(ancestors=[request.head], input=[result], reply=reply))
     call = ToolCallRef(call_id="r", name="read_output", arguments_sha256=arguments_sha256(arguments))
-    return await shop.attempt(request.model_copy(update={"head": head, "call": call}))
+    return await shop.attempt(request.model_copy(update={"head": head, "call": call, "findings": findings or []}))
 
 
 async def test_an_earlier_output_is_read_again_by_pages_without_being_one_of_the_roles_tools(shop: Shop) -> None:
     first = await shop.text(await _reads(shop, "1-1"))
     assert first.startswith("0123456789")
-    assert first.endswith("[characters 0 to 19850 of 30000: go on with offset=19850]")
+    assert first.endswith("[These are the characters 0 to 19850 of 30000. Continue with offset 19850.]")
     assert await shop.text(await _reads(shop, "1-1", 19_850)) == ("0123456789" * 3000)[19_850:]
+
+
+async def test_the_whole_text_of_a_finding_of_the_brief_is_read_by_its_subtask(shop: Shop) -> None:
+    ref = await shop.store.put_output(RUN, b"the whole finding")
+    finding = DependencyRef(subtask_id="t1", role="hand", text_ref=ref)
+    assert await shop.text(await _reads(shop, "t1", findings=[finding])) == "the whole finding"
+    assert (await _reads(shop, "t1")).result.is_error
 
 
 @pytest.mark.parametrize("output", ["2-1", "1-2", "9-9", "run-1/secret", 7])

@@ -25,7 +25,7 @@ from supervision.base import limits
 from supervision.base.text import cap, clean, one_line, slug
 from supervision.contract.request import RunRequest, describe_errors
 from supervision.grounding.claims import claims, plain_text
-from supervision.grounding.support import GROUNDING_SOURCES_CHARS, Source, unsupported
+from supervision.grounding.support import GROUNDING_SOURCES_CHARS, Source, check
 from supervision.grounding.written_figures import figures
 from supervision.planning.plan_graph import plan_problems
 from tests.corpus.growth import grows_too_fast, seconds
@@ -83,7 +83,7 @@ def texts(text: str) -> object:
 
 
 def grounded(text: str) -> object:
-    return unsupported(text, [Source(text), Source(text, "computed", text)])
+    return check(text, [Source(text), Source(text, "computed", text)])
 
 
 BRACKETS = ["{", "[", '{"a":', '["', '{"a" 1} ', "[1 ", "{ ", "[[1]", '{"a":[', "{x} ", "[-", '"{', "\\{"]
@@ -181,7 +181,7 @@ def test_twice_the_text_takes_at_most_three_times_as_long(name: str) -> None:
 
 def test_sources_at_their_cap_take_as_long_as_the_limit_says() -> None:
     part = limits.GROUNDED_CHARS // 8
-    once = min(seconds(lambda text: unsupported("13 m of 17.", [Source(text)]), "1 " * (part // 2)) for _ in range(3))
+    once = min(seconds(lambda text: check("13 m of 17.", [Source(text)]), "1 " * (part // 2)) for _ in range(3))
     assert once * GROUNDING_SOURCES_CHARS / part < limits.LOOP_SILENCE.total_seconds()
 
 

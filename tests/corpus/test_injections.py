@@ -12,7 +12,7 @@ from activities.questions.judgement import Verdict
 from activities.questions.synthesis import FINAL_WORDS, answer_repair, synthesis_request
 from activities.store.reading import FindingExcerpt
 from supervision.base.prompt_marks import TAGS
-from supervision.contract.finding import Evidence, FindingRecord
+from supervision.contract.finding import CheckedClaim, FindingRecord
 from supervision.contract.plan import Plan, Subtask
 from supervision.contract.result import Contradiction, Gap, Problem
 
@@ -25,8 +25,8 @@ def subtask(text: str) -> Subtask:
 
 
 def finding(text: str) -> FindingExcerpt:
-    evidence = [Evidence(tool="query_data", arguments=text, output_ref="", preview=text)]
-    record = FindingRecord(confidence=0.5, limitations=[text], unsupported=[text], evidence=evidence)
+    checked = [CheckedClaim(text=text, source=text, line=text), CheckedClaim(text=text)]
+    record = FindingRecord(confidence=0.5, limitations=[text], unsupported=[text], sources=[text], checked=checked)
     return FindingExcerpt("t1", "analyst", text, record)
 
 
@@ -63,7 +63,7 @@ def refine(text: str) -> str:
 PROMPTS: dict[str, Callable[[str], str]] = {
     "turn": turn,
     "corrected turn": agent_prompts.correction_request,
-    "unsupported claims": lambda text: agent_prompts.unsupported_note([text]),
+    "unsupported claims": lambda text: agent_prompts.objection([text], unclear=True),
     "refinement": refine,
     "review": review,
     "choice": lambda text: judgement.select_request(text, text, [finding(text), finding(text)]),

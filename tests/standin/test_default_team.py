@@ -36,7 +36,7 @@ async def analyse(folder: Path, question: str) -> tuple[str, list[str]]:
     messages: list[dict[str, Any]] = [{"role": "user", "content": worker_request(subtask, [], [], {})}]
     queries: list[str] = []
     while True:
-        body = {"model": "m", "max_tokens": 9000, "system": worker_system(role.system_prompt), "messages": messages}
+        body = {"model": "m", "max_tokens": 9000, "system": worker_system(role, 10, "2026-01-31"), "messages": messages}
         reply = think(parse({**json.loads(json.dumps(body)), "tools": loaded.toolbox.definitions(role.tools)}))
         calls = [block for block in reply.content if block["type"] == "tool_use"]
         if not calls:

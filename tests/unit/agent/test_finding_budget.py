@@ -6,90 +6,59 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervision.agent.finding_budget import FINDING_SUMMARY_CHARS, allot, groups
-
-SUMMARY = FINDING_SUMMARY_CHARS
+from supervision.agent.finding_budget import groups, kept_whole, level
 
 WEIGHTS = (0.0, 0.3, 0.5, 1.0)
 
-findings = st.lists(st.tuples(st.integers(0, 5 * SUMMARY), st.sampled_from(WEIGHTS)), max_size=12)
-budgets = st.integers(0, 20 * SUMMARY)
+findings = st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 2000), st.sampled_from(WEIGHTS)), max_size=12)
 
 
-def allotted(items: list[tuple[int, float]], budget: int) -> list[int]:
-    return allot([size for size, _ in items], [weight for _, weight in items], budget)
-
-
-@given(findings, budgets)
-def test_the_budget_is_never_passed_and_well_used(items: list[tuple[int, float]], budget: int) -> None:
-    given_out = allotted(items, budget)
-    assert sum(given_out) <= budget
-    assert all(0 <= got <= size for got, (size, _) in zip(given_out, items, strict=True))
-    cut = [got for got, (size, _) in zip(given_out, items, strict=True) if got < size]
-    assert bool(cut) == (sum(size for size, _ in items) > budget)
-    if cut:
-        assert budget - sum(given_out) < len(items) * len(WEIGHTS)  # some characters for each that was cut
-
-
-@given(findings, budgets, st.data())
-def test_the_order_of_findings_makes_no_difference(
-    items: list[tuple[int, float]], budget: int, data: st.DataObject
+@given(findings, st.integers(0, 20_000))
+def test_a_finding_gives_way_only_where_that_is_needed_and_after_all_of_less_weight(
+    items: list[tuple[int, int, float]], budget: int
 ) -> None:
-    order = data.draw(st.permutations(range(len(items))))
-    shuffled = allotted([items[n] for n in order], budget)
-    assert [shuffled[order.index(n)] for n in range(len(items))] == allotted(items, budget)
-
-
-@given(findings, budgets)
-def test_a_finding_is_cut_only_when_all_of_less_weight_are_summaries(
-    items: list[tuple[int, float]], budget: int
-) -> None:
-    given_out = allotted(items, budget)
-    cut = [weight for got, (size, weight) in zip(given_out, items, strict=True) if got < size]
-    for got, (_, weight) in zip(given_out, items, strict=True):
-        if any(weight < other for other in cut):
-            assert got <= SUMMARY
-
-
-@given(findings, budgets)
-def test_no_summary_is_cut_while_one_of_less_weight_is_kept(items: list[tuple[int, float]], budget: int) -> None:
-    given_out = allotted(items, budget)
-    short = [weight for got, (size, weight) in zip(given_out, items, strict=True) if got < min(size, SUMMARY)]
-    for got, (_, weight) in zip(given_out, items, strict=True):
-        if any(weight < other for other in short):
-            assert got == 0
-
-
-@given(findings, budgets)
-def test_among_equals_only_the_larger_are_cut_and_to_one_length(items: list[tuple[int, float]], budget: int) -> None:
-    given_out = allotted(items, budget)
-    for kind in WEIGHTS:
-        pairs = [(got, size) for got, (size, weight) in zip(given_out, items, strict=True) if weight == kind]
-        lengths = {got for got, size in pairs if got < size}
-        assert len(lengths) <= 1
-        for length in lengths:
-            assert all(got == size for got, size in pairs if size <= length)
+    whole, short, weights = ([item[place] for item in items] for place in range(3))
+    kept = kept_whole(whole, short, weights, budget)
+    taken = [size if stays else brief for size, brief, stays in zip(whole, short, kept, strict=True)]
+    if not all(kept):
+        gave_way = [n for n, stays in enumerate(kept) if not stays]
+        last = max(gave_way, key=lambda n: (weights[n], -whole[n]))
+        assert sum(taken) - short[last] + whole[last] > budget
+        for n, stays in enumerate(kept):
+            assert not stays or short[n] >= whole[n] or (weights[n], -whole[n]) >= (weights[last], -whole[last])
+    if sum(taken) > budget:
+        assert not [n for n, stays in enumerate(kept) if stays and short[n] < whole[n]]
 
 
 @pytest.mark.parametrize(
-    ("sizes", "weights", "budget", "expected"),
+    ("whole", "weights", "budget", "expected"),
     [
-        ([100, 200], [0.5, 0.5], 300, [100, 200]),
-        ([100, 200], [0.5, 0.5], 250, [100, 150]),
-        ([5000, 5000], [0.9, 0.1], 8000, [5000, 3000]),
-        ([5000, 5000], [0.9, 0.1], 6000, [4800, 1200]),
-        ([5000, 5000, 5000], [0.9, 0.1, 0.1], 8000, [5000, 1500, 1500]),
-        ([5000, 5000, 5000], [0.9, 0.4, 0.1], 8000, [5000, 1800, 1200]),
-        ([5000, 5000, 5000], [0.9, 0.4, 0.1], 2000, [1200, 800, 0]),
-        ([5000, 5000, 5000], [0.9, 0.9, 0.9], 3000, [1000, 1000, 1000]),
-        ([5000], [0.5], 0, [0]),
+        ([5000, 5000], [0.9, 0.1], 10_000, [True, True]),
+        ([5000, 5000], [0.9, 0.1], 9999, [True, False]),
+        ([5000, 5000], [0.9, 0.1], 6000, [True, False]),
+        ([5000, 5000], [0.9, 0.1], 5999, [False, False]),
+        ([5000, 6000, 7000], [0.5] * 3, 12_000, [True, True, False]),
+        ([5000, 900], [0.9, 0.1], 100, [False, True]),  # a text shorter than its summary stays
         ([], [], 100, []),
     ],
 )
-def test_findings_are_cut_least_weight_first(
-    sizes: list[int], weights: list[float], budget: int, expected: list[int]
+def test_findings_give_way_least_weight_first(
+    whole: list[int], weights: list[float], budget: int, expected: list[bool]
 ) -> None:
-    assert allot(sizes, weights, budget) == expected
+    assert kept_whole(whole, [1000] * len(whole), weights, budget) == expected
+
+
+def test_lists_of_different_lengths_are_refused() -> None:
+    with pytest.raises(ValueError, match="shorter"):
+        kept_whole([1, 2], [1, 2], [1.0], 10)
+
+
+@given(st.lists(st.integers(0, 5000), min_size=1, max_size=12), st.integers(0, 20_000))
+def test_only_the_larger_are_cut_and_to_one_length_that_uses_the_room(sizes: list[int], budget: int) -> None:
+    most = level(sizes, budget)
+    taken = sum(min(size, most) for size in sizes)
+    assert taken <= budget
+    assert most >= max(sizes) or budget - taken < len(sizes)
 
 
 @given(st.lists(st.integers(0, 100), max_size=40), st.integers(0, 300))
@@ -119,19 +88,6 @@ def test_findings_that_fit_together_are_one_group() -> None:
     assert groups([90, 90, 5, 5], 100) == [[0, 1], [2, 3]]
     assert groups([1], 0) == [[0]]
     assert groups([], 100) == []
-
-
-def test_lists_of_different_lengths_are_refused() -> None:
-    with pytest.raises(ValueError, match="shorter"):
-        allot([1, 2], [1.0], 10)
-
-
-def test_summaries_that_just_fit_are_not_cut() -> None:
-    assert allot([5000, SUMMARY + 1], [1.0, 0.5], 5000 + SUMMARY) == [5000, SUMMARY]
-
-
-def test_findings_that_just_fit_stay_whole() -> None:
-    assert allot([100, 100, 300], [1.0] * 3, 500) == [100, 100, 300]
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=6), st.integers(0, 40))

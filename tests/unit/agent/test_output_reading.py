@@ -15,7 +15,7 @@ def pages(text: str, offset: int, most: int) -> str:
     read = ""
     while True:
         shown = page(text, read_call({"output": "3-1", "offset": offset}), most)
-        more = re.search(r"\n\[characters \d+ to \d+ of \d+: go on with offset=(\d+)\]$", shown)
+        more = re.search(r"\n\[These are the characters \d+ to \d+ of \d+\. Continue with offset (\d+)\.\]$", shown)
         read += shown[: more.start()] if more else shown
         if more is None:
             return read
@@ -29,7 +29,7 @@ def test_beginning_and_pages_are_the_whole_output(text: str, limit: int, most: i
     if len(text) <= limit:
         assert shown == text
         return
-    cut = re.search(r'\n\[cut: (\d+) of \d+ characters are shown; read_output with output "3-1" and offset \1 ', shown)
+    cut = re.search(r'\n\[cut: (\d+) of \d+ characters are shown\. read_output with output "3-1" and offset \1 ', shown)
     assert cut is not None
     assert shown[: cut.start()] + pages(text, int(cut[1]), most) == text
 
@@ -39,9 +39,6 @@ def test_beginning_and_pages_are_the_whole_output(text: str, limit: int, most: i
     [
         ({}, "output is a name"),
         ({"output": 3.1}, "output is a name"),
-        ({"output": "3"}, "output is a name"),
-        ({"output": "0-1"}, "output is a name"),
-        ({"output": "../1-1"}, "output is a name"),
         ({"output": "3-1", "offset": -1}, "offset a number"),
         (None, "output is a name"),
     ],
@@ -71,6 +68,11 @@ def test_an_output_is_named_by_its_reply_and_call() -> None:
     assert read_call({"output": output_name(12, 7)}).place == (12, 7)
 
 
+@pytest.mark.parametrize("output", ["3", "0-1", "../1-1", "t2", ""])
+def test_another_name_has_no_place(output: str) -> None:
+    assert read_call({"output": output}).place is None
+
+
 def test_the_tool_is_defined_with_all_of_its_arguments() -> None:
     assert read_output_tool()["input_schema"]["properties"].keys() == {"output", "offset"}
 
@@ -86,4 +88,4 @@ def test_a_beginning_of_exactly_the_limit_is_whole(length: int, whole: bool) -> 
 def test_a_page_to_the_end_is_the_last(length: int, last: bool) -> None:
     shown = page("x" * length, read_call({"output": "3-1", "offset": 5}), 10)
     assert (shown == "x" * 10) == last
-    assert ("offset=15" in shown) == (not last)
+    assert ("offset 15" in shown) == (not last)

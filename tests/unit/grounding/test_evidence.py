@@ -4,11 +4,11 @@ import pytest
 
 from supervision.base import limits
 from supervision.grounding.claims import claims
-from supervision.grounding.support import GROUNDING_SOURCES_CHARS, Source, unsupported
+from supervision.grounding.support import GROUNDING_SOURCES_CHARS, Source, check
 
 
 def missing(text: str, *sources: Source) -> list[str]:
-    return [claim.text for claim in unsupported(text, list(sources))]
+    return [claim.text for claim in check(text, list(sources)) if not claim.source]
 
 
 def data(text: str) -> Source:

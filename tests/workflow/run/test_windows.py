@@ -26,7 +26,7 @@ TEAM: dict[str, Any] = {
     "generalist": "counter",
     "roles": [{"name": "counter", "description": "Counts.", "system_prompt": PROMPT, "tools": ["lookup"]}],
 }
-_CUT = re.compile(r'\n\[cut: (\d+) of \d+ characters are shown; read_output with output "(\d+-1)" and offset \1 ')
+_CUT = re.compile(r'\n\[cut: (\d+) of \d+ characters are shown\. read_output with output "(\d+-1)" and offset \1 ')
 TOO_LONG = "prompt is too long: 120000 tokens > 100000 maximum"
 
 
