@@ -36,5 +36,5 @@ async def _run(arguments: ReadAttachment, context: ToolContext) -> ToolOutput:
     end = arguments.offset + PAGE
     page = text[arguments.offset : end]
     if end < len(text):
-        page += f"\n[characters {arguments.offset} to {end} of {len(text)}: go on with offset={end}]"
+        page += f"\n[characters {arguments.offset} to {end} of {len(text)}: continue with offset={end}]"
     return ToolOutput(page, sources=[arguments.name])

@@ -147,7 +147,7 @@ def search_documents(name: str, options: dict[str, Any], folder: Path) -> Tool[S
 
     description = (
         "Searches the team's documents and returns the best passage of each document found, with the document's id. "
-        "Use read_document to read one whole."
+        "Use read_document to read all of one."
     )
     return Tool(name, description, SearchDocuments, run, catalogue=_titles(folder, pattern))
 

@@ -203,7 +203,7 @@ def test_other_arguments_get_what_the_subtask_says_or_the_least(spec: dict[str, 
 
 def test_a_finding_is_handed_over_by_the_tool_that_takes_it() -> None:
     outcome = {"enum": ["partial", "done"]}
-    finish = tool("finish", "Takes it.", outcome=outcome, finding=TEXT, confidence={"type": ["number", "null"]})
+    finish = tool("finish", "Takes it.", outcome=outcome, finding=TEXT, confidence={"type": "number"})
     agent = analyst(orchards(), "How did the pear crop of Hill Farm change from 1980 to 2020?")
     agent.tools = [*TABLES, finish]
     agent.functions["finish"] = lambda **_: "taken"
