@@ -31,9 +31,9 @@ def constants(source: str) -> Iterator[str]:
     tree = ast.parse(source)
     docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
-            if " " in node.value and ("." in node.value or len(node.value) < 300):
-                yield node.value
+        text = node.value if isinstance(node, ast.Constant) and id(node) not in docs else None
+        if isinstance(text, str) and " " in text and ("." in text or len(text) < 300):
+            yield text
 
 
 def texts(value: Any) -> Iterator[str]:
