@@ -142,11 +142,10 @@ def _adopt(context: RunContext, reply: PlanReply) -> None:
     if reply.team is not None and reply.team_ref is not None:
         context.team, context.team_ref = reply.team, reply.team_ref
     state.adopt(reply.plan)
+    generalist = context.team.generalist
     for subtask_id, role in reply.unknown_roles.items():
-        state.warn(
-            f"{subtask_id} was planned for {quoted(role)}, which the team lacks: {context.team.generalist} does it"
-        )
-        state.trace.note("role_unknown", subtask_id, role=role, by=context.team.generalist)
+        state.warn(f"the team has no role {quoted(role)}: {generalist} does {subtask_id}")
+        state.trace.note("role_unknown", subtask_id, role=role, by=generalist)
     state.trace.note("plan_accepted", **plan_accepted(reply.plan, reply.strategy))
 
 
