@@ -6,7 +6,6 @@ from pydantic import AwareDatetime, Field, model_validator
 
 from activities.contracts.run_contracts import RunRef, SubtaskBrief
 from activities.contracts.turn_contracts import ToolResultRef
-from supervision.agent.grounds import Grounds
 from supervision.base import limits
 from supervision.base.queues import MODEL_QUEUE
 from supervision.budget.amount import Amount
@@ -46,9 +45,7 @@ class LoopProgress(Model):
     pauses: int = 0
     usage: Usage = Usage()
     last_tokens: int = 0
-    last_preview: str = ""
-    last_text_ref: str | None = None
-    grounds: Grounds = Field(default_factory=Grounds)
+    last_finding: Finding | None = None
     trace_seq: int = 0
     tools: dict[str, ToolTally] = {}
     worked_seconds: Annotated[float, Field(ge=0)] = 0.0

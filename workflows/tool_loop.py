@@ -20,6 +20,7 @@ with workflow.unsafe.imports_passed_through():
         NOT_RUN,
         NUDGE,
         TURNS_LEFT,
+        UNKNOWN_OUTCOME,
         no_outcome,
         objection,
     )
@@ -80,7 +81,7 @@ class ToolLoop:
                 continue
             progress.head, progress.results, note, asked_again = reply.head, [], None, 0
             progress.feedback_due = False
-            if finding := _finding_of(step, reply, progress):
+            if finding := _finding_of(step, reply, agent.subtask_id):
                 note = self._objection(reply)
                 if note is None:
                     result = self._result(finding)
@@ -135,7 +136,7 @@ class ToolLoop:
 
     def stopped(self) -> WorkerAgentResult:
         """Returns what a cancelled worker agent has; a run that is reset goes on from there."""
-        result = self._result(_finding_so_far(self._progress), stopped=True)
+        result = self._result(_finding_so_far(self._progress, self._agent.subtask_id), stopped=True)
         result.turns = max(0, result.turns - int(self._turn_open))
         result.progress = self._resumable()
         return result
@@ -144,13 +145,13 @@ class ToolLoop:
         """Returns the error of this attempt; one that it can go on from later carries where it stands."""
         consumed = self._result(None)
         if problem.type in RESUMABLE:
-            consumed.finding = _finding_so_far(self._progress)
+            consumed.finding = _finding_so_far(self._progress, self._agent.subtask_id)
             # The turn that could not be made is counted when it is.
             consumed.turns = max(0, consumed.turns - 1)
             consumed.progress = self._resumable()
             consumed.retry_after = retry_after
         elif problem.type is ErrorKind.TIMEOUT:
-            consumed.finding = _finding_so_far(self._progress)
+            consumed.finding = _finding_so_far(self._progress, self._agent.subtask_id)
         return ApplicationError(problem.message, consumed, type=problem.type, non_retryable=True)
 
     def _resumable(self) -> LoopProgress:
@@ -218,10 +219,7 @@ class ToolLoop:
         self._turn_open = False
         progress.usage += reply.usage
         progress.last_tokens = reply.usage.tokens
-        if reply.preview:
-            progress.last_preview = reply.preview
-        if stored := reply.finding or reply.earlier:
-            progress.last_text_ref = stored.text_ref
+        progress.last_finding = reply.finding or reply.earlier or progress.last_finding
         self._trace.note(
             "turn",
             agent.subtask_id,
@@ -236,7 +234,7 @@ class ToolLoop:
 
     async def _run_tools(self, reply: TurnReply) -> list[ToolResultRef]:
         """Runs all tool calls of a turn in parallel; returns the results in the order of the calls."""
-        agent, progress = self._agent, self._progress
+        progress = self._progress
         running = [self._run_tool(reply.head, call) for call in reply.calls[: limits.TOOL_CALLS_PER_TURN]]
         # Progress is changed only after all have ended: a cancellation in between finds it as it was at the reply.
         try:
@@ -250,8 +248,7 @@ class ToolLoop:
             if call.name != FINISH_TOOL:  # a conclusion that came too early is no failure of a tool
                 tally = progress.tools.get(call.name, ToolTally())
                 progress.tools[call.name] = tally.counted(tool_reply.preview if tool_reply.result.is_error else None)
-            progress.grounds.add(tool_reply.result.sources, tool_reply.artifacts, agent.subtask_id)
-        surplus = f"at most {limits.TOOL_CALLS_PER_TURN} tool calls are run in one turn: call it again in the next"
+        surplus = f"Not run: one turn runs at most {limits.TOOL_CALLS_PER_TURN} tool calls. Call it in the next one."
         return [tool_reply.result for tool_reply in replies] + [
             ToolResultRef(call_id=call.call_id, text=surplus, is_error=True)
             for call in reply.calls[limits.TOOL_CALLS_PER_TURN :]
@@ -303,7 +300,7 @@ def _not_run(calls: list[ToolCallRef]) -> list[ToolResultRef]:
 
 
 def _stopped_call(call: ToolCallRef) -> ToolResultRef:
-    text = "this call was stopped, its outcome is unknown: check before you try it again"
+    text = f"This call was stopped. {UNKNOWN_OUTCOME}"
     return ToolResultRef(call_id=call.call_id, text=text, is_error=True)
 
 
@@ -315,7 +312,7 @@ def _no_outcome(call: ToolCallRef, failed: CallFailed) -> ToolReply:
     )
 
 
-def _finding_of(step: Next, reply: TurnReply, progress: LoopProgress) -> Finding | None:
+def _finding_of(step: Next, reply: TurnReply, subtask_id: str) -> Finding | None:
     """Returns the finding of a reply that concludes, or with which the loop has to end; None if it goes on."""
     if step in (Next.FINISH, Next.FINISH_CUT):
         finding = reply.finding
@@ -328,27 +325,23 @@ def _finding_of(step: Next, reply: TurnReply, progress: LoopProgress) -> Finding
         missing.append("the finding is not whole: the turns were over before the worker agent concluded")
     elif step is Next.FINISH_CUT:
         missing.append(f"the finding is not whole: the model stopped with {reply.stop_reason}")
+    return _lacking(finding, missing, subtask_id)
+
+
+def _finding_so_far(progress: LoopProgress, subtask_id: str) -> Finding | None:
+    """Returns the last text of the worker agent, if any, as a finding."""
+    missing = ["the worker agent was stopped before it had finished"]
+    return progress.last_finding and _lacking(progress.last_finding, missing, subtask_id)
+
+
+def _lacking(finding: Finding, missing: list[str], subtask_id: str) -> Finding:
+    """Returns a finding of that subtask, which is partial if something is missing."""
     changes = {
         "outcome": "partial" if missing else finding.outcome,
-        "sources": progress.grounds.sources,
-        "artifacts": progress.grounds.artifacts,
-        "limitations": [*finding.limitations, *missing, *progress.grounds.limitations()],
+        "artifacts": [item.model_copy(update={"subtask_id": subtask_id}) for item in finding.artifacts],
+        "limitations": [*finding.limitations, *missing],
     }
     return finding.model_copy(update=changes)
-
-
-def _finding_so_far(progress: LoopProgress) -> Finding | None:
-    """Returns the last text of the worker agent, if any, as a finding."""
-    if not progress.last_text_ref:
-        return None
-    return Finding(
-        outcome="partial",
-        summary=progress.last_preview,
-        text_ref=progress.last_text_ref,
-        sources=progress.grounds.sources,
-        artifacts=progress.grounds.artifacts,
-        limitations=["the worker agent was stopped before it had finished", *progress.grounds.limitations()],
-    )
 
 
 def _loop_problem(step: Next, reply: TurnReply, max_turns: int) -> Problem:

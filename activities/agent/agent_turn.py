@@ -30,12 +30,13 @@ from supervision.agent.output_reading import read_call, read_output_tool
 from supervision.base import limits
 from supervision.base.prompt_marks import FINISH_TOOL, READ_OUTPUT_TOOL
 from supervision.base.text import cut, one_line
-from supervision.contract.finding import CheckedClaim, Evidence, Finding, FindingRecord
+from supervision.contract.finding import ArtifactRef, CheckedClaim, Evidence, Finding, FindingRecord
 from supervision.contract.model_choice import Effort
 from supervision.contract.team import Role
 from supervision.grounding.support import UNSUPPORTED_BYTES, Source, check, found_nowhere
 
 _EVIDENCE_CALLS = 60  # the last ones of a worker agent: what it concluded from
+SOURCES = 50  # of one finding, and as many artifacts: each has a line on a screen
 _CHECKED_CLAIMS = 40  # of one finding, for those who judge it
 _CALL_BYTES = 100  # a tool call beside the line that was found in its output
 _YEAR = re.compile(r"[12]\d{3}")  # found somewhere, it tells a judge nothing
@@ -44,19 +45,26 @@ _YEAR = re.compile(r"[12]\d{3}")  # found somewhere, it tells a judge nothing
 _NO_GROUND = re.compile(r"<(feedback|previous_finding)>\n.*?\n</\1>", re.DOTALL)
 
 
-class _Grounds(NamedTuple):
-    """What a finding is built on: texts for the rule of grounding, and its tool calls with the sources they named."""
+class Grounds(NamedTuple):
+    """What a finding is built on: texts for the rule of grounding, its tool calls, and what these named."""
 
     texts: list[Source]
     calls: list[Evidence]
     sources: list[str]
+    artifacts: list[ArtifactRef]
+
+    @property
+    def left_out(self) -> list[str]:
+        """One sentence for each kind of which a finding cannot carry all."""
+        more = {"sources": len(self.sources) - SOURCES, "artifacts": len(self.artifacts) - SOURCES}
+        return [f"{count} more {kind} stand only in the tool outputs" for kind, count in more.items() if count > 0]
 
 
-async def _read_grounds(conversations: ConversationStore, head: str, toolbox: Toolbox) -> _Grounds:
+async def read_grounds(conversations: ConversationStore, head: str, toolbox: Toolbox) -> Grounds:
     """Returns what the conversation at `head` is built on. Errors of tools prove nothing."""
     chain = await conversations.chain(head)
     texts = [Source(_NO_GROUND.sub("", text)) for text in _texts(chain[0].input)]
-    calls, sources = [], dict[str, None]()
+    calls, sources, artifacts = [], dict[str, None](), list[ArtifactRef]()
     for use in await read_tool_uses(conversations, chain):
         tool = toolbox.get(use.name)
         if use.output is None or use.is_error or not (tool or _reads_a_finding(use)):
@@ -64,10 +72,11 @@ async def _read_grounds(conversations: ConversationStore, head: str, toolbox: To
         arguments = one_line(use.arguments, limits.SENTENCE_BYTES)
         calls.append(Evidence(tool=use.name, arguments=arguments, output_ref=use.output_ref))
         sources |= dict.fromkeys(use.sources)
+        artifacts += use.artifacts
         kind = tool.evidence if tool else "data"
         if kind != "nothing":
             texts.append(Source(use.output, kind, use.arguments, one_line(f"{use.name} {_shown(use)}", _CALL_BYTES)))
-    return _Grounds(texts, calls[-_EVIDENCE_CALLS:], [*sources][: limits.FINDING_SOURCES])
+    return Grounds(texts, calls[-_EVIDENCE_CALLS:], [*sources], artifacts)
 
 
 def _reads_a_finding(use: ToolUse) -> bool:
@@ -224,26 +233,28 @@ class AgentTurnActivities:
         store, run_id = self._calls.store, turn.run.run_id
         loaded = await self._teams.load(turn.team_ref)
         grounding = loaded.team.role(turn.role).grounding
-        grounds = await _read_grounds(self._calls.conversations, head, loaded.toolbox)
+        grounds = await read_grounds(self._calls.conversations, head, loaded.toolbox)
         claims = await asyncio.to_thread(check, conclusion.text, grounds.texts) if grounding == "tools" else []
         record = FindingRecord(
             outcome="done" if conclusion.outcome == "done" else "partial",
             grounding=grounding,
             summary=conclusion.summary or cut(conclusion.text, limits.SUMMARY_BYTES),
             confidence=conclusion.confidence,
-            limitations=[cut(item, limits.SENTENCE_BYTES) for item in conclusion.limitations[: limits.LIMITATIONS]],
-            sources=grounds.sources,
+            limitations=[
+                *(cut(item, limits.SENTENCE_BYTES) for item in conclusion.limitations[: limits.LIMITATIONS]),
+                *grounds.left_out,
+            ],
+            sources=grounds.sources[:SOURCES],
             unsupported=found_nowhere(claims),
             checked=_shown_claims(claims),
             evidence=grounds.calls,
         )
         data = conclusion.text.encode("utf-8", "replace")
-        shared = record.model_dump(include={"outcome", "grounding", "summary", "confidence", "limitations"})
         return Finding(
-            **shared,
+            **record.model_dump(exclude={"checked", "evidence"}),
+            artifacts=grounds.artifacts[:SOURCES],
             text_ref=await store.put_output(run_id, data),
             text_bytes=len(data),
-            unsupported=record.unsupported,
             record_ref=await store.put_output(run_id, record.model_dump_json().encode()),
         )
 

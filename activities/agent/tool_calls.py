@@ -128,9 +128,10 @@ class ToolActivities:
             artifacts.append(ArtifactRef(name=new.name, media_type=new.media_type, bytes=len(new.data), ref=key))
         sources = [one_line(source, limits.SOURCE_BYTES) for source in ran.sources[: limits.FINDING_SOURCES]]
         return ToolReply(
-            result=ToolResultRef(call_id=request.call.call_id, ref=ref, is_error=ran.is_error, sources=sources),
+            result=ToolResultRef(
+                call_id=request.call.call_id, ref=ref, is_error=ran.is_error, sources=sources, artifacts=artifacts
+            ),
             preview=cut(ran.text, _TOOL_PREVIEW_BYTES),
-            artifacts=artifacts,
         )
 
 

@@ -18,13 +18,14 @@ def arguments_sha256(arguments: object) -> str:
 
 
 class ToolResultRef(Model):
-    """The outcome of one tool call by reference, or as `text` if no tool ran; `sources` are what it names as such."""
+    """The outcome of one tool call by reference, or as `text` if no tool ran; the sources and artifacts it names."""
 
     call_id: str
     ref: str = ""
     text: str | None = None
     is_error: bool = False
     sources: list[str] = []
+    artifacts: list[ArtifactRef] = []
 
 
 class TurnInput(Model):
@@ -66,8 +67,7 @@ class ToolCallRef(Model):
 class TurnReply(Model):
     """A model's reply: `preview` is at most 2 KB of its text, `stop_detail` explains a refusal.
 
-    A conclusion is a `finding`, to which the attempt adds what its tools gave, or says that the subtask is
-    `impossible`; an `unclear` one reads as if it were.
+    A conclusion is a `finding`, or says that the subtask is `impossible`; an `unclear` one reads as if it were.
     `finish_call_id` names the call of `finish` that gave it, to be answered if the conversation continues.
     A `last` turn without a text of its own has the last text before it as `earlier`. `fullest` says that no more room
     would make a cut reply longer; `cache_miss` why the provider read less from its cache than it could. `cleared` tool
@@ -108,4 +108,3 @@ class ToolReply(Model):
 
     result: ToolResultRef
     preview: str = ""
-    artifacts: list[ArtifactRef] = []

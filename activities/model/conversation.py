@@ -47,7 +47,7 @@ class Entry(Model):
 
     Only the first entry has an opening. `ancestors` are the keys of all entries before it, oldest first. In
     `input`, the new user messages, a tool_result block has `content_ref`, a key, in place of `content`, and the
-    `sources` that the tool named, which the model does not get. `view` says
+    `sources` and `artifacts` that the tool named, which the model does not get. `view` says
     what of the conversation the call showed the model. `spent` is what failed attempts at this call had cost, `at`
     when the answer was stored, as ISO 8601.
     """
@@ -226,12 +226,12 @@ def _with_output(block: Json, texts: dict[str, str]) -> Json:
     if "content_ref" not in block:
         return dict(block)
     renamed = {"content_ref": "content"}
-    sent = {name: value for name, value in block.items() if name != "sources"}
+    sent = {name: value for name, value in block.items() if name not in ("sources", "artifacts")}
     return {renamed.get(k, k): (texts[v] if k == "content_ref" else v) for k, v in sent.items()}
 
 
 def _result_block(result: ToolResultRef) -> Json:
     content = {"content_ref": result.ref} if result.text is None else {"content": result.text}
     block: Json = {"type": "tool_result", "tool_use_id": result.call_id, **content}
-    more = {"is_error": result.is_error, "sources": result.sources}
+    more = result.model_dump(include={"is_error", "sources", "artifacts"})
     return {**block, **{name: value for name, value in more.items() if value}}

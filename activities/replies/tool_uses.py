@@ -9,11 +9,12 @@ from activities.model.port import Json
 from supervision.agent.output_reading import ReadOutputCall
 from supervision.base import limits
 from supervision.base.text import one_line
+from supervision.contract.finding import ArtifactRef
 
 
 @dataclass(frozen=True)
 class ToolUse:
-    """A call with its arguments as JSON, its output, None if it was not run (yet), and the sources that this names."""
+    """A call with its arguments as JSON, its output, None if it was not run (yet), and what this names."""
 
     name: str
     arguments: str
@@ -21,6 +22,7 @@ class ToolUse:
     output_ref: str = ""
     is_error: bool = False
     sources: Sequence[str] = ()
+    artifacts: Sequence[ArtifactRef] = ()
 
 
 async def read_tool_uses(conversations: ConversationStore, chain: list[Entry]) -> list[ToolUse]:
@@ -74,5 +76,12 @@ def _tool_use(call: Json, answer: tuple[Json, Json] | None) -> ToolUse:
     if answer is None:
         return ToolUse(name, arguments, None)
     block, stored = answer
-    ref, sources = str(stored.get("content_ref", "")), stored.get("sources", ())
-    return ToolUse(name, arguments, str(block.get("content")), ref, bool(block.get("is_error")), sources)
+    return ToolUse(
+        name,
+        arguments,
+        str(block.get("content")),
+        str(stored.get("content_ref", "")),
+        bool(block.get("is_error")),
+        stored.get("sources", ()),
+        [ArtifactRef.model_validate(artifact) for artifact in stored.get("artifacts", ())],
+    )

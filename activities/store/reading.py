@@ -104,7 +104,7 @@ async def with_findings(
     """
     whole, room = await _whole(store, refs), tokens * limits.CHARS_PER_TOKEN
     whole = _with_lists_of(whole, list_bytes(tokens))
-    others = size(write([replace(finding, text="") for finding in whole]))
+    others = size(write([replace(finding, text="", summarised=True) for finding in whole]))
     return write(_fitted(whole, refs, max(room - others, room / 2)))
 
 

@@ -60,6 +60,7 @@ def _fact_lines(run_id: str, outcome: RunOutcome, result: RunResult, web: str | 
     for citation in result.citations:
         cited.setdefault(citation.claim, []).extend(citation.subtask_ids)
     lines += [f"[{_folded([*dict.fromkeys(ids)])}] {claim}" for claim, ids in cited.items()]
+    lines += _source_lines(result)
     for item in result.contradictions:
         lines.append(f"conflict between {', '.join(item.subtask_ids)}: {item.description} → {item.resolution}")
     for artifact in result.artifacts:
@@ -86,6 +87,18 @@ def _fact_lines(run_id: str, outcome: RunOutcome, result: RunResult, web: str | 
     if web:
         lines.append(web)
     return [safe_line(line, _LINE) if line != web else line for line in lines]
+
+
+def _source_lines(result: RunResult) -> list[str]:
+    """Returns the sources of the findings that the answer cites, by the marks of these."""
+    cited = {subtask_id for citation in result.citations for subtask_id in citation.subtask_ids}
+    findings = {report.id: report.finding for report in result.subtasks if report.finding and report.id in cited}
+    sources = {
+        subtask_id: [*(["the model's own knowledge"] if finding.grounding == "knowledge" else []), *finding.sources]
+        for subtask_id, finding in findings.items()
+    }
+    lines = [f"[{subtask_id}] {'; '.join(named)}" for subtask_id, named in sources.items() if named]
+    return ["sources:", *lines] if lines else []
 
 
 def _folded(ids: list[str]) -> str:

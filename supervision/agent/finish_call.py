@@ -102,7 +102,7 @@ class FinishCall(Model):
         Field(description="What is missing, doubtful or older than asked, one sentence each. Empty if nothing is."),
     ]
     confidence: Annotated[
-        float,
+        float | None,
         Field(
             description="0.95: each statement stands word for word in a source. 0.8: one step of inference. 0.6: thin "
             "or old sources, or one of two that disagree. 0.3: mostly inference."
@@ -141,7 +141,7 @@ def read_finish(arguments: object, beside: str = "") -> Conclusion | None:
     """
     if not isinstance(arguments, dict):
         return None
-    given = {"finding": "", "summary": "", "limitations": [], "confidence": -1.0}  # -1 stands for a missing confidence
+    given: dict[str, Any] = {"finding": "", "summary": "", "limitations": [], "confidence": None}
     given |= {name: value for name, value in arguments.items() if value is not None}
     if isinstance(given["limitations"], str):
         given["limitations"] = [given["limitations"]]
@@ -155,10 +155,10 @@ def read_finish(arguments: object, beside: str = "") -> Conclusion | None:
         finding = own if not call.finding.strip() or finding in own else f"{own}\n\n{finding}"
     if not finding:
         return None
-    confidence = call.confidence / 100 if call.confidence > 1 else call.confidence
+    confidence = call.confidence / 100 if call.confidence and call.confidence > 1 else call.confidence
     return Conclusion(
         text=finding,
-        confidence=None if arguments.get("confidence") is None else min(1.0, max(0.0, confidence)),
+        confidence=None if confidence is None else min(1.0, max(0.0, confidence)),
         limitations=_items(call.limitations),
         outcome=call.outcome,
         summary=cut(summary or finding, limits.SUMMARY_BYTES),

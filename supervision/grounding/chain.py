@@ -98,7 +98,7 @@ def _claim_links(
                 link.outputs += [item for item, support in outputs[subtask_id] if support.supports(claim)]
         if stated.supports(claim):
             link.elsewhere = _REST
-        elif any(findings[subtask_id].grounding == "knowledge" for subtask_id in link.findings):
+        elif not link.outputs and any(findings[subtask_id].grounding == "knowledge" for subtask_id in link.findings):
             link.elsewhere = _KNOWLEDGE
         link.problem = _problem(link, findings)
         if not link.problem and claim.text in wrongly_cited:

@@ -30,7 +30,7 @@ from console.terminal import put, wrapped
 from console.view.answer_text import answer_report
 from console.view.live_view import draw
 from console.view.picture import Picture, tree_rows
-from supervision.contract.finding import ArtifactRef
+from supervision.contract.finding import ArtifactRef, Finding
 from supervision.contract.progress import Counts
 from supervision.contract.result import Citation, RunResult, SubtaskReport
 from supervision.contract.status import RunLimits, Status
@@ -86,6 +86,25 @@ def test_claims_are_named_once_with_all_that_hold_them() -> None:
     answer_report("r", RunOutcome(0, "completed", RunResult(answer="-", citations=cited))).show(screen)
     assert written(screen).count("It grew.") == 1
     assert "[t3, t1] It grew." in written(screen)
+
+
+def test_sources_of_cited_findings_are_listed_by_their_marks() -> None:
+    screen = terminal(80)
+    findings = {
+        "t1": Finding(summary="", text_ref="", sources=["harvest book", "https://example.org/a"]),
+        "t2": Finding(summary="", text_ref="", grounding="knowledge"),
+        "t3": Finding(summary="", text_ref="", sources=["not cited"]),
+    }
+    reports = [
+        SubtaskReport(id=name, role="r", description="d", state="completed", finding=one)
+        for name, one in findings.items()
+    ]
+    result = RunResult(answer="-", citations=[Citation(claim="It grew.", subtask_ids=["t1", "t2"])], subtasks=reports)
+    answer_report("r", RunOutcome(0, "completed", result)).show(screen)
+    shown = written(screen)
+    assert "[t1] harvest book; https://example.org/a" in shown
+    assert "[t2] the model's own knowledge" in shown
+    assert "not cited" not in shown
 
 
 def test_a_cancelled_run_says_so_once(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,6 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from activities.contracts.turn_contracts import ToolResultRef
     from activities.prompts.agent_prompts import FINISH_TAKEN
-    from supervision.agent.grounds import Grounds
     from supervision.contract.finding import Finding
     from supervision.contract.team import RoleCard
     from supervision.planning.capabilities import role_for
@@ -81,8 +80,7 @@ def warm_start(role: str, result: WorkerAgentResult | None, finding: Finding | N
     if result.finding.text_ref != finding.text_ref:
         return None
     taken = [ToolResultRef(call_id=result.finish_call_id, text=FINISH_TAKEN)] if result.finish_call_id else []
-    grounds = Grounds(sources=[*finding.sources], artifacts=[*finding.artifacts])
-    return WarmStart(role, LoopProgress(head=result.head, results=taken, grounds=grounds, feedback_due=True))
+    return WarmStart(role, LoopProgress(head=result.head, results=taken, feedback_due=True))
 
 
 def assign(context: RunContext, subtask_id: str) -> Assignment:

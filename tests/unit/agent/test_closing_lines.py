@@ -93,3 +93,33 @@ def test_any_message_is_read_without_an_error_and_never_to_nothing(message: str)
     read = conclude(message)
     assert bool(read.text) == bool(message.strip())
     assert read.confidence is None or 0 <= read.confidence <= 1
+
+
+@pytest.mark.parametrize(
+    ("message", "outcome", "unclear"),
+    [
+        ("Sales grew.", "done", False),
+        ("Sales grew.\n\nConfidence: 0.1", "done", False),
+        ("No source names sales.\n\nConfidence: 0.09", "partial", True),
+        ("I could not find this.", "partial", True),
+        ("Ich konnte nichts finden: es ist nicht möglich.", "partial", True),
+        ("我无法完成。", "partial", True),
+        ("I could not find this.\n\nConfidence: 0.9", "done", False),
+        (f"Sales grew. {'They grew more. ' * 20} It cannot be said why.", "done", False),
+        ("I could not find this.\nOutcome: impossible", "impossible", False),
+        ("Sales grew.\n**Outcome:** Partial.", "partial", False),
+        ("Sales grew.\nOutcome: uncertain", "done", False),
+    ],
+)
+def test_a_text_says_its_outcome_or_is_unclear_about_it(message: str, outcome: str, unclear: bool) -> None:
+    read = conclude(message)
+    assert (read.outcome, read.unclear) == (outcome, unclear)
+
+
+@pytest.mark.parametrize(
+    ("closing", "outcome"),
+    [("", "partial"), ("Confidence: 0.8", "done"), ("Limitations: none", "done"), ("Outcome: done", "done")],
+)
+def test_a_text_that_was_forced_is_partial_without_a_closing_line(closing: str, outcome: str) -> None:
+    read = conclude(f"Sales grew.\n{closing}", forced=True)
+    assert (read.outcome, bool(read.limitations)) == (outcome, outcome == "partial")

@@ -10,14 +10,15 @@ from supervision.base.prompt_marks import FINISH_TOOL
 DONE: dict[str, Any] = {"outcome": "done", "summary": "44 pears"}
 
 
-def test_the_tool_is_defined_with_all_of_its_arguments() -> None:
+def test_the_tool_asks_for_all_of_its_arguments_and_for_the_work_before_the_verdict() -> None:
     tool = finish_tool()
     assert tool["name"] == FINISH_TOOL
-    assert tool["input_schema"]["properties"].keys() >= {"outcome", "summary", "finding", "confidence", "limitations"}
+    assert tool["input_schema"]["required"] == ["finding", "limitations", "confidence", "outcome", "summary"]
+    assert list(tool["input_schema"]["properties"]) == tool["input_schema"]["required"]
 
 
 def test_a_whole_call_is_a_conclusion() -> None:
-    call = {**DONE, "finding": " There are 44. ", "confidence": 0.9, "limitations": ["one tree", " ", ""]}
+    call = {**DONE, "finding": " There are 44. ", "confidence": 0.9, "limitations": ["one tree", " ", "None."]}
     conclusion = read_finish(call)
     assert conclusion is not None
     assert (conclusion.text, conclusion.summary) == ("There are 44.", "44 pears")
@@ -30,6 +31,23 @@ def test_a_missing_part_is_taken_from_the_other() -> None:
     assert only_finding is not None
     assert (only_summary.text, only_summary.summary) == ("44 pears", "44 pears")
     assert (only_finding.text, only_finding.summary) == ("44.", "44.")
+
+
+@pytest.mark.parametrize(
+    ("finding", "beside", "text"),
+    [
+        ("", "There are 44 pears.", "There are 44 pears."),
+        (None, "There are 44 pears.\n\nConfidence: 0.9", "There are 44 pears."),
+        ("", "Done.", "44 pears"),
+        ("There are 44 pears on the tree.", "I hand it in now.", "There are 44 pears on the tree."),
+        ("44 pears", "There are 44 pears.", "There are 44 pears."),
+        ("45 plums", "There are 44 pears.", "There are 44 pears.\n\n45 plums"),
+    ],
+)
+def test_a_text_beside_the_call_is_the_finding_where_it_says_more(finding: str | None, beside: str, text: str) -> None:
+    conclusion = read_finish({**DONE, "finding": finding}, beside)
+    assert conclusion is not None
+    assert (conclusion.text, conclusion.summary) == (text, "44 pears")
 
 
 @pytest.mark.parametrize(

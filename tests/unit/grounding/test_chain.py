@@ -47,6 +47,14 @@ def test_a_claim_in_two_findings_leads_to_both() -> None:
     assert (found.findings, found.outputs) == (["t1", "t2"], [COUNT, COUNT])
 
 
+def test_a_claim_from_the_models_own_knowledge_says_so_where_no_output_has_it() -> None:
+    from_memory = grounded("There are 4711 pears on 99 trees.").model_copy(update={"grounding": "knowledge"})
+    counted, known = links("We have 4711 pears on 99 trees.", t1=from_memory)
+    assert (counted.outputs, counted.elsewhere) == ([COUNT], "")
+    assert (known.outputs, known.problem) == ([], "")
+    assert "own knowledge" in known.elsewhere
+
+
 def test_each_claim_has_one_link_however_often_it_is_made() -> None:
     made = links("We have 4711 pears, yes 4711, and 815 plums.", t1=grounded("4711 and 815"))
     assert [item.text for item in made] == ["4711", "815"]

@@ -198,3 +198,41 @@ def test_of_what_is_unsupported_not_too_much_is_kept() -> None:
     kept = unsupported_texts(" ".join(doubtful), [], doubtful)
     assert len(kept) == limits.UNSUPPORTED_SHOWN
     assert max(size(item) for item in kept) == UNSUPPORTED_BYTES
+
+
+# --- where it was found ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("claim", "source", "line"),
+    [
+        ("57.9 years", "query", "| Chile | 1962 | 57.924 | 4519.09 |"),
+        ("21.9 TWh", "query", "| 2017 | Wind | 21933 |"),
+        ("16.2 years", "calculate", "= 16.202"),
+        ("30 years", "query", "| Chile | 1992 | 74.126 | 7596.13 |"),  # a span of years
+        ("431 wells", "brief", "There are 431 wells."),
+        ("4 519 dollars", "query", "| Chile | 1962 | 57.924 | 4519.09 |"),
+        ("https://example.org/reports/bridge-2019", "report", None),
+        ('"The bridge will be closed for repairs"', "report", None),
+    ],
+)
+def test_a_claim_is_shown_with_the_line_that_has_it(claim: str, source: str, line: str | None) -> None:
+    computed = Source("= 16.202", "computed", '{"expression": "74.126 - 57.924"}', "calculate")
+    tables = [Source(TABLE, name="query"), Source(ENERGY, name="query")]
+    (found,) = check(claim, [Source("There are 431 wells."), *tables, computed, Source(REPORT, name="report")])
+    assert found.source == source
+    if line is not None:
+        assert found.line == line
+    else:
+        assert "bridge" in found.line
+
+
+def test_of_a_long_line_what_is_around_the_claim_is_shown() -> None:
+    (found,) = check("4711.5 kg", [Source(f"{'a ' * 5000}4711.5 kg {'b ' * 5000}", name="look")])
+    assert "a 4711.5 kg b" in found.line
+    assert len(found.line) <= 160
+
+
+def test_what_stands_in_a_tool_output_and_in_the_brief_is_shown_from_the_tool() -> None:
+    (found,) = check("431 wells", [Source("431 wells"), Source("wells: 431", name="count")])
+    assert (found.source, found.line) == ("count", "wells: 431")

@@ -69,7 +69,7 @@ async def test_what_is_still_open_after_the_last_round_is_a_gap_of_a_completed_r
 
 async def test_a_finding_that_could_not_be_mended_is_kept(client: Client, model: ScriptedModel, run_id: str) -> None:
     def turns(step: Step) -> Reply:
-        return text("the old finding") if step.attempt == 1 else tools(("nothing", {}))
+        return text("the old finding\n\nConfidence: 0.8") if step.attempt == 1 else tools(("nothing", {}))
 
     model.play(run_id, reviewed(PAIR, verdicts(t1="name the source"), verdicts(), turns={"t1": turns}))
     result = await (await start(client, run_id, max_reviews=1, max_turns=1)).result()

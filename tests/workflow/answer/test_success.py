@@ -227,7 +227,7 @@ async def test_a_subtask_runs_from_what_succeeded_and_is_skipped_where_nothing_d
     told = prompt(model, run_id, "T5/1/turn.1")
     assert "finding of T4" in told
     assert '<missing subtask_id="T3"' in told
-    assert "say in your finding what you could not do without them" in told
+    assert "Say in your finding what you could not do without them" in told
     assert [gap.subtask_id for gap in result.gaps] == ["T1", "T3"]
     assert "`T1`" in result.answer
     assert "`T3`" in result.answer

@@ -118,7 +118,7 @@ async def test_the_planner_of_a_revision_sees_who_is_at_work(client: Client, mod
     busy = asyncio.Event()
     turns: dict[str, Callable[[Step], Reply]] = {
         "t1": lambda step: tools(("weigh", {"thing": "pear"})),
-        "t2": lambda step: when(busy, text("read")),
+        "t2": lambda step: when(busy, text("read\n\nConfidence: 0.8")),
     }
     first = subtasks(item("t1", "reckoner"), item("t2", "reader"), item("t3", depends_on=["t1", "t2"]))
     model.play(run_id, plans(first, subtasks(item("t4", "librarian", replaces=["t1"])), turns=turns))
