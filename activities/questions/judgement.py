@@ -10,7 +10,7 @@ from typing import Literal
 
 from activities.contracts.packed import FindingRefs
 from activities.contracts.run_contracts import CallTerms, SupervisorCall, SupervisorReply
-from activities.prompts.agent_prompts import DATA_RULE, block, described, finding_block, findings_block, tag
+from activities.prompts.agent_prompts import DATA_RULE, block, described, finding_block, findings_block, plain, tag
 from activities.questions.planning_prompts import role_means, tool_texts
 from activities.questions.question import Desk, M, Question, ask
 from activities.replies.agent_story import attempt_story
@@ -84,7 +84,7 @@ def refine_request(goal: str, subtask: Subtask, role: str, error: Problem, means
         [
             tag(GOAL, goal),
             tag(SUBTASK, subtask.description),
-            f"The subtask was given to the role {role}. {means}",
+            f"The subtask was given to the role {role}. {plain(means)}",
             "The attempt failed:",
             tag(ERROR, f"{error.type}: {error.message}"),
             *tried,

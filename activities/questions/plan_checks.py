@@ -69,7 +69,7 @@ def check_plan(
 
 def _unknown_roles(plan: Plan, team: Team) -> dict[str, str]:
     """Returns the roles that subtasks name and neither the team nor the plan has, by subtask."""
-    known = {"auto", *(role.name for role in (*team.roles, *plan.new_roles))}
+    known = {"auto", *(role.name for role in team.roles), *(role.name for role in plan.new_roles)}
     return {subtask.id: subtask.role for subtask in plan.subtasks if subtask.role not in known}
 
 

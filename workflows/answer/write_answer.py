@@ -171,7 +171,7 @@ async def _final(
     problems = [*first.problems, *(unsupported_problems(claims) if claims else [])]
     if not problems:
         return first
-    context.state.trace.note("answer_returned", unsupported=claims, problems=len(first.problems))
+    context.state.trace.note("answer_returned", unsupported=[*claims], problems=len(first.problems))
     try:
         return await _call(context, findings, "final", draft_ref, first.head, problems, doubtful)
     except SupervisionError:
