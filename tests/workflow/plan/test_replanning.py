@@ -33,7 +33,7 @@ async def test_under_the_default_rule_failed_work_is_replaced(
     assert (result.status, result.plan_revisions, result.gaps) == ("completed", 2, [])
     asked = prompt(model, run_id, "plan.2.1")
     assert "TurnLimit: no finding after 1 turns (after 3 attempts)" in asked
-    assert "Outcome: finding of t2" in asked
+    assert "<outcome>\nfinding of t2" in asked
 
 
 async def test_when_everything_failed_there_is_another_plan_before_the_run_fails(

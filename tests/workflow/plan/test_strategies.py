@@ -174,7 +174,7 @@ async def test_step_chooses_the_next_role_by_what_was_found(client: Client, mode
         ("t2", "reckoner", "completed"),
     ]
     second = prompt(model, run_id, "plan.2.1")
-    assert '<subtask id="t1" role="reader" state="completed">' in second
+    assert '<planned id="t1" role="reader" state="completed">' in second
     assert "the pears lie in the barn" in second
     assert "the pears lie in the barn" in prompt(model, run_id, "t2/1/turn.1")
     assert [s.id for s in (await handle.query(SupervisorWorkflow.plan)).subtasks] == ["t1", "t2"]
