@@ -131,6 +131,19 @@ async def test_a_role_that_a_planner_made_up_is_warned_of_and_done_by_the_genera
     ]
 
 
+async def test_a_judge_of_candidates_sees_the_role_of_each_and_reasons_before_it_chooses(
+    client: Client, model: ScriptedModel, run_id: str
+) -> None:
+    shape = subtasks(item("t1", "reader", candidates=2, candidate_roles=["reckoner"]))
+    chosen = as_json({"reason": "Its row is named.", "choice": 2})
+    model.play(run_id, with_replies(plans(shape), judge=in_order(chosen)))
+    result = await (await start(client, run_id)).result()
+    shown = prompt(model, run_id, "judge.1")
+    assert '<candidate number="1">\n<finding subtask_id="t1" role="reader" confidence="0.80">' in shown
+    assert '<candidate number="2">\n<finding subtask_id="t1" role="reckoner" confidence="0.80">' in shown
+    assert [s.role for s in result.subtasks] == ["reckoner"]
+
+
 async def test_the_choice_of_an_answer_keeps_its_reason(client: Client, model: ScriptedModel, run_id: str) -> None:
     shape = subtasks(item("t1"), item("t2"), aggregation="select")
     chosen = as_json({"reason": "It names its source.", "choice": 2})
