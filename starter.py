@@ -21,6 +21,7 @@ except ModuleNotFoundError as missing:
 from console.command import Access, perform
 from console.commands.artifact_commands import artifacts_report, print_artifact
 from console.commands.doctor import examine
+from console.commands.inspect_command import inspect_files
 from console.commands.list_commands import list_report, teams_report
 from console.commands.repair_command import repair
 from console.commands.report_commands import plan_report, result_report, status_report, trace_report
@@ -175,6 +176,12 @@ def artifact(
 ) -> None:
     """Print a stored text, or write it into a file."""
     do(lambda access: print_artifact(access.store, ref, output))
+
+
+@app.command()
+def inspect(paths: Annotated[list[Path], typer.Argument(help="files and folders")], as_json: AsJson = False) -> None:
+    """Show what a run would see of files: tables with their columns, documents, and what can't be read, with why."""
+    do(lambda access: inspect_files(paths), as_json)
 
 
 @app.command()

@@ -42,8 +42,7 @@ from activities.run.publishing import PublishingActivities
 from activities.run.run_setup import ProcessFacts, RunSetupActivities
 from activities.store.artifacts import ArtifactStore, open_store
 from activities.teams.stored_teams import StoredTeams
-from activities.teams.team_files import TeamFiles
-from activities.teams.team_mentions import named_pools
+from activities.teams.team_files import TeamFiles, named_pools
 from runtime import search_attributes, telemetry
 from runtime.connection import ConnectionFailed, connect, namespace_id
 from runtime.health import shown_alive
@@ -85,8 +84,9 @@ async def serving(
     model = anthropic_model(settings)
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(model.close)  # first in, last out: calls in flight may finish
-        gate = ModelGate(model, settings.model_calls)
-        for worker in compose(client, settings, gate, roles, usable, own_id, pool, strict_sandbox, words):
+        gate, files = ModelGate(model, settings.model_calls), TeamFiles(settings.teams_folders)
+        stack.push_async_callback(files.close)
+        for worker in compose(client, settings, gate, files, roles, usable, own_id, pool, strict_sandbox, words):
             await stack.enter_async_context(worker)
         yield usable
 
@@ -95,6 +95,7 @@ def compose(
     client: Client,
     settings: Settings,
     gate: ModelGate,
+    files: TeamFiles,
     roles: Sequence[WorkerRole],
     attributes: list[str],
     owner: str,
@@ -105,7 +106,7 @@ def compose(
     """Returns everything that a Worker process consists of, wired together."""
     store = open_store(settings.artifacts_url)
     conversations = ConversationStore(store)
-    teams = StoredTeams(store, TeamFiles(settings.teams_folders))
+    teams = StoredTeams(store, files)
     windows = KnownWindows(settings.model_window)
     facts = ProcessFacts(
         model_queue=WORKFLOW_QUEUE if set(roles) == set(ALL_ROLES) and not settings.model_rpm else MODEL_QUEUE,

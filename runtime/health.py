@@ -8,10 +8,11 @@ import asyncio
 import contextlib
 import sys
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from supervision.base import limits
+_HEALTH_STALE = timedelta(seconds=60)  # a busy loop is late by seconds, never by a minute
+_HEALTH_BEAT = timedelta(seconds=5)  # how often a Worker shows that its event loop runs
 
 
 @contextlib.asynccontextmanager
@@ -35,12 +36,12 @@ def is_alive(file: Path) -> bool:
         age = datetime.now(UTC).timestamp() - file.stat().st_mtime
     except OSError:
         return False
-    return abs(age) < limits.HEALTH_STALE.total_seconds()
+    return abs(age) < _HEALTH_STALE.total_seconds()
 
 
 async def _renew(file: Path) -> None:
     while True:
-        await asyncio.sleep(limits.HEALTH_BEAT.total_seconds())
+        await asyncio.sleep(_HEALTH_BEAT.total_seconds())
         file.touch()
 
 

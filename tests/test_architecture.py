@@ -41,9 +41,9 @@ PACKAGES = {
     ),
     "activities": Package(
         "supervision",
-        "bounded contracts heartbeat store model tools teams prompts replies run questions agent guard attempts",
-        lines=9610,
-        arrows=36,
+        "bounded contracts heartbeat store files model tools teams prompts replies run questions agent guard attempts",
+        lines=10_900,
+        arrows=40,
     ),
     "workflows": Package(
         "activities supervision",
@@ -63,16 +63,17 @@ PACKAGES = {
     "console": Package(
         "activities supervision runtime standin teams workflows",
         "terminal hints command run view commands demo",
-        lines=4260,
+        lines=4340,
         arrows=18,
     ),
+    "temporal_supervisor": Package("supervision runtime", "runs", lines=150, arrows=0),
     "teams": Package("activities supervision", "default", lines=117, arrows=0),
 }
 # everything else that has a budget: the mains, the benchmarks, the tests, and all code that plays a model
 LINES = {
-    ("worker_main.py", "starter.py"): 575,
+    ("worker_main.py", "starter.py"): 590,
     ("benchmarks",): 1128,
-    ("tests",): 39_400,
+    ("tests",): 39_900,
     ("standin", "tests/scripted_model.py", "benchmarks/bench_brain.py"): 2510,
 }
 # what clients and process mains may know of the workflows: their types, not what they are made of

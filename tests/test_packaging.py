@@ -11,7 +11,7 @@ from subprocess import CompletedProcess
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = {"workflows", "activities", "supervision", "runtime", "console", "standin", "teams"}
+PACKAGES = {"workflows", "activities", "supervision", "runtime", "console", "standin", "teams", "temporal_supervisor"}
 MAINS = {"worker_main.py", "starter.py"}
 
 
@@ -87,6 +87,15 @@ def test_the_installed_code_is_the_wheels_own(commands: Path, tmp_path: Path) ->
     done = run(commands / "python", "-c", script, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert all(path.startswith(str(commands.parent)) for path in done.stdout.split()), done.stdout
+
+
+def test_a_program_beside_its_own_workflows_imports_the_client_package(commands: Path, tmp_path: Path) -> None:
+    for name in ("workflows", "activities"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("mine = True\n")
+    (tmp_path / "program.py").write_text("import activities, temporal_supervisor, workflows\nprint(workflows.mine)\n")
+    done = run(commands / "python", "program.py", cwd=tmp_path)
+    assert (done.stdout, done.returncode) == ("True\n", 0), done.stderr
 
 
 def test_beside_another_owner_of_a_package_the_worker_refuses_to_run(wheel: Path, tmp_path: Path) -> None:

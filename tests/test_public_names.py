@@ -16,6 +16,7 @@ import starter
 import supervision.contract
 import worker_main
 from activities.model.gate import ModelGate
+from activities.teams.team_files import TeamFiles
 from activities.tools import tool
 from runtime import search_attributes
 from runtime.connection import connect
@@ -108,7 +109,7 @@ CONTRACT = {
     *("Status", "Flags", "Counts", "NestedRun", "Wait", "RunLimits", "TraceEvent", "TracePage"),
     *("ExtendLimits", "NewBudget", "Resume", "UpdateReply", "Team", "Role", "ToolEntry"),
 }
-TOOL_MODULE = {"NoOptions", "Arguments", "NewArtifact", "Tool", "ToolContext", "ToolMisuse", "ToolOutput"}
+TOOL_MODULE = {"NoOptions", "Arguments", "NewArtifact", "Tool", "ToolContext", "ToolMisuse", "ToolOutput", "ToolSource"}
 
 
 @pytest.mark.parametrize("type_", [SupervisorWorkflow, WorkerAgentWorkflow])
@@ -129,7 +130,7 @@ async def test_activity_types(settings: Settings, server: ServerInfo) -> None:
 def registered(client: Client, settings: Settings) -> Iterator[str | None]:
     """The names under which a Worker process with all roles registers activities."""
     gate = ModelGate(worker_main.anthropic_model(settings))
-    for worker in worker_main.compose(client, settings, gate, ALL_ROLES, [], "space-1"):
+    for worker in worker_main.compose(client, settings, gate, TeamFiles([]), ALL_ROLES, [], "space-1"):
         for function in worker.config()["activities"]:
             yield activity._Definition.must_from_callable(function).name
 

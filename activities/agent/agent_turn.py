@@ -13,26 +13,23 @@ from activities.contracts.turn_contracts import ToolCallRef, TurnInput, TurnRepl
 from activities.model.conversation import ConversationStore, Opening
 from activities.model.journalled_call import Answered, CallName, CallOptions, ModelCalls
 from activities.model.port import Json, system_note, user_message
-from activities.model.prompt_fit import PromptWriter, brief_tokens, opening_tokens
+from activities.model.prompt_fit import PromptWriter, brief_tokens
+from activities.prompts.agent_opening import agent_opening
 from activities.prompts.agent_prompts import (
     correction_request,
     is_correction_request,
     worker_request,
-    worker_system,
 )
 from activities.replies.tool_uses import ToolUse, read_tool_uses
 from activities.store.reading import list_bytes, read_findings, read_plan, read_small, read_text
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import LoadedTeam
 from activities.teams.toolbox import Toolbox
-from supervision.agent.finish_call import Conclusion, conclude, finish_tool, read_finish
-from supervision.agent.output_reading import read_call, read_output_tool
+from supervision.agent.own_tools import Conclusion, conclude, read_call, read_finish
 from supervision.base import limits
 from supervision.base.prompt_marks import FINISH_TOOL, READ_OUTPUT_TOOL
 from supervision.base.text import cut, one_line
 from supervision.contract.finding import ArtifactRef, CheckedClaim, Evidence, Finding, FindingRecord
-from supervision.contract.model_choice import Effort
-from supervision.contract.team import Role
 from supervision.grounding.support import UNSUPPORTED_BYTES, Source, check, found_nowhere
 
 _EVIDENCE_CALLS = 60  # the last ones of a worker agent: what it concluded from
@@ -75,17 +72,14 @@ async def read_grounds(conversations: ConversationStore, head: str, toolbox: Too
         artifacts += use.artifacts
         kind = tool.evidence if tool else "data"
         if kind != "nothing":
-            texts.append(Source(use.output, kind, use.arguments, one_line(f"{use.name} {_shown(use)}", _CALL_BYTES)))
+            name = one_line(f"{use.name} {_preview(json.loads(use.arguments))}", _CALL_BYTES)
+            texts.append(Source(use.output, kind, use.arguments, name))
     return Grounds(texts, calls[-_EVIDENCE_CALLS:], [*sources], artifacts)
 
 
 def _reads_a_finding(use: ToolUse) -> bool:
     """True if a call showed a finding of the brief. What it shows of a tool's output is known from that output."""
     return use.name == READ_OUTPUT_TOOL and read_call(json.loads(use.arguments)).place is None
-
-
-def _shown(use: ToolUse) -> str:
-    return _preview(json.loads(use.arguments))
 
 
 def _texts(messages: list[Json]) -> Iterator[str]:
@@ -95,23 +89,6 @@ def _texts(messages: list[Json]) -> Iterator[str]:
             yield content
         else:
             yield from (str(block["text"]) for block in content if block.get("type") == "text")
-
-
-def agent_opening(
-    role: Role, tools: list[Json], model: str, effort: Effort | None, max_turns: int, date: str
-) -> Opening:
-    """Returns the part that all of a role's conversations in a run share; `tools` are the definitions of its tools.
-
-    `read_output` is there from the beginning wherever tools are: were it added with the first clearing, that would
-    change the prefix that the role's worker agents share.
-    """
-    own = [*([read_output_tool()] if role.tools else []), finish_tool()]
-    return Opening(system=worker_system(role, max_turns, date), model=model, effort=effort, tools=[*tools, *own])
-
-
-def fixed_tokens(role: Role, tools: list[Json]) -> int:
-    """Returns about how many tokens each prompt of the role has at least."""
-    return opening_tokens(agent_opening(role, tools, "", None, limits.MAX_TURNS, ""))
 
 
 class AgentTurnActivities:
@@ -129,7 +106,6 @@ class AgentTurnActivities:
             max_tokens=turn.max_tokens,
             # The last turn forbids tools, which the conversation's cached part does not have: only the prefix fits.
             cache="prefix" if turn.last else "conversation",
-            long_cache=loaded.toolbox.waits(loaded.team.role(turn.role).tools),
             concludes=turn.last,
         )
         name = CallName.of(turn, turn.step)
@@ -260,12 +236,11 @@ class AgentTurnActivities:
 
 
 def _shown_claims(claims: list[CheckedClaim]) -> list[CheckedClaim]:
-    """Returns the claims that a judge of the finding is shown, in their order; those found nowhere before others."""
+    """Returns the claims that a judge of the finding is shown; those found nowhere come first."""
     telling = [claim for claim in claims if not claim.source or not _YEAR.fullmatch(claim.text)]
-    first = sorted(telling, key=lambda claim: bool(claim.source))[:_CHECKED_CLAIMS]
-    kept = {claim.text for claim in first}
+    telling.sort(key=lambda claim: bool(claim.source))
     return [
-        claim.model_copy(update={"text": cut(claim.text, UNSUPPORTED_BYTES)}) for claim in telling if claim.text in kept
+        claim.model_copy(update={"text": cut(claim.text, UNSUPPORTED_BYTES)}) for claim in telling[:_CHECKED_CLAIMS]
     ]
 
 

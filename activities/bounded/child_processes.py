@@ -18,8 +18,8 @@ from typing import Any, TypeVar
 from cachetools import LRUCache
 
 from activities.bounded.served import TOO_DEEP, Json
-from supervision.base import limits
 
+_BOUNDED_TIME = timedelta(seconds=3)  # one function on foreign text; honest text takes milliseconds
 CHILD_REPLY_BYTES = 4 * 1024 * 1024  # one answer of a child process; a tool's output is a hundredth of it
 _CHILD_START_TIMEOUT = timedelta(seconds=30)  # of a child process: 0.3 s on a quiet machine, and the tables of a team
 _BOUNDED_ADDRESS_BYTES = 512 * 1024 * 1024  # what its process may map
@@ -60,7 +60,7 @@ async def run_bounded(function: Callable[..., R], *arguments: Any, owner: str) -
     module = function.__module__
     if module not in _pools:
         _pools[module] = ChildProcesses(module, _BOUNDED_PROCESSES, _BOUNDED_ADDRESS_BYTES)
-    result: R = await _pools[module].call(owner, limits.BOUNDED_TIME, function.__name__, *arguments)
+    result: R = await _pools[module].call(owner, _BOUNDED_TIME, function.__name__, *arguments)
     return result
 
 
@@ -71,8 +71,21 @@ class ChildProcesses:
     of time or memory share one process at a time. A process that ended is replaced at the next question.
     """
 
-    def __init__(self, module: str, size: int, address: int, first: tuple[str, Any] | None = None) -> None:
-        """`first` is a function that each process calls before it serves and before its memory is bounded."""
+    def __init__(
+        self,
+        module: str,
+        size: int,
+        address: int,
+        first: tuple[str, Any] | None = None,
+        *,
+        seconds: float = _ORPHAN_SECONDS,
+        file_bytes: int = 0,
+    ) -> None:
+        """`first` is a function that each process calls before it serves and before its memory is bounded.
+
+        A process whose Worker is gone ends after so many `seconds` on one question. It may write files of `file_bytes`.
+        """
+        self._seconds, self._file_bytes = seconds, file_bytes
         self._module = module
         self._address = address
         self._first = first
@@ -126,7 +139,8 @@ class ChildProcesses:
             "module": self._module,
             "first": self._first and json.dumps([self._first[0], [self._first[1]]]),
             "start_seconds": _CHILD_START_TIMEOUT.total_seconds(),
-            "seconds": _ORPHAN_SECONDS,
+            "seconds": self._seconds,
+            "file_bytes": self._file_bytes,
             "address": self._address,
         }
         child = await asyncio.to_thread(_ChildProcess, setup)

@@ -23,7 +23,12 @@ def main(setup: Json) -> None:
     signal.setitimer(signal.ITIMER_REAL, setup["start_seconds"])
     module = importlib.import_module(setup["module"])
     _say(_answer(module, setup["first"]) if setup["first"] else {"result": None})
-    for kind, value in ((resource.RLIMIT_AS, setup["address"]), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0)):
+    bounds = {
+        resource.RLIMIT_AS: setup["address"],
+        resource.RLIMIT_FSIZE: setup["file_bytes"],
+        resource.RLIMIT_CORE: 0,
+    }
+    for kind, value in bounds.items():
         with contextlib.suppress(ValueError, OSError):  # systems without that limit
             resource.setrlimit(kind, (value, value))
     signal.setitimer(signal.ITIMER_REAL, 0)

@@ -26,6 +26,7 @@ from supervision.base.text import one_line
 from supervision.base.trust import Credentials, host_and_port, require_private
 from supervision.contract.base import Model
 
+_MODEL_CONNECT_TIMEOUT = timedelta(seconds=5)  # a connection takes a second at most
 MODEL_ERROR_BODY_BYTES = 64 * 1024  # the provider's errors have some hundred; gateways' HTML pages are cut here
 _MODEL_LINGER = timedelta(seconds=1)  # a finished answer waits this long for its connection to become reusable
 
@@ -166,7 +167,7 @@ class AnthropicModel(LanguageModel):
     def _timeout(self) -> httpx2.Timeout:
         # The watch ends dead streams, the activity's own timeout long ones.
         longest = attempt_time(limits.MAX_TOKENS_CEILING).total_seconds()
-        return httpx2.Timeout(longest, connect=limits.MODEL_CONNECT_TIMEOUT.total_seconds())
+        return httpx2.Timeout(longest, connect=_MODEL_CONNECT_TIMEOUT.total_seconds())
 
 
 def _form(schema: Json | type[Model]) -> Json:

@@ -18,6 +18,7 @@ from supervision.base.text import one_line, size
 from supervision.base.trust import NO_CREDENTIALS, Credentials
 from supervision.contract.base import depth_exceeds
 
+_MODEL_WIRE_BYTES = 64 * 1024 * 1024  # a reply with its framing, which is up to thirty times the text of a small piece
 _MODEL_EVENT_BYTES = 1024 * 1024  # one event of a stream: a web search's results in one block are the largest
 _MODEL_EVENT_LINES = 100  # an event has two; the SDK joins lines in quadratic time
 _MODEL_REPLY_BYTES = 4 * 1024 * 1024  # 128k tokens are half a MiB of text, thinking and signatures come on top
@@ -41,8 +42,8 @@ class StreamBounds:
     def count(self, chunk: bytes) -> None:
         """Takes one piece in; ModelFailure `BadResponse` when the stream, or one event of it, is too large."""
         self._total += len(chunk)
-        if self._total > limits.MODEL_WIRE_BYTES:
-            raise _too_large(self._endpoint, "the stream", limits.MODEL_WIRE_BYTES)
+        if self._total > _MODEL_WIRE_BYTES:
+            raise _too_large(self._endpoint, "the stream", _MODEL_WIRE_BYTES)
         for line in chunk.splitlines(keepends=True):
             self._event += len(line)
             self._lines += 1

@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
-from activities.agent.agent_turn import fixed_tokens
 from activities.contracts.run_contracts import AttachmentRef, RunRef, RunSetup, SetupInput
 from activities.model.pricing import is_priced
 from activities.model.prompt_fit import KnownWindows, brief_tokens, tokens_of
+from activities.prompts.agent_opening import fixed_tokens
 from activities.prompts.agent_prompts import finding_block
 from activities.replies import answer_schema
 from activities.store.artifacts import ArtifactStore

@@ -27,6 +27,7 @@ from supervision.base.store_keys import (
     grant_key,
     is_ended,
     is_key,
+    is_upload,
     output_key,
     run_prefix,
     team_key,
@@ -146,6 +147,22 @@ class ArtifactStore:
         """
         key = upload_key(hashlib.sha256(data).hexdigest())
         await self.put(key, data)
+        return key
+
+    async def adopt(self, run_id: str, upload: str) -> str:
+        """Copies an upload into a run. Returns its key there. Raises ArtifactMissing if there is no such upload."""
+        key = output_key(run_id, digest_of(upload) or "")
+        if not is_upload(upload):
+            raise ArtifactMissing(upload, self.url)
+        try:
+            if self._root:
+                obstore.copy(self._backend, upload, key)
+            else:
+                await obstore.copy_async(self._backend, upload, key)
+        except FileNotFoundError:
+            raise ArtifactMissing(upload, self.url) from None
+        except (BaseError, OSError) as error:
+            raise self._unavailable(f"copy '{upload}'", error) from None
         return key
 
     async def put_team(self, run_id: str, data: bytes) -> str:

@@ -12,7 +12,7 @@ from activities.contracts.run_contracts import AttachmentRef
 from activities.store.artifacts import ArtifactStore
 from supervision.agent.finding_budget import kept_whole, level
 from supervision.base import limits
-from supervision.base.text import size
+from supervision.base.text import cut, size
 from supervision.contract.finding import FindingRecord
 from supervision.contract.plan import Plan
 
@@ -133,10 +133,9 @@ def _with_lists_of(whole: list[FindingExcerpt], room: int) -> list[FindingExcerp
 
 def _shortened(record: FindingRecord, room: int) -> FindingRecord:
     sources = first_of(record.sources[:_SOURCES_SHOWN], room // 2)
-    room -= sum(map(size, sources))
-    claims = {f"{claim.text}{claim.source}{claim.line}{' ' * _LINE_OVERHEAD}": claim for claim in record.checked}
-    checked = [claims[line] for line in first_of(list(claims), room)]
-    return record.model_copy(update={"sources": sources, "checked": checked})
+    lines = [f"{claim.text}{claim.source}{claim.line}{' ' * _LINE_OVERHEAD}" for claim in record.checked]
+    shown = len(first_of(lines, room - sum(map(size, sources))))
+    return record.model_copy(update={"sources": sources, "checked": record.checked[:shown]})
 
 
 def first_of(parts: list[str], room: int) -> list[str]:
@@ -161,10 +160,6 @@ def _beginning(text: str, limit: int) -> str:
     """Returns a text in at most `limit` bytes; one that was cut says so."""
     if size(text) <= limit:
         return text
-    # They are counted in characters; some scripts have more bytes to one.
-    end = int((limit - size(_CUT.format(count=len(text)))) * len(text) / size(text))
-    while end > 0 and size(text[:end]) + size(_CUT.format(count=len(text) - end)) > limit:
-        end -= 1 + end // 50
-    return (
-        text[:end] + _CUT.format(count=len(text) - end) if end > 0 else text.encode()[:limit].decode("utf-8", "ignore")
-    )
+    room = limit - size(_CUT.format(count=len(text)))  # for the mark with the largest count
+    kept = text.encode("utf-8", "replace")[: max(0, room)].decode("utf-8", "ignore")
+    return kept + _CUT.format(count=len(text) - len(kept)) if kept else cut(text, limit)

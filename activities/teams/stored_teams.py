@@ -2,16 +2,15 @@
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Literal
 
 from cachetools import LRUCache
 
 from activities.store.artifacts import ArtifactStore
-from activities.teams.team_definition import TeamError
-from activities.teams.team_files import LoadedTeam, TeamFiles, team_card
+from activities.teams.team_files import LoadedTeam, TeamError, TeamFiles, team_card
 from activities.teams.toolbox import Toolbox
-from activities.tools.tool import Tool
 from supervision.base.text import clean, one_line
 from supervision.contract.base import Model
 from supervision.contract.plan import NewRole
@@ -51,12 +50,10 @@ class StoredTeams:
     ) -> tuple[str, LoadedTeam]:
         """Stores the named or inline team for a run. Returns its reference and the team; raises TeamError."""
         if isinstance(team, str):
-            await self._files.read(team)
-            loaded = self._files.load(team)
+            loaded = await self._files.load(team)
             stored = StoredTeam(source="file", team=loaded.team, worker_models=worker_models or [])
         else:
-            await self._files.read(*self._files.names())
-            loaded = self._files.load_inline(team)
+            loaded = await self._files.load_inline(team)
             stored = StoredTeam(source="inline", team=team, worker_models=worker_models or [])
         stored.catalogue = await catalogue(loaded.team, loaded.toolbox)
         return await self._put(run_id, stored), loaded
@@ -79,10 +76,8 @@ class StoredTeams:
         team = stored.team
         try:
             if stored.source == "inline":
-                await self._files.read(*self._files.names())
-                return self._files.load_inline(team)
-            await self._files.read(team.name)
-            current = self._files.load(team.name)
+                return await self._files.load_inline(team)
+            current = await self._files.load(team.name)
         except TeamError as error:
             raise TeamUnavailable(error.message) from error
         named = {tool for role in team.roles for tool in role.tools} | set(team.toolbox)
@@ -116,27 +111,25 @@ log = logging.getLogger(__name__)
 
 
 async def catalogue(team: Team, toolbox: Toolbox) -> str:
-    """Returns a line for each table and document that the team's tools reach; whole lines, as many as there is room.
+    """Returns a line for each table and document that the team's tools reach, as many as there is room for.
 
     Data that cannot be read now is left out: a plan can be made without it.
     """
     names = dict.fromkeys([tool for role in team.roles for tool in role.tools] + team.toolbox)
-    tools = [tool for tool in map(toolbox.get, names) if tool is not None and tool.catalogue is not None]
+    tools = [tool for tool in map(toolbox.get, names) if tool is not None]
     items: dict[str, str] = {}
-    for tool in tools:
-        for name, line in (await _items(tool)).items():
-            items[name] = max(items.get(name, ""), line, key=len)  # two tools may reach the same table
+    for read in dict.fromkeys(tool.catalogue for tool in tools if tool.catalogue is not None):
+        items |= await _items(read)
     # Tables first: a plan names their columns and periods, documents can be searched.
     names_in_order = sorted(items, key=lambda name: not name.startswith("table "))
     return _bounded([one_line(clean(items[name]), _CATALOGUE_LINE_CHARS) for name in names_in_order])
 
 
-async def _items(tool: Tool[Any]) -> dict[str, str]:
-    assert tool.catalogue is not None
+async def _items(read: Callable[[], Awaitable[dict[str, str]]]) -> dict[str, str]:
     try:
-        return await asyncio.wait_for(tool.catalogue(), _CATALOGUE_TIMEOUT.total_seconds())
-    except Exception as error:  # whatever a file may hold: the tool itself says it, when it is called
-        log.warning("the data of tool %s is not in the catalogue: %s: %s", tool.name, type(error).__name__, error)
+        return await asyncio.wait_for(read(), _CATALOGUE_TIMEOUT.total_seconds())
+    except Exception as error:  # of any file; the tool returns it when it is called
+        log.warning("some data of a team is not in the catalogue: %s: %s", type(error).__name__, error)
         return {}
 
 

@@ -17,34 +17,44 @@ A team is a folder with a `team.toml`; the folder's name is the team's name. A s
     options = { documents = "documents/*.md" }      # paths are relative to the folder and stay inside it
 
 An author's own tools go into a `tools.py` beside it, which defines `TOOLS: list[Tool]`; see
-`activities/tools/tool.py`. Such a file is code and runs in the Worker with its rights: it is refused if anybody but
-the operator could have written it.
+`activities/tools/tool.py`. Such a file is code and runs in the Worker with its rights: it is refused if users other
+than the operator could have written it.
 """
 
 import asyncio
-import contextlib
 import logging
-import time
-from concurrent.futures import Future
+import tomllib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from activities.teams.team_definition import TeamError, read_definition, read_team
-from activities.teams.team_thread import TeamThread
-from activities.teams.toolbox import Toolbox, complaints
+from activities.teams.own_tools import OwnTools
+from activities.teams.toolbox import Toolbox, complaints, open_toolbox
 from activities.tools.files import Fingerprint, fingerprint
 from activities.tools.tool import Tool
 from supervision.base import limits
-from supervision.base.errors import ErrorKind
-from supervision.base.text import did_you_mean, quoted
-from supervision.contract.team import RoleCard, Table, Team, TeamCard, ToolCard, is_name, tables
-from supervision.planning.team_hints import team_hints
+from supervision.base.errors import ErrorKind, SupervisionError
+from supervision.base.text import did_you_mean, one_line, quoted
+from supervision.contract.request import complaint_lines
+from supervision.contract.team import Role, RoleBase, RoleCard, Team, TeamCard, ToolCard, is_name
+
+TEAM_FILE_BYTES = 1024 * 1024  # a team file is written by hand
 
 log = logging.getLogger(__name__)
+
+
+class TeamError(SupervisionError):
+    """A team that cannot be used: `UnknownTeam` for names and files, `InvalidRequest` for inline teams.
+
+    `problems` are those of its files, one by one, where the message has them all.
+    """
+
+    def __init__(self, kind: ErrorKind, message: str, problems: Sequence[str] = ()) -> None:
+        super().__init__(kind, message)
+        self.problems = problems
 
 
 @dataclass(frozen=True)
@@ -62,21 +72,12 @@ class _Reading:
     """A team's files being read, or read."""
 
     files: Fingerprint
-    thread: TeamThread
-    team: "Future[LoadedTeam]"
+    team: "asyncio.Task[LoadedTeam]"
     deadline: float
-
-    @property
-    def lost(self) -> bool:
-        """True if the team was read and its thread hangs since then: it needs another one."""
-        return self.thread.stuck and self.team.done() and self.team.exception() is None
 
 
 class TeamFiles:
-    """The teams in some folders; of two teams of the same name, the first folder's is used.
-
-    A team is read in a thread of its own: what its author wrote may take for ever.
-    """
+    """The teams in some folders; of two teams of the same name, the first folder's is used."""
 
     def __init__(self, folders: list[Path]) -> None:
         self._folders = folders
@@ -98,61 +99,57 @@ class TeamFiles:
 
     def definition(self, name: str) -> Team:
         """Returns the team of that name as its file says, without running any code of it; TeamError `UnknownTeam`."""
-        team = read_definition(self._folder(name))
+        team = _definition(self._folder(name))
         self._require_teams(team)
         return team
 
-    async def read(self, *names: str) -> None:
-        """Returns once these teams are read, or were given their time: `load` does not block the event loop then."""
-        begun = []
-        for name in names:
-            with contextlib.suppress(TeamError):  # `load` says it
-                begun.append(self._begun(name).team)
-        pending = [asyncio.wrap_future(team) for team in begun if not team.done()]
-        for team in pending:
-            team.add_done_callback(lambda team: team.cancelled() or team.exception())  # `load` raises it
-        if pending:
-            await asyncio.wait(pending, timeout=limits.TEAM_READ_TIMEOUT.total_seconds())
-
-    def load(self, name: str) -> LoadedTeam:
+    async def load(self, name: str) -> LoadedTeam:
         """Returns the team of that name, read again whenever its team.toml or tools.py changed.
 
-        Raises TeamError `UnknownTeam` if there is none, or with the problem of its file.
+        Raises TeamError `UnknownTeam` if there is none, or with the problems of its files.
         """
-        reading = self._begun(name)
+        folder = self._folder(name)
+        current = fingerprint([file for file in (folder / "team.toml", folder / "tools.py") if file.is_file()])
+        reading = self._readings.get(name)
+        if reading is None or reading.files != current:
+            team = asyncio.create_task(self._read(name, folder, reading))
+            team.add_done_callback(lambda team: team.cancelled() or team.exception())  # it may be awaited no more
+            deadline = asyncio.get_running_loop().time() + limits.TEAM_READ_TIMEOUT.total_seconds()
+            reading = self._readings[name] = _Reading(current, team, deadline)
         try:
-            loaded = reading.team.result(max(0.0, reading.deadline - time.monotonic()))
+            async with asyncio.timeout_at(reading.deadline):
+                loaded = await asyncio.shield(reading.team)
         except TimeoutError:
             seconds = limits.TEAM_READ_TIMEOUT.total_seconds()
             problem = f"it cannot be read within {seconds:g} s: tools.py must not block when it is imported"
-            raise TeamError(ErrorKind.UNKNOWN_TEAM, f"{self._folder(name)}: {problem}") from None
+            raise TeamError(ErrorKind.UNKNOWN_TEAM, f"{folder}: {problem}") from None
         except TeamError:
-            del self._readings[name]  # the cause may be corrected without a change of these files
-            reading.thread.end()
+            if self._readings.get(name) is reading:  # the cause may be corrected without a change of these files
+                del self._readings[name]
             raise
         self._require_teams(loaded.team)
         return loaded
 
-    def _begun(self, name: str) -> _Reading:
-        folder = self._folder(name)
-        current = fingerprint([file for file in (folder / "team.toml", folder / "tools.py") if file.is_file()])
-        known = self._readings.get(name)
-        if known is not None and known.files == current and not known.lost:
-            return known
-        if known is not None and known.team.done() and known.thread.serves:
-            thread = known.thread
-        else:
-            thread = TeamThread(name)
-            if known is not None:
-                known.thread.end()
-        deadline = time.monotonic() + limits.TEAM_READ_TIMEOUT.total_seconds()
-        reading = _Reading(current, thread, thread.begin(partial(self._read, folder, thread)), deadline)
-        if not (folder / "tools.py").is_file():
-            thread.end()
-        self._readings[name] = reading
-        return reading
+    async def close(self) -> None:
+        """Closes the tools of all teams."""
+        for reading in self._readings.values():
+            await _close(reading)
+        self._readings.clear()
 
-    def load_inline(self, team: Team) -> LoadedTeam:
+    async def _read(self, name: str, folder: Path, former: _Reading | None) -> LoadedTeam:
+        if former is not None:
+            await _close(former)
+        team = await asyncio.to_thread(self.definition, name)
+        code = folder / "tools.py"
+        toolbox, problems = await open_toolbox(team.tools, folder, OwnTools(code) if code.is_file() else None)
+        if not any(problem.startswith(f"{code}: ") for problem in problems):
+            problems += _unknown_tools(team, toolbox)  # else one that seems unknown may be of the broken file
+        if problems:
+            await toolbox.close()
+            raise _broken(folder, problems)
+        return LoadedTeam(team, folder, toolbox)
+
+    async def load_inline(self, team: Team) -> LoadedTeam:
         """Returns a team out of a request, with tools that team files registered.
 
         Its roles name a tool by its name, or as `team/tool` where several teams have one of that name. Raises
@@ -160,32 +157,31 @@ class TeamFiles:
         section: commands, paths and addresses never come from a request.
         """
         if team.tools:
-            raise TeamError(
-                ErrorKind.INVALID_REQUEST, "team.tools: an inline team has no tools section, its roles name tools"
-            )
+            raise _refused("team.tools: an inline team has no tools section, its roles name tools")
         self._require_teams(team)
-        registered = self._registered() if team.toolbox or any(role.tools for role in team.roles) else {}
-        tools: dict[str, Tool[Any]] = {}
-        origin = {id(tool): name.split("/")[0] for name, tool in registered.items()}
+        registered = await self._registered() if team.toolbox or any(role.tools for role in team.roles) else {}
+        picked: dict[str, str] = {}  # of each tool, the name with its team
 
         def pick(names: list[str], where: str) -> list[str]:
-            picked = [_pick(wanted, registered, where) for wanted in names]
-            for tool in picked:
-                if tools.setdefault(tool.name, tool) is not tool:
-                    raise TeamError(ErrorKind.INVALID_REQUEST, f"{where}: two different tools are named '{tool.name}'")
-            return [tool.name for tool in picked]
+            tools = []
+            for wanted in names:
+                name = _pick(wanted, registered, where)
+                tool = name.split("/")[1]
+                if picked.setdefault(tool, name) != name:
+                    raise _refused(f"{where}: two different tools are named '{tool}'")
+                tools.append(tool)
+            return tools
 
-        roles = [
-            {**role.model_dump(), "tools": pick(role.tools, f"team.roles.{role.name}.tools")} for role in team.roles
-        ]
-        toolbox = pick(team.toolbox, "team.toolbox")
+        fields = team.model_dump()
+        for role in fields["roles"]:
+            role["tools"] = pick(role["tools"], f"team.roles.{role['name']}.tools")
+        fields["toolbox"] = pick(team.toolbox, "team.toolbox")
         try:  # again, because `team/tool` and `tool` may be one tool that roles would share
-            checked = Team.model_validate({**team.model_dump(), "roles": roles, "toolbox": toolbox})
+            checked = Team.model_validate(fields)
         except ValidationError as error:
-            raise TeamError(ErrorKind.INVALID_REQUEST, f"team: {complaints(error)}") from error
-        return LoadedTeam(
-            checked, None, Toolbox(tools.values()), frozenset(origin[id(tool)] for tool in tools.values())
-        )
+            raise _refused(f"team: {complaints(error)}") from error
+        toolbox = Toolbox(registered[name] for name in picked.values())
+        return LoadedTeam(checked, None, toolbox, frozenset(name.split("/")[0] for name in picked.values()))
 
     def _folder(self, name: str) -> Path:
         for folder in self._folders:
@@ -200,37 +196,34 @@ class TeamFiles:
         )
 
     def _require_teams(self, team: Team) -> None:
-        if unknown := self._unknown_teams(team.model_dump()):
-            raise TeamError(ErrorKind.UNKNOWN_TEAM, "; ".join(unknown))
-
-    def _unknown_teams(self, team: Table) -> list[str]:
-        """Returns a problem for each role that is a team which no folder holds."""
+        """Raises TeamError for roles that are a team which no folder holds."""
         problems = []
-        for role in tables(team.get("roles")):
-            if isinstance(name := role.get("team"), str):
+        for role in team.roles:
+            if role.team is not None:
                 try:
-                    self._folder(name)
+                    self._folder(role.team)
                 except TeamError as error:
-                    problems.append(f"roles.{role.get('name')}.team: {error.message}")
-        return problems[: limits.FIELD_COMPLAINTS]
+                    problems.append(f"roles.{role.name}.team: {error.message}")
+        if problems:
+            raise TeamError(ErrorKind.UNKNOWN_TEAM, "; ".join(problems[: limits.FIELD_COMPLAINTS]))
 
-    def _read(self, folder: Path, thread: TeamThread) -> LoadedTeam:
-        team, toolbox = read_team(folder, thread.own, self._unknown_teams)
-        for hint in team_hints(team):
-            log.warning("%s", hint)
-        return LoadedTeam(team, folder, toolbox)
-
-    def _registered(self) -> dict[str, Tool[Any]]:
+    async def _registered(self) -> dict[str, Tool[Any]]:
         """Returns all tools of all teams as `team/tool`; a broken team file hides only its own."""
         tools: dict[str, Tool[Any]] = {}
-        for name in self.names():
-            try:
-                toolbox = self.load(name).toolbox
-            except TeamError as error:
-                log.warning("team %s left out: %s", name, error.message)
+        names = self.names()
+        for name, loaded in zip(names, await asyncio.gather(*map(self._attempted, names)), strict=True):
+            if isinstance(loaded, TeamError):
+                log.warning("team %s left out: %s", name, loaded.message)
                 continue
+            toolbox = loaded.toolbox
             tools |= {f"{name}/{tool.name}": tool for tool in map(toolbox.get, toolbox.names()) if tool}
         return tools
+
+    async def _attempted(self, name: str) -> LoadedTeam | TeamError:
+        try:
+            return await self.load(name)
+        except TeamError as error:
+            return error
 
 
 def team_card(loaded: LoadedTeam, default_models: list[str]) -> TeamCard:
@@ -240,27 +233,101 @@ def team_card(loaded: LoadedTeam, default_models: list[str]) -> TeamCard:
         models = role.model or default_models
         tools = [tool for tool in map(loaded.toolbox.get, dict.fromkeys(role.tools)) if tool]
         cards = [ToolCard.model_validate(tool, from_attributes=True) for tool in tools]
-        shared = role.model_dump(include=RoleCard.model_fields.keys() - {"tools", "model"})
+        shared = role.model_dump(include=set(RoleBase.model_fields))
         roles.append(RoleCard(**shared, tools=cards, model=models[0], fallback_models=models[1:]))
     team = loaded.team
     return TeamCard(name=team.name, generalist=team.generalist, roles=roles, on_failure=team.on_failure)
 
 
-def _pick(wanted: str, registered: dict[str, Tool[Any]], where: str) -> Tool[Any]:
+def named_pools(folders: Sequence[Path]) -> dict[str, list[str]]:
+    """Returns the pools of Workers that team files in `folders` name, each with its roles as `team/role`."""
+    return _named(folders, lambda role: [role.pool] if role.pool else [])
+
+
+def named_models(folders: Sequence[Path]) -> dict[str, list[str]]:
+    """Returns the models that team files in `folders` name, each with its roles as `team/role`."""
+    return _named(folders, lambda role: role.model or [])
+
+
+def _named(folders: Sequence[Path], names_of: Callable[[Role], list[str]]) -> dict[str, list[str]]:
+    files = TeamFiles(list(folders))
+    named = dict[str, list[str]]()
+    for team_name in files.names():
+        try:
+            roles = files.definition(team_name).roles
+        except TeamError:  # `starter.py teams` says it
+            continue
+        for role in roles:
+            for name in names_of(role):
+                named.setdefault(name, []).append(f"{team_name}/{role.name}")
+    return named
+
+
+async def _close(reading: _Reading) -> None:
+    if reading.team.done() and not reading.team.cancelled() and reading.team.exception() is None:
+        await reading.team.result().toolbox.close()
+
+
+def _definition(folder: Path) -> Team:
+    """Returns what the folder's team.toml says. Raises TeamError with all that is wrong."""
+    file = folder / "team.toml"
+    problems = []
+    try:
+        if file.stat().st_size > TEAM_FILE_BYTES:
+            raise ValueError(f"the file is larger than {TEAM_FILE_BYTES} bytes")
+        read = tomllib.loads(file.read_text(encoding="utf-8"))
+        if isinstance(name := read.get("name"), str) and name != folder.name:
+            problems.append(f"name: {quoted(name)} must be the folder's name, '{folder.name}'")
+        team = Team.model_validate(read)
+    except RecursionError:
+        raise _broken(folder, ["it is nested too deeply"]) from None
+    except ValidationError as error:
+        lines = [line.removeprefix("request: ") for line in complaint_lines(error, value=read)]
+        raise _broken(folder, [*lines, *problems]) from error
+    except (ValueError, OSError) as error:  # TOML errors are ValueErrors that name the line
+        raise _broken(folder, [str(error)]) from error
+    if problems:
+        raise _broken(folder, problems)
+    return team
+
+
+def _broken(folder: Path, problems: list[str]) -> TeamError:
+    code = str(folder / "tools.py")
+    file = "" if all(problem.startswith(code) for problem in problems) else f"{folder / 'team.toml'}: "
+    message = one_line(f"{file}{'; '.join(problems)}", limits.ERROR_BYTES)
+    return TeamError(ErrorKind.UNKNOWN_TEAM, message, problems)
+
+
+def _unknown_tools(team: Team, toolbox: Toolbox) -> list[str]:
+    """Returns a problem for each tool that a role or the toolbox names, and that the team does not have."""
+    known = {*toolbox.names(), *(entry.name for entry in team.tools)}
+    has = one_line(", ".join(sorted(known)), limits.PARAGRAPH_BYTES) or "none"
+    return [
+        f"{where}: there is no tool {quoted(name)}{did_you_mean(name, known)}; the team has: {has}"
+        for where, names in [
+            *((f"roles.{role.name}.tools", role.tools) for role in team.roles),
+            ("toolbox", team.toolbox),
+        ]
+        for name in names
+        if name not in known
+    ][: limits.FIELD_COMPLAINTS]
+
+
+def _pick(wanted: str, registered: dict[str, Tool[Any]], where: str) -> str:
+    """Returns the `team/tool` that a role of an inline team means; TeamError if there is no single one for it."""
     offered = [name for name, tool in registered.items() if tool.inline]
     every = [name for name in registered if wanted in (name, name.split("/")[1])]
     matches = [name for name in every if name in offered]
     if len(matches) == 1:
-        return registered[matches[0]]
+        return matches[0]
     if matches:
-        raise TeamError(
-            ErrorKind.INVALID_REQUEST, f"{where}: several teams have a {quoted(wanted)}, name one: {', '.join(matches)}"
-        )
+        raise _refused(f"{where}: several teams have a {quoted(wanted)}, name one: {', '.join(matches)}")
     if every:
-        problem = f"{where}: {every[0]} is for its own team alone, its file says inline = false"
-        raise TeamError(ErrorKind.INVALID_REQUEST, problem)
+        raise _refused(f"{where}: {every[0]} is for its own team alone, its file says inline = false")
     known = ", ".join(sorted(offered)) or "none"
-    raise TeamError(
-        ErrorKind.INVALID_REQUEST,
-        f"{where}: no team file has a tool {quoted(wanted)}{did_you_mean(wanted, offered)}; registered are: {known}",
-    )
+    meant = did_you_mean(wanted, offered)
+    raise _refused(f"{where}: no team file has a tool {quoted(wanted)}{meant}; registered are: {known}")
+
+
+def _refused(problem: str) -> TeamError:
+    return TeamError(ErrorKind.INVALID_REQUEST, problem)

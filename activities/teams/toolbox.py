@@ -1,43 +1,32 @@
 """The tools of a team. The one place that runs them handles rights, arguments, failures and limits."""
 
 import asyncio
+import json
 import logging
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from activities.tools.attachment import read_attachment
 from activities.tools.calculator import calculator
-from activities.tools.document_format import format_document
-from activities.tools.documents import read_document, search_documents
-from activities.tools.sql.sql_tools import list_tables, query_data
-from activities.tools.tool import NewArtifact, Tool, ToolContext, ToolMisuse, ToolOutput
+from activities.tools.documents import DocumentOptions, DocumentTools
+from activities.tools.files import FolderFiles
+from activities.tools.sql.sql_tools import TableOptions, TableTools
+from activities.tools.text_tools import format_document, read_attachment
+from activities.tools.tool import NewArtifact, NoOptions, Tool, ToolContext, ToolMisuse, ToolOutput, ToolSource
 from supervision.base import limits
 from supervision.base.prompt_marks import OWN_TOOLS
 from supervision.base.text import NAME_SHOWN_BYTES, cap, clean, did_you_mean, one_line
+from supervision.contract.base import StrictModel
 from supervision.contract.request import describe_errors
 from supervision.contract.team import Role, ToolEntry
 
 _FILE_NAME_BYTES = 200  # of an artifact: file systems take 255
 TOOL_KEPT_CHARS = 200_000  # of one tool result in the store: ten pages, as many as figures are looked up in
 TOOL_SOURCES = 50  # sources of one tool result: they travel in history
-
-ToolFactory = Callable[[str, dict[str, Any], Path], Tool[Any]]
-"""(tool name, options of the team file, folder of the team file) -> tool; ValueError on bad options."""
-
-KINDS: dict[str, ToolFactory] = {
-    "attachment": read_attachment,
-    "calculator": calculator,
-    "document_format": format_document,
-    "document_read": read_document,
-    "document_search": search_documents,
-    "sql_query": query_data,
-    "sql_tables": list_tables,
-}
 
 
 log = logging.getLogger(__name__)
@@ -56,8 +45,9 @@ class ToolRun:
 class Toolbox:
     """Tools by name. The toolbox, not the model, decides which of them a role may use."""
 
-    def __init__(self, tools: Iterable[Tool[Any]]) -> None:
-        """Raises ValueError if a name is taken or not possible."""
+    def __init__(self, tools: Iterable[Tool[Any]], sources: Sequence[ToolSource] = ()) -> None:
+        """`sources` are closed with the toolbox. Raises ValueError if a name is taken or not possible."""
+        self._sources = sources
         self._tools: dict[str, Tool[Any]] = {}
         for tool in tools:
             if not re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", tool.name):  # what providers accept
@@ -67,6 +57,11 @@ class Toolbox:
             if tool.name in self._tools:
                 raise ValueError(f"tools.{tool.name}: two tools have this name")
             self._tools[tool.name] = tool
+
+    async def close(self) -> None:
+        """Closes the sources of the tools."""
+        for source in self._sources:
+            await source.close()
 
     def names(self) -> list[str]:
         """Returns all names, sorted."""
@@ -81,10 +76,6 @@ class Toolbox:
         tools = [self._tools[name] for name in dict.fromkeys(names) if name in self._tools]
         return [{"name": tool.name, "description": tool.description, "input_schema": tool.schema()} for tool in tools]
 
-    def waits(self, names: list[str]) -> bool:
-        """True if a call of one of these tools may take longer than providers cache a conversation for."""
-        return any(self._tools[name].waits for name in names if name in self._tools)
-
     async def run(self, role: Role, name: str, arguments: object, context: ToolContext) -> ToolRun:
         """Runs one call for `role`. Returns every failure as an error result; raises only if it is cancelled."""
         tool = self._tools.get(name) if name in role.tools else None
@@ -92,11 +83,11 @@ class Toolbox:
             shown = one_line(clean(name), NAME_SHOWN_BYTES)
             log.warning("refused tool call: role=%s tool=%s registered=%s", role.name, shown, name in self._tools)
             allowed = ", ".join(role.tools) or "none"
-            return ToolRun(f"the tool '{shown}' is not available to this role; its tools are: {allowed}", is_error=True)
-        try:  # an own tool checks them in its thread: their model may hold code of its author
+            return _error(f"The tool '{shown}' is not available to this role. Its tools are: {allowed}")
+        try:  # the arguments of an author's tool are checked in its thread: their model may hold code of the author
             parsed = arguments if tool.own else tool.arguments.model_validate(arguments)
         except ValidationError as error:
-            return _error(f"wrong arguments: {complaints(error)}")
+            return _error(f"Wrong arguments: {complaints(error)}")
         task = asyncio.create_task(_guarded(tool, parsed, context))
         timeout = limits.TOOL_TIMEOUT
         try:
@@ -104,19 +95,19 @@ class Toolbox:
         finally:
             task.cancel()  # does nothing to a finished task; a tool that ignores it is left behind
         if not task.done():
-            return _error(f"the tool did not answer within {timeout.total_seconds():g} s")
+            return _error(f"The tool did not answer within {timeout.total_seconds():g} s.")
         if task.cancelled():
-            return _error("the tool gave up")
+            return _error("The tool ended the call without a result.")
         return task.result()
 
 
-def complaints(error: ValidationError, value: object = None) -> str:
-    """Returns the problems of fields of `value` by name; problems of the whole have no name."""
-    return describe_errors(error, value=value).removeprefix("request: ")
+def complaints(error: ValidationError) -> str:
+    """Returns the problems of a model's fields, each with the name of the field."""
+    return describe_errors(error).removeprefix("request: ")
 
 
 async def _guarded(tool: Tool[Any], arguments: Any, context: ToolContext) -> ToolRun:
-    """Runs the tool; catches SystemExit and its like inside the task: they would end the whole process."""
+    """Runs the tool. Catches SystemExit, too, inside the task: it would end the process."""
     try:
         return _checked(await tool.run(arguments, context))
     except (asyncio.CancelledError, GeneratorExit):
@@ -129,10 +120,8 @@ async def _guarded(tool: Tool[Any], arguments: Any, context: ToolContext) -> Too
 
 
 def _checked(output: object) -> ToolRun:
-    if isinstance(output, str):
-        output = ToolOutput(output)
     if not isinstance(output, ToolOutput):
-        raise TypeError(f"a tool returns a ToolOutput or a str, this one returned {type(output).__name__}")
+        output = ToolOutput(_as_text(output))
     text: str | bytes = output.text  # an author's own tool may return the bytes that it read
     if isinstance(text, bytes):
         text = text[: 4 * TOOL_KEPT_CHARS].decode("utf-8", "replace")
@@ -142,6 +131,15 @@ def _checked(output: object) -> ToolRun:
             raise ValueError(f"the artifact has {len(artifact.data)} bytes, at most {limits.ARTIFACT_BYTES} are kept")
     artifacts = [NewArtifact(_file_name(new.name), new.media_type, new.data) for new in output.artifacts]
     return ToolRun(cap(text, TOOL_KEPT_CHARS), sources=sources, artifacts=artifacts)
+
+
+def _as_text(output: object) -> str:
+    if isinstance(output, dict | list):
+        return json.dumps(output, ensure_ascii=False, default=str)
+    if isinstance(output, str | int | float):
+        return str(output)
+    kind = type(output).__name__
+    raise TypeError(f"a tool returns a ToolOutput, a text, a number, a list or a dict; this one returned {kind}")
 
 
 def _error(text: str) -> ToolRun:
@@ -159,27 +157,76 @@ def _file_name(name: str) -> str:
     return PurePosixPath(one_line(clean(name), _FILE_NAME_BYTES).replace("\\", "/")).name or "artifact"
 
 
-def set_up_tools(entries: Iterable[ToolEntry], folder: Path) -> tuple[list[Tool[Any]], list[str]]:
-    """Returns the tools that a team file sets up in `folder`, and the problem of each that could not be."""
-    tools, problems = list[Tool[Any]](), list[str]()
+class Kind(NamedTuple):
+    """What `uses` of a team file may name; `files` is the option that says which files the tools read."""
+
+    source: Callable[[FolderFiles, dict[str, str], Any], ToolSource]
+    options: type[StrictModel] = NoOptions
+    files: str = ""
+
+
+class PlainTools:
+    """The source of the tools that read no files. `tools` gives the kind of each tool by its name."""
+
+    def __init__(self, files: FolderFiles, tools: dict[str, str], options: NoOptions) -> None:
+        self._tools = tools
+
+    async def open(self) -> list[Tool[Any]]:
+        """Returns the tools."""
+        return [PLAIN[kind](name) for name, kind in self._tools.items()]
+
+    async def close(self) -> None:
+        """Does nothing: these tools hold nothing."""
+
+
+PLAIN: dict[str, Callable[[str], Tool[Any]]] = {
+    "attachment": read_attachment,
+    "calculator": calculator,
+    "document_format": format_document,
+}
+KINDS = {
+    **dict.fromkeys(PLAIN, Kind(PlainTools)),
+    "document_read": Kind(DocumentTools, DocumentOptions, "documents"),
+    "document_search": Kind(DocumentTools, DocumentOptions, "documents"),
+    "sql_query": Kind(TableTools, TableOptions, "tables"),
+    "sql_tables": Kind(TableTools, TableOptions, "tables"),
+}
+
+
+async def open_toolbox(entries: list[ToolEntry], folder: Path, own: ToolSource | None) -> tuple[Toolbox, list[str]]:
+    """Returns the tools of a team, those of its `tools.py` first, and the problems of those that cannot be used.
+
+    Tools over the same files have one source. An option that several of them give is that of the last one.
+    """
+    sources, problems = list[tuple[str, ToolSource]](), list[str]()
+    groups = dict[tuple[Kind, str], dict[str, ToolEntry]]()
     for entry in entries:
+        if (kind := KINDS.get(entry.uses)) is None:
+            meant = f"{did_you_mean(entry.uses, KINDS)}; kinds are: {', '.join(KINDS)}"
+            problems.append(f"tools.{entry.name}: there is no kind '{entry.uses}'{meant}")
+        else:
+            groups.setdefault((kind, str(entry.options.get(kind.files, entry.name))), {})[entry.name] = entry
+    for (kind, files), group in groups.items():
+        where = ", ".join(f"tools.{name}" for name in group)
+        options = {key: value for entry in group.values() for key, value in entry.options.items()}
+        kinds = {name: entry.uses for name, entry in group.items()}
         try:
-            tools.append(_set_up(entry, folder))
-        except ValueError as error:
-            problems.append(str(error))
-    return tools, problems
-
-
-def _set_up(entry: ToolEntry, folder: Path) -> Tool[Any]:
-    factory = KINDS.get(entry.uses)
-    if factory is None:
-        kinds = ", ".join(sorted(KINDS))
-        raise ValueError(
-            f"tools.{entry.name}: there is no kind '{entry.uses}'{did_you_mean(entry.uses, KINDS)}; kinds are: {kinds}"
-        )
+            made = kind.source(FolderFiles(folder, files), kinds, kind.options.model_validate(options))
+        except ValidationError as error:
+            problems.append(f"{where}.options: {complaints(error)}")
+        else:
+            sources.append((where, made))
+    inline = {entry.name: entry.inline for entry in entries}
+    opened, tools = list[ToolSource](), list[Tool[Any]]()
+    for where, source in [(str(folder / "tools.py"), own), *sources] if own else sources:
+        try:
+            found = await source.open()
+        except (ValueError, OSError) as error:
+            problems.append(f"{where}: {error}")
+            continue
+        opened.append(source)
+        tools += found if source is own else [replace(tool, inline=inline[tool.name]) for tool in found]
     try:
-        return replace(factory(entry.name, entry.options, folder), inline=entry.inline)
-    except ValidationError as error:
-        raise ValueError(f"tools.{entry.name}.options: {complaints(error)}") from error
+        return Toolbox(tools, opened), problems
     except ValueError as error:
-        raise ValueError(f"tools.{entry.name}: {error}") from error
+        return Toolbox([], opened), [*problems, str(error)]

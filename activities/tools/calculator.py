@@ -4,13 +4,12 @@ import ast
 import math
 import operator
 from collections.abc import Callable
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 from simpleeval import InvalidExpression, SimpleEval
 
-from activities.tools.tool import Arguments, NoOptions, Tool, ToolContext, ToolMisuse, ToolOutput
+from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput
 from supervision.base import limits
 from supervision.base.text import one_line
 
@@ -20,11 +19,12 @@ CALCULATOR_MAGNITUDE = 1e300  # near the end of floats: whatever is above is a b
 Number = int | float
 
 _GRAMMAR = (
-    "Numbers with + - * / // % and ** for powers, parentheses, pi, e, and the functions sqrt, log, log10, exp, round, "
-    "abs, min, max, sum, mean, pow, floor, ceil"
+    "An expression consists of numbers, + - * / // % and ** for powers, parentheses, pi, e, and the functions sqrt, "
+    "log, log10, exp, round, abs, min, max, sum, mean, pow, floor, ceil. Write numbers without units and without "
+    "thousands separators."
 )
-_NOT_COMPUTABLE = f"not an expression that can be computed. {_GRAMMAR}; no units, no thousands separators"
-_TOO_LARGE = f"a value is above {CALCULATOR_MAGNITUDE:g}: too large to compute"
+_NOT_COMPUTABLE = f"This is not an expression that can be computed. {_GRAMMAR}"
+_TOO_LARGE = f"A value is above {CALCULATOR_MAGNITUDE:g}, which is too large to compute."
 
 
 class Calculate(Arguments):
@@ -35,16 +35,16 @@ class Calculate(Arguments):
         Field(
             min_length=1,
             max_length=CALCULATOR_CHARS,
-            description=f"For example (79.4 / 40.2) ** (1 / 55) - 1. {_GRAMMAR}.",
+            description=f"The expression, for example (79.4 / 40.2) ** (1 / 55) - 1. {_GRAMMAR}",
         ),
     ]
 
 
-def calculator(name: str, options: dict[str, Any], folder: Path) -> Tool[Calculate]:
-    """Returns a tool of the kind `calculator`. Raises ValueError on options."""
-    NoOptions.model_validate(options)
+def calculator(name: str) -> Tool[Calculate]:
+    """Returns a tool of the kind `calculator`."""
     description = (
-        "Computes one arithmetic expression exactly. Use it for every figure that is not copied from a source."
+        "Computes one arithmetic expression exactly. Use it for every number that is not copied from a source, also "
+        "for differences, shares and growth rates."
     )
     return Tool(name, description, Calculate, _run, evidence="computed")
 
@@ -65,20 +65,20 @@ def evaluate(expression: str) -> Number:
     except SyntaxError:  # also for 200 nested parentheses
         raise ToolMisuse(_NOT_COMPUTABLE) from None
     except ZeroDivisionError:
-        raise ToolMisuse("division by zero") from None
+        raise ToolMisuse("The expression divides by zero.") from None
     except (RecursionError, MemoryError):
-        raise ToolMisuse("the expression is nested too deeply") from None
+        raise ToolMisuse("The expression is nested too deeply. Compute it in several calls.") from None
     except OverflowError:
         raise ToolMisuse(_TOO_LARGE) from None
     except (ArithmeticError, ValueError) as error:
-        raise ToolMisuse(f"cannot be computed: {one_line(str(error), limits.SENTENCE_BYTES)}") from None
+        raise ToolMisuse(f"The expression cannot be computed: {one_line(str(error), limits.SENTENCE_BYTES)}") from None
     except (InvalidExpression, TypeError, KeyError, AttributeError):
         raise ToolMisuse(_NOT_COMPUTABLE) from None
 
 
 def _checked(value: object) -> Number:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ToolMisuse("only real numbers can be computed: no text, lists, comparisons or roots of negative numbers")
+        raise ToolMisuse("Only real numbers can be computed, not text, lists or roots of negative numbers.")
     if not abs(value) <= CALCULATOR_MAGNITUDE:  # NaN fails every comparison
         raise ToolMisuse(_TOO_LARGE)
     return value

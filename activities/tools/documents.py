@@ -1,16 +1,15 @@
-"""A team's documents: `search_documents` finds passages, `read_document` returns one whole."""
+"""Documents: `search_documents` finds passages, `read_document` returns a whole document."""
 
 import re
 import sqlite3
-import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from activities.tools.files import Fingerprint, files_inside, fingerprint
+from activities.tools.files import FileData, Files
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput
 from supervision.base import limits
 from supervision.base.text import clean, one_line
@@ -30,14 +29,36 @@ class DocumentOptions(StrictModel):
 class SearchDocuments(Arguments):
     """One search."""
 
-    query: Annotated[str, Field(min_length=1, max_length=1000, description="Words to look for, in any order.")]
-    limit: Annotated[int, Field(ge=1, le=_SEARCH_HITS, description="Most passages to return.")] = 3
+    query: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=1000,
+            description="Keywords, such as the names and terms that the passage must contain. "
+            "Do not write a question: each word is looked for by itself.",
+        ),
+    ]
+    limit: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=_SEARCH_HITS,
+            description=f"The largest number of passages to return, from 1 to {_SEARCH_HITS}. The default is 3.",
+        ),
+    ] = 3
 
 
 class ReadDocument(Arguments):
     """One document."""
 
-    document_id: Annotated[str, Field(min_length=1, max_length=300, description="An id that search_documents showed.")]
+    document_id: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=300,
+            description="The id of the document, as a search shows it in square brackets, without the brackets.",
+        ),
+    ]
 
 
 @dataclass(frozen=True)
@@ -68,20 +89,12 @@ class Document:
         return passages
 
 
-@dataclass(frozen=True)
-class Hit:
-    """The best passage of one document."""
-
-    document: Document
-    passage: str
-
-
 class Library:
     """Documents with a full-text index in memory."""
 
     def __init__(self, files: list[Path]) -> None:
         self.documents: dict[str, Document] = {}
-        # Its statements are single calls, so sharing the connection between threads is safe.
+        # It is filled in one thread and read in another, never at the same time.
         self._index = sqlite3.connect(":memory:", check_same_thread=False)
         self._index.execute(
             "CREATE VIRTUAL TABLE passages USING fts5(id UNINDEXED, title, heading, text, tokenize='porter unicode61')"
@@ -96,81 +109,83 @@ class Library:
                 [(document.id, document.title, heading, passage) for heading, passage in document.passages()],
             )
 
-    def search(self, query: str, limit: int) -> list[Hit]:
-        """Returns the best passage of each of the best documents; none if no word occurs."""
+    def close(self) -> None:
+        """Frees the index."""
+        self._index.close()
+
+    def search(self, query: str, limit: int) -> list[tuple[Document, str]]:
+        """Returns the best documents, each with its best passage; none if no word occurs."""
         words = re.findall(r"\w+", query)[:_SEARCH_TERMS]
         match = " OR ".join(f'"{word}"' for word in words)  # quoted: nothing of it is FTS syntax
-        hits: dict[str, Hit] = {}
+        passages: dict[str, str] = {}
         if match:
             rows = self._index.execute(
                 "SELECT id, text FROM passages WHERE passages MATCH ? ORDER BY bm25(passages, 0, 2, 2, 1)", [match]
             )
             for document_id, passage in rows.fetchall():
-                hits.setdefault(document_id, Hit(self.documents[document_id], passage))
-        return list(hits.values())[:limit]
+                passages.setdefault(document_id, passage)
+        return [(self.documents[name], passage) for name, passage in list(passages.items())[:limit]]
 
     def catalogue(self) -> str:
         """Returns the list of ids and titles."""
         return "\n".join(f"[{document.id}] {document.title}" for document in self.documents.values())
 
 
-_libraries: dict[tuple[Path, str], tuple[Fingerprint, Library]] = {}
-_libraries_lock = threading.Lock()
+class DocumentTools:
+    """The tools over some documents. `tools` gives the kind of each tool by its name."""
 
+    def __init__(self, files: Files, tools: dict[str, str], options: DocumentOptions) -> None:
+        self._library = FileData(files, Library)
+        self._tools = tools
 
-def library(folder: Path, pattern: str) -> Library:
-    """Returns the documents that `pattern` matches in `folder`: read once per process, again once a file changes.
+    async def open(self) -> list[Tool[Any]]:
+        """Returns the tools. Raises ValueError if the files cannot be used."""
+        await self._library.get()
+        made: dict[str, Callable[[str], Tool[Any]]] = {
+            "document_search": self._search_tool,
+            "document_read": self._read_tool,
+        }
+        return [made[kind](name) for name, kind in self._tools.items()]
 
-    Raises ValueError as `files_inside` does.
-    """
-    files = files_inside(folder, pattern)
-    current = fingerprint(files)
-    with _libraries_lock:
-        known = _libraries.get((folder, pattern))
-        if known is None or known[0] != current:
-            known = _libraries[folder, pattern] = (current, Library(files))
-    return known[1]
+    async def close(self) -> None:
+        """Frees the index."""
+        self._library.close()
 
-
-def search_documents(name: str, options: dict[str, Any], folder: Path) -> Tool[SearchDocuments]:
-    """Returns a tool of the kind `document_search`. Raises ValueError on bad options or files."""
-    pattern = DocumentOptions.model_validate(options).documents
-    library(folder, pattern)
-
-    async def run(arguments: SearchDocuments, context: ToolContext) -> ToolOutput:
-        documents = library(folder, pattern)
-        hits = documents.search(arguments.query, arguments.limit)
-        if not hits:
-            return ToolOutput(f"No passage contains any of these words. The documents are:\n{documents.catalogue()}")
-        text = "\n\n".join(f"[{hit.document.id}] {hit.document.title}: {hit.passage[:PASSAGE_CHARS]}" for hit in hits)
-        return ToolOutput(text, sources=[hit.document.id for hit in hits])
-
-    description = (
-        "Searches the team's documents and returns the best passage of each document found, with the document's id. "
-        "Use read_document to read all of one."
-    )
-    return Tool(name, description, SearchDocuments, run, catalogue=_titles(folder, pattern))
-
-
-def read_document(name: str, options: dict[str, Any], folder: Path) -> Tool[ReadDocument]:
-    """Returns a tool of the kind `document_read`. Raises ValueError on bad options or files."""
-    pattern = DocumentOptions.model_validate(options).documents
-    library(folder, pattern)
-
-    async def run(arguments: ReadDocument, context: ToolContext) -> ToolOutput:
-        documents = library(folder, pattern)
-        document = documents.documents.get(arguments.document_id)
-        if document is None:
-            raise ToolMisuse(f"there is no document of that id. The documents are:\n{documents.catalogue()}")
-        return ToolOutput(document.text, sources=[document.id])
-
-    description = "Returns the whole text of one document."
-    return Tool(name, description, ReadDocument, run, catalogue=_titles(folder, pattern))
-
-
-def _titles(folder: Path, pattern: str) -> Callable[[], Awaitable[dict[str, str]]]:
-    async def titles() -> dict[str, str]:
-        documents = library(folder, pattern).documents.values()
+    async def catalogue(self) -> dict[str, str]:
+        """Returns a line for each document."""
+        documents = (await self._library.get()).documents.values()
         return {f"document {document.id}": f"document [{document.id}] {document.title}" for document in documents}
 
-    return titles
+    def _search_tool(self, name: str) -> Tool[SearchDocuments]:
+        description = (
+            "Searches the documents by keywords and returns the best passage of each document that it finds. "
+            "Documents that contain more of the keywords come first, and word endings do not matter. Each passage "
+            "begins with the id of its document in square brackets, by which the whole document can be read. If no "
+            "document contains any of the keywords, the list of all documents is returned."
+        )
+        return Tool(name, description, SearchDocuments, self._search, catalogue=self.catalogue)
+
+    def _read_tool(self, name: str) -> Tool[ReadDocument]:
+        description = (
+            "Returns the whole text of one document, given its id. If there is no document with this id, the list of "
+            "all documents is returned."
+        )
+        return Tool(name, description, ReadDocument, self._read, catalogue=self.catalogue)
+
+    async def _search(self, arguments: SearchDocuments, context: ToolContext) -> ToolOutput:
+        library = await self._library.get()
+        hits = library.search(arguments.query, arguments.limit)
+        if not hits:
+            return ToolOutput(
+                "No document contains any of these keywords. Try other words for the same thing. "
+                f"These are all documents:\n{library.catalogue()}"
+            )
+        text = "\n\n".join(f"[{document.id}] {document.title}: {passage[:PASSAGE_CHARS]}" for document, passage in hits)
+        return ToolOutput(text, sources=[document.id for document, _ in hits])
+
+    async def _read(self, arguments: ReadDocument, context: ToolContext) -> ToolOutput:
+        library = await self._library.get()
+        document = library.documents.get(arguments.document_id)
+        if document is None:
+            raise ToolMisuse(f"There is no document with this id. These are all documents:\n{library.catalogue()}")
+        return ToolOutput(document.text, sources=[document.id])

@@ -13,13 +13,13 @@ An author writes tools in `teams/<name>/tools.py`:
     TOOLS = [Tool("weather", "Returns the current weather of a city.", Weather, weather)]
 
 The model sees name, description and the arguments' schema. ToolMisuse goes back to it as advice, any other
-exception as the name and first line of the error. Output is cleaned and capped by `activities.teams.toolbox`.
+exception as the name and first line of the error. `activities.teams.toolbox` cleans and caps what a tool returns.
 """
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -28,13 +28,13 @@ from supervision.contract.team import Effects
 
 
 class Arguments(BaseModel):
-    """Base of every tool's arguments: unknown ones are refused, so that the model learns its mistake."""
+    """Base of every tool's arguments. Unknown ones are refused, so that the model learns of its mistake."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class NoOptions(StrictModel):
-    """The options of a tool kind that takes none."""
+    """The options of a kind of tools that takes none."""
 
 
 A = TypeVar("A", bound=Arguments)
@@ -73,17 +73,16 @@ class ToolContext:
 
 @dataclass(frozen=True)
 class Tool(Generic[A]):
-    """A tool: what it is called, what it takes, how it runs.
+    """A tool: its name, its arguments and the function that runs it.
 
-    One that `waits` may take longer than five minutes: it asks a person, or something slow.
-    A tool of a `tools.py` is marked `own` when it is loaded, and runs in its team's thread: nobody has bounded it.
-    Its `run` may also be a plain function, which gets a thread for each call, and return just a text.
-    `evidence` says what its outputs prove: `data` of the world, what was `computed` from its arguments, or `nothing`,
+    `name` is up to 64 letters, digits, `_` and `-`: providers accept no other. `run` returns a ToolOutput, a text, a
+    number, or a list or dict, which the model gets as JSON; a plain function gets a thread for each call.
+    `evidence` says what outputs prove: `data` of the world, what was `computed` from the arguments, or `nothing`,
     because they only repeat these.
-    `name` is letters, digits, `_` and `-`, at most 64 of them: providers accept no other. `catalogue` returns what data
-    it reaches, for the planner: a line by the name of each table or document. `reads_attachments` is True if it shows
-    the attachments of its context. With `inline=False` only roles of its own team have it: no team inside a request
-    may name it.
+    `catalogue` returns the data that the tool reaches, for the planner: a line by the name of each table or document.
+    `reads_attachments` is True if the tool shows the attachments of its context. With `inline=False` only roles of its
+    own team have it: no team inside a request may name it. `own` is set when a tool of a `tools.py` is loaded: its
+    arguments are checked in the thread of its team.
     """
 
     name: str
@@ -93,7 +92,6 @@ class Tool(Generic[A]):
     effects: Effects = "read"
     evidence: Literal["data", "computed", "nothing"] = "data"
     own: bool = False
-    waits: bool = False
     catalogue: Callable[[], Awaitable[dict[str, str]]] | None = None
     reads_attachments: bool = False
     inline: bool = True
@@ -101,6 +99,16 @@ class Tool(Generic[A]):
     def schema(self) -> dict[str, Any]:
         """Returns the JSON schema of the arguments. It is shared, so do not change it."""
         return _schema(self.arguments)
+
+
+class ToolSource(Protocol):
+    """Where tools come from: a team's files, its `tools.py`, a server. Its tools work from `open` to `close`."""
+
+    async def open(self) -> list[Tool[Any]]:
+        """Returns its tools. Raises ValueError with what is wrong with its configuration."""
+
+    async def close(self) -> None:
+        """Gives back what the tools hold; calls in flight may finish."""
 
 
 @cache

@@ -104,8 +104,7 @@ async def teams_report(folders: list[Path], *, name: str | None = None, check: b
     A team's `tools.py` is code: it is run, as a Worker does it, for a team that is named and to `check` all.
     """
     # these load the tools' libraries: 0.3 s for one command only
-    from activities.teams.team_definition import TeamError
-    from activities.teams.team_files import TeamFiles
+    from activities.teams.team_files import TeamError, TeamFiles
     from supervision.planning.team_hints import team_hints
 
     files = TeamFiles(folders)
@@ -114,10 +113,9 @@ async def teams_report(folders: list[Path], *, name: str | None = None, check: b
     broken = {folder.name: TeamError(ErrorKind.UNKNOWN_TEAM, f"{folder}: {_NO_NAME}") for folder in misnamed}
     names = [name] if name else files.names()
     unchecked = [] if name or check else [each for each in names if files.has_code(each)]
-    await files.read(*(each for each in names if each not in unchecked))
     for each in names:
         try:
-            usable.append(files.definition(each) if each in unchecked else files.load(each).team)
+            usable.append(files.definition(each) if each in unchecked else (await files.load(each)).team)
         except TeamError as error:
             broken[each] = error
     listed: list[dict[str, Any]] = [{**team.model_dump(mode="json"), "error": None} for team in usable]

@@ -96,7 +96,7 @@ def _reason(error: Exception) -> str:
 
 def _configured(settings: Settings) -> dict[str, list[tuple[str, str]]]:
     """Returns the models that are configured, with who uses each and where that is written."""
-    from activities.teams.team_mentions import named_models  # loads the tools' libraries: 0.3 s for some commands only
+    from activities.teams.team_files import named_models  # loads the tools' libraries: 0.3 s for some commands only
 
     users: dict[str, list[tuple[str, str]]] = {}
     for setting, variable, who in (

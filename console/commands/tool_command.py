@@ -28,9 +28,7 @@ async def try_tool(folders: list[Path], name: str, arguments: str | None, attach
     if not tool_name:
         example = hint("tool", "default/calculate")
         raise CommandFailed(BAD_INPUT, f"'{name}' names no tool: write TEAM/TOOL, as in {example}")
-    files = TeamFiles(folders)
-    await files.read(team_name)
-    toolbox = files.load(team_name).toolbox
+    toolbox = (await TeamFiles(folders).load(team_name)).toolbox
     tool = toolbox.get(tool_name)
     if tool is None:
         known = toolbox.names()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from standin.extract.words import stems
 
 _TABLE = re.compile(r"^\s*table\s+([\w.\"]+)\s*\((?:[^()]|\([^()]*\))*\)", re.IGNORECASE)
-_COLUMN = re.compile(r"^\s++[`\"]?+([^:`\"]++)[`\"]?+:\s++(.+)$")
+_COLUMN = re.compile(r"^\s++`?+(\"[^\"]++\"|[^:`\"]++)`?+:\s++(.+)$")  # a quoted name stays quoted: queries need it so
 _SPAN = re.compile(r"^(-?\d\S*) to (-?\d\S*)$")
 _MORE = re.compile(r",?(?<!\s)\s*+(?:(?:\.\.\.|…)\s*+)?and \d++ more\s*$")
 _VALUE = re.compile(r"'((?:[^']|'')*)'(?:, |$)|(.+?)(?:, |$)")

@@ -1,1 +1,1 @@
-"""What every room stands on: errors, numbers, text, keys of the store, names of queues, trust in endpoints."""
+"""The base of every room: errors, numbers, text, keys of the store, names of queues, trust."""

@@ -73,9 +73,9 @@ class Trait(Flag):
     ODD = auto()  # retried a few times only: the endpoint answers, but not as it should
     ACCOUNT = auto()  # a person must act at the provider: fatal before the first finding, waited out later
     FATAL = auto()  # says something about the provider or the account, so other subtasks would fail alike
-    RESUMABLE = auto()  # no failure of an attempt's work: it goes on from where it stood
+    RESUMABLE = auto()  # interrupts an attempt, which resumes later; its work has not failed
     STORE = auto()  # the artifact store failed, not the work
-    AWAITED = auto()  # tried again until it is there: another Worker may have it, or somebody brings it back
+    AWAITED = auto()  # the infrastructure is away: retried until it is back, or another Worker has it
 
 
 @dataclass(frozen=True)
@@ -120,11 +120,7 @@ TABLE: tuple[_KindRow, ...] = (
     _KindRow(_K.BAD_RESPONSE, "no valid answer: HTML, no content, unreadable JSON", _T.RETRIED | _T.ODD),
     _KindRow(_K.PROVIDER_AUTHENTICATION, "the key is wrong, missing or forbidden", _T.RUN | _PERSON),
     _KindRow(_K.PROVIDER_BILLING, "no credit, or a spend limit is reached", _PERSON),
-    _KindRow(
-        _K.MODEL_NOT_SERVED,
-        "the endpoint is none, or does not know the model or a part of the request",
-        _PERSON,
-    ),
+    _KindRow(_K.MODEL_NOT_SERVED, "the endpoint is none, or does not know the model or a part of the request", _PERSON),
     _KindRow(
         _K.PROVIDER_REJECTED,
         "the provider rejects the request for what is in it; of a run: it rejects the planner's, or serves no model",
@@ -150,28 +146,18 @@ def _with(trait: Trait) -> frozenset[ErrorKind]:
     return frozenset(row.kind for row in TABLE if trait in row.traits)
 
 
+# The kinds of each trait; RUN_KINDS is the contract's list of `ApplicationError.type`.
 RUN_KINDS = _with(Trait.RUN)
-"""`ApplicationError.type` of a failed run: the contract's list."""
 RETRIED = _with(Trait.RETRIED)
-"""Failures of a call that Temporal retries."""
 OUTAGES = _with(Trait.OUTAGE)
-"""Failures that count against a provider's breaker. The provider answered in all other cases, but for ODD ones."""
 PACING = _with(Trait.PACE)
-"""Failures that ask for fewer calls."""
 WAITING = _with(Trait.WAITING)
-"""Failures that are part of normal operation."""
 ODD = _with(Trait.ODD)
-"""Unreadable answers; they say nothing about an outage."""
 ACCOUNT = _with(Trait.ACCOUNT)
-"""Failures that only a person can end, at the provider."""
 FATAL = _with(Trait.FATAL)
-"""Failures that would meet every subtask alike."""
 RESUMABLE = _with(Trait.RESUMABLE)
-"""Ends of an attempt that are no failure of its work."""
 STORE = _with(Trait.STORE)
-"""Failures of the artifact store."""
 AWAITED = _with(Trait.AWAITED)
-"""Failures of the infrastructure that pass: no result of the work that met them, however long they last."""
 
 _RUN_KIND = {
     ErrorKind.PROVIDER_BILLING: ErrorKind.PROVIDER_REJECTED,
@@ -191,7 +177,7 @@ def run_kind(kind: ErrorKind) -> ErrorKind:
 def call_kind(kind: ErrorKind) -> ErrorKind:
     """Returns the kind with which a model call that failed with `kind` for good ends the work that needs it.
 
-    What was retried in vain is one kind, whatever the last try met.
+    Errors that outlived their retries are all reported as MODEL_UNAVAILABLE.
     """
     return ErrorKind.MODEL_UNAVAILABLE if kind in RETRIED or kind is ErrorKind.UNEXPECTED else kind
 

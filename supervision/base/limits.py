@@ -1,9 +1,7 @@
 """Timeouts, limits and retry numbers of workflows and activities, each with its reason.
 
-A number that one module alone reads stands in that module, unless operators may want to know it. Pure numbers, read
-here by the deterministic side and the activities alike. Times are `timedelta`, sizes are bytes,
-unless a comment says otherwise. The command line (`console_limits`), the embedded server (`server_limits`) and the
-benchmarks have modules of their own.
+A number that one module alone reads stands in that module, unless operators may want to know it. Times are `timedelta`,
+sizes are bytes, unless a comment says otherwise.
 """
 
 from datetime import timedelta
@@ -12,20 +10,16 @@ KIB = 1024
 
 # --- What a request may ask for -------------------------------------------------------------------
 GOAL_BYTES = 48 * KIB  # a goal is a question, not a document: longer text is an attachment
-ATTACHMENT_TEXT_BYTES = 16 * KIB  # inline text travels in the start event; longer ones go by `starter.py put`
 ATTACHMENTS = 32  # each is named in a prompt
 ANSWER_SCHEMA_BYTES = 16 * KIB  # it is part of every prompt that asks for the answer
 MAX_BUDGET_TOKENS = 10**15  # beyond, numbers no longer count exactly
-MAX_BUDGET_USD = 10.0**9
-REQUEST_BYTES = 200 * KIB  # the start event must stay below PAYLOAD_HARD_BYTES
+MAX_BUDGET_USD = 10.0**9  # far above any run, so a larger one is a slip
 MAX_SUBTASKS = 1000  # ~6 events a subtask keeps the root far below the server's 51,200
 MAX_PARALLEL = 200  # children open at once; the server allows 2,000 pending
 MAX_TURNS = 200  # a worker agent that needs more is not converging
-MODEL_CHAIN = 5  # models that stand in for each other: more are no plan for an outage
 MAX_DEPTH = 3  # levels of nested supervisors
 MIN_DEADLINE = timedelta(seconds=5)  # below it not even a plan can be made
-MAX_DEADLINE = timedelta(days=30)
-MIN_SUBTASK_TIMEOUT = timedelta(seconds=1)  # Temporal's timers are no finer
+MAX_DEADLINE = timedelta(days=30)  # a person may be away for weeks
 KNOWN_FORMS = 256  # forms of replies and of roles' tools that a process keeps: making one takes 1 to 10 ms
 
 # --- What goes into history -----------------------------------------------------------------------
@@ -59,15 +53,13 @@ TOOL_OUTPUT_CHARS = 20_000  # what one tool result may add to a conversation; th
 TOOL_CALLS_PER_TURN = 16  # one turn asking for more is answered with errors for the surplus
 TOOL_TIMEOUT = timedelta(seconds=60)  # one attempt of one tool call
 TOOL_MARGIN = timedelta(seconds=10)  # the tool's own timeout ends it first and tells the model
-TOOL_RETRY_INITIAL = timedelta(seconds=1)
+TOOL_RETRY_INITIAL = timedelta(seconds=1)  # as for model calls
 
 TEAM_READ_TIMEOUT = timedelta(seconds=20)  # team.toml, the import of tools.py, the index of documents; in a thread
-TEAM_THREAD_PATIENCE = timedelta(seconds=1)  # a loop that is silent for so long after a call's timeout is blocked
 TEAM_DATA_BYTES = 64 * KIB * KIB  # one data file or document of a team: loaded into each Worker process
-SQL_JOINS = 20  # with conditions they parse in milliseconds; nobody asks for more of a handful of tables
+SQL_JOINS = 20  # with conditions they parse in milliseconds; a handful of tables needs no more
 SQL_TIMEOUT = timedelta(seconds=3)  # of bundled data a query takes milliseconds
 SQL_ROWS = 200  # more belongs into an aggregate
-BOUNDED_TIME = timedelta(seconds=3)  # one function on foreign text; honest text takes milliseconds
 
 # --- Supervision ----------------------------------------------------------------------------------
 PLAN_REPLY_BYTES = 224 * KIB  # a plan in history, packed: 1,000 subtasks of 200 bytes, or 50,000 dependencies
@@ -76,6 +68,8 @@ NEW_ROLES = 5  # that one plan may define: more is a team to be written down
 TEAM_ROLES = 50  # each is a line of the planner's prompt
 ROLE_DESCRIPTION_CHARS = 1000  # the planner chooses by it: a paragraph
 ROLE_PROMPT_CHARS = 40_000  # ~11k tokens that every turn pays for
+DATA_FILES = 2000  # of one run: each is listed to the planner and converted by each Worker that reads it
+DATA_BYTES = KIB**3  # of one run's files
 SMALL_ATTACHMENT_BYTES = 4 * KIB  # in the brief itself: a tool call costs more than its text
 CANDIDATES = 5  # attempts at one subtask of which the best is kept, by contract
 FEEDBACK_BYTES = 1000  # of a reviewer on one finding: it should be specific
@@ -91,8 +85,8 @@ PROMPT_LIST_BYTES = 60 * KIB  # of one list in a prompt: the descriptions of all
 NOTE_LEAST_BYTES = 60  # of a subtask's description and its note, however many there are: the first words
 GAPS_SHOWN = 100  # missing findings named one by one in a prompt; the answer's own list has all
 PROVIDER_PAUSE = timedelta(seconds=30)  # first durable wait for a provider; grows by PROVIDER_PAUSE_FACTOR
-PROVIDER_PAUSE_FACTOR = 1.5
-PROVIDER_PAUSE_MAX = timedelta(minutes=10)
+PROVIDER_PAUSE_FACTOR = 1.5  # some ten waits for an outage of an hour
+PROVIDER_PAUSE_MAX = timedelta(minutes=10)  # the longest that a provider is back unnoticed
 NESTED_DEADLINE_SHARE = 0.9  # of what is left: the parent must still write its answer
 ROLE_BREAKER_FAILURES = 3  # failed attempts in a row, by contract
 ROLE_BREAKER_COOLDOWN = timedelta(seconds=10)  # a role that fails at once may not burn a run's attempts in seconds
@@ -106,7 +100,6 @@ CHILD_GIVE_UP_WAIT = timedelta(seconds=5)  # reading from the journal what child
 LEAST_GRANT_TOKENS = 4000  # two turns with one small tool output: less brings no finding
 PLAN_PROMPT_BYTES = 12 * KIB  # the planner's instructions, a team of some roles, its data and the schema
 JUDGEMENT_PROMPT_BYTES = 6 * KIB  # the instructions of a reviewer, a judge or the synthesis, and the plan
-COVER_TRIES = 20_000  # combinations of roles tried for one subtask: some 10 ms
 
 # --- Model calls ----------------------------------------------------------------------------------
 PLAN_MAX_TOKENS = 64_000  # here and below: a backstop, not a target; what is cut is paid and asked for again
@@ -115,26 +108,24 @@ REVIEW_MAX_TOKENS = 64_000
 JUDGE_MAX_TOKENS = 32_000  # one choice with its reason, and the thinking before it
 TURN_MAX_TOKENS = 64_000
 SYNTHESIS_MAX_TOKENS = 64_000
-UNKNOWN_OUTPUT_SHARE = 0.25  # of these for a model whose limit nobody knows: 16,000 fits into most windows
+UNKNOWN_OUTPUT_SHARE = 0.25  # of these for a model whose limit is unknown: 16,000 fits into most windows
 LEAST_OUTPUT_TOKENS = 1024  # beside a prompt: with less room there is no answer
 MAX_TOKENS_CEILING = 128_000  # output limit of current models
 CUT_RETRIES = 2  # how often a reply cut by max_tokens is asked for again with more room
-TURNS_NOTICE = 2  # a worker agent hears so many turns before its last that it will be the last
+TURNS_NOTICE = 2  # turns before its last in which a worker agent reads how many are left
 CONTEXT_TOKENS = 100_000  # of findings in one prompt, however large the window: above it small models cost more
 UNKNOWN_WINDOW_TOKENS = 128_000  # of a model without a known window: most have it, and a smaller one refuses
 MODEL_CALL_TIMEOUT = timedelta(minutes=5)  # one attempt, beside the time for what it may write
 LEAST_CALL_TIME = timedelta(seconds=1)  # a call begun at the deadline fails by its timeout
 MODEL_IDLE_TIMEOUT = timedelta(seconds=90)  # nothing for this long, or pings outside a block: the stream is dead
-MODEL_WIRE_BYTES = 64 * KIB * KIB  # a reply with its framing, which is up to thirty times the text of a small piece
 MODEL_NAME_BYTES = 200  # ids, model names and stop reasons of a reply
 KNOWN_MODELS = 256  # models of which a process remembers something: more than a fleet uses
-MODEL_CONNECT_TIMEOUT = timedelta(seconds=5)
 GROUNDED_CHARS = 200_000  # of one text, when its figures are looked up: a chapter of a book, at most 2 s of CPU
 CHARS_PER_TOKEN = 3.5  # English text; only for estimates before the provider has counted
-MODEL_RETRY_INITIAL = timedelta(seconds=1)
-MODEL_RETRY_MAX = timedelta(seconds=60)
-MODEL_RETRY_FACTOR = 2.0
-RETRY_AFTER_MAX = timedelta(minutes=15)  # a provider's wish is honoured up to here
+MODEL_RETRY_INITIAL = timedelta(seconds=1)  # a 429 or an outage may name a longer wait
+MODEL_RETRY_MAX = timedelta(seconds=60)  # reached with the seventh retry
+MODEL_RETRY_FACTOR = 2.0  # Temporal's default
+RETRY_AFTER_MAX = timedelta(minutes=15)  # a longer retry-after is cut to this
 RETRY_JITTER = 0.2  # share added at random, so that many runs do not return in step
 
 # --- The gate before the provider -----------------------------------------------------------------
@@ -157,10 +148,10 @@ GRACEFUL_SHUTDOWN = timedelta(minutes=2)  # SIGTERM lets calls in flight finish:
 
 # --- The store -------------------------------------------------------------------------------------
 SETUP_TIMEOUT = timedelta(seconds=30)  # reads a team file, writes two small objects
-PUBLISH_TIMEOUT = timedelta(seconds=60)
+PUBLISH_TIMEOUT = timedelta(seconds=60)  # writes the result and the trace, some MiB at most
 STORE_ATTEMPTS = 20  # a store that is away for minutes delays a run, it does not end it
-STORE_RETRY_INITIAL = timedelta(milliseconds=200)
-STORE_RETRY_MAX = timedelta(seconds=15)
+STORE_RETRY_INITIAL = timedelta(milliseconds=200)  # a store answers in milliseconds
+STORE_RETRY_MAX = timedelta(seconds=15)  # the longest that a store is back unnoticed
 ARTIFACT_BYTES = 16 * KIB * KIB  # one object
 STORE_READS = 32  # objects read at once by one load: a cold process needs no more connections to be fast
 STORE_REQUEST_TIMEOUT = timedelta(seconds=20)  # one request of a 16 MiB object on a slow line
@@ -180,8 +171,6 @@ NEW_OBJECTS = 10_000
 # A replay goes to and fro between the event loop and a thread some hundred times, and each time it waits for the
 # interpreter as often as other threads compute: at Python's 5 ms a large replay would take longer than its task may.
 SWITCH_INTERVAL = timedelta(milliseconds=0.5)
-HEALTH_BEAT = timedelta(seconds=5)  # how often a Worker shows that its event loop runs
-HEALTH_STALE = timedelta(seconds=60)  # a busy loop is late by seconds, never by a minute
 CACHED_WORKFLOWS = 3000  # more than live workflows: replaying on each task costs 1.9 times
 LOOP_SILENCE = timedelta(seconds=15)  # by then its heartbeats are overdue and others do its work: it only harms
 SHUTDOWN_MARGIN = timedelta(seconds=15)  # after GRACEFUL_SHUTDOWN what is left is cancelled; then the process ends

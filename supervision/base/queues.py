@@ -2,12 +2,9 @@
 
 import hashlib
 
-WORKFLOW_QUEUE = "supervisor"
-"""Workflows and tools: eager activities work only on the workflow's own queue."""
-MODEL_QUEUE = "supervisor-model"
-"""Model calls: a queue of their own, so that its rate can be limited without slowing anything else."""
-TOOLS_QUEUE = "supervisor-tools"
-"""Tools, where processes are split by role."""
+WORKFLOW_QUEUE = "supervisor"  # workflows and tools: eager activities work only on the workflow's own queue
+MODEL_QUEUE = "supervisor-model"  # model calls, so that their rate can be limited without slowing anything else
+TOOLS_QUEUE = "supervisor-tools"  # tools, where processes are split by role
 
 FAIRNESS_KEY_BYTES = 64  # the server refuses longer ones, and the workflow task with them
 _DIGEST_CHARS = 32
@@ -19,10 +16,10 @@ def pool_queue(pool: str) -> str:
 
 
 def fairness_key(run_id: str) -> str:
-    """Returns the key of a run's model calls: behind a rate limit the server serves the keys in turn.
+    """Returns the key of the model calls of a run: behind a rate limit the server serves the keys in turn.
 
-    It is the run's id, or a readable prefix and a hash: a longer key would block the workflow for ever. For the whole
-    tree of a run it is the root's id, so that a run with nested supervisors has no larger share.
+    `run_id` is the root's, so that a run with nested supervisors has no larger share. A long id becomes a readable
+    prefix and a hash.
     """
     key = run_id.encode()
     if len(key) <= FAIRNESS_KEY_BYTES:

@@ -2,7 +2,7 @@
 
     store-id                                        the store's random id
     <run>/team.<sha256>                             a team as frozen for the run
-    <run>/grant.<sha256>                            what a supervisor and its worker agents may do
+    <run>/grant.<sha256>                            the grant of a supervisor and its worker agents
     <run>/ended.<workflow run id>                   where the result and trace of an ended run are
     <run>/<first run id>/<workflow id>/<step>/<sha256>   one model call: conversation entry and journal in one
     <run>/outputs/<sha256>                          goal, plans, tool outputs, findings, answers, result, trace
@@ -32,6 +32,7 @@ _DIGEST_CHARS = 64
 _LONELY_DOT = re.compile(r"^\.|\.(?=\.|$)")  # leading, trailing or doubled: "." and ".." mean folders
 _CUT_ESCAPE = re.compile(r"%.?$")
 _SEGMENT = rf"[A-Za-z0-9._~%-]{{1,{KEY_SEGMENT_BYTES}}}"
+_ADDRESSED = re.compile(rf"({UPLOADS}/|[^/]+/({_OUTPUTS}/|{_TEAM}|{_GRANT}))(?P<digest>[^/]+)")
 _KEY = re.compile(rf"{_SEGMENT}(/{_SEGMENT}){{0,4}}")
 
 
@@ -44,9 +45,8 @@ def encode(name: str) -> str:
     if not name:
         raise ValueError("an empty id names nothing")
     encoded = _percent(name, safe="")
-    if encoded in _OWN:  # the layout's own names must stay free
-        return _hashed(encoded, name)
-    return _bounded(encoded, name)
+    is_own = encoded in _OWN  # the layout's own names must stay free
+    return _hashed(encoded, name) if is_own else _bounded(encoded, name)
 
 
 def run_prefix(run_id: str) -> str:
@@ -55,10 +55,10 @@ def run_prefix(run_id: str) -> str:
 
 
 def call_key(run_id: str, first_run_id: str, workflow_id: str, step: str, sha256: str) -> str:
-    """Returns the key of one model call's conversation entry, which is also its journal entry.
+    """Returns the key of a model call's conversation entry, which is also its journal entry.
 
-    `first_run_id` is the root's, `sha256` the hash of what was asked: the same question in the same place has the
-    same key in every execution, so that its answer is found after a reset.
+    `first_run_id` is the root's, `sha256` the hash of the activity's input: the same question in the same place has
+    the same key in every execution, so that its answer is found after a reset.
     """
     return "/".join(map(encode, (run_id, first_run_id, workflow_id, step, sha256)))
 
@@ -80,7 +80,7 @@ def output_key(run_id: str, sha256: str) -> str:
 
 
 def effect_key(run_id: str, call: str) -> str:
-    """Returns the key of the one beginning of a tool call with effects."""
+    """Returns the key of the start mark of a tool call with effects."""
     return f"{encode(run_id)}/{_STARTED}/{encode(f'{call}.effect')}"
 
 
@@ -111,7 +111,7 @@ def named_key(run_id: str, name: str) -> str:
 
 
 def team_key(run_id: str, sha256: str) -> str:
-    """Returns the key of a team as frozen for a run. No other object has such a name, whatever a run stores."""
+    """Returns the key of a team as frozen for a run; no other object has such a name."""
     return named_key(run_id, f"{_TEAM}{sha256}")
 
 
@@ -152,21 +152,14 @@ def is_ended(key: str) -> bool:
 
 def digest_of(key: str) -> str | None:
     """Returns the SHA-256 that content-addressed content must have, in hex; None for other objects."""
-    segments = key.split("/")
-    if segments[0] == UPLOADS and len(segments) == 2:
-        return segments[1]
-    if len(segments) == 3 and segments[1] == _OUTPUTS:
-        return segments[2]
-    if len(segments) == 2 and segments[1].startswith((_TEAM, _GRANT)):
-        return segments[1].partition(".")[2]
-    return None
+    match = _ADDRESSED.fullmatch(key)
+    return match and match["digest"]
 
 
 def run_of(key: str) -> str:
-    """Returns the id of the run that `key` belongs to; ids too long to be kept whole stay in their encoded form.
+    """Returns the id of the run that `key` belongs to; shortened ids stay in their encoded form.
 
-    Raises ValueError if the key belongs to no run. To tell whether a key is one of a given run's, compare
-    with `run_prefix` instead.
+    Raises ValueError if the key belongs to no run. To find a given run's keys, use `run_prefix` instead.
     """
     segment, slash, _ = key.partition("/")
     if not segment or not slash or segment == UPLOADS:
@@ -175,7 +168,7 @@ def run_of(key: str) -> str:
 
 
 def is_key(text: str) -> bool:
-    """True if `text` has the form of a key; references from people or models may be anything."""
+    """True if `text` has the form of a key."""
     return _KEY.fullmatch(text) is not None and all(part.strip(".") for part in text.split("/"))
 
 

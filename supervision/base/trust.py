@@ -1,37 +1,21 @@
-"""What may be trusted, and with what: files, hosts that may get a credential, and credentials in what is kept."""
+"""Trust: files that only their owner can change, endpoints that may get a key, credentials kept out of texts."""
 
 import base64
 import json
+import os
 import stat
 from collections.abc import Iterable, Iterator
 from ipaddress import ip_address
-from typing import Protocol
 from urllib.parse import urlsplit
 
 _ROOT = 0
-_LEAST = 12  # letters: a shorter one may be a word, as the keys of endpoints without any are
+_LEAST_CHARS = 12  # a shorter key may be an ordinary word, as for endpoints that need none
 
 
-class FileStatus(Protocol):
-    """The fields of `os.stat_result` that decide."""
-
-    @property
-    def st_uid(self) -> int:
-        """Returns the owner's number."""
-
-    @property
-    def st_gid(self) -> int:
-        """Returns the group's number."""
-
-    @property
-    def st_mode(self) -> int:
-        """Returns type and permissions, as bits."""
-
-
-def distrust(status: FileStatus, me: int) -> str | None:
+def distrust(status: os.stat_result, me: int) -> str | None:
     """Returns why the user `me` should not trust a file or folder, None when only `me` and root can change it.
 
-    Many systems give each user a group of the same number, in which nobody else is: such a group may write.
+    A group with its user's number is that user's own on many systems, so it may write.
     """
     if status.st_uid not in (me, _ROOT):
         return f"it belongs to the user with number {status.st_uid}"
@@ -42,7 +26,7 @@ def distrust(status: FileStatus, me: int) -> str | None:
     return None
 
 
-def is_readable_by_others(status: FileStatus) -> bool:
+def is_readable_by_others(status: os.stat_result) -> bool:
     """True if other users of the machine can read the file, or look into the folder."""
     shared = stat.S_IRGRP | stat.S_IXGRP if status.st_gid != status.st_uid else 0
     return bool(status.st_mode & (shared | stat.S_IROTH | stat.S_IXOTH))
@@ -57,7 +41,7 @@ def is_loopback(host: str) -> bool:
 
 
 def require_private(url: str) -> None:
-    """Raises ValueError if whoever is on the way to the model endpoint `url` could read the key."""
+    """Raises ValueError if the key would travel unencrypted to the model endpoint `url`."""
     parts = urlsplit(url)
     if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
         raise ValueError(
@@ -67,22 +51,22 @@ def require_private(url: str) -> None:
 
 
 def host_and_port(url: str) -> str:
-    """Returns host:port of a model endpoint. Raises ValueError for an address that is none."""
+    """Returns host:port of a model endpoint. Raises ValueError for anything but an http or https URL."""
     try:
         parts = urlsplit(url)
         port = parts.port or {"http": 80, "https": 443}[parts.scheme]
     except (ValueError, KeyError):
-        raise ValueError("ANTHROPIC_BASE_URL is not an http or https address") from None
+        raise ValueError("ANTHROPIC_BASE_URL is not an http or https URL") from None
     if not parts.hostname:
         raise ValueError("ANTHROPIC_BASE_URL names no host")
     return f"{parts.hostname}:{port}"
 
 
 class Credentials:
-    """The credentials that calls are made with, as they are and in base64."""
+    """The credentials of model calls, as they are and in base64."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        self._forms = {form for secret in secrets if len(secret) >= _LEAST for form in _forms(secret)}
+        self._forms = {form for secret in secrets if len(secret) >= _LEAST_CHARS for form in _forms(secret)}
 
     def withheld(self, text: str) -> str:
         """Returns a text, or JSON, with "[secret]" in place of each credential."""

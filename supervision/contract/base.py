@@ -1,6 +1,7 @@
-"""The base of every model that crosses a boundary, and durations as people write them."""
+"""Base classes of models that cross a boundary, durations as people write them, bounds of any JSON value."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated, Any
@@ -38,29 +39,28 @@ Duration = Annotated[timedelta, BeforeValidator(_short)]
 
 @dataclass(frozen=True)
 class Undecodable:
-    """Stands for a value that came from outside and could not be decoded; `reason` is a sentence for its sender."""
+    """A value from outside that could not be decoded; `reason` is a sentence for its sender."""
 
     reason: str
 
 
 def depth_exceeds(value: Any, limit: int) -> bool:
-    """True if lists and objects lie in each other more than `limit` levels deep. Needs no stack."""
-    level = [value]
-    for _ in range(limit + 1):
-        level = [part for parent in level for part in _parts(parent)]
-        if not level:
-            return False
-    return True
+    """True if lists and objects lie in each other more than `limit` levels deep."""
+    return any(depth > limit for depth, _ in enumerate(_levels(value)))
 
 
 def number_exceeds(value: Any, limit: float) -> bool:
-    """True if a number in the value, however deep, is beyond the limit on either side, or is none. Needs no stack."""
+    """True if a number in the value, however deep, is beyond the limit on either side, or NaN."""
+    numbers = (part for level in _levels(value) for part in level if isinstance(part, (int, float)))
+    return any(not abs(number) <= limit for number in numbers)
+
+
+def _levels(value: Any) -> Iterator[list[Any]]:
+    """Yields the values of each depth, without recursion."""
     level = [value]
     while level:
-        if not all(abs(part) <= limit for part in level if isinstance(part, (int, float))):
-            return True
+        yield level
         level = [part for parent in level for part in _parts(parent)]
-    return False
 
 
 def _parts(value: Any) -> list[Any]:

@@ -1,4 +1,4 @@
-"""The operator's ceilings: they stand above every request, whoever sends it."""
+"""The operator's ceilings, which hold for every request."""
 
 from fnmatch import fnmatchcase
 from typing import Literal, TypeVar
@@ -13,13 +13,18 @@ N = TypeVar("N", int, float)
 InlineTeams = Literal["off", "same-team", "any"]
 
 _DEFAULT = RunRequest(goal="any")
+_SETTINGS = {
+    "budget.tokens": "SUPERVISOR_MAX_BUDGET_TOKENS",
+    "budget.usd": "SUPERVISOR_MAX_BUDGET_USD",
+    "max_parallel": "SUPERVISOR_MAX_PARALLEL",
+}
 
 
 class Ceilings(Model):
-    """What a run may be given at most; None is no ceiling of that kind, and an empty list allows any model.
+    """The most that a run may have; None is no ceiling of that kind, and an empty list allows any model.
 
-    With `same-team` all tools of an inline team come from one team file, so that nobody puts the private data of one
-    team and the outward tool of another into one hand.
+    With `same-team` all tools of an inline team come from one team file, so that no role combines the private data of
+    one team with the outward tool of another.
     """
 
     tokens: int | None = None
@@ -42,31 +47,25 @@ class Ceilings(Model):
         return Budget.model_construct(tokens=_least(budget.tokens, self.tokens), usd=_least(budget.usd, self.usd))
 
     def check(self, request: RunRequest) -> list[str]:
-        """Returns what is lowered, in words: numbers left at their default, and budgets without a limit.
+        """Returns a line for each number at its default, or without a limit, that `lowered` lowers.
 
         SupervisionError `InvalidRequest` for a number that was asked for and is above its ceiling.
         """
-        usd, tokens = request.budget.usd, request.budget.tokens
-        return [
-            *_compare("budget.tokens", tokens, _DEFAULT.budget.tokens, self.tokens, "SUPERVISOR_MAX_BUDGET_TOKENS"),
-            *_compare("budget.usd", usd, _DEFAULT.budget.usd, self.usd, "SUPERVISOR_MAX_BUDGET_USD"),
-            *_compare(
-                "max_parallel",
-                request.max_parallel,
-                _DEFAULT.max_parallel,
-                self.max_parallel,
-                "SUPERVISOR_MAX_PARALLEL",
-            ),
-        ]
+        defaults, ceilings = _numbers(_DEFAULT), _numbers(self.lowered(request))
+        lines = []
+        for name, value in _numbers(request).items():
+            if value == ceilings[name]:
+                continue
+            if value not in (None, defaults[name]):
+                raise SupervisionError(ErrorKind.INVALID_REQUEST, _above(name, value, ceilings[name]))
+            lines.append(f"{name} is {ceilings[name]:g}: {_SETTINGS[name]} is the operator's ceiling")
+        return lines
 
     def check_totals(self, tokens: int | None, usd: float | None) -> None:
         """ValueError when new totals of a budget are above the ceilings; None leaves a total as it is."""
-        for name, value, ceiling, setting in (
-            ("budget.tokens", tokens, self.tokens, "SUPERVISOR_MAX_BUDGET_TOKENS"),
-            ("budget.usd", usd, self.usd, "SUPERVISOR_MAX_BUDGET_USD"),
-        ):
+        for name, value, ceiling in (("budget.tokens", tokens, self.tokens), ("budget.usd", usd, self.usd)):
             if value is not None and ceiling is not None and value > ceiling:
-                raise ValueError(_above(name, value, ceiling, setting))
+                raise ValueError(_above(name, value, ceiling))
 
     def check_models(self, models: list[str]) -> None:
         """SupervisionError `InvalidRequest` when a model is not among the allowed ones."""
@@ -92,16 +91,13 @@ class Ceilings(Model):
             )
 
 
-def _compare(name: str, value: float | None, default: float | None, ceiling: float | None, setting: str) -> list[str]:
-    if ceiling is None or (value is not None and value <= ceiling):
-        return []
-    if value is None or value == default:
-        return [f"{name} is {ceiling:g}: {setting} is the operator's ceiling"]
-    raise SupervisionError(ErrorKind.INVALID_REQUEST, _above(name, value, ceiling, setting))
+def _numbers(request: RunRequest) -> dict[str, float | None]:
+    budget = request.budget
+    return {"budget.tokens": budget.tokens, "budget.usd": budget.usd, "max_parallel": request.max_parallel}
 
 
-def _above(name: str, value: float, ceiling: float, setting: str) -> str:
-    return f"{name}: {value} is above the operator's ceiling of {ceiling} ({setting})"
+def _above(name: str, value: float | None, ceiling: float | None) -> str:
+    return f"{name}: {value} is above the operator's ceiling of {ceiling} ({_SETTINGS[name]})"
 
 
 def _least(value: N | None, ceiling: N | None) -> N | None:

@@ -21,7 +21,7 @@ Grounding = Literal["tools", "knowledge"]
 
 
 class Evidence(Model):
-    """A tool call that a finding rests on: what was called with which arguments, and its output by reference."""
+    """A tool call behind a finding, its output by reference."""
 
     tool: str
     arguments: str = ""
@@ -37,7 +37,7 @@ class CheckedClaim(Model):
 
 
 class FindingRecord(Model):
-    """What is known of a finding beside its text; stored once and read wherever the finding goes."""
+    """The facts on a finding beside its text; stored once and read wherever the finding goes."""
 
     outcome: Outcome = "done"
     grounding: Grounding = "tools"
@@ -53,8 +53,7 @@ class FindingRecord(Model):
 class Finding(Model):
     """`summary` is at most 2 KB; `text_ref` leads to the whole text, of `text_bytes` bytes.
 
-    A `partial` one is not whole. `record_ref` leads to its FindingRecord.
-    `unsupported` are the claims of its text that no tool output has.
+    `record_ref` leads to its FindingRecord. `unsupported` are the claims of its text that no tool output has.
     """
 
     outcome: Outcome = "done"

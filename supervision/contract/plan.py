@@ -11,11 +11,9 @@ Aggregation = Literal["merge", "select", "reduce"]
 class Subtask(Model):
     """One unit of delegation. `role` is a role of the team or `auto`; `timeout_seconds` None is the default.
 
-    `weight`, from 0 to 1, says how much of its finding is kept when there is not room for all; `importance` whether
-    the answer can do without it. Of several `candidates` the first has the `role`, the others those of
-    `candidate_roles` and the `role` again, in turn. `estimated_tokens` (0 is no estimate) weighs its share of the
-    budget. `reasoning` is why the planner gave it to this role. `replaces` names failed or skipped subtasks of earlier
-    revisions whose place this one takes.
+    `weight`, from 0 to 1, decides which findings are kept when there is not room for all. Of several `candidates` the
+    first has the `role`, the others those of `candidate_roles` and the `role` again, in turn. `estimated_tokens` (0 is
+    no estimate) weighs its share of the budget. `replaces` names failed or skipped subtasks of earlier revisions.
     """
 
     id: str
@@ -46,8 +44,7 @@ class NewRole(Model):
 class Plan(Model):
     """A graph of subtasks, or a direct answer and no subtask at all.
 
-    `aggregation` says how the answer is made: of all findings, by choosing the best of them, or by condensing groups
-    of many. `reasoning` is why the planner planned so.
+    `aggregation` says how the answer is made: of all findings, by choosing the best, or by condensing groups of them.
     """
 
     goal: str = ""
@@ -65,15 +62,3 @@ class Plan(Model):
             if subtask.id == subtask_id:
                 return subtask
         raise KeyError(subtask_id)
-
-
-def unknown_fields(plan: dict[str, object]) -> list[str]:
-    """Returns the paths of fields that a plan written as JSON has and `Plan` does not, for its author to correct."""
-    unknown = [str(name) for name in plan if name not in Plan.model_fields]
-    parts: tuple[tuple[str, type[Model]], ...] = (("subtasks", Subtask), ("new_roles", NewRole))
-    for field, model in parts:
-        items = plan.get(field)
-        for at, item in enumerate(items if isinstance(items, list) else []):
-            if isinstance(item, dict):
-                unknown += [f"{field}.{at}.{name}" for name in item if name not in model.model_fields]
-    return unknown

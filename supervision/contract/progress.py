@@ -1,4 +1,4 @@
-"""Where a run stands, in a few words and sums: its phase, its subtasks by state, a nested run under a subtask."""
+"""The progress of a run: its phase, its subtasks by state, a nested run under a subtask."""
 
 from typing import Literal
 
@@ -33,9 +33,8 @@ class Counts(Model):
 class NestedRun(Model):
     """The nested supervisor of a subtask's present or last attempt, as it last reported.
 
-    `counts` are of the subtasks on all levels below, `usage` is what they and the supervisor consumed so far. The
-    subtasks themselves are in the queries of the nested run, which is the workflow of the subtask, and at its end
-    in the result at `result_ref`; its events are at `trace_ref`.
+    `counts` are of the subtasks on all levels below, `usage` includes them. The subtasks themselves are in the queries
+    of the nested run, which is the workflow of the subtask, and at its end in the result at `result_ref`.
     """
 
     phase: Phase = "planning"

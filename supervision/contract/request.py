@@ -1,28 +1,45 @@
-"""The request: what a user asks of a run, validated and bounded."""
+"""The request of a run, validated and bounded."""
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import timedelta
 from fractions import Fraction
+from functools import partial
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, Field, ValidationError, field_validator, model_validator
 
 from supervision.base import limits
 from supervision.base.errors import ErrorKind, SupervisionError
 from supervision.base.text import cut, did_you_mean, one_line, size
 from supervision.contract.base import Duration, StrictModel, Undecodable, depth_exceeds
 from supervision.contract.model_choice import Effort, ModelChain
-from supervision.contract.plan import Plan, unknown_fields
+from supervision.contract.plan import Plan
 from supervision.contract.strategy import StrategyName
 from supervision.contract.team import Team
 
+REQUEST_BYTES = 200 * limits.KIB  # the start event must stay below PAYLOAD_HARD_BYTES
 REQUEST_DEPTH = 100  # JSON in JSON: parsers give up at 200, and a request is nested in other objects
+ATTACHMENT_TEXT_BYTES = 16 * limits.KIB  # inline text travels in the start event; longer ones go by `starter.py put`
+MIN_SUBTASK_TIMEOUT = timedelta(seconds=1)  # Temporal's timers are no finer
 
 _FRACTION = re.compile(r"\d{1,9}/\d{1,9}|\d{0,9}\.?\d{1,20}", re.ASCII)
 _WORD = re.compile(r"[\w.-]{1,64}")
 _Label = Annotated[str, Field(max_length=200)]
 _DURATION = 'must be a duration such as "30m" or "PT30M", or a number of seconds'
+
+
+def _within(value: timedelta, least: timedelta, shown: str) -> timedelta:
+    if not least <= value <= limits.MAX_DEADLINE:
+        raise ValueError(f"must be from {shown} to P30D (30 days)")
+    return value
+
+
+_RunTime = Annotated[Duration, AfterValidator(partial(_within, least=limits.MIN_DEADLINE, shown="PT5S (5 seconds)"))]
+_SubtaskTime = Annotated[
+    Duration, AfterValidator(partial(_within, least=MIN_SUBTASK_TIMEOUT, shown="PT1S (one second)"))
+]
 
 
 class Budget(StrictModel):
@@ -50,10 +67,10 @@ class Attachment(StrictModel):
     def _one_source(self) -> "Attachment":
         if (self.text is None) == (self.ref is None):
             raise ValueError(f"attachment '{self.name}' needs exactly one of text and ref")
-        if self.text is not None and size(self.text) > limits.ATTACHMENT_TEXT_BYTES:
+        if self.text is not None and size(self.text) > ATTACHMENT_TEXT_BYTES:
             raise ValueError(
                 f"attachment '{self.name}' has {size(self.text)} bytes of text, at most "
-                f"{limits.ATTACHMENT_TEXT_BYTES} are allowed inline: store it with the command `put` and pass ref"
+                f"{ATTACHMENT_TEXT_BYTES} are allowed inline: store it with the command `put` and pass ref"
             )
         return self
 
@@ -65,7 +82,7 @@ class RunRequest(StrictModel):
     team: str | Team = "default"
     strategy: StrategyName = "auto"
     approve_plan: bool = False
-    approval_timeout: Duration = timedelta(days=7)
+    approval_timeout: _RunTime = timedelta(days=7)
     on_approval_timeout: Literal["reject", "approve"] = "reject"
     max_subtasks: Annotated[int, Field(ge=1, le=limits.MAX_SUBTASKS)] = 12
     max_parallel: Annotated[int, Field(ge=1, le=limits.MAX_PARALLEL)] = 8
@@ -74,8 +91,8 @@ class RunRequest(StrictModel):
     max_reviews: Annotated[int, Field(ge=0, le=20)] = 3
     max_replans: Annotated[int, Field(ge=0, le=20)] = 2
     plan: Plan | None = None
-    subtask_timeout: Duration | None = None
-    deadline: Duration = timedelta(minutes=30)
+    subtask_timeout: _SubtaskTime | None = None
+    deadline: _RunTime = timedelta(minutes=30)
     budget: Budget = Budget()
     success: str | float = "any"
     incremental_synthesis: Annotated[int, Field(ge=0, le=limits.MAX_SUBTASKS)] = 0
@@ -98,9 +115,7 @@ class RunRequest(StrictModel):
     @classmethod
     def _plan(cls, plan: object) -> object:
         """A misspelt field of a caller's own plan is refused; one of a model's is only ignored."""
-        if isinstance(plan, dict) and (unknown := unknown_fields(plan)):
-            raise ValueError(f"has no such fields: {one_line(', '.join(unknown), limits.PARAGRAPH_BYTES)}")
-        return plan
+        return Plan.model_validate(plan, extra="forbid") if isinstance(plan, dict) else plan
 
     @property
     def team_name(self) -> str:
@@ -108,7 +123,7 @@ class RunRequest(StrictModel):
         return self.team if isinstance(self.team, str) else self.team.name
 
     def without_content(self) -> "RunRequest":
-        """Returns the request without what a run stores: goal, team and attachments; what is shown of them stays."""
+        """Returns the request without stored content: the goal cut, the team by name, no attachments and no schema."""
         shown = cut(self.goal, limits.SUMMARY_BYTES)
         return self.model_copy(update={"goal": shown, "team": self.team_name, "answer_schema": None, "attachments": []})
 
@@ -123,20 +138,6 @@ class RunRequest(StrictModel):
                 "pass long text as an attachment"
             )
         return goal
-
-    @field_validator("deadline", "approval_timeout")
-    @classmethod
-    def _duration(cls, value: timedelta) -> timedelta:
-        if not limits.MIN_DEADLINE <= value <= limits.MAX_DEADLINE:
-            raise ValueError("must be from PT5S (5 seconds) to P30D (30 days)")
-        return value
-
-    @field_validator("subtask_timeout")
-    @classmethod
-    def _subtask_timeout(cls, value: timedelta | None) -> timedelta | None:
-        if value is not None and not limits.MIN_SUBTASK_TIMEOUT <= value <= limits.MAX_DEADLINE:
-            raise ValueError("must be from PT1S (one second) to P30D (30 days)")
-        return value
 
     @field_validator("success", mode="before")
     @classmethod
@@ -153,9 +154,9 @@ class RunRequest(StrictModel):
             total = size(self.model_dump_json())
         except ValueError:
             raise ValueError("it contains an unpaired surrogate, or is nested too deeply") from None
-        if total > limits.REQUEST_BYTES:
+        if total > REQUEST_BYTES:
             raise ValueError(
-                f"the request has {total} bytes, at most {limits.REQUEST_BYTES} are allowed: "
+                f"the request has {total} bytes, at most {REQUEST_BYTES} are allowed: "
                 "store attachments with the command `put`, keep a large team in a team file"
             )
         return self
@@ -168,65 +169,56 @@ def success_fraction(value: object) -> Fraction | None:
     """
     if value == "any":
         return None
-    if value == "all":
-        return Fraction(1)
-    try:
-        share = _fraction(value)
-    except (ValueError, ZeroDivisionError):
-        share = Fraction(0)
+    share = Fraction(value == "all")
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if is_number or (isinstance(value, str) and _FRACTION.fullmatch(value.strip())):  # "1e-999999999" takes all memory
+        with suppress(ValueError, ZeroDivisionError):
+            share = Fraction(str(value))  # the digits of a float: 0.1 means 1/10
     if not 0 < share <= 1:
         raise ValueError('must be "any", "all", or a fraction above 0 and at most 1 such as "2/3" or 0.5')
     return share
 
 
-def _fraction(value: object) -> Fraction:
-    if isinstance(value, str) and not _FRACTION.fullmatch(value.strip()):
-        raise ValueError("no fraction")  # and never computed: "1e-999999999" would take all memory
-    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise ValueError("no number")
-    return Fraction(repr(value) if isinstance(value, float) else value)  # 0.1 is meant as 1/10
-
-
 def parse_request(value: object, surplus: tuple[object, ...] = ()) -> RunRequest:
     """Returns the request in a run's raw input. Raises SupervisionError `InvalidRequest` with its problems."""
-    if surplus:
-        raise SupervisionError(
-            ErrorKind.INVALID_REQUEST,
-            f"a run takes one input, {1 + len(surplus)} were given: put all fields in one object",
-        )
-    if value is None:
-        raise SupervisionError(ErrorKind.INVALID_REQUEST, 'no input: pass an object such as {"goal": "..."}')
-    if isinstance(value, Undecodable):
-        raise SupervisionError(
-            ErrorKind.INVALID_REQUEST,
-            f"the input can't be decoded ({value.reason}): pass an object in UTF-8 JSON, encoding json/plain",
-        )
-    if not isinstance(value, (dict, RunRequest)):
-        kind = {list: "a list", str: "a string", bool: "a boolean", int: "a number", float: "a number"}.get(type(value))
-        raise SupervisionError(
-            ErrorKind.INVALID_REQUEST, f'the input must be an object such as {{"goal": "..."}}, not {kind or "this"}'
-        )
-    if isinstance(value, dict) and depth_exceeds(value, REQUEST_DEPTH):
-        raise SupervisionError(
-            ErrorKind.INVALID_REQUEST, f"the request is nested too deeply: at most {REQUEST_DEPTH} levels"
-        )
-    try:
-        request = RunRequest.model_validate(value)
-    except ValidationError as error:
-        raise SupervisionError(ErrorKind.INVALID_REQUEST, describe_errors(error, value=value)) from error
-    refuse_unbuilt(request)
+    problem = _input_problem(value, surplus)
+    if not problem:
+        try:
+            request = RunRequest.model_validate(value)
+        except ValidationError as error:
+            problem = describe_errors(error, value=value)
+        else:
+            problem = _unbuilt(request)
+    if problem:
+        raise SupervisionError(ErrorKind.INVALID_REQUEST, problem)
     return request
 
 
+def _input_problem(value: object, surplus: tuple[object, ...]) -> str:
+    """Returns why the input cannot be a request at all; "" if it may be one."""
+    if surplus:
+        return f"a run takes one input, {1 + len(surplus)} were given: put all fields in one object"
+    if value is None:
+        return 'no input: pass an object such as {"goal": "..."}'
+    if isinstance(value, Undecodable):
+        return f"the input can't be decoded ({value.reason}): pass an object in UTF-8 JSON, encoding json/plain"
+    if not isinstance(value, (dict, RunRequest)):
+        kind = {list: "a list", str: "a string", bool: "a boolean", int: "a number", float: "a number"}.get(type(value))
+        return f'the input must be an object such as {{"goal": "..."}}, not {kind or "this"}'
+    if isinstance(value, dict) and depth_exceeds(value, REQUEST_DEPTH):
+        return f"the request is nested too deeply: at most {REQUEST_DEPTH} levels"
+    return ""
+
+
 def describe_errors(error: ValidationError, root: str = "request", value: object = None) -> str:
-    """Returns the errors on one line of at most ERROR_BYTES, as `complaint_lines` has them."""
+    """Returns the lines of `complaint_lines` as one, of at most ERROR_BYTES."""
     return cut("; ".join(complaint_lines(error, root, value)), limits.ERROR_BYTES)
 
 
 def complaint_lines(error: ValidationError, root: str = "request", value: object = None) -> list[str]:
-    """Returns the errors, each with its field; `root` stands for the whole.
+    """Returns the errors, each with its field, or with `root` if it concerns all of them.
 
-    Where `value`, which was validated, names the items of a list, their names stand instead of their numbers.
+    Items of a list that have a `name` in the validated `value` are shown by it.
     """
     lines = []
     for item in error.errors(include_url=False, include_input=False)[: limits.FIELD_COMPLAINTS]:  # of perhaps 100,000
@@ -276,20 +268,8 @@ def _complaint(error_type: str, message: str) -> str:
     return _DURATION if error_type.startswith("time_delta_") else message.removeprefix("Value error, ")
 
 
-_UNBUILT = {
-    "approve_plan": "approval of plans",
-    "approval_timeout": "approval of plans",
-    "on_approval_timeout": "approval of plans",
-}
-
-
-def refuse_unbuilt(request: RunRequest) -> None:
-    """Raises SupervisionError with every field that asks for behaviour that does not exist yet."""
-    defaults = RunRequest(goal=request.goal)
-    unbuilt = [
-        f"{name} ({behaviour} is not built yet: leave it out)"
-        for name, behaviour in _UNBUILT.items()
-        if getattr(request, name) != getattr(defaults, name)
-    ]
-    if unbuilt:
-        raise SupervisionError(ErrorKind.INVALID_REQUEST, "; ".join(unbuilt))
+def _unbuilt(request: RunRequest) -> str:
+    """Returns the fields that ask for approval of plans, which does not exist yet; "" if there are none."""
+    defaults, fields = RunRequest(goal=request.goal), ("approve_plan", "approval_timeout", "on_approval_timeout")
+    asked = [name for name in fields if getattr(request, name) != getattr(defaults, name)]
+    return f"{', '.join(asked)}: approval of plans is not built yet, leave it out" if asked else ""

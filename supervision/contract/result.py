@@ -57,9 +57,8 @@ class Problem(Model):
 class SubtaskReport(Model):
     """One subtask as it ended, or as it stands; times are ISO 8601 in UTC.
 
-    `model` is the one that the last attempt worked with. `replaced_by` names the subtask that a later revision of the
-    plan put in its place. `nested` is the nested supervisor that works on it, `gaps` those of its answer, which the run
-    lists among its own.
+    `model` is that of the last attempt, `replaced_by` the subtask that took its place in a later revision, `gaps` those
+    of the nested supervisor's answer, which the run lists among its own.
     """
 
     id: str

@@ -27,11 +27,10 @@ class Flags(Model):
 
 
 class Wait(Model):
-    """What work waits for: the provider of its `model`, or a person.
+    """A wait for the provider of `model`, or for a person.
 
     `id` and `subtask_id` are paths from the run that shows the wait: `t3/1` is the first attempt of t3, `t3/t2/1` one
-    in the nested run of t3. A wait of a supervisor's own work has the name of that work as its id. `expires_at` is
-    when the wait ends by itself: the provider is tried again, or the time for an answer is over.
+    in the nested run of t3. The supervisor's own work has its name as id. At `expires_at` the wait ends by itself.
     """
 
     id: str
@@ -45,12 +44,12 @@ class Wait(Model):
 
     @property
     def subject(self) -> str:
-        """What waits: a subtask, or the work of a supervisor."""
+        """The waiting subtask, or the name of the supervisor's own work."""
         return self.subtask_id or self.id
 
     @property
     def for_person(self) -> bool:
-        """True if a person can end it: all but the waits for a provider that is tried again by itself."""
+        """True if a person can end it: all but the waits for a provider, which is retried by itself."""
         return self.kind != "provider"
 
     def below(self, subtask_id: str) -> "Wait":

@@ -1,4 +1,4 @@
-"""The strategies of a run as data: how each plans, and what its answer is."""
+"""The strategies of a run, as data."""
 
 from typing import Literal, NamedTuple
 
@@ -6,10 +6,10 @@ StrategyName = Literal["auto", "plan", "route", "step"]
 
 
 class Strategy(NamedTuple):
-    """One strategy. What it is asked for and how its plan is read: `activities/questions/plan_modes.py`.
+    """A strategy; `activities/questions/plan_modes.py` has its prompts.
 
     One that `plans_steps` plans a subtask at a time. With `fixed_routes` the team's routes come before the planner.
-    An answer that is a `finding` is the only one of its plan, word for word; other answers are written.
+    An answer that is a `finding` is the single finding, word for word; other answers are written.
     """
 
     plans_steps: bool = False

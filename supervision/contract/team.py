@@ -2,12 +2,10 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import islice
-from typing import Annotated, Any, Literal, TypeVar
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, ModelWrapValidatorHandler, ValidationError, model_validator
-from pydantic_core import InitErrorDetails
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
 from supervision.base import limits
 from supervision.base.text import did_you_mean, one_line, quoted
@@ -27,54 +25,35 @@ _ON_FAILURE_CHARS = 600  # it is part of an error message
 _LEAST_TURN_TOKENS = 256  # of a role's own limit: a short finding and the call that hands it in
 
 Effects = Literal["read", "write"]
-Table = Mapping[str, object]
-M = TypeVar("M", bound=StrictModel)
+
+
+_NAME = re.compile(r"[a-z][a-z0-9_-]{0,47}")
+_POOL = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
+_TOOL_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_-]{0,63}")
 
 
 def is_name(text: str) -> bool:
     """True if `text` may name a team or a role."""
-    return re.fullmatch(r"[a-z][a-z0-9_-]{0,47}", text) is not None
+    return _NAME.fullmatch(text) is not None
 
 
 def is_pool(text: str) -> bool:
     """True if `text` may name a pool of Workers: it is part of a task queue's name."""
-    return re.fullmatch(r"[a-z0-9][a-z0-9-]{0,31}", text) is not None
+    return _POOL.fullmatch(text) is not None
 
 
-def _pool(text: str) -> str:
-    if not is_pool(text):
-        raise ValueError("must be 1 to 32 lower-case letters, digits or hyphens")
-    return text
+def _matching(pattern: re.Pattern[str], rule: str) -> AfterValidator:
+    def check(text: str) -> str:
+        if not pattern.fullmatch(text):
+            raise ValueError(f"must be {rule}")
+        return text
+
+    return AfterValidator(check)
 
 
-def _name(text: str) -> str:
-    if not is_name(text):
-        raise ValueError("must be 1 to 48 lower-case letters, digits, hyphens or underscores, a letter first")
-    return text
-
-
-def _tool_name(text: str) -> str:
-    if not re.fullmatch(r"[a-zA-Z][a-zA-Z0-9_-]{0,63}", text):
-        raise ValueError("must be 1 to 64 letters, digits, hyphens or underscores, a letter first")
-    return text
-
-
-def tables(value: object) -> list[Table]:
-    """Returns the tables of a list; none if it is something else."""
-    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
-
-
-def texts(value: object) -> list[str]:
-    """Returns the texts of a list; none if it is something else."""
-    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
-
-
-def names_of(entries: Iterable[Table]) -> list[str]:
-    """Returns the names of those that have one."""
-    return texts([entry.get("name") for entry in entries])
-
-
-Name = Annotated[str, AfterValidator(_name)]
+Name = Annotated[str, _matching(_NAME, "1 to 48 lower-case letters, digits, hyphens or underscores, a letter first")]
+PoolName = Annotated[str, _matching(_POOL, "1 to 32 lower-case letters, digits or hyphens")]
+ToolName = Annotated[str, _matching(_TOOL_NAME, "1 to 64 letters, digits, hyphens or underscores, a letter first")]
 Capability = Annotated[str, Field(max_length=_CAPABILITY_CHARS)]
 
 
@@ -102,41 +81,54 @@ class Route(StrictModel):
     role: str
 
 
-class Role(StrictModel):
-    """A worker agent's definition.
+class RoleBase(Model):
+    """What a role's definition and its card have in common.
 
-    `tools` names the tools that it may use; no other tool is ever run for it. `model` overrides the default models of
-    worker agents, by a name or a fallback chain, `effort` that of the request. `max_turns` lowers the run's turn cap
-    for this role, `max_parallel` limits its worker agents that run at the same time. A subtask whose attempts failed
-    is tried once more by the role `fallback`. `team` makes the role a team of that name: a supervisor of its own works
-    on each of its subtasks. Activities of a role with a `pool` go to the Workers of that pool; while work there has
-    waited longer than `backlog_seconds`, new subtasks go to the role `backup`. `max_tokens` limits what one of its
-    turns may write. An answer that is a finding of this role begins with its `label`. With the `grounding`
-    "knowledge" its findings may say what no tool output has, and are marked so.
+    `effort` overrides the request's. `max_turns` lowers the run's turn limit for this role, `max_parallel` limits its
+    worker agents that run at the same time. A subtask whose attempts failed is tried once more by the role `fallback`.
+    `team` makes the role a team of that name: a supervisor of its own works on each of its subtasks. Activities of a
+    role with a `pool` go to the Workers of that pool; while work there has waited longer than `backlog_seconds`, new
+    subtasks go to the role `backup`. `max_tokens` limits the output of one of its turns. An answer that is a finding
+    of this role begins with its `label`.
     """
 
     name: Name
-    description: Annotated[str, Field(min_length=1, max_length=limits.ROLE_DESCRIPTION_CHARS)]
-    system_prompt: Annotated[str, Field(max_length=limits.ROLE_PROMPT_CHARS)] = ""
-    tools: list[str] = []
+    description: Annotated[str, Field(max_length=limits.ROLE_DESCRIPTION_CHARS)] = ""
     capabilities: Annotated[list[Capability], Field(max_length=_ROLE_CAPABILITIES)] = []
-    model: ModelChain | None = None
     effort: Efforts | None = None
     max_turns: Annotated[int, Field(ge=1, le=200)] | None = None
     max_parallel: Annotated[int, Field(ge=1, le=200)] | None = None
     fallback: str | None = None
     team: str | None = None
-    pool: Annotated[str, AfterValidator(_pool)] | None = None
+    pool: PoolName | None = None
     backup: str | None = None
     backlog_seconds: Annotated[float, Field(gt=0)] = 30.0
-    max_tokens: Annotated[int, Field(ge=_LEAST_TURN_TOKENS, le=limits.TURN_MAX_TOKENS)] | None = None
+    max_tokens: Annotated[int, Field(ge=1, le=limits.MAX_TOKENS_CEILING)] | None = None
     label: Annotated[str, Field(min_length=1, max_length=_ROLE_LABEL_CHARS)] | None = None
-    grounding: Grounding = "tools"
 
-    @model_validator(mode="wrap")
-    @classmethod
-    def _able(cls, value: object, handler: ModelWrapValidatorHandler["Role"]) -> "Role":
-        return _checked(value, handler, _role_problems)
+
+class Role(RoleBase, StrictModel):
+    """A worker agent's definition.
+
+    `tools` names the tools that it may use; no other tool is ever run for it. `model` overrides the default models of
+    worker agents, by a name or a fallback chain. With the `grounding` "knowledge" its findings may say what no tool
+    output has, and are marked so.
+    """
+
+    description: Annotated[str, Field(min_length=1, max_length=limits.ROLE_DESCRIPTION_CHARS)]
+    system_prompt: Annotated[str, Field(max_length=limits.ROLE_PROMPT_CHARS)] = ""
+    grounding: Grounding = "tools"
+    tools: list[str] = []
+    model: ModelChain | None = None
+    max_tokens: Annotated[int, Field(ge=_LEAST_TURN_TOKENS, le=limits.TURN_MAX_TOKENS)] | None = None
+
+    @model_validator(mode="after")
+    def _able(self) -> "Role":
+        if self.team is None and not self.system_prompt.strip():
+            raise ValueError("a role needs a system_prompt")
+        if self.team is not None and self.tools:
+            raise ValueError("this role is a team: tools belong to that team's roles")
+        return self
 
 
 class ToolEntry(StrictModel):
@@ -145,7 +137,7 @@ class ToolEntry(StrictModel):
     With `inline = false` no team inside a request may name it.
     """
 
-    name: Annotated[str, AfterValidator(_tool_name)]
+    name: ToolName
     uses: str
     options: dict[str, Any] = {}
     inline: bool = True
@@ -160,19 +152,51 @@ class Team(StrictModel):
 
     name: Name
     description: str = ""
-    generalist: str
-    roles: Annotated[list[Role], Field(min_length=1, max_length=limits.TEAM_ROLES)]
-    tools: list[ToolEntry] = []
     share_tools: bool = False
+    roles: Annotated[list[Role], Field(min_length=1, max_length=limits.TEAM_ROLES)]
+    generalist: str  # it and what follows are compared with the roles: a field's validator sees those before it
+    tools: list[ToolEntry] = []
     toolbox: list[str] = []
     planning: Planning = Planning()
     routes: Annotated[list[Route], Field(max_length=_TEAM_ROUTES)] = []
     on_failure: Annotated[str, Field(max_length=_ON_FAILURE_CHARS)] = ""
 
-    @model_validator(mode="wrap")
+    @field_validator("roles")
     @classmethod
-    def _consistent(cls, value: object, handler: ModelWrapValidatorHandler["Team"]) -> "Team":
-        return _checked(value, handler, _reference_problems)
+    def _consistent(cls, roles: list[Role], info: ValidationInfo) -> list[Role]:
+        names = [role.name for role in roles]
+        problems = []
+        if repeated := _repeated(names):
+            problems.append(f"role names must differ: {repeated}")
+        for role in roles:
+            for field in ("fallback", "backup"):
+                other = getattr(role, field)
+                if other == role.name:
+                    problems.append(f"role '{role.name}' is its own {field}: name another role")
+                elif other is not None and other not in names:
+                    problems.append(f"role '{role.name}': {field} {_unknown(other, names)}")
+        shared = _repeated(tool for role in roles for tool in dict.fromkeys(role.tools))
+        if shared and not info.data.get("share_tools"):
+            problems.append(f"roles share the tools {shared}: give each tool to one role, or set share_tools = true")
+        if problems:
+            raise ValueError("; ".join(problems))
+        return roles
+
+    @field_validator("generalist", "routes")
+    @classmethod
+    def _known(cls, value: Any, info: ValidationInfo) -> Any:
+        names = [role.name for role in info.data.get("roles", [])]  # none where a role has problems of its own
+        used = [value] if isinstance(value, str) else [route.role for route in value]
+        if unknown := [_unknown(name, names) for name in used if names and name not in names]:
+            raise ValueError("; ".join(unknown))
+        return value
+
+    @field_validator("tools")
+    @classmethod
+    def _distinct(cls, tools: list[ToolEntry]) -> list[ToolEntry]:
+        if repeated := _repeated(tool.name for tool in tools):
+            raise ValueError(f"tool names must differ: {repeated}")
+        return tools
 
     def role(self, name: str) -> Role:
         """Returns the role of that name. Raises KeyError if there is none."""
@@ -190,28 +214,15 @@ class ToolCard(Model):
     reads_attachments: bool = False
 
 
-class RoleCard(Model):
+class RoleCard(RoleBase):
     """The part of a role that a workflow knows.
 
     Where `model` cannot be used, the first of `fallback_models` that can takes over.
     """
 
-    name: str
-    description: str = ""
-    capabilities: list[str] = []
     tools: list[ToolCard] = []
     model: str
     fallback_models: list[str] = []
-    effort: Efforts | None = None
-    max_turns: int | None = None
-    max_parallel: int | None = None
-    fallback: str | None = None
-    team: str | None = None
-    pool: str | None = None
-    backup: str | None = None
-    backlog_seconds: float = 30.0
-    max_tokens: Annotated[int, Field(ge=1, le=limits.MAX_TOKENS_CEILING)] | None = None
-    label: str | None = None
 
     @property
     def reads_attachments(self) -> bool:
@@ -240,66 +251,6 @@ class TeamCard(Model):
         """Returns the role of that name, else the generalist."""
         by_name = {role.name: role for role in self.roles}
         return by_name.get(name) or by_name[self.generalist]
-
-
-def _checked(value: object, handler: Callable[[object], M], problems: Callable[[Table], Iterable[str]]) -> M:
-    """Returns the model of a value; raises what is wrong with its fields together with its `problems`."""
-    errors, made, whole = list[InitErrorDetails](), None, value
-    try:
-        made = handler(value)
-        whole = made.model_dump()
-    except ValidationError as error:
-        if error.error_count() > limits.FIELD_COMPLAINTS:  # no more are shown, and of many a copy takes seconds
-            raise
-        errors = [
-            InitErrorDetails(type=item["type"], loc=item["loc"], input=item["input"], ctx=item.get("ctx", {}))
-            for item in error.errors(include_url=False)
-        ]
-    for text in islice(problems(whole), limits.FIELD_COMPLAINTS) if isinstance(whole, Mapping) else ():
-        errors.append(InitErrorDetails(type="value_error", input=value, ctx={"error": ValueError(text)}))
-    if errors or made is None:
-        raise ValidationError.from_exception_data("Team", errors)
-    return made
-
-
-def _reference_problems(team: Table) -> Iterator[str]:
-    roles, tools = tables(team.get("roles")), tables(team.get("tools"))
-    names = names_of(roles)
-    if repeated := _repeated(names):
-        yield f"role names must differ: {repeated}"
-    if len(names) == len(roles) in range(1, limits.TEAM_ROLES + 1):  # else an unknown one may be without its name
-        yield from _unknown_roles(team, roles, names)
-    if repeated := _repeated(names_of(tools)):
-        yield f"tool names must differ: {repeated}"
-    shared = _repeated(tool for role in roles for tool in dict.fromkeys(texts(role.get("tools"))))
-    if shared and not team.get("share_tools"):
-        yield f"roles share the tools {shared}: give each tool to one role, or set share_tools = true if that is meant"
-
-
-def _role_problems(role: Table) -> Iterator[str]:
-    name, prompt = quoted(str(role.get("name"))), role.get("system_prompt", "")
-    if role.get("team") is None and isinstance(prompt, str) and not prompt.strip():
-        yield f"role {name} needs a system_prompt"
-    if role.get("team") is not None and role.get("tools"):
-        yield f"role {name} is a team: tools belong to that team's roles"
-
-
-def _unknown_roles(team: Table, roles: list[Table], names: list[str]) -> Iterator[str]:
-    if (generalist := _other(team.get("generalist"), names)) is not None:
-        yield f"generalist {_unknown(generalist, names)}"
-    for role in roles:
-        for field in ("fallback", "backup"):
-            if role.get(field) == role["name"]:
-                yield f"role {quoted(str(role['name']))} is its own {field}: name another role"
-            elif (other := _other(role.get(field), names)) is not None:
-                yield f"role {quoted(str(role['name']))}: {field} {_unknown(other, names)}"
-    for route in tables(team.get("routes")):
-        if (other := _other(route.get("role"), names)) is not None:
-            yield f"routes: {_unknown(other, names)}"
-
-
-def _other(name: object, names: list[str]) -> str | None:
-    return name if isinstance(name, str) and name not in names else None
 
 
 def _unknown(role: str, names: list[str]) -> str:

@@ -11,7 +11,7 @@ from supervision.contract.request import Budget, describe_errors
 
 
 class Resume(StrictModel):
-    """Go on after a wait for the provider, once the account is fixed. The same `request_id` counts once."""
+    """Ends waits for the provider, once the account is fixed. The same `request_id` counts once."""
 
     request_id: str | None = None
 
@@ -41,7 +41,7 @@ U = TypeVar("U", bound=StrictModel)
 
 
 def read_update(kind: type[U], value: object) -> U:
-    """Returns the update in any JSON value. Raises ValueError with what is wrong with it."""
+    """Returns the update in any JSON value. Raises ValueError with its problems."""
     try:
         return kind.model_validate({} if value is None else value)
     except ValidationError as error:

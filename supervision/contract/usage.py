@@ -1,5 +1,8 @@
 """The consumption of model and tool calls."""
 
+from collections.abc import Callable
+from typing import Any
+
 from pydantic import ConfigDict
 
 from supervision.base.text import money, one_line
@@ -25,29 +28,15 @@ class Usage(Model):
 
     def __add__(self, other: "Usage") -> "Usage":
         """Returns the sum; its cost is unknown if either cost is."""
-        usd = None if self.usd is None or other.usd is None else self.usd + other.usd
-        return Usage(
-            model_calls=self.model_calls + other.model_calls,
-            tool_calls=self.tool_calls + other.tool_calls,
-            input_tokens=self.input_tokens + other.input_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
-            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
-            usd=usd,
-        )
+        return self._combined(other, lambda one, two: one + two)
 
     def __sub__(self, other: "Usage") -> "Usage":
-        """Returns what is left of it, nothing below 0; its cost is unknown if either cost is."""
-        usd = None if self.usd is None or other.usd is None else max(0.0, self.usd - other.usd)
-        return Usage(
-            model_calls=max(0, self.model_calls - other.model_calls),
-            tool_calls=max(0, self.tool_calls - other.tool_calls),
-            input_tokens=max(0, self.input_tokens - other.input_tokens),
-            output_tokens=max(0, self.output_tokens - other.output_tokens),
-            cache_read_tokens=max(0, self.cache_read_tokens - other.cache_read_tokens),
-            cache_write_tokens=max(0, self.cache_write_tokens - other.cache_write_tokens),
-            usd=usd,
-        )
+        """Returns the difference, nothing below 0; its cost is unknown if either cost is."""
+        return self._combined(other, lambda one, two: max(0, one - two))
+
+    def _combined(self, other: "Usage", combine: Callable[[Any, Any], Any]) -> "Usage":
+        pairs = ((name, mine, getattr(other, name)) for name, mine in self)
+        return Usage(**{name: None if None in (one, two) else combine(one, two) for name, one, two in pairs})
 
     @property
     def tokens(self) -> int:
@@ -56,22 +45,22 @@ class Usage(Model):
 
     @property
     def prompt_tokens(self) -> int:
-        """All that the models read, from the cache or not."""
+        """Input tokens, from the cache or not."""
         return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
 
     @property
     def cached_share(self) -> float:
-        """The part of the prompts that came from the cache, from 0 to 1."""
+        """The cached share of the input tokens, from 0 to 1."""
         return self.cache_read_tokens / self.prompt_tokens if self.prompt_tokens else 0.0
 
     def tokens_line(self) -> str:
-        """Returns the tokens in words: what was read, how much of it from the cache, what was written."""
+        """Returns input tokens, the cached share of them, and output tokens, in words."""
         cached = f" ({self.cached_share:.0%} from the cache)" if self.cache_read_tokens else ""
         return f"{self.prompt_tokens:,} input tokens{cached}, {self.output_tokens:,} output tokens"
 
 
 class Spend(Model):
-    """What a role consumed of a model; `supervisor` is the supervisor itself, `role/member` a member of a team."""
+    """The usage of a model by a role; `supervisor` is the supervisor itself, `role/member` a member of a team."""
 
     role: str
     model: str
@@ -86,7 +75,7 @@ class Spend(Model):
 
 
 class ToolTally(Model):
-    """What became of the calls of one tool; `error` is what the last failed one said."""
+    """The calls of one tool; `error` is the message of the last failed one."""
 
     calls: int = 0
     failures: int = 0

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from supervision.base import limits
 from supervision.base.text import cut, one_line
@@ -45,26 +45,15 @@ class Source:
     name: str = BRIEF
 
 
-class Place(NamedTuple):
-    """Where a claim was found: the source, and the line that has it."""
-
-    source: Source
-    line: str
-
-
 def check(text: str, sources: Sequence[Source]) -> list[CheckedClaim]:
     """Returns each claim of a text once, in its order, with the line that has it; ends where very many have none."""
     made = {claim.text: claim for claim in claims(text[: limits.GROUNDED_CHARS])}
     support = Support(sources if made else [])
     checked, nowhere = [], 0
     for claim in made.values():
-        place = support.find(claim)
-        checked.append(
-            CheckedClaim(text=claim.text, source=place.source.name, line=place.line)
-            if place
-            else CheckedClaim(text=claim.text)
-        )
-        nowhere += not place
+        source, line = support.find(claim) or ("", "")
+        checked.append(CheckedClaim(text=claim.text, source=source, line=line))
+        nowhere += not source
         if nowhere == limits.UNSUPPORTED_LISTED:
             break
     return checked
@@ -99,21 +88,21 @@ class Support:
         """True if a source has what is claimed."""
         return self.find(claim) is not None
 
-    def find(self, claim: Claim) -> Place | None:
-        """Returns the first place that has what is claimed, one in a tool output if there is any; None if nowhere."""
+    def find(self, claim: Claim) -> tuple[str, str] | None:
+        """Returns a source that has what is claimed, a tool output if there is one, and its line; None if nowhere."""
         if claim.figure is not None:
             return self._find_figure(claim.figure)
         words = [plain_address(claim.text).rstrip("/")] if claim.kind == "address" else pieces(claim.text)
         for read in self._accepted:
             text = read.addresses if claim.kind == "address" else read.plain
             if all(piece in text for piece in words):
-                return Place(read.source, _line(text, text.find(words[0]) if words else 0))
+                return read.source.name, _line(text, text.find(words[0]) if words else 0)
         return None
 
-    def _find_figure(self, figure: Figure) -> Place | None:
+    def _find_figure(self, figure: Figure) -> tuple[str, str] | None:
         for read in self._accepted:
             if (at := read.find(figure)) is not None:
-                return Place(read.source, _line(read.source.text, at))
+                return read.source.name, _line(read.source.text, at)
         several = " " in figure.digits and " 0" not in figure.digits  # 14 500 may be two figures, 14 000 is one
         parts = [self._find_figure(part) for part in _parted(figure)] if several else [None]
         return parts[0] if all(parts) else None
@@ -159,7 +148,8 @@ class _Read:
             yield self._spans[reading.value]
         for share, width, unit in self._shares(figure, value, tolerance):
             yield from self._near(share, width, figure, Decimal(1), unit)
-        for unit, size in multiples(figure.unit or ""):
+        # 4,412 tonnes are 4412 t; were it 4.412 t as well, no unit could be wrong by a thousand.
+        for unit, size in multiples(figure.unit or "") if reading == figure.readings[0] else ():
             if unit in self._mentioned or (self.source.kind == "computed" and not self._mentioned):
                 yield from self._near(value * size, tolerance * size, figure, Decimal(1), unit)
 

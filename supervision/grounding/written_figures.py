@@ -31,9 +31,8 @@ _ABOUT = re.compile(
 )
 # What comes before the number of a section, a standard or a step: the number is a name there.
 _LABEL = re.compile(
-    r"(?:\b(?:sections?|chapters?|tables?|figures?|fig\.|steps?|items?|no\.|numbers?|points?|questions?|appendix|"
-    r"articles?|pages?|p\.|pp\.|lines?|rows?|columns?|notes?|versions?|releases?|phases?|levels?|parts?|options?|"
-    r"rule|rank|top|abschnitt|kapitel|tabelle|seite|schritt|punkt|nr\.)\s|[#№§]\s?)$",
+    r"(?:\b(?:steps?|items?|no\.|numbers?|points?|questions?|pages?|p\.|pp\.|lines?|rows?|columns?|notes?|phases?|"
+    r"levels?|parts?|options?|rule|rank|top|seite|schritt|punkt|nr\.)\s|[#№§]\s?)$",
     re.IGNORECASE,
 )
 _SECTION = re.compile(

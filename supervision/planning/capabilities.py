@@ -1,13 +1,10 @@
-"""Which roles can do a subtask, by the capabilities that they declare. Capabilities are compared letter by letter.
+"""The roles that can do a subtask, by the capabilities that they declare, which are compared letter by letter.
 
-A role of the team that the plan names is taken. The generalist takes the place of an unknown role, and of `auto`
-without capabilities. For `auto` with capabilities the roles that have all of them are able; if no single role has
-them all, a combination of roles is.
+The generalist takes the place of an unknown role, and of `auto` without capabilities. For `auto` with capabilities the
+roles that have all of them are able; if no single role has them all, a combination of roles is.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
-from itertools import combinations
-from math import comb
 
 from supervision.base import limits
 from supervision.base.text import cut, one_line, quoted
@@ -22,23 +19,18 @@ def able(roles: Iterable[RoleCard], capabilities: Collection[str]) -> list[RoleC
     return [role for role in roles if set(capabilities) <= set(role.capabilities)]
 
 
-def choose(able: Sequence[RoleCard], in_flight: Mapping[str, int]) -> str:
-    """Returns the name of the first role with the fewest subtasks in flight. Raises ValueError without roles."""
-    return min(able, key=lambda role: in_flight.get(role.name, 0)).name
-
-
 def role_for(
     subtask: Subtask,
     team: TeamCard,
     in_flight: Mapping[str, int],
     free: Callable[[RoleCard], bool] = lambda _: True,
 ) -> str:
-    """Returns the role that takes a subtask at its dispatch; of several able ones, a `free` one if there is any."""
+    """Returns the role that takes a subtask at its dispatch: of the able ones, if possible `free`, the least loaded."""
     name = settled(subtask, team)
     if name != "auto":
         return name
     roles = able(team.roles, subtask.capabilities)
-    return choose([role for role in roles if free(role)] or roles, in_flight)
+    return min([role for role in roles if free(role)] or roles, key=lambda role: in_flight.get(role.name, 0)).name
 
 
 def settled(subtask: Subtask, team: TeamCard) -> str:
@@ -52,23 +44,20 @@ def settled(subtask: Subtask, team: TeamCard) -> str:
     return names[0] if len(names) == 1 else "auto"
 
 
-def cover(roles: Sequence[RoleCard], capabilities: Collection[str]) -> list[RoleCard] | None:
-    """Returns the smallest combination of roles that has all `capabilities`, in the order of `roles`, or None.
+def shares(roles: Sequence[RoleCard], capabilities: Collection[str]) -> list[tuple[RoleCard, list[str]]]:
+    """Returns a combination of roles that has all `capabilities`, each role with its share; empty if there is none.
 
-    Of several equally small ones it is the first. With too many combinations to try it may not be the smallest.
+    The role with most of the remaining capabilities comes next, of several the first.
     """
-    wanted = set(capabilities)
-    useful = [role for role in roles if wanted & set(role.capabilities)]
-    enough = _greedy(useful, wanted)
-    if enough is None:
-        return None
-    for count in range(len(enough) + 1):
-        if comb(len(useful), count) > limits.COVER_TRIES:
-            break
-        for combination in combinations(useful, count):
-            if wanted <= _all_of(combination):
-                return list(combination)
-    return enough
+    remaining, found = list(dict.fromkeys(capabilities)), []
+    while remaining:
+        role = max(roles, key=lambda role: len({*remaining} & {*role.capabilities}))
+        share = [capability for capability in remaining if capability in role.capabilities]
+        if not share:
+            return []
+        found.append((role, share))
+        remaining = [capability for capability in remaining if capability not in share]
+    return found
 
 
 def expand(plan: Plan, team: TeamCard, taken: Iterable[str] = ()) -> Plan:
@@ -89,7 +78,7 @@ def expand(plan: Plan, team: TeamCard, taken: Iterable[str] = ()) -> Plan:
 
 
 def missing(plan: Plan, team: TeamCard) -> list[str]:
-    """Returns a sentence for each capability that no role has, for the plan's author to act on."""
+    """Returns a sentence for each capability that no role has."""
     known = list(dict.fromkeys(capability for role in team.roles for capability in role.capabilities))
     listed = one_line(", ".join(known), limits.PARAGRAPH_BYTES) or "none"
     return [
@@ -129,36 +118,17 @@ def unreadable(plan: Plan, team: TeamCard, attachments: Set[str]) -> list[str]:
     return problems
 
 
-def _greedy(roles: Sequence[RoleCard], wanted: set[str]) -> list[RoleCard] | None:
-    uncovered, taken = set(wanted), set[str]()
-    while uncovered:
-        best = max(roles, key=lambda role: len(uncovered & set(role.capabilities)), default=None)
-        if best is None or not uncovered & set(best.capabilities):
-            return None
-        taken.add(best.name)
-        uncovered -= set(best.capabilities)
-    return [role for role in roles if role.name in taken]
-
-
-def _all_of(roles: Iterable[RoleCard]) -> set[str]:
-    return {capability for role in roles for capability in role.capabilities}
-
-
 def _parts(subtask: Subtask, team: TeamCard, used: set[str]) -> list[Subtask]:
     """Returns the subtask with its role, or a part for each role of the combination. Adds new ids to `used`."""
-    roles = cover(team.roles, subtask.capabilities) if subtask.role == "auto" else None
-    if roles is None or len(roles) < 2:
+    split = shares(team.roles, subtask.capabilities) if subtask.role == "auto" else []
+    if len(split) < 2:
         return [subtask.model_copy(update={"role": settled(subtask, team)})]
-    shares = _shares(roles, subtask.capabilities)
-    ids = [subtask.id, *(_new_id(subtask.id, used) for _ in shares[1:])]
+    ids = [subtask.id, *(_new_id(subtask.id, used) for _ in split[1:])]
+    work = {part_id: ", ".join(share) for part_id, (_, share) in zip(ids, split, strict=True)}
     parts = []
-    for part_id, (role, share) in zip(ids, shares, strict=True):
-        others = [
-            f"{other} does {', '.join(theirs)}"
-            for other, (_, theirs) in zip(ids, shares, strict=True)
-            if other != part_id
-        ]
-        note = cut(f"\n\nYour part of this: {', '.join(share)}. Leave the rest: {'; '.join(others)}.", _NOTE_BYTES)
+    for part_id, (role, share) in zip(ids, split, strict=True):
+        others = [f"{other} does {theirs}" for other, theirs in work.items() if other != part_id]
+        note = cut(f"\n\nYour part of this: {work[part_id]}. Leave the rest: {'; '.join(others)}.", _NOTE_BYTES)
         description = subtask.description[: limits.DESCRIPTION_CHARS - len(note)] + note
         parts.append(
             subtask.model_copy(
@@ -166,17 +136,6 @@ def _parts(subtask: Subtask, team: TeamCard, used: set[str]) -> list[Subtask]:
             )
         )
     return parts
-
-
-def _shares(roles: Iterable[RoleCard], capabilities: Iterable[str]) -> list[tuple[RoleCard, list[str]]]:
-    """Returns the roles with their shares: each capability goes to the first role that has it."""
-    unshared, shares = list(dict.fromkeys(capabilities)), []
-    for role in roles:
-        share = [capability for capability in unshared if capability in role.capabilities]
-        unshared = [capability for capability in unshared if capability not in share]
-        if share:
-            shares.append((role, share))
-    return shares
 
 
 def _new_id(subtask_id: str, used: set[str]) -> str:

@@ -5,17 +5,15 @@ from supervision.base.text import quoted
 from supervision.contract.plan import NewRole
 from supervision.contract.team import Role, Team, is_name
 
-_TAKEN = ("auto",)  # what a plan writes for "any role that can"
-
 
 def new_role_problems(team: Team, new_roles: list[NewRole]) -> list[str]:
-    """Returns what keeps `new_roles` from joining `team`, in sentences that the plan's author can act on."""
+    """Returns the problems of adding `new_roles` to `team`, a sentence each."""
     if len(new_roles) > limits.NEW_ROLES:
         return [f"the plan defines {len(new_roles)} new roles, at most {limits.NEW_ROLES} are allowed"]
     problems: list[str] = []
     if len(team.roles) + len(new_roles) > limits.TEAM_ROLES:
         problems.append(f"the team has {len(team.roles)} roles already, at most {limits.TEAM_ROLES} are allowed")
-    taken = {*_TAKEN, *(role.name for role in team.roles)}
+    taken = {"auto", *(role.name for role in team.roles)}
     for role in new_roles:
         problems += _role_problems(role, taken, team.toolbox)
         taken.add(role.name)
@@ -23,10 +21,7 @@ def new_role_problems(team: Team, new_roles: list[NewRole]) -> list[str]:
 
 
 def with_new_roles(team: Team, new_roles: list[NewRole]) -> Team:
-    """Returns the team with these roles added. Raises ValueError (pydantic's) if `new_role_problems` finds any.
-
-    New roles may use tools that roles of the team use too: the team's toolbox allows it.
-    """
+    """Returns the team with these roles, which share its tools. Raises ValueError if `new_role_problems` has any."""
     added = [
         Role(name=role.name, description=role.description, system_prompt=role.system_prompt, tools=role.tools)
         for role in new_roles

@@ -1,4 +1,4 @@
-"""The graph of a plan: every rule that a plan must pass before any child starts."""
+"""The rules that a plan must pass before any child starts."""
 
 import re
 from collections.abc import Iterable
@@ -9,9 +9,7 @@ from supervision.base.text import quoted, size
 from supervision.contract.plan import Plan, Subtask
 
 _MIN_DESCRIPTION_BYTES = 12  # shorter ones can't say what to do; bytes, as Chinese says more with a character
-
-_LEAST_NAMED = 2
-
+_LEAST_NAMED = 2  # names, or one with a number
 _ENGLISH = """
 a about above accordingly across again all also an and any anything appropriate are as at available be been best better
 both but by can could deal do does done each either else enough etc every everything few following for from full
@@ -44,10 +42,11 @@ _GENERIC = frozenset(_ENGLISH.split())
 # In scripts without spaces two characters are a word.
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\u0e00-\u0e7f]")
 _WORD = re.compile(r"\w+")
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 def is_concrete(description: str, *, reads: bool = False) -> bool:
-    """Returns True if a description names what it is about. If it `reads` attachments, they are a part of that."""
+    """True if a description names its object; attachments that it `reads` are a part of that."""
     spaced, unspaced = _UNSPACED.subn(" ", description)
     words = {word.casefold() for word in _WORD.findall(spaced)}
     named = sum(_weight(word) for word in words if word not in _GENERIC)
@@ -61,10 +60,7 @@ def _weight(word: str) -> int:
 
 
 def plan_problems(plan: Plan, max_subtasks: int, attachments: Iterable[str] = ()) -> list[str]:
-    """Returns the problems of `plan`, each in one sentence that its author can act on; empty if it can run.
-
-    A role that the team does not have is no problem: its subtask goes to the generalist.
-    """
+    """Returns the problems of `plan`, a sentence each; empty if it can run. Unknown roles go to the generalist."""
     if not _writable(plan):
         return ["the plan holds half of a surrogate pair: write whole characters"]
     if plan.direct_answer is not None and plan.direct_answer.strip():
@@ -98,16 +94,12 @@ def _writable(plan: Plan) -> bool:
 def _id_problems(subtasks: list[Subtask]) -> list[str]:
     problems, seen = [], set()
     for subtask in subtasks:
-        if not _good_id(subtask.id):
+        if not _ID.fullmatch(subtask.id):
             problems.append(f"subtask id {quoted(subtask.id)} must be 1 to 64 letters, digits, hyphens or underscores")
         elif subtask.id in seen:
             problems.append(f"subtask id '{subtask.id}' is used twice")
         seen.add(subtask.id)
     return problems
-
-
-def _good_id(text: str) -> bool:
-    return 0 < len(text) <= 64 and text.isascii() and all(c.isalnum() or c in "-_" for c in text)
 
 
 def _subtask_problems(subtask: Subtask, known: set[str], attachments: set[str]) -> list[str]:
@@ -130,7 +122,7 @@ def _subtask_problems(subtask: Subtask, known: set[str], attachments: set[str]) 
 
 
 def description_problems(subtask: Subtask, name: str = "the subtask") -> list[str]:
-    """Returns why nobody could work by a subtask's description, at most one reason; `name` begins it."""
+    """Returns the problem of a subtask's description, at most one; `name` begins it."""
     words = subtask.description.split()
     # Chinese, Japanese or Thai write no spaces
     if size(subtask.description.strip()) < _MIN_DESCRIPTION_BYTES or (len(words) < 2 and words[0].isascii()):

@@ -1,6 +1,6 @@
 """Revisions of a plan, append-only: planned subtasks stay, new ones are added and may replace failed ones.
 
-`states` maps the ids of the previous revision to the states of their subtasks; one that is not named waits.
+`states` maps the ids of the previous revision to the states of their subtasks; an id without a state waits.
 """
 
 from collections.abc import Iterable, Mapping
@@ -53,10 +53,7 @@ def revision_problems(
     states: Mapping[str, str],
     attachments: Iterable[str] = (),
 ) -> list[str]:
-    """Returns the problems of adding `addition`, each in one sentence that its author can act on.
-
-    `max_subtasks` holds for both together, as do the rules of `plan_problems`.
-    """
+    """Returns the problems of adding `addition`, a sentence each; `max_subtasks` holds for both together."""
     if not addition.subtasks:
         return ["the revision adds no subtasks"]
     known = {subtask.id for subtask in previous.subtasks}

@@ -17,21 +17,21 @@ def team_hints(team: Team) -> list[str]:
     hints = []
     if len(team.roles) > HINT_ROLES:
         hints.append(
-            f"team '{team.name}' has {len(team.roles)} roles: above {HINT_ROLES} the planner chooses the wrong "
-            "one more often, make teams of some of them"
+            f"team '{team.name}' has {len(team.roles)} roles: above {HINT_ROLES} the planner chooses the wrong one "
+            "more often, make teams of some of them"
         )
-    for role in team.roles:
-        if len(role.tools) > HINT_TOOLS:
-            hints.append(
-                f"role '{role.name}' of team '{team.name}' has {len(role.tools)} tools: above {HINT_TOOLS} "
-                "models mistake one for another, split the role"
-            )
-    for one, other in combinations(team.roles, 2):
-        if overlap := _overlap(one, other):
-            hints.append(
-                f"roles '{one.name}' and '{other.name}' of team '{team.name}' have {overlap}: say what each does that "
-                "the other does not"
-            )
+    hints += [
+        f"role '{role.name}' of team '{team.name}' has {len(role.tools)} tools: above {HINT_TOOLS} models mistake one "
+        "for another, split the role"
+        for role in team.roles
+        if len(role.tools) > HINT_TOOLS
+    ]
+    hints += [
+        f"roles '{one.name}' and '{other.name}' of team '{team.name}' have {overlap}: say what each does that the "
+        "other does not"
+        for one, other in combinations(team.roles, 2)
+        if (overlap := _overlap(one, other))
+    ]
     return hints
 
 

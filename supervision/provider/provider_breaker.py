@@ -1,9 +1,7 @@
 """The circuit breaker of one provider and model in a process: an outage costs a handful of requests, then probes.
 
-Refusals of a provider that serves (429) open nothing: they narrow the window of calls in flight.
-
-Every caller asks before it sends, and afterwards reports the outcome with its ticket. The clock is an argument, in
-seconds.
+A 429 opens nothing: it narrows the window of calls in flight. Callers ask before they send and report the outcome with
+their ticket. The clock is an argument, in seconds.
 """
 
 from dataclasses import dataclass
@@ -15,19 +13,16 @@ from supervision.base.errors import ODD, OUTAGES, PACING, ErrorKind
 
 BREAKER_WINDOW = 4  # unanswered calls while nothing proves that the provider serves: 5 failures + 3 in flight < 10
 BREAKER_TRUST = timedelta(seconds=30)  # a provider that answered this recently gets any number of calls at once
-
 _HALVINGS_APART = 1.0  # seconds: a burst is refused as one, within a moment
 _GRANTS = 4  # for one call more, at most: with as many as a large window has, slow calls would take an hour to fill it
 
 
 class CallWindow:
-    """Additive increase, multiplicative decrease: AIMD, as TCP does it.
+    """Additive increase, multiplicative decrease, as in TCP.
 
-    A refusal (429) leaves half of the calls that were in flight, at most once a second, and never less than one. For
-    as many granted calls as the window has, or four, there is one more, up to `most`.
-
-    A call is granted with its first content, as a refusal comes that early, too: how long an answer takes says nothing
-    about the limit.
+    A 429 leaves half of the calls that were in flight, at most once a second, and never less than one. As many granted
+    calls as the window has, or four, widen it by one, up to `most`. A call is granted with its first content: how long
+    an answer takes says nothing about the limit.
     """
 
     def __init__(self, most: int) -> None:
@@ -42,14 +37,14 @@ class CallWindow:
         return self._size
 
     def refused(self, in_flight: int, now: float) -> None:
-        """Takes note of a refused call; `in_flight` counts it, too."""
+        """Records a refused call; `in_flight` includes it."""
         if now - self._halved_at >= _HALVINGS_APART:
             self._halved_at = now
             self._granted = 0
             self._size = max(min(self._size, in_flight) // 2, 1)
 
     def granted(self) -> None:
-        """Takes note of a call that the provider began to answer."""
+        """Records a call that the provider began to answer."""
         self._granted += 1
         if self._granted >= min(self._size, _GRANTS):
             self._granted = 0
@@ -79,7 +74,7 @@ class Go:
 
 @dataclass(frozen=True)
 class AskAgain:
-    """Ask again after the next change: calls in flight will show if the provider serves, or make room."""
+    """Ask again when a call in flight gives content or ends."""
 
 
 @dataclass(frozen=True)
@@ -100,20 +95,17 @@ Admission = Go | AskAgain | BreakerOpen | Paced
 
 
 class ProviderBreaker:
-    """Opens after BREAKER_FAILURES outages in a row, at once when an outage names a wait of a cool-down or more.
+    """Opens after BREAKER_FAILURES outages in a row, or at one that names a wait of a cool-down or more.
 
-    A row ends only by evidence younger than the row: the success of a call sent after the row began. First content
-    ends a row of calls that failed without any, so that a few refused calls among many slow good ones do not open
-    the breaker; calls that broke off after their first content keep counting until one succeeds.
+    A row ends with the success of a call sent after the row began. Of calls that failed without content, first content
+    is enough, so that a few refused calls among many slow good ones do not open the breaker.
 
-    Unless the provider is trusted, at most BREAKER_WINDOW calls are unanswered at a time, so an outage met by any
-    number of callers costs at most BREAKER_FAILURES + BREAKER_WINDOW - 1 requests until the breaker is open. The
-    provider is trusted for BREAKER_TRUST after content that is younger than the last failure; calls sent in that
-    time, before the first failure comes back, are on top.
+    Unless the provider is trusted, at most BREAKER_WINDOW calls are unanswered at a time, so an outage costs at most
+    BREAKER_FAILURES + BREAKER_WINDOW - 1 requests, whatever the number of callers. The provider is trusted for
+    BREAKER_TRUST after content that is younger than the last failure; calls sent in that time are on top.
 
-    Half-open leases one probe at a time. A probe that is answered in any readable way closes the breaker, a 429 or a
-    rejection too: the outage is over, and pacing or the caller takes over from there. An outage or an unreadable
-    answer opens it for another cool-down.
+    Half-open leases one probe at a time. Any readable answer to it closes the breaker, a 429 or a rejection too: the
+    outage is over. An outage or an unreadable answer opens it for another cool-down.
 
     While it is closed, no more calls are in flight than its CallWindow has, which begins with `most`.
     """
@@ -161,7 +153,7 @@ class ProviderBreaker:
         return now < self._trusted_until
 
     def ask(self, now: float, trusted_elsewhere: bool = False) -> Admission:
-        """Returns what a call should do now. `trusted_elsewhere`: the provider is trusted for another model."""
+        """Returns the admission of a call. `trusted_elsewhere`: the provider is trusted for another model."""
         if wait := self.remaining(now):
             return BreakerOpen(wait)
         if wait := self.paced(now):
@@ -184,7 +176,7 @@ class ProviderBreaker:
         return Go(ticket)
 
     def answering(self, ticket: CallTicket, now: float) -> None:
-        """Takes note of a call's first content: the provider works, the call may still fail."""
+        """Records a call's first content: the provider works, the call may still fail."""
         if ticket in self._unanswered:
             self._unanswered.discard(ticket)
             self._window.granted()
@@ -193,7 +185,7 @@ class ProviderBreaker:
             self._silent_failures = 0
 
     def succeeded(self, ticket: CallTicket, now: float) -> None:
-        """Takes note of a call that was answered in full."""
+        """Records a call that was answered in full."""
         if ticket == self._probe:
             self._close(now)
         self.answering(ticket, now)
@@ -202,7 +194,7 @@ class ProviderBreaker:
             self._broken_failures = 0
 
     def failed(self, ticket: CallTicket, now: float, kind: ErrorKind, retry_after: float | None = None) -> None:
-        """Takes note of a failed call; `retry_after` is the wait that the provider asked for, in seconds."""
+        """Records a failed call; `retry_after` is the wait that the provider asked for, in seconds."""
         asked = retry_after or 0.0
         if kind in PACING:
             self._window.refused(len(self._in_flight), now)
@@ -224,7 +216,7 @@ class ProviderBreaker:
             self._count(now, silent, asked)
 
     def released(self, ticket: CallTicket) -> None:
-        """Takes note of a call that was given up: it proves nothing, and another call may be the probe."""
+        """Records a call that was given up: it proves nothing, and another call may be the probe."""
         self._in_flight.discard(ticket)
         self._unanswered.discard(ticket)
         if ticket == self._probe:
@@ -238,10 +230,8 @@ class ProviderBreaker:
         if self.trusted(now) or not self.failures:
             self._row_start = self._sent
         self._trusted_until = _NEVER
-        if silent:
-            self._silent_failures += 1
-        else:
-            self._broken_failures += 1
+        self._silent_failures += silent
+        self._broken_failures += not silent
         if self.failures >= limits.BREAKER_FAILURES or asked >= limits.BREAKER_COOLDOWN.total_seconds():
             self._open(now, asked)
 

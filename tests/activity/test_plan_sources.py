@@ -255,8 +255,8 @@ async def test_a_route_gets_the_attachments_that_its_role_can_read(desk: Desk) -
         assert reply.plan.subtasks[0].attachments == names
 
 
-def test_the_bundled_team_has_examples_that_its_own_rules_accept() -> None:
-    team = TeamFiles([Path(__file__).parents[2] / "teams"]).load("default").team
+async def test_the_bundled_team_has_examples_that_its_own_rules_accept() -> None:
+    team = (await TeamFiles([Path(__file__).parents[2] / "teams"]).load("default")).team
     for example in team.planning.examples:
         named = [line.partition(":")[0] for line in example.subtasks]
         assert set(named) <= {role.name for role in team.roles}

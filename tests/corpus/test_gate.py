@@ -28,7 +28,7 @@ from activities.replies import answer_schema
 from activities.store import artifacts
 from activities.store.grants import Grants, RunGrant
 from activities.teams import toolbox
-from activities.tools.sql.table_store import Rows, TableStore
+from activities.tools.sql.sql_tools import TableStore
 from runtime import connection
 from runtime.payloads import BoundedPayloadConverter, data_converter
 from runtime.server import temporal_binary
@@ -38,7 +38,7 @@ from standin.server.app import BrainServer
 from supervision.base import limits
 from supervision.base.errors import SupervisionError
 from supervision.base.trust import Credentials
-from supervision.contract import ceilings, request
+from supervision.contract import request
 from supervision.contract.base import Model, Undecodable
 from supervision.contract.ceilings import Ceilings
 from supervision.contract.request import RunRequest, parse_request
@@ -179,10 +179,10 @@ async def inline(function: Callable[..., Any], *arguments: Any, owner: str) -> A
     return function(*arguments)
 
 
-async def parsed_here(self: TableStore, sql: str, run_id: str = "") -> Rows:
+async def parsed_here(self: TableStore, sql: str, run_id: str = "") -> dict[str, Any]:
     """Parses a query in this process."""
     sqlglot.parse(sql, read="duckdb")
-    return Rows([], [], False, [])
+    return {"columns": [], "rows": [], "more": False, "read": []}
 
 
 def following(patch: Patch) -> None:
@@ -238,7 +238,7 @@ GUARDS = [
           endpoint.test_names_of_any_length_are_refused, {"field": "id"}),
     Guard("key in replies", gone(Credentials, "withheld", lambda _, text: text),
           endpoint.test_a_reply_is_kept_without_the_key, {"echo": endpoint.KEY}),
-    Guard("ceilings", gone(ceilings, "_compare", lambda *_: []), no_request_is_above_a_ceiling),
+    Guard("ceilings", gone(Ceilings, "lowered", lambda _, request: request), no_request_is_above_a_ceiling),
     Guard("tools of one team alone", gone(toolbox, "replace", lambda tool, **_: tool),
           teams.test_a_tool_for_its_own_team_is_not_given_to_inline_teams, {"wanted": "calculate", "own": False}),
     Guard("combined tools", gone(Ceilings, "check_inline_team", lambda *_: None),

@@ -15,12 +15,12 @@ from activities.model.structured import first_json
 from activities.prompts.agent_prompts import plain
 from activities.questions.plan_drafts import PlanDraft, plan_of
 from activities.replies import schema_rules
-from activities.teams.team_definition import TEAM_FILE_BYTES
+from activities.teams.team_files import TEAM_FILE_BYTES
 from activities.tools.calculator import CALCULATOR_CHARS, evaluate
 from activities.tools.documents import Document
 from activities.tools.sql.sql_tools import SQL_CHARS
 from console.terminal import safe
-from supervision.agent.finish_call import conclude
+from supervision.agent.own_tools import conclude
 from supervision.base import limits
 from supervision.base.text import cap, clean, one_line, slug
 from supervision.contract.request import RunRequest, describe_errors

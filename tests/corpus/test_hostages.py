@@ -10,8 +10,7 @@ import pytest
 
 from activities.bounded import child_processes
 from activities.replies.answer_schema import check_schema, problems, sendable
-from activities.tools.sql.sql_tools import SQL_CHARS
-from activities.tools.sql.table_store import TableStore
+from activities.tools.sql.sql_tools import SQL_CHARS, TableStore
 from activities.tools.tool import ToolMisuse
 from supervision.base import limits
 from supervision.base.errors import SupervisionError
@@ -120,7 +119,7 @@ async def test_no_query_holds_the_event_loop(tmp_path: Path, monkeypatch: pytest
     assert spent < LOOP_CPU
     assert "longer than" in str(outcome)
     assert len(SHAPES) >= 60
-    assert (await store.query("SELECT a FROM t")).rows == [["1"]]
+    assert (await store.query("SELECT a FROM t"))["rows"] == [["1"]]
 
 
 def doubling(word: str, depth: int) -> dict[str, Any]:
@@ -159,7 +158,7 @@ VALUES: list[Any] = ["a" * 50 + "!", "x" * 50, [[]] * 200, {"a": {"a": {}}}, lis
 
 @pytest.mark.timeout(300)
 async def test_no_answer_schema_holds_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "BOUNDED_TIME", timedelta(milliseconds=400))
+    monkeypatch.setattr("activities.bounded.child_processes._BOUNDED_TIME", timedelta(milliseconds=400))
     monkeypatch.setattr(child_processes, "_pools", {})
     late = 0
     for schema in [*SCHEMAS, *({"type": "string", "pattern": pattern} for pattern in PATTERNS)]:

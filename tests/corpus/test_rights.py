@@ -37,9 +37,9 @@ class AnyArguments(Arguments):
 
 
 @pytest.fixture
-def team() -> LoadedTeam:
+async def team() -> LoadedTeam:
     """The team that ships, with a role of a plan's own; its tools only count."""
-    loaded = TeamFiles([TEAMS]).load("default")
+    loaded = await TeamFiles([TEAMS]).load("default")
     able = loaded.team.model_copy(update={"toolbox": ["list_tables"]})
     own = NewRole(name="own", description="d", system_prompt="s", tools=["list_tables"])
     assert new_role_problems(able, [own]) == []

@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 
 from runtime.health import is_alive, main, shown_alive
-from supervision.base import limits
 from tests.waiting import until
 
 
 async def test_a_file_is_renewed_while_the_loop_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "HEALTH_BEAT", timedelta(milliseconds=10))
+    monkeypatch.setattr("runtime.health._HEALTH_BEAT", timedelta(milliseconds=10))
     file = tmp_path / "alive"
     async with shown_alive(file):
         assert is_alive(file)

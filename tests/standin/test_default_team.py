@@ -30,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
 
 async def analyse(folder: Path, question: str) -> tuple[str, list[str]]:
     """The figures' role works on a question: its last message and its queries."""
-    loaded: LoadedTeam = TeamFiles([folder]).load("default")
+    loaded: LoadedTeam = await TeamFiles([folder]).load("default")
     role = next(role for role in loaded.team.roles if any("query" in tool for tool in role.tools))
     subtask = Subtask(id="t1", role=role.name, description=f"Find the figures. Question: {question}")
     messages: list[dict[str, Any]] = [{"role": "user", "content": worker_request(subtask, [], [], {})}]
@@ -103,7 +103,7 @@ async def test_without_names_and_times_the_examples_own_are_not_taken_over() -> 
 
 
 async def test_every_example_of_the_team_answers_its_own_question() -> None:
-    loaded = TeamFiles([TEAMS]).load("default")
+    loaded = await TeamFiles([TEAMS]).load("default")
     role = next(role for role in loaded.team.roles if "list_tables" in role.tools)
     listing = await loaded.toolbox.run(role, "list_tables", {}, ToolContext())
     examples = parse_examples(listing.text)

@@ -69,7 +69,7 @@ async def test_a_tool_that_always_failed_is_a_warning_of_the_run(
     result = await (await start(client, run_id)).result()
     assert result.status == "completed"
     (warning,) = [warning for warning in result.warnings if warning.startswith("tool ")]
-    assert warning.startswith("tool note failed 2 of 2 calls: wrong arguments: text: Field required")
+    assert warning.startswith("tool note failed 2 of 2 calls: Wrong arguments: text: Field required")
 
 
 async def test_a_subtask_starts_the_moment_its_own_dependencies_ended(

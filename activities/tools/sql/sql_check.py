@@ -1,7 +1,7 @@
-"""The SQL that a model may run: one SELECT over the team's tables. Misuse is explained, not only refused.
+"""The check of a model's SQL: one SELECT over the given tables. What is refused is explained.
 
-This check gives good messages; the engine's own locks (`sql_process`) hold without it. It runs in that process, too,
-under its alarm: the parser needs exponential time for some texts. Imports little, as that process starts often.
+The check exists for its messages; the engine's own locks (`sql_process`) hold without it. It runs in that process, too,
+under its time limit: the parser needs exponential time for some texts. Imports little: that process starts often.
 """
 
 import logging
@@ -54,25 +54,33 @@ def check(sql: str, tables: list[str], joins: int) -> exp.Expr:
         _check_joins(sqlglot.tokenize(sql, read="duckdb"), joins)
         parsed = sqlglot.parse(sql, read="duckdb")
     except RecursionError:
-        raise Refused("the query is nested too deeply: simplify it") from None
+        raise Refused("The query is nested too deeply. Simplify it.") from None
     except SqlglotError as error:
-        raise Refused(f"the query is not valid SQL: {one_line(str(error), limits.SENTENCE_BYTES)}") from error
+        raise Refused(f"The query is not valid SQL{_where(error)}") from error
     statements = [part for part in parsed if part is not None and not isinstance(part, exp.Semicolon)]
     if len(statements) != 1:
-        raise Refused(f"send exactly one SELECT statement, not {len(statements)}")
+        raise Refused(f"Send exactly one SELECT statement, not {len(statements)}.")
     query = statements[0].unnest()
     if not isinstance(query, exp.Select | exp.SetOperation):
-        raise Refused(f"only SELECT is possible, not {statements[0].key.upper()}")
+        raise Refused(f"Only SELECT is possible, not {statements[0].key.upper()}.")
     if query.find(exp.Pivot):  # the engine runs a PIVOT as several statements
-        raise Refused("PIVOT is not available: use for example sum(x) FILTER (WHERE year = 2001) per column")
+        raise Refused("PIVOT is not available. Write one column for each value: sum(x) FILTER (WHERE year = 2001).")
     for node in query.walk():
         _check_node(node)
     names = {cte.alias.lower() for cte in query.find_all(exp.CTE)}
     if odd := [name for name in names if not _PLAIN_NAME.fullmatch(name)]:
-        raise Refused(f"'{odd[0]}' cannot name a WITH clause: use letters, digits and underscores")
+        raise Refused(f"'{odd[0]}' cannot name a WITH clause. Use letters, digits and underscores.")
     for table in query.find_all(exp.Table):
         _check_table(table, names | {name.lower() for name in tables})
     return query
+
+
+def _where(error: SqlglotError) -> str:
+    """Returns the place and the reason of an error. The parser's own message marks the place by colours."""
+    for found in getattr(error, "errors", []):
+        reason = one_line(found["description"].partition(" but got <Token")[0], limits.SENTENCE_BYTES)
+        return f" near {quoted(found['highlight'])} (line {found['line']}, column {found['col']}): {reason}"
+    return f": {one_line(str(error), limits.SENTENCE_BYTES)}"
 
 
 def tables_read(query: exp.Expr, tables: list[str]) -> list[str]:
@@ -85,28 +93,28 @@ def _check_joins(tokens: list[Token], joins: int) -> None:
     """Linear in the text, unlike the parser."""
     positions = [i for i, token in enumerate(tokens) if token.token_type is TokenType.JOIN]
     if len(positions) > joins:
-        raise Refused(f"the query has {len(positions)} joins, at most {joins} are possible: ask in several queries")
+        raise Refused(f"The query has {len(positions)} joins, and at most {joins} are possible. Use several queries.")
     conditions = sum(token.token_type in _CONDITIONS for token in tokens)
     bare = [i for i in positions if i == 0 or tokens[i - 1].text.upper() not in _WITHOUT_CONDITION]
     if len(bare) > conditions:
-        raise Refused("each JOIN needs its condition: a JOIN b ON a.x = b.x, or a JOIN b USING (x); or CROSS JOIN")
+        raise Refused("Each JOIN needs a condition: a JOIN b ON a.x = b.x, or a JOIN b USING (x), or CROSS JOIN.")
 
 
 def _check_node(node: exp.Expr) -> None:
     if isinstance(node, _FORBIDDEN):
-        raise Refused(f"{node.key.upper()} is not possible: data can only be read")
+        raise Refused(f"{node.key.upper()} is not possible, because the tables can only be read.")
     if isinstance(node, exp.Parameter | exp.Placeholder):
-        raise Refused("parameters are not possible: write the values into the query")
+        raise Refused("Parameters are not possible. Write the values into the query.")
     if isinstance(node, exp.Func):
         name = (node.name if isinstance(node, exp.Anonymous) else node.sql_name()).lower()
         if _OUTSIDE.search(name):
-            raise Refused(f"the function {name} is not available")
+            raise Refused(f"The function {name} is not available.")
 
 
 def _check_table(table: exp.Table, known: set[str]) -> None:
     if isinstance(table.this, _ROW_SOURCES):
         return
     if not isinstance(table.this, exp.Identifier):
-        raise Refused("functions that read files or settings are not available: use the tables")
+        raise Refused("Functions that read files or settings are not available. Use the tables.")
     if table.catalog or table.db.lower() not in ("", "main") or table.name.lower() not in known:
-        raise Refused(f"there is no table {quoted(table.sql(dialect='duckdb'))}")
+        raise Refused(f"There is no table {quoted(table.sql(dialect='duckdb'))}.")

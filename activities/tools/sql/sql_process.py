@@ -1,6 +1,6 @@
-"""The process that checks and runs SQL: so that a query can neither harm nor block its Worker.
+"""The process that checks and runs SQL, so that a query can neither harm nor block its Worker.
 
-Served by `activities.bounded`: `start` loads the tables and shuts every door of the engine, `reply` answers a query.
+`activities.bounded` calls these functions: `start` loads the tables and locks the engine, `reply` answers a query.
 Imports only the check: each process pays for what it imports.
 """
 
@@ -26,7 +26,7 @@ CLOSED: dict[str, str | bool | int | float | list[str]] = {
 
 
 def load(tables: dict[str, str], memory: int) -> duckdb.DuckDBPyConnection:
-    """Returns the tables in a file that is opened read-only and already deleted."""
+    """Returns a connection to the tables, in a file that is opened read-only and already deleted."""
     with tempfile.TemporaryDirectory() as folder:
         file = os.path.join(folder, "tables.duckdb")
         with duckdb.connect(file, config=CLOSED) as writer:
@@ -91,7 +91,7 @@ def answer(database: duckdb.DuckDBPyConnection, sql: str, rows: int, cell: int) 
     try:
         statements = cursor.extract_statements(sql)
         if [statement.type for statement in statements] != [duckdb.StatementType.SELECT]:
-            return {"error": "only one SELECT statement is possible"}
+            return {"error": "Only one SELECT statement is possible."}
         cursor.execute(statements[0])
         names = [column[0] for column in cursor.description or []]
         fetched = cursor.fetchmany(rows + 1)
@@ -101,7 +101,7 @@ def answer(database: duckdb.DuckDBPyConnection, sql: str, rows: int, cell: int) 
             "more": len(fetched) > rows,
         }
     except MemoryError:
-        return {"error": "the query needs too much memory"}
+        return {"error": "The query needs too much memory. Ask for less at once."}
     except (duckdb.Error, ValueError, OverflowError) as error:
         return {"error": str(error)}
     finally:

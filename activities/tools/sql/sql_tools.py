@@ -1,13 +1,15 @@
-"""Tables of a team's CSV files: `list_tables` shows what there is, `query_data` runs one SELECT over it."""
+"""Tables: `list_tables` shows what there is, `query_data` runs one SELECT over it, in a process of its own."""
 
+import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
 
+from activities.bounded.child_processes import BoundExceeded, ChildProcesses, Failed
+from activities.tools.files import FileData, Files
 from activities.tools.sql.sql_check import Refused, check
-from activities.tools.sql.table_store import Rows, TableStore, table_store
 from activities.tools.tool import Arguments, Tool, ToolContext, ToolMisuse, ToolOutput
 from supervision.base import limits
 from supervision.base.prompt_marks import EXAMPLE
@@ -15,7 +17,17 @@ from supervision.base.text import clean, one_line, quoted
 from supervision.contract.base import StrictModel
 
 SQL_CHARS = 5000  # more is a program, not a question
+SQL_ADDRESS_BYTES = 1536 * 1024 * 1024  # of a process: the engine's own accounting does not cover its strings
+SQL_CELL_CHARS = 300
+TABLE_VALUES = 200  # distinct values of a text column that `list_tables` shows
 _CATALOGUE_VALUES = 5  # of a text column: enough to see what kind of names there are
+_LAST_LINE_CHARS = 100  # room for the number of rows
+_SQL_PROCESSES = 2  # per set of tables: a query that runs into its timeout does not block the next run's
+_SQL_MEMORY_BYTES = 256 * 1024 * 1024  # what the engine may use by its own accounting
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+Json = dict[str, Any]
+CHILD = "activities.tools.sql.sql_process"
 
 
 class QueryExample(StrictModel):
@@ -23,9 +35,6 @@ class QueryExample(StrictModel):
 
     question: str
     sql: str
-
-
-_LAST_LINE_CHARS = 100  # room for the count of rows
 
 
 class TableOptions(StrictModel):
@@ -49,104 +58,165 @@ class QueryData(Arguments):
         Field(
             min_length=1,
             max_length=SQL_CHARS,
-            description="over the tables that list_tables shows",
+            description="One SELECT statement over the listed tables, in DuckDB's SQL. Write names in double quotes "
+            "where the list of tables shows them so.",
         ),
     ]
 
 
-def list_tables(name: str, options: dict[str, Any], folder: Path) -> Tool[ListTables]:
-    """Returns a tool of the kind `sql_tables`. Raises ValueError on bad options or files."""
-    settings = _settings(options, folder)
+class TableStore:
+    """The tables of some CSV files, each named after its file. Processes answer queries; runs take turns."""
 
-    async def run(arguments: ListTables, context: ToolContext) -> ToolOutput:
-        tables = await table_store(folder, settings.tables).tables()
-        shown = [_describe(table, settings) for table in tables]
-        if settings.examples:
-            shown += ["\nExample queries:", *map(_example, settings.examples)]
+    def __init__(self, files: list[Path]) -> None:
+        """Raises ValueError if a file's name cannot name a table."""
+        for path in files:
+            if len(path.stem) > 63 or not _NAME.fullmatch(path.stem):
+                raise ValueError(
+                    f"{path.name}: the file's name must be letters, digits and underscores to name a table"
+                )
+        self.names = [path.stem for path in files]
+        self._tables: list[Json] | None = None
+        setup = {
+            "tables": {path.stem: str(path) for path in files},
+            "memory": _SQL_MEMORY_BYTES,
+            "values": TABLE_VALUES,
+            "rows": limits.SQL_ROWS,
+            "cell": SQL_CELL_CHARS,
+            "joins": limits.SQL_JOINS,
+        }
+        self._children = ChildProcesses(CHILD, _SQL_PROCESSES, SQL_ADDRESS_BYTES, ("start", setup))
+
+    async def tables(self) -> list[Json]:
+        """Returns name, columns with their values or ranges, and number of rows of each table.
+
+        Raises ValueError if a file is no table.
+        """
+        if self._tables is None:
+            self._tables = await self._loaded(self._children.first())
+        return self._tables
+
+    async def query(self, sql: str, run_id: str = "") -> Json:
+        """Returns `columns`, `rows` of texts, `more` and the tables `read`, as `sql_process.reply` does.
+
+        Raises ToolMisuse if the query is refused or takes too much.
+        """
+        try:
+            reply: Json = await self._loaded(self._children.call(run_id, limits.SQL_TIMEOUT, "reply", sql))
+        except BoundExceeded as exceeded:
+            raise ToolMisuse(f"The query cannot be answered, because {exceeded}. Ask for less at once.") from None
+        if "error" in reply:
+            problem = reply["error"].split("\n\nLINE ")[0]  # what follows points into the query with a caret
+            raise ToolMisuse(one_line(clean(problem), limits.SENTENCE_BYTES))
+        return reply
+
+    def close(self) -> None:
+        """Ends the idle processes; those at work end with their query."""
+        self._children.close()
+
+    async def _loaded(self, reply: Awaitable[Any]) -> Any:
+        try:
+            return await reply
+        except Failed as failed:
+            raise ValueError(f"the tables cannot be loaded: {failed.text}") from None
+
+
+class TableTools:
+    """The tools over some tables. `tools` gives the kind of each tool by its name."""
+
+    def __init__(self, files: Files, tools: dict[str, str], options: TableOptions) -> None:
+        self._store = FileData(files, TableStore)
+        self._tools = tools
+        self._options = options
+
+    async def open(self) -> list[Tool[Any]]:
+        """Returns the tools. Raises ValueError if files or options cannot be used."""
+        names = (await self._store.get()).names
+        for name in [*self._options.descriptions, *self._options.sources]:
+            if name not in names:
+                raise ValueError(f"there is no table '{name}', the files give {', '.join(names)}")
+        for example in self._options.examples:
+            try:
+                check(example.sql, names, limits.SQL_JOINS)
+            except Refused as refused:
+                raise ValueError(f"the example {quoted(example.question)} cannot run: {refused}") from refused
+        made: dict[str, Callable[[str], Tool[Any]]] = {"sql_tables": self._list_tool, "sql_query": self._query_tool}
+        return [made[kind](name) for name, kind in self._tools.items()]
+
+    async def close(self) -> None:
+        """Ends the processes."""
+        self._store.close()
+
+    async def catalogue(self) -> dict[str, str]:
+        """Returns a line for each table: its columns with their ranges or first values, and what it holds."""
+        lines = {}
+        for table in await (await self._store.get()).tables():
+            about = self._options.descriptions.get(table["name"], "").rstrip(".")
+            columns = ", ".join(map(_summary, table["columns"]))
+            lines[f"table {table['name']}"] = f"table {table['name']} ({columns}){': ' if about else ''}{about}"
+        return lines
+
+    def _list_tool(self, name: str) -> Tool[ListTables]:
+        description = (
+            "Lists all tables with their columns and types, the values of text columns, the ranges of other columns, "
+            "and example queries. Call it before the first query, and write names and values as it shows them."
+        )
+        return Tool(name, description, ListTables, self._list, catalogue=self.catalogue)
+
+    def _query_tool(self, name: str) -> Tool[QueryData]:
+        description = (
+            f"Runs one SELECT statement and returns the first {limits.SQL_ROWS} rows as a Markdown table, with the "
+            "number of rows at the end. A query that matches nothing returns 0 rows. Filter and aggregate in the query "
+            "instead of fetching many rows. The tables cannot be changed. A query that fails returns the reason and "
+            "the names of all tables and columns."
+        )
+        return Tool(name, description, QueryData, self._query, catalogue=self.catalogue)
+
+    async def _list(self, arguments: ListTables, context: ToolContext) -> ToolOutput:
+        tables = await (await self._store.get()).tables()
+        shown = [_describe(table, self._options) for table in tables]
+        if self._options.examples:
+            shown += ["\nExample queries:", *map(_example, self._options.examples)]
         return ToolOutput("\n".join(shown))
 
-    description = (
-        "Lists the tables with their columns, the values of text columns and the ranges of the others, with examples "
-        "of queries. "
-        "Call it before the first query."
-    )
-    return Tool(name, description, ListTables, run, catalogue=_catalogue(folder, settings))
-
-
-def query_data(name: str, options: dict[str, Any], folder: Path) -> Tool[QueryData]:
-    """Returns a tool of the kind `sql_query`. Raises ValueError on bad options or files."""
-    settings = _settings(options, folder)
-
-    async def run(arguments: QueryData, context: ToolContext) -> ToolOutput:
-        store = table_store(folder, settings.tables)
+    async def _query(self, arguments: QueryData, context: ToolContext) -> ToolOutput:
+        store = await self._store.get()
         try:
             rows = await store.query(arguments.sql, context.run_id)
         except ToolMisuse as misuse:
-            raise ToolMisuse(f"{misuse}\n{await _overview(store)}") from misuse
-        sources = dict.fromkeys(settings.sources.get(table, table) for table in rows.read)
+            raise ToolMisuse(f"{misuse}\n{_overview(await store.tables())}") from misuse
+        sources = dict.fromkeys(self._options.sources.get(table, table) for table in rows["read"])
         return ToolOutput(_markdown(rows), sources=list(sources))
 
-    description = (
-        f"Runs one SELECT statement (DuckDB's SQL) and returns at most {limits.SQL_ROWS} rows as a Markdown table. "
-        "Data can only be read. Aggregate in the query instead of fetching many rows."
-    )
-    return Tool(name, description, QueryData, run, catalogue=_catalogue(folder, settings))
+
+def _identifier(name: str) -> str:
+    """Returns a column's name as it is written in a query."""
+    return name if _NAME.fullmatch(name) else '"' + name.replace('"', '""') + '"'
 
 
-def _catalogue(folder: Path, settings: TableOptions) -> Callable[[], Awaitable[dict[str, str]]]:
-    async def tables() -> dict[str, str]:
-        return {
-            f"table {table['name']}": _summary(table, settings)
-            for table in await table_store(folder, settings.tables).tables()
-        }
-
-    return tables
-
-
-def _summary(table: dict[str, Any], settings: TableOptions) -> str:
-    """Returns one line on a table: its columns with their ranges or first values, and what it holds."""
-    about = settings.descriptions.get(table["name"], "").rstrip(".")
-    columns = ", ".join(map(_column, table["columns"]))
-    return f"table {table['name']} ({columns}){': ' if about else ''}{about}"
-
-
-def _column(column: dict[str, Any]) -> str:
+def _summary(column: Json) -> str:
+    name = _identifier(column["name"])
     if "values" not in column:
         low, high = column["range"]
-        return f"{column['name']} {low} to {high}"
+        return f"{name} {low} to {high}"
     shown, more = column["values"][:_CATALOGUE_VALUES], column["more"]
     count = len(column["values"]) + more
-    return f"{column['name']}: {' | '.join(shown)}{f' | ... {count} in all' if count > len(shown) else ''}"
+    return f"{name}: {' | '.join(shown)}{f' | ... {count} in all' if count > len(shown) else ''}"
 
 
-def _settings(options: dict[str, Any], folder: Path) -> TableOptions:
-    settings = TableOptions.model_validate(options)
-    names = table_store(folder, settings.tables).names
-    for name in [*settings.descriptions, *settings.sources]:
-        if name not in names:
-            raise ValueError(f"there is no table '{name}': {settings.tables} gives {', '.join(names)}")
-    for example in settings.examples:
-        try:
-            check(example.sql, names, limits.SQL_JOINS)
-        except Refused as refused:
-            raise ValueError(f"the example {quoted(example.question)} cannot run: {refused}") from refused
-    return settings
-
-
-def _describe(table: dict[str, Any], settings: TableOptions) -> str:
+def _describe(table: Json, options: TableOptions) -> str:
     name = table["name"]
-    columns = ", ".join(f"{column['name']} {column['type']}" for column in table["columns"])
-    about = settings.descriptions.get(name, "no description")
-    source = settings.sources.get(name, "unknown")
+    columns = ", ".join(f"{_identifier(column['name'])} {column['type']}" for column in table["columns"])
+    about = options.descriptions.get(name, "no description")
+    source = options.sources.get(name, "unknown")
     lines = [f"table {name} ({columns}): {about.rstrip('.')}. Rows: {table['rows']}. Source: {source}"]
     for column in table["columns"]:
         if "values" in column:
             values = ", ".join(map(_listed, column["values"]))
             more = f", ... and {column['more']} more" if column["more"] else ""
-            lines.append(f"  {column['name']}: {values}{more}")
+            lines.append(f"  {_identifier(column['name'])}: {values}{more}")
         else:
             low, high = column["range"]
-            lines.append(f"  {column['name']}: {low} to {high}")
+            lines.append(f"  {_identifier(column['name'])}: {low} to {high}")
     return "\n".join(lines)
 
 
@@ -161,26 +231,29 @@ def _listed(value: str) -> str:
     return "'" + plain.replace("'", "''") + "'" if ", " in plain else plain
 
 
-async def _overview(store: TableStore) -> str:
-    tables = [
-        f"{table['name']} ({', '.join(column['name'] for column in table['columns'])})"
-        for table in await store.tables()
-    ]
-    return f"Tables: {'; '.join(tables)}"
+def _overview(tables: list[Json]) -> str:
+    """Returns the names of tables and columns, for a query that failed."""
+    lines, odd = [], list[str]()
+    for table in tables:
+        columns = [_identifier(column["name"]) for column in table["columns"]]
+        lines.append(f"{table['name']} ({', '.join(columns)})")
+        odd += [name for name in columns if name.startswith('"')]
+    hint = f"\nWrite names with blanks or special characters in double quotes: {odd[0]}" if odd else ""
+    return f"Tables: {'; '.join(lines)}{hint}"
 
 
-def _markdown(result: Rows) -> str:
-    lines = [_line(result.columns), _line(["---"] * len(result.columns))]
+def _markdown(result: Json) -> str:
+    lines = [_line(result["columns"]), _line(["---"] * len(result["columns"]))]
     room = limits.TOOL_OUTPUT_CHARS - sum(map(len, lines)) - _LAST_LINE_CHARS
     shown = 0
-    for row in result.rows:
+    for row in result["rows"]:
         line = _line(row)
         room -= len(line) + 1
         if room < 0:
             break
         lines.append(line)
         shown += 1
-    more = result.more or shown < len(result.rows)
+    more = result["more"] or shown < len(result["rows"])
     count = f"first {shown} rows of more" if more else f"{shown} row{'' if shown == 1 else 's'}"
     return "\n".join([*lines, count])
 

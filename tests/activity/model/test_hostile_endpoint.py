@@ -14,7 +14,6 @@ import pytest
 from activities.model.anthropic_model import MODEL_ERROR_BODY_BYTES, AnthropicModel
 from activities.model.port import ModelFailure, ModelMessage, ModelRequest, ModelUsage, StreamProgress
 from activities.model.stream import MODEL_REPLY_DEPTH, checked
-from supervision.base import limits
 from supervision.base.trust import Credentials
 from tests.activity.model import http_fixture as http
 from tests.activity.model.http_fixture import Exchange, Json, Reply
@@ -183,7 +182,7 @@ async def test_an_endless_answer_is_cut_off(reply: Reply) -> None:
 
 @pytest.mark.parametrize("reply", NOTHING.values(), ids=NOTHING)
 async def test_an_endless_stream_of_nothing_is_cut_off(reply: Reply, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "MODEL_WIRE_BYTES", limits.KIB * limits.KIB)  # the whole bound takes minutes to send
+    monkeypatch.setattr("activities.model.stream._MODEL_WIRE_BYTES", 1 << 20)  # the real bound takes minutes to send
     await refused(reply)
 
 

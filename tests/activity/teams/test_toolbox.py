@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from datetime import timedelta
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -50,12 +50,12 @@ async def call(run: Any, arguments: Any = None, **settings: Any) -> ToolRun:
 async def test_a_role_runs_its_own_tools_and_no_other(
     role_name: str, tool_name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    loaded = TeamFiles([TEAMS]).load("default")
+    loaded = await TeamFiles([TEAMS]).load("default")
     one = loaded.team.role(role_name)
     assert sorted(GOOD_ARGUMENTS) == loaded.toolbox.names()
     with caplog.at_level(logging.WARNING, "activities.teams.toolbox"):
         ran = await loaded.toolbox.run(one, tool_name, GOOD_ARGUMENTS[tool_name], ToolContext())
-    refused = ran.is_error and ran.text.startswith(f"the tool '{tool_name}' is not available to this role")
+    refused = ran.is_error and ran.text.startswith(f"The tool '{tool_name}' is not available to this role")
     assert refused == (tool_name not in one.tools)
     assert refused == (f"role={role_name} tool={tool_name} registered=True" in caplog.text)
 
@@ -67,7 +67,7 @@ async def test_an_unknown_name_is_refused_with_the_roles_tools(name: str) -> Non
 
     ran = await toolbox(never).run(role("try"), name, {}, ToolContext())
     assert ran.is_error
-    assert ran.text.endswith("is not available to this role; its tools are: try")
+    assert ran.text.endswith("is not available to this role. Its tools are: try")
     assert len(ran.text) < 300
 
 
@@ -78,9 +78,9 @@ async def test_an_unknown_name_is_refused_with_the_roles_tools(name: str) -> Non
         ({"count": "many"}, "count: "),
         ({"text": 5}, "text: "),
         ({"txt": "x"}, "txt: "),
-        ([], "wrong arguments: Input should be"),
-        ("text", "wrong arguments"),
-        (7, "wrong arguments"),
+        ([], "Wrong arguments: Input should be"),
+        ("text", "Wrong arguments"),
+        (7, "Wrong arguments"),
     ],
 )
 async def test_wrong_arguments_name_field_and_problem(arguments: object, problem: str) -> None:
@@ -123,7 +123,7 @@ class Odd(Exception):
         (KeyboardInterrupt(), "KeyboardInterrupt: "),
         (BaseException("base"), "BaseException: base"),
         (Odd(), "Odd: no message"),
-        (asyncio.CancelledError(), "the tool gave up"),
+        (asyncio.CancelledError(), "The tool ended the call without a result."),
     ],
 )
 async def test_whatever_a_tool_raises_is_an_error_result(error: BaseException, text: str) -> None:
@@ -156,7 +156,7 @@ async def test_a_tool_that_hangs_ends_at_its_timeout(monkeypatch: pytest.MonkeyP
         raise AssertionError
 
     ran = await call(hang)
-    assert ran == ToolRun("the tool did not answer within 0.05 s", is_error=True)
+    assert ran == ToolRun("The tool did not answer within 0.05 s.", is_error=True)
     await asyncio.wait_for(cancelled.wait(), 5)
 
 
@@ -224,14 +224,27 @@ async def test_ten_megabytes_of_output_are_cut_with_a_marker() -> None:
     assert len(ran.sources) == TOOL_SOURCES
 
 
-@pytest.mark.parametrize("output", [None, 5, {"text": "x"}])
-async def test_an_output_of_another_kind_is_an_error_result(output: object) -> None:
+@pytest.mark.parametrize(
+    ("output", "text"),
+    [
+        ("plain", "plain"),
+        (5, "5"),
+        (0.5, "0.5"),
+        ({"city": "Łódź", "day": date(2026, 1, 2)}, '{"city": "Łódź", "day": "2026-01-02"}'),
+        ([1, None], "[1, null]"),
+        (
+            None,
+            "TypeError: a tool returns a ToolOutput, a text, a number, a list or a dict; this one returned NoneType",
+        ),
+        ({1}, "TypeError: a tool returns a ToolOutput, a text, a number, a list or a dict; this one returned set"),
+    ],
+)
+async def test_texts_numbers_lists_and_dicts_are_outputs(output: object, text: str) -> None:
     async def give(arguments: Anything, context: ToolContext) -> Any:
         return output
 
     ran = await call(give)
-    assert ran.is_error
-    assert "a tool returns a ToolOutput or a str" in ran.text
+    assert (ran.text, ran.is_error) == (text, text.startswith("TypeError"))
 
 
 async def test_artifacts_keep_their_content_and_lose_their_paths(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,8 +268,8 @@ async def test_fifty_calls_at_once_each_get_their_result() -> None:
     assert [ran.text for ran in runs] == [str(n) for n in range(50)]
 
 
-def test_definitions_are_what_the_model_sees() -> None:
-    loaded = TeamFiles([TEAMS]).load("default")
+async def test_definitions_are_what_the_model_sees() -> None:
+    loaded = await TeamFiles([TEAMS]).load("default")
     (definition,) = loaded.toolbox.definitions(["calculate", "calculate", "no_such_tool"])
     assert sorted(definition) == ["description", "input_schema", "name"]
     assert definition["name"] == "calculate"

@@ -9,13 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from activities.tools.documents import PASSAGE_CHARS, Document, library, read_document, search_documents
-from activities.tools.files import files_inside
-from activities.tools.tool import ToolContext, ToolMisuse, ToolOutput
+from activities.tools.documents import PASSAGE_CHARS, Document, DocumentOptions, DocumentTools, Library
+from activities.tools.files import FolderFiles, files_inside
+from activities.tools.tool import Tool, ToolContext, ToolMisuse, ToolOutput
 from supervision.base import limits
 
 BUNDLED = Path(__file__).parents[3] / "teams" / "default"
-OPTIONS = {"documents": "documents/*.md"}
+PATTERN = "documents/*.md"
+KINDS = {"search_documents": "document_search", "read_document": "document_read"}
 
 
 @pytest.fixture
@@ -30,13 +31,17 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+async def tools(folder: Path, pattern: str = PATTERN) -> list[Tool[Any]]:
+    return await DocumentTools(FolderFiles(folder, pattern), KINDS, DocumentOptions(documents=pattern)).open()
+
+
 async def search(folder: Path, query: str, limit: int = 3) -> ToolOutput:
-    tool = search_documents("search_documents", OPTIONS, folder)
+    tool, _ = await tools(folder)
     return await tool.run(tool.arguments(query=query, limit=limit), ToolContext())
 
 
 async def read(folder: Path, document_id: str) -> ToolOutput:
-    tool = read_document("read_document", OPTIONS, folder)
+    _, tool = await tools(folder)
     return await tool.run(tool.arguments(document_id=document_id), ToolContext())
 
 
@@ -67,9 +72,10 @@ async def test_a_document_is_read_whole(folder: Path) -> None:
 
 
 async def test_a_changed_document_is_seen_by_the_next_search(folder: Path) -> None:
-    assert (await search(folder, "yeast")).sources == []
+    tool, _ = await tools(folder)
+    assert (await tool.run(tool.arguments(query="yeast"), ToolContext())).sources == []
     (folder / "documents" / "bread.md").write_text("# Bread\n\nYeast makes it rise.\n")
-    assert (await search(folder, "yeast")).sources == ["bread"]
+    assert (await tool.run(tool.arguments(query="yeast"), ToolContext())).sources == ["bread"]
 
 
 @pytest.mark.parametrize(
@@ -98,9 +104,9 @@ async def test_an_id_that_no_search_showed_is_answered_with_the_ids(folder: Path
 
 
 @pytest.mark.parametrize("pattern", ["../*.txt", "/etc/*", "documents/../../*", "", "documents/\0*", "none/*.md"])
-def test_a_pattern_that_leaves_the_folder_or_finds_nothing_is_refused(folder: Path, pattern: str) -> None:
+async def test_a_pattern_that_leaves_the_folder_or_finds_nothing_is_refused(folder: Path, pattern: str) -> None:
     with pytest.raises(ValueError, match="inside the team's folder|matches no file"):
-        search_documents("search_documents", {"documents": pattern}, folder)
+        await tools(folder, pattern)
 
 
 def test_a_link_out_of_the_folder_is_refused_and_one_inside_is_not(
@@ -158,7 +164,7 @@ FTS_SYNTAX = st.lists(
 @settings(max_examples=300, deadline=None)
 @given(st.one_of(FTS_SYNTAX, st.text(max_size=200)))
 async def test_no_query_breaks_the_search(query: str) -> None:
-    tool = search_documents("search_documents", OPTIONS, BUNDLED)
+    tool, _ = await tools(BUNDLED)
     try:
         arguments: Any = tool.arguments(query=query)
     except ValidationError:  # empty, or lone surrogates
@@ -184,7 +190,7 @@ async def test_a_question_finds_the_bundled_document_about_it(query: str, docume
 
 
 def test_the_bundled_documents_have_titles_and_a_readable_length() -> None:
-    documents = library(BUNDLED, "documents/*.md").documents.values()
+    documents = Library(files_inside(BUNDLED, PATTERN)).documents.values()
     assert 10 <= len(documents) <= 14
     for document in documents:
         assert document.text.startswith(f"# {document.title}\n")

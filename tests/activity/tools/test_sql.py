@@ -11,11 +11,20 @@ from typing import Any
 import psutil
 import pytest
 
-from activities.tools.sql import table_store as table_stores
+from activities.tools.files import FolderFiles
+from activities.tools.sql import sql_tools
 from activities.tools.sql.sql_check import Refused, check
-from activities.tools.sql.sql_tools import list_tables, query_data
-from activities.tools.sql.table_store import SQL_ADDRESS_BYTES, SQL_CELL_CHARS, TABLE_VALUES, TableStore, table_store
-from activities.tools.tool import ToolContext, ToolMisuse, ToolOutput
+from activities.tools.sql.sql_tools import (
+    SQL_ADDRESS_BYTES,
+    SQL_CELL_CHARS,
+    TABLE_VALUES,
+    TableOptions,
+    TableStore,
+    TableTools,
+)
+from activities.tools.tool import Tool, ToolContext, ToolMisuse, ToolOutput
+from standin.extract.example_queries import write_queries
+from standin.extract.tables import parse_tables
 from supervision.base import limits
 
 BUNDLED = Path(__file__).parents[3] / "teams" / "default"
@@ -198,8 +207,21 @@ def short_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
 OPTIONS = {"tables": "data/*.csv", "descriptions": {"cities": "Cities"}, "sources": {"cities": "Atlas"}}
 
 
-async def ask(folder: Path, sql: str, options: dict[str, Any] = OPTIONS) -> ToolOutput:
-    tool = query_data("query_data", {k: v for k, v in options.items() if k != "descriptions"}, folder)
+KINDS = {"list_tables": "sql_tables", "query_data": "sql_query"}
+_sources: dict[Path, TableTools] = {}
+
+
+async def tools(folder: Path, **options: Any) -> list[Tool[Any]]:
+    given = TableOptions.model_validate({"tables": "data/*.csv", **options})
+    return await TableTools(FolderFiles(folder, given.tables), KINDS, given).open()
+
+
+async def ask(folder: Path, sql: str) -> ToolOutput:
+    """The answer to a query; the processes of a folder's tables are started once."""
+    if folder not in _sources:
+        options = TableOptions.model_validate(OPTIONS if folder != BUNDLED else {"tables": "data/*.csv"})
+        _sources[folder] = TableTools(FolderFiles(folder, options.tables), KINDS, options)
+    _, tool = await _sources[folder].open()
     return await tool.run(tool.arguments(sql=sql), ToolContext())
 
 
@@ -209,7 +231,7 @@ def digest(folder: Path) -> dict[str, str]:
 
 
 async def test_the_tables_are_described_with_their_values_and_ranges(cities: Path) -> None:
-    tool = list_tables("list_tables", OPTIONS, cities)
+    tool, _ = await tools(cities, **OPTIONS)
     output = await tool.run(tool.arguments(), ToolContext())
     assert output.text == (
         "table cities (city VARCHAR, people BIGINT, founded DATE): Cities. Rows: 3. Source: Atlas\n"
@@ -219,10 +241,29 @@ async def test_the_tables_are_described_with_their_values_and_ranges(cities: Pat
     )
 
 
+async def test_names_that_need_quotes_are_shown_with_them(folder: Path) -> None:
+    (folder / "data" / "cities.csv").unlink()
+    (folder / "data" / "orders.csv").write_text("Order Date,net,Qty\n2026-01-05,5,1\n2026-02-07,9,2\n")
+    tool, query = await tools(folder)
+    output = await tool.run(tool.arguments(), ToolContext())
+    assert output.text.startswith('table orders ("Order Date" DATE, net BIGINT, Qty BIGINT): ')
+    assert '\n  "Order Date": 2026-01-05 to 2026-02-07\n' in output.text
+    (described,) = parse_tables(output.text)
+    written = write_queries([described], [], "How many orders were there in 2026?")
+    assert "(no rows)" not in (await query.run(query.arguments(sql=written[0]), ToolContext())).text
+    with pytest.raises(ToolMisuse) as misuse:
+        await query.run(query.arguments(sql="SELECT * FROM orders WHERE Order Date BETWEEN 1 AND 2"), ToolContext())
+    assert str(misuse.value) == (
+        "The query is not valid SQL near 'Date' (line 1, column 37): Invalid expression / Unexpected token\n"
+        'Tables: orders ("Order Date", net, Qty)\n'
+        'Write names with blanks or special characters in double quotes: "Order Date"'
+    )
+
+
 async def test_many_values_are_cut_with_their_number(folder: Path) -> None:
     lines = "\n".join(f"name{i:04}" for i in range(TABLE_VALUES + 7))
     (folder / "data" / "long.csv").write_text(f"name\n{lines}\n")
-    tool = list_tables("list_tables", {"tables": "data/*.csv"}, folder)
+    tool, _ = await tools(folder)
     output = await tool.run(tool.arguments(), ToolContext())
     assert output.text.endswith("name0199, ... and 7 more")
 
@@ -281,13 +322,13 @@ async def test_ordinary_queries_pass(cities: Path, sql: str) -> None:
     ("sql", "advice"),
     [
         ("SELECT town FROM cities", 'Referenced column "town" not found'),
-        ("SELECT * FROM towns", "there is no table 'towns'"),
+        ("SELECT * FROM towns", "There is no table 'towns'"),
         ("SELEC city FROM cities", "not valid SQL"),
         ("SELECT city FROM cities WHERE", "not valid SQL"),
-        ("DELETE FROM cities", "only SELECT is possible, not DELETE"),
+        ("DELETE FROM cities", "Only SELECT is possible, not DELETE"),
         ("SELECT 1; SELECT 2", "exactly one SELECT"),
         ("SELECT city + 1 FROM cities", "No function matches"),
-        ("SELECT * FROM read_csv('x.csv')", "function read_csv is not available"),
+        ("SELECT * FROM read_csv('x.csv')", "The function read_csv is not available"),
     ],
 )
 async def test_a_misuse_is_explained_with_the_tables_and_columns(cities: Path, sql: str, advice: str) -> None:
@@ -320,12 +361,12 @@ async def test_the_check_refuses_every_hostile_statement(cities: Path) -> None:
 async def test_the_engine_alone_lets_no_hostile_statement_read_or_write(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(table_stores, "CHILD", "tests.activity.tools.unchecked_sql_process")
+    monkeypatch.setattr(sql_tools, "CHILD", "tests.activity.tools.unchecked_sql_process")
     monkeypatch.setenv("SUPERVISOR_SECRET", CANARY)
     secret_in_python = [CANARY]
     before = digest(folder)
-    store = table_store(folder, "data/*.csv")
-    assert (await store.query("SELECT count(*) > 1 FROM duckdb_settings()")).rows == [["True"]]  # unchecked
+    store = TableStore([folder / "data" / "cities.csv"])
+    assert (await store.query("SELECT count(*) > 1 FROM duckdb_settings()"))["rows"] == [["True"]]  # unchecked
     for sql in FORBIDDEN:
         try:
             shown = str(await store.query(at(folder, sql)))
@@ -333,7 +374,7 @@ async def test_the_engine_alone_lets_no_hostile_statement_read_or_write(
             shown = str(misuse)
         assert CANARY not in shown, sql
     assert digest(folder) == before
-    assert (await store.query("SELECT sum(people) FROM cities")).rows == [["350"]]
+    assert (await store.query("SELECT sum(people) FROM cities"))["rows"] == [["350"]]
     assert secret_in_python
 
 
@@ -390,9 +431,9 @@ async def test_a_query_that_the_parser_chokes_on_leaves_the_loop_free(folder: Pa
 @pytest.mark.parametrize(
     ("sql", "advice"),
     [
-        ("SELECT * FROM cities" + " JOIN cities" * 40, "the query has 40 joins, at most 20 are possible"),
-        ("SELECT * FROM cities" + " JOIN cities" * 3, "each JOIN needs its condition"),
-        ("SELECT * FROM cities a LEFT JOIN cities b", "each JOIN needs its condition"),
+        ("SELECT * FROM cities" + " JOIN cities" * 40, "The query has 40 joins, and at most 20 are possible"),
+        ("SELECT * FROM cities" + " JOIN cities" * 3, "Each JOIN needs a condition"),
+        ("SELECT * FROM cities a LEFT JOIN cities b", "Each JOIN needs a condition"),
     ],
 )
 async def test_joins_that_nobody_can_answer_are_explained(cities: Path, sql: str, advice: str) -> None:
@@ -437,42 +478,41 @@ async def test_queries_at_the_same_time_each_get_their_answer(cities: Path) -> N
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({}, "tables"),
-        ({"tables": "data/*.csv", "file": "x"}, "file"),
         ({"tables": "nothing/*.csv"}, "matches no file"),
         ({"tables": "../*.csv"}, "inside the team's folder"),
         ({"tables": "/etc/*"}, "inside the team's folder"),
         ({"tables": "data/*.csv", "sources": {"towns": "x"}}, "there is no table 'towns'"),
     ],
 )
-def test_bad_options_are_named(folder: Path, options: dict[str, Any], problem: str) -> None:
+async def test_bad_options_are_named(folder: Path, options: dict[str, Any], problem: str) -> None:
     with pytest.raises(ValueError, match=re.escape(problem)):
-        query_data("query_data", options, folder)
+        await tools(folder, **options)
 
 
-def test_a_file_that_leads_out_of_the_folder_is_refused(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+async def test_a_file_that_leads_out_of_the_folder_is_refused(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     outside = tmp_path_factory.mktemp("outside") / "secret.csv"
     outside.write_text("a\n1\n")
     (folder / "data" / "secret.csv").symlink_to(outside)
     with pytest.raises(ValueError, match="leads out of the team's folder"):
-        query_data("query_data", {"tables": "data/*.csv"}, folder)
+        await tools(folder)
 
 
-def test_a_file_name_that_cannot_name_a_table_is_refused(folder: Path) -> None:
+async def test_a_file_name_that_cannot_name_a_table_is_refused(folder: Path) -> None:
     (folder / "data" / "no-table; drop.csv").write_text("a\n1\n")
     with pytest.raises(ValueError, match="name a table"):
-        query_data("query_data", {"tables": "data/*.csv"}, folder)
+        await tools(folder)
 
 
 async def test_a_file_that_is_no_table_is_named(folder: Path) -> None:
     (folder / "data" / "broken.csv").write_bytes(b"\xff\xfe\x00\x01\n" * 3)
-    tool = list_tables("list_tables", {"tables": "data/*.csv"}, folder)
+    tool, _ = await tools(folder)
     with pytest.raises(ValueError, match=r"broken\.csv"):
         await tool.run(tool.arguments(), ToolContext())
 
 
 async def test_the_bundled_tables_hold_the_published_figures() -> None:
-    options = {"tables": "data/*.csv"}
     for sql, value in [
         ("SELECT life_expectancy_years FROM life_expectancy WHERE country = 'Japan' AND year = 2007", "82.603"),
         ("SELECT max(employees_thousands) FROM employment WHERE month = '2010-02-01' AND sector = 'Total nonfarm'", ""),
@@ -480,5 +520,5 @@ async def test_the_bundled_tables_hold_the_published_figures() -> None:
         ("SELECT price_usd FROM share_prices WHERE company = 'Google' ORDER BY month LIMIT 1", "102.37"),
         ("SELECT count(DISTINCT country) FROM life_expectancy", "142"),
     ]:
-        cell = (await ask(BUNDLED, sql, options)).text.splitlines()[2]
+        cell = (await ask(BUNDLED, sql)).text.splitlines()[2]
         assert cell == f"| {value or '129726'} |"

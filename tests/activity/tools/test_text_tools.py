@@ -1,18 +1,16 @@
 """Tools that hand text through: formatting and attachments."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from activities.tools.attachment import PAGE, read_attachment
-from activities.tools.document_format import format_document
+from activities.tools.text_tools import PAGE, format_document, read_attachment
 from activities.tools.tool import ToolContext, ToolMisuse, ToolOutput
 from supervision.base import limits
 
 
 async def render(title: str, *sections: tuple[str, str]) -> ToolOutput:
-    tool = format_document("format_document", {}, Path())
+    tool = format_document("format_document")
     parts = [{"heading": heading, "body": body} for heading, body in sections]
     return await tool.run(tool.arguments.model_validate({"title": title, "sections": parts}), ToolContext())
 
@@ -41,7 +39,7 @@ async def test_an_empty_document_is_a_misuse(title: str, sections: list[tuple[st
 
 
 async def read(context: ToolContext, **arguments: Any) -> ToolOutput:
-    tool = read_attachment("read_attachment", {}, Path())
+    tool = read_attachment("read_attachment")
     return await tool.run(tool.arguments.model_validate(arguments), context)
 
 
@@ -74,7 +72,7 @@ async def test_a_long_attachment_is_read_in_pages_without_loss() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "problem"),
-    [({"name": "../notes"}, "it has: notes"), ({"name": "notes", "offset": 99}, "only 5 characters")],
+    [({"name": "../notes"}, "It has: notes"), ({"name": "notes", "offset": 99}, "only 5 characters")],
 )
 async def test_a_wrong_name_or_offset_is_explained(arguments: dict[str, Any], problem: str) -> None:
     with pytest.raises(ToolMisuse, match=problem):
@@ -82,5 +80,5 @@ async def test_a_wrong_name_or_offset_is_explained(arguments: dict[str, Any], pr
 
 
 async def test_without_attachments_the_misuse_says_none() -> None:
-    with pytest.raises(ToolMisuse, match="it has: none"):
+    with pytest.raises(ToolMisuse, match="It has: none"):
         await read(ToolContext(), name="notes")

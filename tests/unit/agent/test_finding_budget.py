@@ -17,7 +17,7 @@ findings = st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 2000), st.sam
 def test_a_finding_gives_way_only_where_that_is_needed_and_after_all_of_less_weight(
     items: list[tuple[int, int, float]], budget: int
 ) -> None:
-    whole, short, weights = ([item[place] for item in items] for place in range(3))
+    whole, short, weights = [a for a, _, _ in items], [b for _, b, _ in items], [c for _, _, c in items]
     kept = kept_whole(whole, short, weights, budget)
     taken = [size if stays else brief for size, brief, stays in zip(whole, short, kept, strict=True)]
     if not all(kept):

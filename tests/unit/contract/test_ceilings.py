@@ -1,5 +1,6 @@
 """The operator's ceilings over requests and their updates."""
 
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -66,8 +67,8 @@ def test_only_allowed_models_are_called() -> None:
     ceilings = Ceilings(models=["claude-haiku-*", "own"])
     ceilings.check_models(["claude-haiku-5-5", "own"])
     Ceilings().check_models(["anything"])
-    with pytest.raises(SupervisionError, match="'owner'.*SUPERVISOR_ALLOWED_MODELS has claude-haiku-\\*, own"):
-        ceilings.check_models(["own", "owner"])
+    with pytest.raises(SupervisionError, match=f"'{'o' * 97}…'.*SUPERVISOR_ALLOWED_MODELS has claude-haiku-\\*, own"):
+        ceilings.check_models(["own", "o" * 200])
 
 
 @pytest.mark.parametrize(
@@ -81,23 +82,13 @@ def test_only_allowed_models_are_called() -> None:
     ],
 )
 def test_inline_teams_take_tools_as_the_operator_allows(rule: Any, sources: list[str], allowed: bool) -> None:
-    ceilings = Ceilings(inline_teams=rule)
-    if allowed:
-        ceilings.check_inline_team(frozenset(sources))
-    else:
-        with pytest.raises(SupervisionError, match="SUPERVISOR_INLINE_TEAMS"):
-            ceilings.check_inline_team(frozenset(sources))
+    with nullcontext() if allowed else pytest.raises(SupervisionError, match="SUPERVISOR_INLINE_TEAMS"):
+        Ceilings(inline_teams=rule).check_inline_team(frozenset(sources))
 
 
 @pytest.mark.parametrize("budget", [{"tokens": 10**15 + 1}, {"tokens": 10**400}, {"usd": 1.1e9}, {"usd": 10**400}])
-def test_numbers_nobody_can_count_with_are_refused_in_requests_and_updates(budget: dict[str, Any]) -> None:
+def test_numbers_beyond_counting_are_refused_in_requests_and_updates(budget: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         ask(budget=budget)
     with pytest.raises(ValidationError):
         ExtendLimits.model_validate({"budget": budget})
-
-
-def test_a_model_that_is_no_name_but_a_text_is_shown_by_its_beginning() -> None:
-    with pytest.raises(SupervisionError) as caught:
-        Ceilings(models=["own"]).check_models(["x" * 200])
-    assert f"'{'x' * 97}…'" in str(caught.value)

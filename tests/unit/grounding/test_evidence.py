@@ -39,6 +39,13 @@ def data(text: str) -> Source:
         ("14 million euros", "in thousands: 14 million euros", True),
         ("14.5 euros", "14.5 million euros", True),
         ("14.5 thousand euros", "14.5 million euros", False),
+        # multiples of a unit
+        ("1.2 TWh", "1198 GWh", True),
+        ("1.2 TWh", "1298 GWh", False),
+        ("1.2 TWh", "1198 MWh", False),
+        ("4,412 tonnes", "4412 kg", False),
+        ("4.41 tonnes", "4412 kg", True),
+        ("2 days", "48 hours", True),
         # shares
         ("12.5 %", "a share of 0.125", True),
         ("12.5 %", "a share of 0.1256", False),

@@ -30,10 +30,11 @@ def test_an_accepted_role_joins_the_team_with_its_prompt_and_tools() -> None:
     assert [role.name for role in team().roles] == ["reader"]
 
 
-def test_a_new_role_may_use_a_tool_of_the_toolbox_that_another_role_has() -> None:
-    assert new_role_problems(team(), [new(tools=["search"])]) == []
-    assert with_new_roles(team(), [new(tools=["search"])]).share_tools
-    assert not with_new_roles(team(), [new(tools=[])]).share_tools
+@pytest.mark.parametrize(("tools", "shared"), [(["search"], True), ([], False)])
+def test_a_new_role_may_use_a_tool_of_the_toolbox_that_another_role_has(tools: list[str], shared: bool) -> None:
+    roles = [new(tools=tools), new("checker", tools=[])]
+    assert new_role_problems(team(), roles) == []
+    assert with_new_roles(team(), roles).share_tools == shared
 
 
 @pytest.mark.parametrize(
@@ -59,14 +60,18 @@ def test_without_a_toolbox_no_tool_is_allowed() -> None:
     assert found.endswith("which is not in the toolbox: none")
 
 
-def test_two_new_roles_of_one_name_and_too_many_of_them_are_refused() -> None:
-    assert "taken" in new_role_problems(team(), [new(), new()])[0]
-    many = [new(f"r{i}") for i in range(limits.NEW_ROLES + 1)]
+def test_roles_are_taken_up_to_their_number_and_size() -> None:
+    longest = {"description": "x" * limits.ROLE_DESCRIPTION_CHARS, "system_prompt": "x" * limits.ROLE_PROMPT_CHARS}
+    assert new_role_problems(team(), [new(f"r{n}", **longest) for n in range(limits.NEW_ROLES)]) == []
+    many = [new(f"r{n}") for n in range(limits.NEW_ROLES + 1)]
     assert new_role_problems(team(), many) == [
         f"the plan defines {len(many)} new roles, at most {limits.NEW_ROLES} are allowed"
     ]
-    crowd = [Role(name=f"c{i}", description="d", system_prompt="s") for i in range(limits.TEAM_ROLES)]
-    assert "at most" in new_role_problems(team(roles=crowd, generalist="c0"), [new()])[0]
+    assert "taken" in new_role_problems(team(), [new(), new()])[0]
+    roles = [Role(name=f"x{n}", description="d", system_prompt="p") for n in range(limits.TEAM_ROLES - 1)]
+    full = team(generalist="x0", roles=roles)
+    assert new_role_problems(full, [new()]) == []
+    assert len(new_role_problems(full, [new(), new("another")])) == 1
 
 
 NAMES = st.sampled_from(["counter", "reader", "auto", "Bad Name", "b", "c", ""])
@@ -90,20 +95,3 @@ def test_roles_without_problems_make_a_team_and_stay_within_the_toolbox(roles: l
 def test_the_factory_itself_refuses_what_no_team_can_hold() -> None:
     with pytest.raises(ValidationError, match="role names must differ"):
         with_new_roles(team(), [new("reader")])
-
-
-def test_roles_are_taken_up_to_their_number_and_size() -> None:
-    longest = {"description": "x" * limits.ROLE_DESCRIPTION_CHARS, "system_prompt": "x" * limits.ROLE_PROMPT_CHARS}
-    assert new_role_problems(team(), [new(f"r{n}", **longest) for n in range(limits.NEW_ROLES)]) == []
-    assert new_role_problems(team(), [new(f"r{n}") for n in range(limits.NEW_ROLES + 1)]) != []
-
-
-def test_a_team_grows_up_to_its_number_of_roles() -> None:
-    roles = [Role(name=f"x{n}", description="d", system_prompt="p") for n in range(limits.TEAM_ROLES - 1)]
-    full = team(generalist="x0", roles=roles)
-    assert new_role_problems(full, [new()]) == []
-    assert len(new_role_problems(full, [new(), new("another")])) == 1
-
-
-def test_one_new_role_with_a_tool_is_enough_to_share_it() -> None:
-    assert with_new_roles(team(), [new(tools=["search"]), new("checker", tools=[])]).share_tools

@@ -81,13 +81,6 @@ def test_dependents_that_have_not_started_wait_for_the_replacement() -> None:
     assert previous.subtask("t5").depends_on == ["t3", "t4"]
 
 
-def test_what_has_started_keeps_what_it_was_told() -> None:
-    previous = plan(subtask("t1"), subtask("t2"), subtask("t3", "t1", "t2"))
-    for state in ("running", "completed", "failed", "cancelled"):
-        states: dict[str, SubtaskState] = {"t1": "failed", "t2": "completed", "t3": state}
-        assert merge(previous, plan(replacing("t4", "t1")), states).subtask("t3").depends_on == ["t1", "t2"]
-
-
 def test_two_subtasks_may_take_the_place_of_one_and_be_replaced_themselves() -> None:
     previous = plan(subtask("t1"), subtask("t2", "t1"))
     states: dict[str, SubtaskState] = {"t1": "failed", "t2": "skipped"}

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 from temporalio.client import Client
 
-from activities.teams.team_mentions import named_pools
+from activities.teams.team_files import named_pools
 from runtime.server.temporal_binary import find_temporal
 from runtime.settings import Settings
 from supervision.base.queues import MODEL_QUEUE

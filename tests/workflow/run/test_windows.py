@@ -94,7 +94,7 @@ async def test_eighty_turns_with_long_outputs_fit_into_a_window_of_100k_tokens(
         workflow_id, looks = f"{run_id}-{turns}", Looking(turns)
         model.play(workflow_id, script(plan({"id": "t1", "role": "counter"}), {"t1": looks}))
         budget = {"tokens": 40_000_000, "usd": 90.0}
-        result = await run(client, workflow_id, TEAM, max_turns=turns + 2, budget=budget)
+        result = await run(client, workflow_id, TEAM, max_turns=TURNS + 2, budget=budget)
         assert (result.status, result.subtasks[0].attempts, result.subtasks[0].turns) == ("completed", 1, turns)
         bytes_of[turns] = await history_bytes(client, f"{workflow_id}/t1/1")
     assert bytes_of[TURNS] <= 4.5 * bytes_of[TURNS // 4], "history grows with the turns, not with their square"

@@ -1,0 +1,149 @@
+"""One file made into tables (Parquet) and a document (JSON), in a child process that may be ended at any time."""
+
+import json
+import shutil
+import zipfile
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import duckdb
+
+from activities.files import document_files, table_files
+from activities.files.table_files import Unreadable
+
+Json = dict[str, Any]
+
+VERSION = 1
+"""Raised whenever the same file is read in another way: what was converted before is converted again."""
+_MEMBERS = 2000
+_UNPACKED_BYTES = 1 << 30
+_NAME_CHARS = 100
+
+_TABLES: dict[str, Callable[[Path, Path], list[Json]]] = {
+    ".csv": table_files.csv_tables, ".tsv": table_files.csv_tables, ".tab": table_files.csv_tables,
+    ".parquet": table_files.parquet_tables,
+    ".jsonl": table_files.json_tables, ".ndjson": table_files.json_tables,
+    ".xlsx": table_files.spreadsheet_tables, ".xls": table_files.spreadsheet_tables,
+    ".xlsb": table_files.spreadsheet_tables,
+    ".xlsm": table_files.spreadsheet_tables, ".ods": table_files.spreadsheet_tables,
+    ".sqlite": table_files.sqlite_tables, ".sqlite3": table_files.sqlite_tables, ".db": table_files.sqlite_tables,
+}  # fmt: skip
+_DOCUMENTS: dict[str, Callable[[Path, Path], Json]] = {
+    ".pdf": document_files.pdf_document, ".docx": document_files.docx_document,
+    ".html": document_files.html_document, ".htm": document_files.html_document,
+    ".md": document_files.plain_document, ".txt": document_files.plain_document, ".text": document_files.plain_document,
+    ".rst": document_files.plain_document, ".log": document_files.plain_document,
+}  # fmt: skip
+READABLE = (*_TABLES, *_DOCUMENTS, ".json", ".zip")
+
+
+def convert(path: str, name: str, out: str) -> list[Json]:
+    """Returns a report on the file, or one on each member of a zipped folder; its tables and text lie in `out`.
+
+    A report: `name`, `tables` [{name, file, rows, notes}], `document` {title, pages, chars, file} or null, `problem`
+    (why it can't be read) or null.
+    """
+    source, folder = Path(path), Path(out)
+    if PurePosixPath(name).suffix.lower() == ".zip":
+        return _members(source, name, folder)
+    return [_report(source, name, folder)]
+
+
+def _report(source: Path, name: str, folder: Path) -> Json:
+    report: Json = {"name": name, "tables": [], "document": None, "problem": None}
+    suffix = PurePosixPath(name).suffix.lower()
+    named = folder / "named" / f"{PurePosixPath(name).stem[:_NAME_CHARS]}{suffix}"
+    try:
+        named.parent.mkdir(parents=True, exist_ok=True)
+        if not source.stat().st_size:
+            raise Unreadable("it is empty")
+        named.symlink_to(source)  # readers look at the ending, and the store's name has none
+        if suffix == ".json":
+            report.update(_json(named, folder))
+        elif suffix in _TABLES:
+            report["tables"] = _TABLES[suffix](named, folder)
+            if not report["tables"]:
+                raise Unreadable("it holds no rows")
+        elif suffix in _DOCUMENTS:
+            report["document"] = _stored(_DOCUMENTS[suffix](named, folder), folder)
+        else:
+            raise Unreadable(f"files of the kind '{suffix or name}' are not read")
+    except Unreadable as problem:
+        report["problem"] = str(problem)
+    except (OSError, ValueError, duckdb.Error) as error:
+        report["problem"] = f"it can't be read: {(str(error).splitlines() or [type(error).__name__])[0][:300]}"
+    finally:
+        named.unlink(missing_ok=True)
+    return report
+
+
+def _json(path: Path, folder: Path) -> Json:
+    """Returns the table of a list of objects, else the text as a document."""
+    start = path.read_bytes()[:4096].lstrip(b"\xef\xbb\xbf \r\n\t")
+    if start.startswith((b"[", b"{")):
+        try:
+            found = table_files.json_tables(path, folder)
+            if start.startswith(b"[") or found[0]["rows"] > 1:
+                return {"tables": found}
+        except Unreadable:
+            pass
+    return {"document": _stored(document_files.plain_document(path, folder), folder)}
+
+
+def _stored(document: Json, folder: Path) -> Json:
+    file = folder / "document.json"
+    file.write_text(json.dumps(document, ensure_ascii=False), encoding="utf-8")
+    chars = sum(len(text) for _place, text in document["passages"])
+    return {"title": document["title"], "pages": document["pages"], "chars": chars, "file": str(file)}
+
+
+def _members(source: Path, name: str, folder: Path) -> list[Json]:
+    try:
+        with zipfile.ZipFile(source) as archive:
+            members = [info for info in archive.infolist() if not info.is_dir() and not _is_clutter(info.filename)]
+            if len(members) > _MEMBERS or sum(info.file_size for info in members) > _UNPACKED_BYTES:
+                raise Unreadable(f"it unpacks to more than {_MEMBERS} files or {_UNPACKED_BYTES >> 30} GiB")
+            return [_member(archive, info, name, folder / str(at)) for at, info in enumerate(members)]
+    except (Unreadable, OSError, zipfile.BadZipFile, NotImplementedError) as error:
+        return [{"name": name, "tables": [], "document": None, "problem": f"it can't be unpacked: {error}"}]
+
+
+def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str, folder: Path) -> Json:
+    inner = f"{name}/{info.filename}"
+    folder.mkdir(parents=True, exist_ok=True)
+    unpacked = folder / "unpacked"
+    try:
+        with archive.open(info) as source, unpacked.open("wb") as target:
+            shutil.copyfileobj(source, target)  # never more than the entry says
+    except (RuntimeError, OSError, zipfile.BadZipFile, NotImplementedError) as error:  # RuntimeError: a password
+        return {"name": inner, "tables": [], "document": None, "problem": f"it can't be unpacked: {error}"}
+    report = _report(unpacked, inner, folder)
+    unpacked.unlink()
+    return report
+
+
+def _is_clutter(name: str) -> bool:
+    return any(part.startswith((".", "__MACOSX", "~$")) for part in PurePosixPath(name).parts)
+
+
+def index_documents(files: list[list[str]], index: str) -> int:
+    """Writes the full-text index over documents, [name, file] each. Returns the number of passages."""
+    import sqlite3
+
+    part = Path(f"{index}.part")
+    part.unlink(missing_ok=True)
+    with sqlite3.connect(part) as database:
+        database.execute("PRAGMA journal_mode = OFF")
+        database.execute(
+            "CREATE VIRTUAL TABLE passages USING fts5"
+            "(name UNINDEXED, place UNINDEXED, title, heading, text, tokenize='porter unicode61')"
+        )
+        for name, file in files:
+            document = json.loads(Path(file).read_bytes())
+            rows = [(name, place, document["title"], place, text) for place, text in document["passages"]]
+            database.executemany("INSERT INTO passages VALUES (?, ?, ?, ?, ?)", rows)
+        (count,) = database.execute("SELECT count(*) FROM passages").fetchone()
+    database.close()
+    part.replace(index)
+    return int(count)

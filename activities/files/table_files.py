@@ -1,0 +1,337 @@
+"""Tables of a file, each as a Parquet file: CSV of any kind, Parquet, JSON, spreadsheets, SQLite.
+
+Runs in a child process. Imports a library only for the kind of file that needs it: each process pays for it.
+"""
+
+import codecs
+import csv
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from activities.files.columns import Column, typed
+
+Json = dict[str, Any]
+
+ROWS = 10_000_000
+_MEMORY = "160MB"
+_SAMPLE_LINES = 200
+_CHUNK = 1 << 20
+_DELIMITERS = (",", ";", "\t", "|")
+_SAME_WIDTH = 0.5  # of the lines of a sample; with fewer the file has no fields
+_NAME_CHARS = 60
+_VALUE_CHARS = 300
+TABLE_VALUES = 200  # distinct values of a text column that are listed
+_SOME_VALUES = 5  # of a column that has more
+_LINE_CHARS = 80
+_CONTROLS = bytes({*range(9), *range(14, 32)} - {27})
+_TEXT_SHARE = 0.95  # of a text's first bytes at least are no control characters
+_NUMBERLIKE = re.compile(r"[+-]?[\d.,\s]*\d[\d.,\s]*[%€$£]?")
+
+
+class Unreadable(Exception):
+    """A file that can't be read; the message says why, for its owner."""
+
+
+def csv_tables(path: Path, out: Path) -> list[Json]:
+    """Returns the one table of a text file with separated fields."""
+    plain = as_utf8(path, out)
+    sample = _sample(plain)
+    delimiter, width = _shape(sample)
+    skip, names = _header(sample, delimiter, width)
+    with _Engine(out) as database:
+        fields = ", ".join(f"{_literal(name)}: 'VARCHAR'" for name in names)
+        options = {
+            "delim": _literal(delimiter), "quote": "'\"'", "escape": "'\"'", "header": "false", "skip": str(skip),
+            "auto_detect": "false", "null_padding": "true", "strict_mode": "true", "parallel": "false",
+            "ignore_errors": "true", "store_rejects": "true", "columns": f"{{{fields}}}", "max_line_size": "4194304",
+        }  # fmt: skip
+        listed = ", ".join(f"{name} = {value}" for name, value in options.items())
+        database.execute(f"CREATE TABLE texts AS SELECT * FROM read_csv(?, {listed})", [str(plain)])
+        count, first = database.execute(
+            "SELECT count(DISTINCT line), min_by(csv_line, line) FROM reject_errors"
+        ).fetchone() or (0, "")
+        notes = [f"{count} rows cannot be read, the first is {str(first)[:_LINE_CHARS]!r}"] if count else []
+        if skip > 1 and names:
+            notes.append(f"the first {skip - 1} lines, above the header, are left out")
+        table = _typed_table(database, path.stem, out, semicolons=delimiter == ";")
+    if plain != path:
+        plain.unlink()
+    return [table | {"notes": notes + table["notes"]}]
+
+
+def row_tables(sheets: Iterable[tuple[str, Iterable[list[str]]]], path: Path, out: Path) -> list[Json]:
+    """Returns a table for each sheet: its rows of texts, with a title above the header or without one."""
+    tables: list[Json] = []
+    for sheet, rows in sheets:
+        plain = out / "sheet.csv"
+        with plain.open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerows(row for row in rows if any(row))
+        if plain.stat().st_size:
+            (table,) = csv_tables(plain, out)
+            name = (
+                path.stem
+                if sheet.lower() in ("sheet1", "tabelle1", "feuil1", path.stem.lower())
+                else f"{path.stem}_{sheet}"
+            )
+            target = out / f"{len(tables)}.parquet"
+            Path(table["file"]).rename(target)
+            tables.append(table | {"name": table_name(name), "file": str(target)})
+        plain.unlink()
+    return tables
+
+
+def spreadsheet_tables(path: Path, out: Path) -> list[Json]:
+    """Returns a table for each sheet of a spreadsheet that has rows."""
+    import python_calamine
+
+    try:
+        book = python_calamine.CalamineWorkbook.from_path(str(path))
+        sheets = [(name, _cells(book.get_sheet_by_name(name))) for name in book.sheet_names]
+        return row_tables(sheets, path, out)
+    except python_calamine.CalamineError as error:
+        raise Unreadable(f"it is no spreadsheet that can be read, perhaps encrypted: {error}") from None
+
+
+def _cells(sheet: Any) -> Iterator[list[str]]:
+    for row in sheet.iter_rows():
+        yield [_cell(value) for value in row]
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.15g}"
+    if hasattr(value, "isoformat"):
+        return str(value.isoformat()).replace("T00:00:00", "").replace("T", " ")
+    return "" if value is None else str(value)
+
+
+def sqlite_tables(path: Path, out: Path) -> list[Json]:
+    """Returns the tables of an SQLite file."""
+    import sqlite3
+
+    with sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True) as database:
+        try:
+            names = [name for (name,) in database.execute(
+                "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY 1"
+            )]  # fmt: skip
+            return row_tables(((name, _sqlite_rows(database, name)) for name in names), path, out)
+        except sqlite3.Error as error:
+            raise Unreadable(f"it is no SQLite database that can be read: {error}") from None
+
+
+def _sqlite_rows(database: Any, table: str) -> Iterator[list[str]]:
+    quoted = '"' + table.replace('"', '""') + '"'
+    cursor = database.execute(f"SELECT * FROM {quoted}")
+    yield [column[0] for column in cursor.description]
+    for row in cursor:
+        yield ["" if value is None else "(binary)" if isinstance(value, bytes) else str(value) for value in row]
+
+
+def parquet_tables(path: Path, out: Path) -> list[Json]:
+    """Returns the one table of a Parquet file."""
+    return _engine_table("read_parquet(?)", path, out)
+
+
+def json_tables(path: Path, out: Path) -> list[Json]:
+    """Returns the one table of a JSON file: a list of objects, or one object on each line."""
+    return _engine_table("read_json_auto(?, maximum_object_size = 4194304)", path, out)
+
+
+def _engine_table(reader: str, path: Path, out: Path) -> list[Json]:
+    with _Engine(out) as database:
+        try:
+            database.execute(f"CREATE TABLE texts AS SELECT * FROM {reader}", [str(path)])
+        except duckdb.Error as error:
+            raise Unreadable(f"it holds no table: {str(error).splitlines()[0]}") from None
+        described = database.execute("DESCRIBE texts").fetchall()
+        nested = ("STRUCT", "MAP", "UNION", "JSON", "BLOB")
+        columns = {
+            name: Column(
+                f"CAST({_quoted(name)} AS VARCHAR)" if kind.startswith(nested) or kind.endswith("]") else _quoted(name)
+            )
+            for name, kind, *_ in described
+        }
+        return [_write(database, path.stem, out, columns)]
+
+
+def _typed_table(database: duckdb.DuckDBPyConnection, stem: str, out: Path, *, semicolons: bool) -> Json:
+    names = [name for name, *_ in database.execute("DESCRIBE texts").fetchall()]
+
+    def scalars(select: str) -> tuple[int, ...]:
+        return database.execute(f"SELECT {select} FROM texts").fetchone() or ()
+
+    columns = {name: typed(name, scalars, semicolons=semicolons) for name in names}
+    unnamed = [
+        name for name in names if re.fullmatch(r"column_\d+", name) and not scalars(f"count({_quoted(name)})")[0]
+    ]
+    return _write(database, stem, out, {name: columns[name] for name in names if name not in unnamed} or columns)
+
+
+def _write(database: duckdb.DuckDBPyConnection, stem: str, out: Path, columns: dict[str, Column]) -> Json:
+    """Writes the table of the texts as Parquet. Returns its name, file, number of rows and notes."""
+    (rows,) = database.execute("SELECT count(*) FROM texts").fetchone() or (0,)
+    if rows > ROWS:
+        raise Unreadable(f"it has {rows:,} rows, at most {ROWS:,} are read")
+    file = out / "table.parquet"
+    listed = ", ".join(f"{column.sql} AS {_quoted(name)}" for name, column in columns.items())
+    database.execute(f"COPY (SELECT {listed} FROM texts) TO {_literal(str(file))} (FORMAT parquet)")
+    database.execute(f"CREATE VIEW typed AS SELECT * FROM read_parquet({_literal(str(file))})")
+    described = [_described(database, name, kind) for name, kind, *_ in database.execute("DESCRIBE typed").fetchall()]
+    notes = [note for column in columns.values() for note in column.notes]
+    return {"name": table_name(stem), "file": str(file), "rows": rows, "columns": described, "notes": notes}
+
+
+def _described(database: duckdb.DuckDBPyConnection, name: str, kind: str) -> Json:
+    """Returns name and type of a column, with its distinct texts (the first ones of many) or its range."""
+    column = _quoted(name)
+    if kind != "VARCHAR":
+        found = database.execute(f"SELECT min({column}), max({column}) FROM typed").fetchone() or ()
+        return {"name": name, "type": kind, "range": [shown(value) for value in found]}
+    distinct = f"SELECT DISTINCT left({column}, {_VALUE_CHARS}) FROM typed WHERE {column} IS NOT NULL"
+    values = [value for (value,) in database.execute(f"{distinct} LIMIT {TABLE_VALUES + 1}").fetchall()]
+    more = 0
+    if len(values) > TABLE_VALUES:
+        (count,) = database.execute(f"SELECT approx_count_distinct({column}) FROM typed").fetchone() or (0,)
+        values, more = sorted(values)[:_SOME_VALUES], max(1, count - _SOME_VALUES)  # about so many
+    return {"name": name, "type": kind, "values": sorted(values), "more": more}
+
+
+def shown(value: object) -> str:
+    """Returns one value as text: dates in ISO form, floats without binary noise."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, float):
+        return f"{value:.12g}" if abs(value) < 1e12 else f"{value:.15g}"
+    return str(value)
+
+
+class _Engine:
+    """An engine that keeps little in memory and the rest in a file that is deleted at the end."""
+
+    def __init__(self, out: Path) -> None:
+        self._file = out / "texts.duckdb"
+        config: dict[str, str | bool | int | float | list[str]] = {
+            "memory_limit": _MEMORY,
+            "threads": "1",
+            "preserve_insertion_order": "true",
+            "temp_directory": str(out / "spill"),
+            "autoload_known_extensions": "false",
+            "autoinstall_known_extensions": "false",
+        }
+        self._connection = duckdb.connect(str(self._file), config=config)
+
+    def __enter__(self) -> duckdb.DuckDBPyConnection:
+        return self._connection
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+        for file in self._file.parent.glob("texts.duckdb*"):
+            file.unlink()
+
+
+def as_utf8(path: Path, out: Path) -> Path:
+    """Returns the file itself if it is UTF-8, else a copy in UTF-8. Raises Unreadable for no text."""
+    with path.open("rb") as file:
+        start = file.read(4096)
+    encoding = _encoding(path, start)
+    if encoding == "utf-8" and not start.startswith(codecs.BOM_UTF8) and b"\0" not in start:
+        return path
+    copy = out / "utf8.csv"
+    with (
+        path.open("r", encoding=encoding, errors="replace", newline="") as source,
+        copy.open("w", encoding="utf-8", newline="") as target,
+    ):
+        while chunk := source.read(_CHUNK):
+            target.write(chunk.replace("\0", ""))
+    return copy
+
+
+def _encoding(path: Path, start: bytes) -> str:
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    if start.startswith(codecs.BOM_UTF8):
+        return "utf-8-sig"
+    odd, even = start[1::2].count(0), start[::2].count(0)
+    if max(odd, even) > len(start) / 5:
+        if min(odd, even) > len(start) / 20:
+            raise Unreadable("it is no text: it holds binary data")
+        return "utf-16-le" if odd > even else "utf-16-be"
+    if len(start.translate(None, _CONTROLS)) < len(start) * _TEXT_SHARE:
+        raise Unreadable("it is no text: it holds binary data")
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    with path.open("rb") as file:
+        try:
+            while chunk := file.read(_CHUNK):
+                decoder.decode(chunk)
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            return "cp1252"
+    return "utf-8"
+
+
+def _sample(path: Path) -> list[str]:
+    with path.open(encoding="utf-8", errors="replace", newline="") as file:
+        lines = [line for _, line in zip(range(_SAMPLE_LINES), iter(lambda: file.readline(1 << 16), ""), strict=False)]
+    if not any(line.strip() for line in lines):
+        raise Unreadable("it is empty")
+    return lines
+
+
+def _shape(sample: list[str]) -> tuple[str, int]:
+    """Returns the delimiter and the number of fields that most lines of the sample have."""
+
+    def score(delimiter: str) -> tuple[float, int]:
+        widths = Counter(len(row) for row in csv.reader(sample, delimiter=delimiter) if any(row))
+        width, count = max(widths.items(), key=lambda item: (item[1] * (item[0] > 1), item[0]))
+        return (count / widths.total() if width > 1 else 0.0, width)
+
+    best = max(_DELIMITERS, key=score)
+    share, width = score(best)
+    return (best, width) if share >= _SAME_WIDTH else (",", 1)
+
+
+def _header(sample: list[str], delimiter: str, width: int) -> tuple[int, list[str]]:
+    """Returns how many lines are no data, and the names of the columns, from the first line that may be a header."""
+    reader = csv.reader(sample, delimiter=delimiter)
+    before = 0
+    for row in reader:
+        filled = [cell.strip() for cell in row if cell.strip()]
+        if len(row) >= width - (width > 1) and len(filled) >= max(1, (width + 1) // 2):
+            if any(_NUMBERLIKE.fullmatch(cell) and not re.fullmatch(r"(19|20)\d\d", cell) for cell in filled):
+                return before, _unique([f"column_{number + 1}" for number in range(width)])
+            cells = [*row, ""][: max(width, len(row))]  # lines may end with a delimiter that the header lacks
+            return reader.line_num, _unique([_column_name(cell, number) for number, cell in enumerate(cells)])
+        before = reader.line_num
+    return 0, _unique([f"column_{number + 1}" for number in range(width)])
+
+
+def _column_name(cell: str, number: int) -> str:
+    return re.sub(r"\s+", " ", cell).strip()[:_NAME_CHARS] or f"column_{number + 1}"
+
+
+def _unique(names: list[str]) -> list[str]:
+    seen: Counter[str] = Counter()
+    unique = []
+    for name in names:
+        seen[name.lower()] += 1
+        unique.append(f"{name}_{seen[name.lower()]}" if seen[name.lower()] > 1 else name)
+    return unique
+
+
+def table_name(stem: str) -> str:
+    """Returns a name for a table that needs no quotes."""
+    name = re.sub(r"\W+", "_", stem, flags=re.ASCII).strip("_").lower()[:_NAME_CHARS] or "table"
+    return f"t_{name}" if name[0].isdigit() else name
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

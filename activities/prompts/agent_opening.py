@@ -1,0 +1,27 @@
+"""The part of a worker agent's prompts that is the same in all of a role's conversations: its prompt and its tools."""
+
+from activities.model.conversation import Opening
+from activities.model.port import Json
+from activities.model.prompt_fit import opening_tokens
+from activities.prompts.agent_prompts import worker_system
+from supervision.agent.own_tools import finish_tool, read_output_tool
+from supervision.base import limits
+from supervision.contract.model_choice import Effort
+from supervision.contract.team import Role
+
+
+def agent_opening(
+    role: Role, tools: list[Json], model: str, effort: Effort | None, max_turns: int, date: str
+) -> Opening:
+    """Returns the part that all of a role's conversations in a run share; `tools` are the definitions of its tools.
+
+    `read_output` is there from the beginning wherever tools are: were it added with the first clearing, that would
+    change the prefix that the role's worker agents share.
+    """
+    own = [*([read_output_tool()] if role.tools else []), finish_tool()]
+    return Opening(system=worker_system(role, max_turns, date), model=model, effort=effort, tools=[*tools, *own])
+
+
+def fixed_tokens(role: Role, tools: list[Json]) -> int:
+    """Returns about how many tokens each prompt of the role has at least."""
+    return opening_tokens(agent_opening(role, tools, "", None, limits.MAX_TURNS, ""))

@@ -1,0 +1,219 @@
+"""The tools of a team's `tools.py`. The file is imported in a thread of its own and its tools run there."""
+
+import asyncio
+import inspect
+import logging
+import os
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from activities.teams.toolbox import complaints
+from activities.tools.tool import Tool, ToolContext, ToolMisuse
+from supervision.base import limits
+from supervision.base.text import NAME_SHOWN_BYTES, one_line
+from supervision.base.trust import distrust
+
+_PATIENCE = timedelta(seconds=1)  # a loop that does not answer for so long after a call's timeout is blocked
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class OwnTools:
+    """The source of an author's tools.
+
+    A call that blocks the thread delays the team's other calls, never the Worker. If it still blocks it after its
+    timeout, the file is imported again in another thread.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._thread: _TeamThread | None = None
+
+    async def open(self) -> list[Tool[Any]]:
+        """Returns the tools, for this thread. Raises ValueError with every problem of the file."""
+        self._thread = _TeamThread(self._file)
+        try:
+            tools = await asyncio.wrap_future(self._thread.tools)
+        except Exception:
+            self._thread.end()
+            raise
+        # A catalogue of the author's would run on the Worker's loop.
+        return [replace(tool, run=partial(self._run, tool.name), own=True, catalogue=None) for tool in tools]
+
+    async def close(self) -> None:
+        """Ends the thread, after the time of a call."""
+        if self._thread is not None:
+            self._thread.end()
+
+    async def _run(self, name: str, arguments: Any, context: ToolContext) -> Any:
+        thread = self._thread
+        assert thread is not None
+        if not await thread.answers() and thread is self._thread:
+            log.error("the tools of %s block their thread, which is replaced\n%s", self._file, thread.stack())
+            self._thread = _TeamThread(self._file)
+        assert self._thread is not None
+        return await self._thread.call(name, arguments, context)
+
+
+class _TeamThread:
+    """A daemon thread that imports a `tools.py` and serves its tools by an event loop."""
+
+    def __init__(self, file: Path) -> None:
+        self.tools: Future[list[Tool[Any]]] = Future()
+        self._loop = asyncio.new_event_loop()
+        self._timed_out = False
+        self._thread = threading.Thread(target=self._serve, args=[file], name=f"team-{file.parent.name}", daemon=True)
+        self._thread.start()
+
+    async def call(self, name: str, arguments: Any, context: ToolContext) -> Any:
+        """Returns what the tool returns; raises what it raises."""
+        running = asyncio.run_coroutine_threadsafe(self._outcome(name, arguments, context), self._loop)
+        try:
+            output, error = await asyncio.wrap_future(running)
+        except asyncio.CancelledError:  # timed out, or stopped
+            self._timed_out = True
+            raise
+        if error is not None:
+            raise error
+        return output
+
+    async def answers(self) -> bool:
+        """True if the loop is free. It is only asked after a call that did not end by itself."""
+        if self._timed_out:
+            asked = asyncio.run_coroutine_threadsafe(asyncio.sleep(0), self._loop)
+            await asyncio.wait([asyncio.wrap_future(asked)], timeout=_PATIENCE.total_seconds())
+            self._timed_out = not asked.done()
+        return not self._timed_out
+
+    def stack(self) -> str:
+        """Returns where the thread stands."""
+        return "".join(traceback.format_stack(sys._current_frames().get(self._thread.ident or 0), limit=8))
+
+    def end(self) -> None:
+        """Ends the thread after the time of a call: a call may be in flight, or about to begin."""
+        asyncio.run_coroutine_threadsafe(self._stop(), self._loop)
+
+    async def _stop(self) -> None:
+        await asyncio.sleep(limits.TOOL_TIMEOUT.total_seconds())
+        self._loop.stop()
+
+    def _serve(self, file: Path) -> None:
+        asyncio.set_event_loop(self._loop)
+        _settle(self.tools, partial(own_tools, file))
+        while True:
+            try:
+                self._loop.run_forever()
+            except BaseException:  # a task of an author's own that ends with SystemExit
+                log.warning("a task of %s failed", self._thread.name, exc_info=True)
+            else:
+                break
+        waiting = asyncio.all_tasks(self._loop)
+        for task in waiting:
+            task.cancel()
+        self._loop.run_until_complete(asyncio.gather(*waiting, return_exceptions=True))
+        self._loop.close()
+
+    async def _outcome(self, name: str, arguments: Any, context: ToolContext) -> tuple[Any, BaseException | None]:
+        """Returns output and exception: asyncio would end the thread with a SystemExit."""
+        try:
+            tool = next(tool for tool in self.tools.result() if tool.name == name)
+            return await _called(tool.run, _parsed(tool, arguments), context), None
+        except BaseException as error:
+            return None, error
+
+
+def _parsed(tool: Tool[Any], arguments: Any) -> Any:
+    try:
+        return tool.arguments.model_validate(arguments)
+    except ValidationError as error:
+        raise ToolMisuse(f"Wrong arguments: {complaints(error)}") from None
+
+
+async def _called(function: Callable[..., Any], arguments: Any, context: ToolContext) -> Any:
+    """Returns the output of an author's function. A plain one gets a thread, so that it delays no other call."""
+    if inspect.iscoroutinefunction(function):
+        return await function(arguments, context)
+    done: Future[Any] = Future()
+    work = partial(function, arguments, context)
+    threading.Thread(target=_settle, args=(done, work), daemon=True).start()
+    output = await asyncio.wrap_future(done)
+    return await output if inspect.isawaitable(output) else output
+
+
+def _settle(done: "Future[T]", work: Callable[[], T]) -> None:
+    """Does the work for a future; an author's code may raise anything."""
+    if done.set_running_or_notify_cancel():
+        try:
+            done.set_result(work())
+        except BaseException as error:
+            done.set_exception(error)
+
+
+def own_tools(file: Path) -> list[Tool[Any]]:
+    """Returns the tools of a `tools.py`. Raises ValueError with every problem, or with the line of its exception."""
+    for path in (file, file.parent, file.parent.parent):  # who may write to a folder may exchange what is in it
+        if why := distrust(path.stat(), os.getuid()):
+            raise ValueError(f"it is code and is not run: {path} is open to others, {why}")
+    try:
+        tools = getattr(_imported(file), "TOOLS", None)
+    except BaseException as error:  # an author's code may raise anything
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
+        line = error.lineno if isinstance(error, SyntaxError) else (lines or [None])[-1]
+        problem = f"line {line}: {type(error).__name__}: {one_line(str(error), limits.ERROR_BYTES)}"
+        raise ValueError(problem) from error
+    if not isinstance(tools, list):
+        raise ValueError("it must define TOOLS as a list of Tool")
+    if problems := [problem for number, tool in enumerate(tools) for problem in _problems(number, tool)]:
+        raise ValueError(one_line("; ".join(problems), limits.ERROR_BYTES))
+    return tools
+
+
+def _imported(file: Path) -> ModuleType:
+    name = f"supervisor_team_{file.parent.name.replace('-', '_')}_tools"
+    module = ModuleType(name)
+    module.__file__ = str(file)
+    sys.modules[name] = module  # dataclasses and pydantic look their module up there
+    # Not importlib's loader: its bytecode cache takes two writes within a second for one.
+    exec(compile(file.read_bytes(), str(file), "exec"), module.__dict__)
+    return module
+
+
+def _problems(number: int, tool: object) -> Iterator[str]:
+    if not isinstance(tool, Tool):
+        kind = "a function" if inspect.isroutine(tool) else f"of type {type(tool).__name__}"
+        yield f"TOOLS[{number}] is {kind}: it must be Tool(name, description, arguments, function)"
+        return
+    where = f"tools.{one_line(str(tool.name), NAME_SHOWN_BYTES)}"
+    if not (isinstance(tool.arguments, type) and issubclass(tool.arguments, BaseModel)):
+        yield f"{where}: its arguments must be a class derived from Arguments"
+    else:
+        try:
+            tool.schema()
+        except Exception as error:  # pydantic raises several kinds, for types that JSON does not have
+            yield f"{where}: its arguments have no JSON schema: {one_line(str(error), limits.SENTENCE_BYTES)}"
+    try:
+        signature = inspect.signature(tool.run)
+    except (ValueError, TypeError):
+        if not callable(tool.run):  # else made by other means than `def`: the first call shows what it takes
+            yield f"{where}: its function must be callable, it is of type {type(tool.run).__name__}"
+        return
+    try:
+        signature.bind(object(), object())
+    except TypeError:
+        taken = one_line(str(signature), limits.SENTENCE_BYTES)
+        yield f"{where}: its function must take (arguments, context), it takes {taken}"
+    if signature.return_annotation is None:
+        yield f"{where}: its function must return a ToolOutput, a text, a number, a list or a dict, not None"

@@ -1,0 +1,229 @@
+"""The tools that every worker agent has: `finish`, which takes its finding, and `read_output`.
+
+A finding may also be a message without a call of `finish`. `read_output` shows an earlier output by the name of the
+call that brought it: `3-1` is the first tool call of a conversation's third reply.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import Field, ValidationError
+
+from supervision.base import limits
+from supervision.base.prompt_marks import FINISH_TOOL, READ_OUTPUT_TOOL
+from supervision.base.text import cut, size
+from supervision.contract.base import Model
+
+Conclusive = Literal["done", "partial", "impossible"]
+
+_MARKUP = str.maketrans("", "", "*_>#")
+_CLOSING = re.compile(r"(confidence|limitations?|outcome) ?:(.*)", re.IGNORECASE)
+_NUMBER = re.compile(r"(\d?\.?\d{1,6}) ?(%?)\.?")
+_NOTHING = {"", "none", "none.", "n/a", "no", "-", "nothing"}
+_DOUBTFUL = 0.1  # below this confidence a finding says that nothing was found
+_BEGINNING_CHARS = 200  # where a finding without a confidence says so
+_GAVE_UP = re.compile(
+    r"\b(?:could(?: not|n['’]t)|can(?:not| not|['’]t)|unable to|not able to|not possible|impossible|konnte nicht"
+    r"|kann nicht|nicht möglich|unmöglich|ne peux pas|n['’]ai pas pu)\b|无法|不能",
+    re.IGNORECASE,
+)
+_MARK_CHARS = 150  # the last line of a shortened output, with the largest numbers
+_NAME = re.compile(r"[1-9]\d{0,5}-[1-9]\d{0,5}")
+_FORCED = "written in the last turn, without a word on what is missing"
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """A finding as its author concludes. `confidence` is None when the agent gave none.
+
+    `unclear`: the text reads as if nothing was found, and its author did not say whether the subtask is impossible.
+    """
+
+    text: str
+    confidence: float | None
+    limitations: list[str]
+    outcome: Conclusive = "done"
+    summary: str = ""
+    unclear: bool = False
+
+
+def conclude(message: str, forced: bool = False) -> Conclusion:
+    """Returns a message without its last lines `Confidence: 0.8` and `Limitations: ...; ...`, and what these say.
+
+    A line that says more than that stays in the text. A message of nothing but closing lines is its own text. One
+    that reads as if nothing was found is partial, and so is one that was `forced` and has no closing line.
+    """
+    lines = message.strip().splitlines(keepends=True)
+    read: dict[str, Any] = {}
+    while lines:
+        match = _CLOSING.fullmatch(lines[-1].translate(_MARKUP).strip(" -\r\n"))
+        kind, said = (match[1].lower().rstrip("s"), match[2].strip()) if match else ("", "")
+        if kind == "confidence" and (share := _share(said)) is not None:
+            read[kind] = share
+        elif kind == "limitation" and size(said) <= limits.SENTENCE_BYTES:
+            read[kind] = _items(said.split(";"))
+        elif kind == "outcome" and said.lower().rstrip(".") in get_args(Conclusive):
+            read[kind] = said.lower().rstrip(".")
+        elif not lines[-1].isspace():
+            break
+        lines.pop()
+    text = "".join(lines).strip() or message.strip()
+    confidence, outcome = read.get("confidence"), read.get("outcome")
+    gave_up = confidence < _DOUBTFUL if confidence is not None else bool(_GAVE_UP.search(text[:_BEGINNING_CHARS]))
+    unclear, cut_short = outcome is None and gave_up, forced and not read
+    return Conclusion(
+        text,
+        confidence,
+        [*read.get("limitation", []), *([_FORCED] if cut_short else [])],
+        outcome or ("partial" if unclear or cut_short else "done"),
+        unclear=unclear,
+    )
+
+
+def _share(said: str) -> float | None:
+    match = _NUMBER.fullmatch(said)
+    value = float(match[1]) / (100 if match[2] else 1) if match else None
+    return value if value is not None and value <= 1 else None
+
+
+def _items(said: list[str]) -> list[str]:
+    return [item for item in map(str.strip, said) if item.lower() not in _NOTHING]
+
+
+class FinishCall(Model):
+    """The arguments of `finish` as the model writes them: the work before the verdict on it."""
+
+    finding: str = Field(
+        description="The whole finding in Markdown. It has to be complete without your conversation: what was "
+        "asked, the answer, each figure with its unit, period and source, and how a derived figure was computed."
+    )
+    limitations: list[str] = Field(
+        description="What is missing, doubtful or older than asked, one sentence each. Empty if nothing is."
+    )
+    confidence: float | None = Field(
+        description="0.95: each statement stands word for word in a source. 0.8: one step of inference. 0.6: thin "
+        "or old sources, or one of two that disagree. 0.3: mostly inference."
+    )
+    outcome: Conclusive = Field(
+        description="done: everything that was asked is answered. partial: some of it is, and limitations says "
+        "what is not. impossible: nothing could be answered with these tools and sources; summary says why, and "
+        "finding what was tried."
+    )
+    summary: str = Field(description="One to three sentences that can stand for the finding, with its figures.")
+
+
+def finish_tool() -> dict[str, Any]:
+    """Returns the definition of `finish` for the model."""
+    description = "Hands in your finding and ends your work. Call it alone, once you have all results."
+    return {"name": FINISH_TOOL, "description": description, "input_schema": _schema(FinishCall)}
+
+
+@cache
+def _schema(form: type[Model]) -> dict[str, Any]:
+    return {**form.model_json_schema(), "additionalProperties": False}
+
+
+def read_finish(arguments: object, beside: str = "") -> Conclusion | None:
+    """Returns the conclusion of a call of `finish`; None if it says nothing that can be used.
+
+    A text `beside` the call that is longer than its finding is the finding, as models write it there. What else is
+    slightly wrong is put right: a model that has concluded is not asked again for a form.
+    """
+    if not isinstance(arguments, dict):
+        return None
+    given: dict[str, Any] = {"finding": "", "summary": "", "limitations": [], "confidence": None}
+    given |= {name: value for name, value in arguments.items() if value is not None}
+    if isinstance(given["limitations"], str):
+        given["limitations"] = [given["limitations"]]
+    try:
+        call = FinishCall.model_validate(given)
+    except ValidationError:
+        return None
+    summary, own = call.summary.strip(), conclude(beside).text if beside else ""
+    finding = call.finding.strip() or summary
+    if len(own) > len(finding):
+        finding = own if not call.finding.strip() or finding in own else f"{own}\n\n{finding}"
+    if not finding:
+        return None
+    confidence = call.confidence / 100 if call.confidence and call.confidence > 1 else call.confidence
+    return Conclusion(
+        text=finding,
+        confidence=None if confidence is None else min(1.0, max(0.0, confidence)),
+        limitations=_items(call.limitations),
+        outcome=call.outcome,
+        summary=cut(summary or finding, limits.SUMMARY_BYTES),
+    )
+
+
+# --- read_output ----------------------------------------------------------------------------------
+
+
+class ReadOutputCall(Model):
+    """The arguments of `read_output` as the model writes them."""
+
+    output: Annotated[
+        str,
+        Field(description='The name that the last line of a shortened output gives, such as "3-1", or a subtask_id.'),
+    ]
+    offset: Annotated[int, Field(ge=0, description="The number of the character to start at. 0 is the beginning.")] = 0
+
+    @property
+    def place(self) -> tuple[int, int] | None:
+        """The number of the reply and that of its tool call, both from 1; None if this names no output."""
+        if not _NAME.fullmatch(self.output):
+            return None
+        reply, _, call = self.output.partition("-")
+        return int(reply), int(call)
+
+
+def read_output_tool() -> dict[str, Any]:
+    """Returns the definition of `read_output` for the model."""
+    description = (
+        "Shows more of a tool output whose last line says that it was cut, or the whole text of a finding in your "
+        "brief that is shown as a summary."
+    )
+    return {"name": READ_OUTPUT_TOOL, "description": description, "input_schema": _schema(ReadOutputCall)}
+
+
+def read_call(arguments: object) -> ReadOutputCall:
+    """Returns the arguments of a call. Raises ValueError with words for the model."""
+    try:
+        return ReadOutputCall.model_validate(arguments)
+    except ValidationError:
+        raise ValueError(
+            'The arguments are wrong: output is a name such as "3-1" or a subtask_id, offset a number of characters.'
+        ) from None
+
+
+def output_name(reply: int, call: int) -> str:
+    """Returns the name of an output: by the number of the reply that asked for it and that of the call, from 1."""
+    return f"{reply}-{call}"
+
+
+def beginning(text: str, name: str, limit: int) -> str:
+    """Returns an output in at most `limit` characters; one that was cut says how the rest is read."""
+    if len(text) <= limit:
+        return text
+    end = limit - _MARK_CHARS
+    return (
+        f'{text[:end]}\n[cut: {end} of {len(text)} characters are shown. {READ_OUTPUT_TOOL} with output "{name}" '
+        f"and offset {end} shows more.]"
+    )
+
+
+def page(text: str, call: ReadOutputCall, most: int) -> str:
+    """Returns the page of an output that a call asks for. Raises ValueError with words for the model."""
+    if call.offset and call.offset >= len(text):
+        raise ValueError(f"The output has only {len(text)} characters.")
+    end = call.offset + most
+    shown = text[call.offset : end]
+    if end >= len(text):
+        return shown
+    return f"{shown}\n[These are the characters {call.offset} to {end} of {len(text)}. Continue with offset {end}.]"
+
+
+def page_chars(window: int) -> int:
+    """Returns how many characters a page has for a model with that window, in tokens: a small part of it."""
+    return min(limits.TOOL_OUTPUT_CHARS - _MARK_CHARS, window // 2)

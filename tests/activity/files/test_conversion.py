@@ -1,0 +1,227 @@
+"""Files as people have them: what becomes of each, read back from what was written."""
+
+import io
+import json
+import sqlite3
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from activities.files.conversion import convert, index_documents
+from examples.office_files import docx_bytes, pdf_bytes, xlsx_bytes
+
+Json = dict[str, Any]
+
+
+def converted(tmp_path: Path, name: str, content: bytes) -> Json:
+    (report,) = convert_all(tmp_path, name, content)
+    return report
+
+
+def convert_all(tmp_path: Path, name: str, content: bytes) -> list[Json]:
+    source = tmp_path / "0f3a"
+    source.write_bytes(content)
+    return convert(str(source), name, str(tmp_path / "out"))
+
+
+def rows(table: Json) -> list[tuple[object, ...]]:
+    with duckdb.connect() as database:
+        return database.execute(f"SELECT * FROM '{table['file']}'").fetchall()
+
+
+def types(table: Json) -> dict[str, str]:
+    return {column["name"]: column["type"] for column in table["columns"]}
+
+
+GERMAN = (
+    "Export vom 1.1.2025\n\nKunde;Betrag (€);Datum;Anteil\nMüller;1.237,01;01.02.2025;5 %\nSüd;12,50;13.02.2025;7,5 %\n"
+)
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-8", "utf-8-sig", "utf-16", "utf-16-le"])
+def test_an_export_of_another_country_is_a_table_of_numbers_and_dates(tmp_path: Path, encoding: str) -> None:
+    (table,) = converted(tmp_path, "Umsätze 2025.csv", GERMAN.encode(encoding))["tables"]
+    assert types(table) == {"Kunde": "VARCHAR", "Betrag (€)": "DOUBLE", "Datum": "DATE", "Anteil": "DOUBLE"}
+    assert [(row[0], row[1], str(row[2]), row[3]) for row in rows(table)] == [
+        ("Müller", 1237.01, "2025-02-01", 5.0),
+        ("Süd", 12.5, "2025-02-13", 7.5),
+    ]
+    assert table["name"] == "ums_tze_2025"
+    assert table["notes"][0] == "the first 2 lines, above the header, are left out"
+    assert "Betrag (€): decimal commas are read as numbers" in table["notes"]
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "note"),
+    [
+        (["1", "2", ""], "BIGINT", None),
+        (["1.5", "n/a", "-2e3"], "DOUBLE", None),
+        (["00123", "4"], "VARCHAR", None),
+        (["1,234", "5,678,901"], "DOUBLE", "x: commas group thousands"),
+        (["$1,200.50", "$3"], "DOUBLE", "x: commas group thousands"),
+        (["2025-01-31", "2024-12-01"], "DATE", None),
+        (["2025-01-31 10:00:00", "2024-12-01 11:30:00"], "TIMESTAMP", None),
+        (["31/01/2025", "01/02/2025"], "DATE", "x: dates are read day first"),
+        (["01/31/2025", "01/02/2025"], "DATE", "x: dates are read month first"),
+        (
+            ["03/04/2025", "01/02/2025"],
+            "VARCHAR",
+            "x: the dates may be read day first or month first, so they stay text",
+        ),
+        (["31 Jan 2025", "1 Feb 2025"], "DATE", None),
+        (
+            ["1", "2", "3", "4", "5", "6", "7", "unknown"],
+            "VARCHAR",
+            "x: 1 of 8 values are no numbers, so it stays text",
+        ),
+        (["yes", "no"], "VARCHAR", None),
+        (["99999999999999999999"], "DOUBLE", None),
+    ],
+)
+def test_a_column_is_what_all_its_values_are(tmp_path: Path, values: list[str], kind: str, note: str | None) -> None:
+    lines = "".join(f'{number},"{value}"\n' for number, value in enumerate(values))
+    (table,) = converted(tmp_path, "t.csv", f"id,x\n{lines}".encode())["tables"]
+    assert types(table)["x"] == kind
+    assert [text for text in table["notes"] if text.startswith("x: ") and "signs" not in text] == (
+        [note] if note else []
+    )
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_fields_may_hold_anything(tmp_path: Path, delimiter: str) -> None:
+    header = delimiter.join(["Order ID", '"He said ""yes"""', "", "order id"])
+    body = delimiter.join(["1", f'"a{delimiter} b\nline"', "x", "2"])
+    (table,) = converted(tmp_path, "t.csv", f"{header}\n{body}\n{body}\n".encode())["tables"]
+    assert list(types(table)) == ["Order ID", 'He said "yes"', "column_3", "order id_2"]
+    assert rows(table)[0] == (1, f"a{delimiter} b\nline", "x", 2)
+
+
+def test_rows_that_cannot_be_read_are_counted(tmp_path: Path) -> None:
+    (table,) = converted(tmp_path, "t.csv", b'a,b\n1,2\n3,"x" y",4\n5,6\n7\n8,9,10\n')["tables"]
+    assert rows(table) == [(1, 2), (5, 6), (7, None)]
+    assert table["notes"] == ['2 rows cannot be read, the first is \'3,"x" y",4\'']
+
+
+def test_lines_may_end_with_a_delimiter(tmp_path: Path) -> None:
+    (table,) = converted(tmp_path, "t.csv", b"a;b\n1;2;\n3;4;\n")["tables"]
+    assert (list(types(table)), rows(table)) == (["a", "b"], [(1, 2), (3, 4)])
+
+
+_PRINTED = st.characters(exclude_categories=["Cc", "Cs"]) | st.sampled_from('\t\n",;|')
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(st.text(_PRINTED, max_size=20), st.integers(-(10**12), 10**12)), min_size=1, max_size=20))
+def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, written: list[tuple[str, int]]) -> None:
+    import csv
+
+    target = io.StringIO(newline="")
+    csv.writer(target).writerows([("name", "number"), *((f"n{text}", n) for text, n in written)])
+    content = target.getvalue().encode("utf-8", "replace")
+    (table,) = converted(tmp_path_factory.mktemp("csv"), "t.csv", content)["tables"]
+    assert [row[1] for row in rows(table)] == [number for _, number in written]
+
+
+def test_spreadsheets_sqlite_json_and_parquet_are_tables(tmp_path: Path) -> None:
+    book = xlsx_bytes({"Sheet1": [["Name", "Amount"], ["a", 1.5], ["b", 2]], "Costs 2025": [["k", "v"], ["x", 7]]})
+    sheets = converted(tmp_path, "Book.xlsx", book)["tables"]
+    assert [(table["name"], table["rows"]) for table in sheets] == [("book", 2), ("book_costs_2025", 1)]
+    assert rows(sheets[0]) == [("a", 1.5), ("b", 2.0)]
+    with sqlite3.connect(tmp_path / "x.db") as database:
+        database.execute("CREATE TABLE people (name TEXT, age INTEGER)")
+        database.execute("INSERT INTO people VALUES ('Ann', 41)")
+    database.close()
+    (people,) = converted(tmp_path, "crm.db", (tmp_path / "x.db").read_bytes())["tables"]
+    assert (people["name"], rows(people)) == ("crm_people", [("Ann", 41)])
+    listed = json.dumps([{"a": 1, "b": {"c": [1, 2]}}, {"a": 2, "b": None}]).encode()
+    (table,) = converted(tmp_path, "list.json", listed)["tables"]
+    assert [row[0] for row in rows(table)] == [1, 2]
+    assert types(table)["b"] == "VARCHAR"
+    (lines,) = converted(tmp_path, "lines.jsonl", b'{"a": 1}\n{"a": 2}\n')["tables"]
+    assert [row[0] for row in rows(lines)] == [1, 2]
+    (again,) = converted(tmp_path, "again.parquet", Path(lines["file"]).read_bytes())["tables"]
+    assert [row[0] for row in rows(again)] == [1, 2]
+
+
+def places(report: Json) -> dict[str, str]:
+    return dict(json.loads(Path(report["document"]["file"]).read_bytes())["passages"])
+
+
+def test_documents_keep_pages_and_headings(tmp_path: Path) -> None:
+    pdf = converted(tmp_path, "lease.pdf", pdf_bytes(["Rent is 900 EUR", "Notice: six months"]))
+    assert places(pdf) == {"p. 1": "Rent is 900 EUR", "p. 2": "Notice: six months"}
+    assert pdf["document"]["pages"] == 2
+    docx = converted(
+        tmp_path, "contract.docx", docx_bytes([("Liability", "Capped at 5 million."), ("Term", "Two years.")])
+    )
+    assert places(docx) == {"Liability": "Capped at 5 million.", "Term": "Two years."}
+    html = b"<head><title>x</title><script>alert(1)</script></head><body><h1>Prices</h1><p>Tea: 4 EUR</p></body>"
+    assert places(converted(tmp_path, "page.html", html)) == {"Prices": "Tea: 4 EUR"}
+    text = converted(tmp_path, "note.md", "# Recall\n\nThe sink, lot 7.\n".encode("utf-16"))
+    assert (text["document"]["title"], places(text)) == ("Recall", {"Recall": "The sink, lot 7."})
+
+
+def zipped(members: dict[str, bytes]) -> bytes:
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return target.getvalue()
+
+
+def test_a_zipped_folder_is_its_members(tmp_path: Path) -> None:
+    members = {
+        "q1/orders.csv": b"a,b\n1,2\n",
+        "docs/notes.txt": b"hello there",
+        "../x.txt": b"out",
+        "__MACOSX/x": b"?",
+        "bad.pdf": b"no",
+    }
+    reports = convert_all(tmp_path, "all.zip", zipped(members))
+    assert [report["name"] for report in reports] == [
+        "all.zip/q1/orders.csv",
+        "all.zip/docs/notes.txt",
+        "all.zip/bad.pdf",
+    ]
+    assert [bool(report["problem"]) for report in reports] == [False, False, True]
+    written = {file for report in reports for file in [report["document"] and report["document"]["file"]] if file}
+    assert all(Path(file).is_relative_to(tmp_path / "out") for file in written)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("a.csv", b"", "it is empty"),
+        ("a.csv", b"\n \n", "it is empty"),
+        ("a.csv", bytes(range(256)) * 40, "it is no text: it holds binary data"),
+        ("a.pdf", b"%PDF-1.7 broken", "it is no PDF that can be read"),
+        ("a.docx", b"PK\x03\x04 broken", "it is no Word document that can be read"),
+        ("a.xlsx", b"PK\x03\x04 broken", "it is no spreadsheet that can be read"),
+        ("a.db", b"no database at all" * 100, "it is no SQLite database that can be read"),
+        ("a.parquet", b"PAR1 broken", "it holds no table"),
+        ("a.zip", b"broken", "it can't be unpacked"),
+        ("a.exe", b"MZ", "files of the kind '.exe' are not read"),
+        ("README", b"text", "files of the kind 'README' are not read"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_named_with_the_reason(
+    tmp_path: Path, name: str, content: bytes, problem: str
+) -> None:
+    report = converted(tmp_path, name, content)
+    assert (report["tables"], report["document"]) == ([], None)
+    assert report["problem"].startswith(problem)
+
+
+def test_the_index_finds_passages_with_their_places(tmp_path: Path) -> None:
+    pdf = converted(tmp_path, "lease.pdf", pdf_bytes(["Rent is 900 EUR", "Notice: six months"]))
+    index = tmp_path / "index.sqlite"
+    assert index_documents([["lease.pdf", pdf["document"]["file"]]], str(index)) == 2
+    with sqlite3.connect(index) as database:
+        found = database.execute("SELECT name, place FROM passages WHERE passages MATCH 'months'").fetchall()
+    database.close()
+    assert found == [("lease.pdf", "p. 2")]

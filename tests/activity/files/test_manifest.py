@@ -1,0 +1,106 @@
+"""Files of a run: uploaded once by content, owned by the run, read elsewhere from the store alone."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from activities.files.file_cache import FileCache, FileReport
+from activities.files.manifest import FilesRefused, Manifest, RunFiles, adopt_files, found_files, put_files
+from activities.store.artifacts import ArtifactMissing, ArtifactStore, open_store
+from supervision.base import limits
+from examples.office_files import pdf_bytes
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "mine"
+    (folder / "notes").mkdir(parents=True)
+    (folder / "orders.csv").write_text("Order ID,Region\n1,South\n2,North\n")
+    (folder / "notes" / "lease.pdf").write_bytes(pdf_bytes(["Rent is 900 EUR"]))
+    (folder / "broken.xlsx").write_bytes(b"no spreadsheet")
+    (folder / ".DS_Store").write_bytes(b"clutter")
+    return folder
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ArtifactStore:
+    return open_store(tmp_path / "store")
+
+
+async def adopted(store: ArtifactStore, folder: Path) -> str:
+    ref = await put_files(store, found_files([folder]))
+    return await adopt_files(store, "run-1", [Manifest.model_validate_json(await store.get(ref))])
+
+
+async def test_a_folder_is_read_on_a_machine_that_has_only_the_store(
+    store: ArtifactStore, folder: Path, tmp_path: Path
+) -> None:
+    ref = await adopted(store, folder)
+    for upload in await store.list_keys("uploads/"):
+        await store.delete(upload)
+    cache = FileCache(tmp_path / "cache")
+    files = RunFiles(store, cache, "run-1", ref)
+    first, again = await asyncio.gather(files.reports(), files.reports())
+    cache.close()
+    by_name = {report.name: report for report in first}
+    assert first == again
+    assert sorted(by_name) == ["broken.xlsx", "notes/lease.pdf", "orders.csv"]
+    assert [table["name"] for table in by_name["orders.csv"].tables] == ["orders"]
+    assert by_name["notes/lease.pdf"].document is not None
+    assert (by_name["broken.xlsx"].problem or "").startswith("it is no spreadsheet")
+
+
+async def test_what_is_there_is_not_sent_again(store: ArtifactStore, folder: Path) -> None:
+    sent: list[tuple[str, int]] = []
+    first = await put_files(store, found_files([folder]), lambda name, size: sent.append((name, size)))
+    assert all(size for _, size in sent)
+    (folder / "orders.csv").write_text("Order ID,Region\n3,East\n")
+    sent.clear()
+    second = await put_files(store, found_files([folder]), lambda name, size: sent.append((name, size)))
+    assert {name for name, size in sent if size} == {"orders.csv"}
+    assert first != second
+
+
+async def test_a_file_of_several_parts_is_whole(
+    store: ArtifactStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("activities.files.manifest._PART_BYTES", 1000)
+    (tmp_path / "long.csv").write_text("n\n" + "".join(f"{number}\n" for number in range(1000)))
+    ref = await adopted(store, tmp_path / "long.csv")
+    cache = FileCache(tmp_path / "cache")
+    (report,) = await RunFiles(store, cache, "run-1", ref).reports()
+    cache.close()
+    assert report.tables[0]["rows"] == 1000
+
+
+async def test_an_upload_that_is_gone_is_named(store: ArtifactStore, folder: Path) -> None:
+    manifest = Manifest.model_validate_json(await store.get(await put_files(store, found_files([folder]))))
+    await store.delete(manifest.files[0].parts[0])
+    with pytest.raises(ArtifactMissing):
+        await adopt_files(store, "run-1", [manifest])
+
+
+def test_files_beyond_a_ceiling_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(limits, "DATA_FILES", 2)
+    with pytest.raises(FilesRefused, match="3 files, at most 2 are taken"):
+        found_files([folder])
+    monkeypatch.setattr(limits, "DATA_FILES", 2000)
+    monkeypatch.setattr(limits, "DATA_BYTES", 10)
+    with pytest.raises(FilesRefused, match="MiB, at most 0 are taken"):
+        found_files([folder])
+    with pytest.raises(FilesRefused, match="there is no file in"):
+        found_files([tmp_path / "none"])
+
+
+async def test_tables_of_one_name_get_a_number(tmp_path: Path, store: ArtifactStore) -> None:
+    for part in ("a", "b"):
+        (tmp_path / "mine" / part).mkdir(parents=True)
+        (tmp_path / "mine" / part / "orders.csv").write_text("x\n1\n")
+    cache = FileCache(tmp_path / "cache")
+    reports: list[FileReport] = await RunFiles(store, cache, "run-1", await adopted(store, tmp_path / "mine")).reports()
+    cache.close()
+    assert [(table["name"], table["source"]) for report in reports for table in report.tables] == [
+        ("orders", "a/orders.csv"),
+        ("orders_2", "b/orders.csv"),
+    ]

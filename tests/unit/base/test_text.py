@@ -1,0 +1,137 @@
+"""Cutting keeps to bytes, cleaning leaves nothing hidden, whatever the text holds."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from supervision.base.text import (
+    NAME_SHOWN_BYTES,
+    cap,
+    clean,
+    cut,
+    did_you_mean,
+    label,
+    money,
+    one_line,
+    quoted,
+    size,
+    slug,
+)
+from tests.unit.shapes import any_text
+
+
+@given(any_text, st.integers(0, 60))
+@example("four", 4)
+def test_a_cut_text_is_valid_and_within_its_bytes(text: str, limit: int) -> None:
+    short = cut(text, limit)
+    assert len(short.encode("utf-8")) <= limit
+    whole = text.encode("utf-8", "replace").decode()
+    assert whole.startswith(short.removesuffix("…"))
+    assert size(text) == len(whole.encode())
+    assert (short == whole) == (size(text) <= limit)
+    if limit >= 3 and short != whole:
+        assert short.endswith("…")
+        assert len(short.encode("utf-8")) > limit - 4  # no more is dropped than one character needs
+
+
+@given(any_text, st.integers(0, 60))
+def test_one_line_is_one_line_within_its_bytes(text: str, limit: int) -> None:
+    line = one_line(text, limit)
+    assert len(line.encode("utf-8")) <= limit
+    assert len(line.splitlines()) <= 1
+    assert not re.search(r"[\x00-\x1f\x7f-\x9f]|\s\s", line)
+
+
+@given(any_text, st.integers(1, 60))
+def test_a_slug_is_fit_for_an_id(text: str, limit: int) -> None:
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", slug(text, limit))
+    assert len(slug(text, limit)) <= max(limit, len("goal"))
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "expected"),
+    [
+        (slug, ("Which region grew most in 2024?",), "which-region-grew-most-in-2024"),
+        (slug, ("漢字!",), "goal"),
+        (one_line, ("\x1b[2Jall\r\n good\x00", 50), "[2Jall good"),
+        (one_line, ("\U0001f469\u200d\U0001f52c", 50), "\U0001f469\u200d\U0001f52c"),  # joined letters stay joined
+        (label, ("[Pay](http://evil) ![x](y) <b>\\[z]", 200), r"\[Pay\](http://evil) !\[x\](y) \<b>\\\[z\]"),
+        (label, ("Sum the sales of 2001", 200), "Sum the sales of 2001"),
+        (quoted, ("a\nb",), "'a b'"),
+        (quoted, ("x" * 500,), f"'{'x' * (NAME_SHOWN_BYTES - 3)}…'"),
+        (cap, ("x" * 1000, 1000), "x" * 1000),
+        (money, (None,), "cost unknown"),
+        (money, (0.0,), "$0.0000"),
+        (money, (0.99994,), "$0.9999"),
+        (money, (1.0,), "$1.00"),
+        (money, (1234.5,), "$1,234.50"),
+    ],
+)
+def test_text_is_made_as_people_read_it(
+    function: Callable[..., str], arguments: tuple[Any, ...], expected: str
+) -> None:
+    assert function(*arguments) == expected
+
+
+@pytest.mark.parametrize("char", ["\u202e", "\u2066", "\u200b", "\ufeff", "\U000e0041", "\u00ad"])
+def test_characters_that_change_how_others_are_shown_are_left_out_of_a_line(char: str) -> None:
+    assert one_line(f"ab{char}cd\n{char}ef", 50) == "abcd ef"
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("a\tb\nc", "a\tb\nc"),
+        ("a\r\nb\rc", "a\nb\nc"),
+        ("\x1b[1;31mred\x1b[0m", "red"),
+        ("\x1b]8;;http://x\x07link\x1b]8;;\x07", "link"),
+        ("\x1b]52;c;YQ==\x1b\\x", "x"),
+        ("\x1bP1$r\x1b\\x\x1b(Bx\x1bc", "xx"),
+        ("\x1b", ""),
+        ("a\x00\x08\x7f\x9bb", "ab"),
+        ("\ud800x\udfff", "\ufffdx\ufffd"),
+        ("a\u202eb\u200bc\ufeff\U000e0041d", "abcd"),
+        ("日本 é 👩‍💻", "日本 é 👩‍💻"),
+    ],
+)
+def test_text_is_cleaned(text: str, plain: str) -> None:
+    assert clean(text) == plain
+
+
+@given(st.text(st.characters(codec=None), max_size=300), st.integers(100, 300))
+def test_any_text_becomes_storable_and_short(text: str, limit: int) -> None:
+    shown = cap(text, limit)
+    assert len(shown) <= limit
+    assert shown.encode("utf-8").decode("utf-8") == shown
+    assert not {c for c in shown if ord(c) < 32} - {"\n", "\t"}
+    assert "\x1b" not in shown
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "hint"),
+    [
+        ("serch", ["look", "search"], ", did you mean 'search'?"),
+        ("Web-Search", ["web_search", "web_searches"], ", did you mean 'web_search'?"),
+        ("look_up", ["LOOK-UP"], ", did you mean 'LOOK-UP'?"),
+        ("zebra", ["search"], ""),
+        ("search", ["search", "searches"], ", did you mean 'search'?"),
+        ("serch", [], ""),
+    ],
+)
+def test_the_closest_known_name_is_suggested(name: str, known: list[str], hint: str) -> None:
+    assert did_you_mean(name, known) == hint
+
+
+@pytest.mark.parametrize(
+    ("hidden", "letters", "kept"),
+    [(300, 100, 100), (299, 101, 20), (301, 100, 20), (390, 110, 10), (0, 10_000_000, 20)],
+)
+def test_a_cut_says_how_much_is_missing(hidden: int, letters: int, kept: int) -> None:
+    """Only the first four times `limit` characters are cleaned: later ones count as left out."""
+    total, shown = hidden + letters, cap("\u200b" * hidden + "a" * letters, 100)
+    cut_off = f"\n[cut: {total - kept} of {total} characters are left out]"
+    assert shown == "a" * kept + (cut_off if kept < 100 else "")

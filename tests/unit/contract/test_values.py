@@ -1,0 +1,183 @@
+"""Small values of the contract: durations, chains of models, efforts, plans by id, counts, updates."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from supervision.base import limits
+from supervision.contract.base import Duration, depth_exceeds, number_exceeds
+from supervision.contract.model_choice import MODEL_CHAIN, Efforts, ModelChain, chain_of
+from supervision.contract.progress import Counts
+from supervision.contract.request import Budget
+from supervision.contract.result import RunResult, SubtaskReport
+from supervision.contract.status import Flags, Wait
+from supervision.contract.updates import ExtendLimits, NewBudget, Resume, read_update
+from tests.unit.shapes import plan, subtask
+
+DURATIONS: TypeAdapter[timedelta] = TypeAdapter(Duration)
+CHAINS: TypeAdapter[list[str]] = TypeAdapter(ModelChain)
+
+
+@pytest.mark.parametrize(
+    ("written", "seconds"),
+    [("90s", 90), ("30m", 1800), (" 2 H ", 7200), ("7d", 7 * 86400), ("1w", 7 * 86400), ("PT30M", 1800), (90, 90)],
+)
+def test_a_duration_is_short_or_iso_8601_or_seconds(written: object, seconds: int) -> None:
+    assert DURATIONS.validate_python(written).total_seconds() == seconds
+
+
+@pytest.mark.parametrize("written", ["5 apples", "m", "999999999w"])
+def test_anything_else_is_refused_as_a_duration(written: str) -> None:
+    with pytest.raises(ValidationError):
+        DURATIONS.validate_python(written)
+
+
+# --- nesting and numbers ----------------------------------------------------------------------------
+
+
+def nested(levels: int, as_list: bool) -> Any:
+    value: Any = "leaf"
+    for _ in range(levels):
+        value = [value] if as_list else {"a": value}
+    return value
+
+
+@pytest.mark.parametrize(
+    ("value", "exceeds"),
+    [
+        *((nested(levels, as_list), levels > 3) for levels in (0, 2, 3, 4, 5000) for as_list in (True, False)),
+        ([1, {"a": [[1]]}, 2], True),
+        ([1, {"a": [1]}, [], {}], False),
+        ([[[]]], False),
+    ],
+)
+def test_the_deepest_branch_decides_if_a_value_is_too_deep(value: Any, exceeds: bool) -> None:
+    assert depth_exceeds(value, 3) == exceeds
+
+
+@pytest.mark.parametrize(
+    ("value", "exceeds"),
+    [
+        (10, False),
+        (-10.0, False),
+        (10.1, True),
+        (-11, True),
+        (float("nan"), True),
+        ("11", False),
+        (nested(3, True), False),
+    ],
+)
+def test_a_number_at_any_depth_may_be_too_large(value: Any, exceeds: bool) -> None:
+    assert number_exceeds({"a": [1, {"b": value}]}, 10) == exceeds
+
+
+# --- models and efforts ------------------------------------------------------------------------------
+
+
+def names(count: int) -> list[str]:
+    return [f"model-{n}" for n in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("written", "chain"),
+    [("a", ["a"]), (["a"], ["a"]), (["b", "a"], ["b", "a"]), (names(MODEL_CHAIN), names(MODEL_CHAIN))],
+)
+def test_one_model_or_several_are_a_chain_in_their_order(written: object, chain: list[str]) -> None:
+    assert CHAINS.validate_python(written) == chain
+
+
+@pytest.mark.parametrize("written", [[], ["a", "b", "a"], names(MODEL_CHAIN + 1), "", None, [1]], ids=str)
+def test_anything_else_is_refused_as_a_chain(written: object) -> None:
+    with pytest.raises(ValidationError):
+        CHAINS.validate_python(written)
+
+
+def test_a_setting_names_different_models_by_commas() -> None:
+    assert chain_of(" a,b , c") == ["a", "b", "c"]
+    with pytest.raises(ValueError, match="differ"):
+        chain_of("a, a")
+
+
+@pytest.mark.parametrize(
+    ("written", "efforts"),
+    [
+        ("low", ["low", "low", "low"]),
+        ({"first": "low", "later": "high"}, ["low", "high", "high"]),
+        ({}, [None, None, None]),
+    ],
+)
+def test_an_effort_is_that_of_every_attempt_or_of_the_first_and_the_later_ones(
+    written: object, efforts: list[str | None]
+) -> None:
+    assert [Efforts.model_validate(written).of_attempt(number) for number in (1, 2, 3)] == efforts
+
+
+# --- plans, results, updates -------------------------------------------------------------------------
+
+
+def test_a_subtask_is_known_by_its_id() -> None:
+    shape = plan(subtask("t1"), subtask("t2"))
+    assert shape.subtask("t2") is shape.subtasks[1]
+    with pytest.raises(KeyError, match="t3"):
+        shape.subtask("t3")
+
+
+def test_counts_add_up_and_ended_are_those_in_a_final_state() -> None:
+    counts = Counts(total=77_777, waiting=70_000, running=7_000, completed=1, failed=20, skipped=300, cancelled=4_000)
+    assert counts.ended == 4321
+    assert Counts(total=2, completed=1, failed=1) + Counts(total=3, failed=2) == Counts(total=5, completed=1, failed=3)
+
+
+@pytest.mark.parametrize(("more", "truncated", "is_lean"), [(0, True, False), (1, False, False), (1, True, True)])
+def test_unset_fields_are_left_out_of_a_long_list_in_a_truncated_result_only(
+    more: int, truncated: bool, is_lean: bool
+) -> None:
+    reports = [SubtaskReport(id=f"t{number}") for number in range(limits.STATUS_PAGE + more)]
+    dumped = RunResult(subtasks=reports, truncated=truncated).model_dump(mode="json")["subtasks"][0]
+    assert dumped == ({"id": "t0", "state": "waiting"} if is_lean else reports[0].model_dump(mode="json"))
+
+
+def test_a_wait_is_shown_by_its_path_from_the_run_above() -> None:
+    below = Wait(id="t2/1", subtask_id="t2", kind="question", workflow_id="w", since="")
+    own = Wait(id="synthesis", kind="provider", workflow_id="w", since="")
+    assert [(w.id, w.subtask_id) for w in (below.below("t3"), own.below("t3"))] == [
+        ("t3/t2/1", "t3/t2"),
+        ("t3/synthesis", "t3"),
+    ]
+    assert [(w.subject, w.for_person) for w in (below, own)] == [("t2", True), ("synthesis", False)]
+
+
+@pytest.mark.parametrize(
+    ("flags", "shown"),
+    [
+        (Flags(), None),
+        (Flags(paused=True), "paused"),
+        (Flags(paused=True, waiting_provider=True), "provider"),
+        (Flags(waiting_provider=True, waiting_person=True), "person"),
+    ],
+)
+def test_of_several_conditions_the_most_urgent_is_shown(flags: Flags, shown: str | None) -> None:
+    assert flags.most_urgent == shown
+
+
+def test_an_update_has_the_fields_of_its_kind_or_says_what_is_wrong() -> None:
+    assert read_update(Resume, None) == Resume()
+    assert read_update(Resume, {"request_id": "a"}) == Resume(request_id="a")
+    with pytest.raises(ValueError, match="colour: unknown field"):
+        read_update(ExtendLimits, {"colour": "red"})
+    with pytest.raises(ValueError, match="update: "):
+        read_update(ExtendLimits, [])
+
+
+@pytest.mark.parametrize(
+    ("new", "budget"),
+    [
+        (NewBudget(tokens=7), Budget(tokens=7, usd=1.0)),
+        (NewBudget(unlimited=["usd"]), Budget(tokens=5, usd=None)),
+        (NewBudget(usd=2.0), Budget(tokens=5, usd=2.0)),
+    ],
+)
+def test_a_new_total_leaves_the_other_one_alone(new: NewBudget, budget: Budget) -> None:
+    assert new.over(Budget(tokens=5, usd=1.0)) == budget
