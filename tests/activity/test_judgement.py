@@ -74,7 +74,7 @@ async def test_the_tools_and_the_data_of_the_role_are_shown_to_the_one_who_rewri
     )
     await refine(desk, as_json({"description": "Count the pears"}), team="yearbooks")
     shown = desk.asked[-1].step.prompt
-    assert "- look: Lists the tables" in shown
+    assert "\n- look: " in shown
     assert "table pears (year 1990" in shown
     assert "- sum:" not in shown
     assert "narrow the subtask to what they can give and say so in it" in desk.prompt
