@@ -25,7 +25,7 @@ from activities.store.reading import list_bytes, read_findings, read_plan, read_
 from activities.teams.stored_teams import StoredTeams
 from activities.teams.team_files import LoadedTeam
 from activities.teams.toolbox import Toolbox
-from supervision.agent.own_tools import Conclusion, conclude, read_call, read_finish
+from supervision.agent.agent_tools import Conclusion, conclude, read_call, read_finish
 from supervision.base import limits
 from supervision.base.prompt_marks import FINISH_TOOL, READ_OUTPUT_TOOL
 from supervision.base.text import cut, one_line

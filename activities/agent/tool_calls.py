@@ -21,7 +21,7 @@ from activities.teams.stored_teams import StoredTeams, TeamUnavailable
 from activities.teams.team_files import LoadedTeam
 from activities.teams.toolbox import ToolRun
 from activities.tools.tool import ToolContext
-from supervision.agent.own_tools import page, page_chars, read_call
+from supervision.agent.agent_tools import page, page_chars, read_call
 from supervision.base import limits
 from supervision.base.errors import ErrorKind
 from supervision.base.prompt_marks import FINISH_TOOL, READ_OUTPUT_TOOL

@@ -8,7 +8,7 @@ was thought before a clearing is left out after it, as the provider would refuse
 from collections.abc import Iterator, Sequence
 
 from activities.model.port import Json
-from supervision.agent.own_tools import beginning, output_name
+from supervision.agent.agent_tools import beginning, output_name
 from supervision.base import limits
 from supervision.contract.base import Model
 

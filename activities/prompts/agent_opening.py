@@ -4,7 +4,7 @@ from activities.model.conversation import Opening
 from activities.model.port import Json
 from activities.model.prompt_fit import opening_tokens
 from activities.prompts.agent_prompts import worker_system
-from supervision.agent.own_tools import finish_tool, read_output_tool
+from supervision.agent.agent_tools import finish_tool, read_output_tool
 from supervision.base import limits
 from supervision.contract.model_choice import Effort
 from supervision.contract.team import Role

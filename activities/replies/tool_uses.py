@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from activities.model.conversation import ConversationStore, Entry
 from activities.model.port import Json
-from supervision.agent.own_tools import ReadOutputCall
+from supervision.agent.agent_tools import ReadOutputCall
 from supervision.base import limits
 from supervision.base.text import one_line
 from supervision.contract.finding import ArtifactRef

@@ -20,7 +20,7 @@ from activities.tools.calculator import CALCULATOR_CHARS, evaluate
 from activities.tools.documents import Document
 from activities.tools.sql.sql_tools import SQL_CHARS
 from console.terminal import safe
-from supervision.agent.own_tools import conclude
+from supervision.agent.agent_tools import conclude
 from supervision.base import limits
 from supervision.base.text import cap, clean, one_line, slug
 from supervision.contract.request import RunRequest, describe_errors

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervision.agent.own_tools import conclude
+from supervision.agent.agent_tools import conclude
 from tests.unit.shapes import any_text
 
 plain = st.lists(any_text.filter(lambda t: "onfidence" not in t.lower() and "imitation" not in t.lower()), max_size=20)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from supervision.agent.own_tools import finish_tool, read_finish
+from supervision.agent.agent_tools import finish_tool, read_finish
 from supervision.base.prompt_marks import FINISH_TOOL
 
 DONE: dict[str, Any] = {"outcome": "done", "summary": "44 pears"}

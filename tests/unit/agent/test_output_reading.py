@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervision.agent.own_tools import beginning, output_name, page, page_chars, read_call, read_output_tool
+from supervision.agent.agent_tools import beginning, output_name, page, page_chars, read_call, read_output_tool
 from supervision.base import limits
 
 
