@@ -58,15 +58,12 @@ class _Findings:
             yield from self._number(value, path, name, row)
 
     def _number(self, value: float, path: str, name: str, row: list[str]) -> Iterator[FieldClaim]:
-        text = f"{abs(value):.12g}" if value % 1 else str(int(abs(value)))
-        figure = next(values(text), None)
-        unit = _unit(name)
-        small = value % 1 == 0 and abs(value) < SMALL
-        if figure is None or (small and unit is None):
+        text, unit = str(value) if isinstance(value, int) else f"{value:.12g}", _unit(name)
+        figure = next(values(text.lstrip("-")), None)
+        if figure is None or (unit is None and value % 1 == 0 and abs(value) < SMALL):
             return  # a small count needs no support, as in texts
-        year = value in _YEARS and unit is None
-        support = self._all if year else self._support(row, unit)
-        yield FieldClaim(path, f"{value:.12g}", support.supports(Claim("figure", text, figure)))
+        support = self._all if unit is None and value in _YEARS else self._support(row, unit)
+        yield FieldClaim(path, text, support.supports(Claim("figure", text, figure)))
 
     def _names(self, fields: dict[str, JsonValue]) -> list[str]:
         """Returns the names that the texts of an object begin with, of those that findings have."""

@@ -88,45 +88,33 @@ def basis_of(
     required = [report for report in reports if importance.get(report.id) != "optional"]
     optional = [report for report in reports if importance.get(report.id) == "optional"]
     cited = {subtask_id for citation in answer.citations for subtask_id in citation.subtask_ids}
-    claimed = {
-        report.id: report.finding.confidence
-        for report in reports
-        if report.finding and report.finding.confidence is not None
-    }
-    found = [report.finding for report in reports if report.finding]
+    findings = {report.id: report.finding for report in reports if report.finding}
+    claimed = {subtask_id: f.confidence for subtask_id, f in findings.items() if f.confidence is not None}
     return Basis(
         required=len(required),
         optional=len(optional),
-        missing_required=_missing(required),
-        missing_optional=_missing(optional),
+        missing_required=sum(report.state != "completed" for report in required),
+        missing_optional=sum(report.state != "completed" for report in optional),
         partial_required=_partial(required),
         partial_optional=_partial(optional),
         unsupported_in_answer=len(answer.unsupported) + len(answer.unsupported_fields),
-        unsupported_in_findings=sum(len(finding.unsupported) for finding in found),
+        unsupported_in_findings=sum(len(finding.unsupported) for finding in findings.values()),
         unsettled=sum(not item.resolution.strip() for item in contradictions),
         open_points=len(open_points),
         stale=sum(report.stale for report in reports),
         citations=len(answer.citations),
         own=[confidence for subtask_id, confidence in claimed.items() if subtask_id in cited],
         weakest=min((claimed[report.id] for report in required if report.id in claimed), default=1.0),
-        from_knowledge=sum(finding.grounding == "knowledge" for finding in found),
+        from_knowledge=sum(finding.grounding == "knowledge" for finding in findings.values()),
     )
 
 
 def unsupported_in(answer: Answer, reports: Sequence[SubtaskReport]) -> list[Unsupported]:
     """Returns what the answer and the findings claim and nothing supports, the answer's first."""
+    of_findings = {report.id: report.finding.unsupported for report in reports if report.finding}
     own = [*(Unsupported(text=text, where="answer") for text in answer.unsupported), *answer.unsupported_fields]
-    found = [
-        Unsupported(text=text, where=report.id)
-        for report in reports
-        if report.finding
-        for text in report.finding.unsupported
-    ]
+    found = [Unsupported(text=text, where=subtask_id) for subtask_id, texts in of_findings.items() for text in texts]
     return [*own, *found][: limits.UNSUPPORTED_LISTED]
-
-
-def _missing(reports: Sequence[SubtaskReport]) -> int:
-    return sum(report.state != "completed" for report in reports)
 
 
 def _partial(reports: Sequence[SubtaskReport]) -> int:

@@ -8,8 +8,8 @@ import pytest
 from activities.files.file_cache import FileCache, FileReport
 from activities.files.manifest import FilesRefused, Manifest, RunFiles, adopt_files, found_files, put_files
 from activities.store.artifacts import ArtifactMissing, ArtifactStore, open_store
-from supervision.base import limits
 from examples.office_files import pdf_bytes
+from supervision.base import limits
 
 
 @pytest.fixture
