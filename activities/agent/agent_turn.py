@@ -15,11 +15,7 @@ from activities.model.journalled_call import Answered, CallName, CallOptions, Mo
 from activities.model.port import Json, system_note, user_message
 from activities.model.prompt_fit import PromptWriter, brief_tokens
 from activities.prompts.agent_opening import agent_opening
-from activities.prompts.agent_prompts import (
-    correction_request,
-    is_correction_request,
-    worker_request,
-)
+from activities.prompts.agent_prompts import correction_request, is_correction_request, worker_request
 from activities.replies.tool_uses import ToolUse, read_tool_uses
 from activities.store.reading import list_bytes, read_findings, read_plan, read_small, read_text
 from activities.teams.stored_teams import StoredTeams

@@ -44,6 +44,7 @@ a useful finding. Never fill the hole with a guess."""
 _CHECKED = """
 - Every figure, quotation and URL in your finding must stand in {grounds}: a program checks each one. Leave out what \
 you only remember."""
+_BRIEF = "your brief, which is the first message"
 _COMPUTE = " Compute with a tool, not in your head."
 _KNOWLEDGE = """
 - You may answer from your own knowledge; your finding is marked so. Say which statements you are not sure of, and \
@@ -56,7 +57,7 @@ def worker_system(role: Role, max_turns: int, date: str) -> str:
     if role.grounding == "knowledge":
         rules += _KNOWLEDGE
     else:
-        grounds = "the output of one of your tools or in your brief" if role.tools else "your brief"
+        grounds = f"the output of one of your tools or in {_BRIEF}" if role.tools else _BRIEF
         rules += _CHECKED.format(grounds=grounds) + (_COMPUTE if role.tools else "")
     today = f"\n\nToday is {date}." if date else ""
     return f"""{role.system_prompt.strip()}{today}

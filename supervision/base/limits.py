@@ -44,7 +44,6 @@ LINE_BYTES = 160  # a label in the timeline, the path of a field, the first word
 SENTENCE_BYTES = 300  # a claim, a limitation, a reason, a heading, the first sentence of a library's complaint
 PARAGRAPH_BYTES = 600  # a conflict and how it was settled, a note on a finding, names listed for one who used another
 FIELD_COMPLAINTS = 8  # fields complained about at once
-EVIDENCE_SHOWN_BYTES = 240  # one tool call under a finding, for a reviewer: arguments and the first rows
 UNSUPPORTED_SHOWN = 20  # claims that go back to their author at once, and that a finding or a result lists
 UNSUPPORTED_LISTED = 100  # of a whole run, in its result
 

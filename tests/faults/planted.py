@@ -237,7 +237,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("impossible subtask", "gap", TWO, replace(ends(HALF, "t2", IMPOSSIBLE))),
     Fault(
         "impossible subtask called done in plain words",
-        "open point",
+        "lower confidence",
         ONE,
         replace(
             ends(ONE, "t1", text("I could not do this.\n\nConfidence: 0.0")),
