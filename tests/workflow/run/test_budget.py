@@ -30,7 +30,7 @@ from tests.scripted_model import (
 from tests.waiting import until
 from tests.workflow import runs
 from tests.workflow.runs import GOAL, failure, prompt, scheduled, sent, started_children
-from tests.workflow.scripts import Turns, item, subtasks
+from tests.workflow.scripts import FOUND, Turns, item, subtasks
 from workflows.supervisor import SupervisorWorkflow
 
 start = functools.partial(runs.start, team="house")
@@ -252,7 +252,7 @@ async def test_the_deadline_in_any_judgement_leaves_time_for_the_answer(
     client: Client, model: ScriptedModel, run_id: str, stage: str
 ) -> None:
     conflict = {"subtask_ids": ["t1", "t2"], "description": "44 or 45"}
-    usual = script(PAIR, {"t2": lambda step: text("") if stage == "refine" else text("45")}, answer("in time", ["t1"]))
+    usual = script(PAIR, {"t2": lambda step: text("") if stage == "refine" else FOUND}, answer("in time", ["t1"]))
 
     def play(step: Step) -> Reply:
         if step.kind == "review" and stage == "judge":

@@ -107,7 +107,7 @@ async def test_a_worker_agent_continues_as_new_when_the_server_suggests_it(
 ) -> None:
     model.play(run_id, script(plan({"id": "t1"}), {"t1": turns_of(30, 5)}))
     async with own_server(SMALL_HISTORIES) as client, serving(client, settings):
-        result = await run(client, run_id, max_turns=30)
+        result = await run(client, run_id, max_turns=40)
         assert (result.status, result.subtasks[0].turns, result.usage.tool_calls) == ("completed", 30, 29)
         last = await client.get_workflow_handle(f"{run_id}/t1/1").fetch_history()
         assert last.events[0].workflow_execution_started_event_attributes.continued_execution_run_id
